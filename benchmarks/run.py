@@ -1,0 +1,242 @@
+"""Speed and memory as ratios: ``python benchmarks/run.py [--rows 1e6] [--write]``.
+
+Everything is compared with one ``np.lexsort((score, query))`` of the same rows in the
+same process, which is called L. An absolute time says nothing: machines differ.
+``--write`` puts the table into docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import os
+import pathlib
+import platform
+import time
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import sklearn
+
+import skrankfair
+from skrankfair import metrics
+from skrankfair._ranking import order_rows
+
+DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+REPEATS = 5
+
+
+@dataclass
+class Problem:
+    """Rows of a size, with lists of about 50 and distinct, shuffled scores."""
+
+    query: np.ndarray
+    score: np.ndarray
+    group: np.ndarray
+    binary: np.ndarray
+    graded: np.ndarray
+    real: np.ndarray
+
+    @classmethod
+    def of_size(cls, n: int) -> Problem:
+        rng = np.random.default_rng(0)
+        return cls(
+            query=rng.integers(0, max(1, n // 50), n),
+            score=rng.permutation(n) / n,
+            group=rng.integers(0, 2, n),
+            binary=(rng.random(n) < 0.3).astype(float),
+            graded=rng.integers(0, 5, n).astype(float),
+            real=rng.normal(size=n),
+        )
+
+
+def median_time(function: Callable[[], object], repeats: int = REPEATS) -> float:
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+def peak_bytes(function: Callable[[], object]) -> int:
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    function()
+    peak = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    return peak
+
+
+@dataclass
+class Row:
+    """A line of the table: what, the bars in units of L, and the work."""
+
+    work: str
+    must: float
+    aim: float
+    function: Callable[[], object]
+
+
+def rows_of(p: Problem) -> list[Row]:
+    who = {"sensitive_features": p.group, "qid": p.query}
+
+    def accuracy(y: np.ndarray) -> Callable[[], object]:
+        return lambda: metrics.pairwise_accuracy(y, p.score, comparison="inter", **who)
+
+    def matched(**options: object) -> Callable[[], object]:
+        return lambda: metrics.matched_pair_calibration(
+            p.real, p.score, **{**who, **options}
+        )
+
+    result = accuracy(p.binary)()
+    epsilon = 500 / p.score.size
+    accuracy_row = "`pairwise_accuracy`, binary y, with standard errors"
+    mpc = "`matched_pair_calibration`"
+    return [
+        Row(
+            "rows ordered by (query, score), exact",
+            0.5,
+            0.25,
+            lambda: order_rows(p.query, p.score),
+        ),
+        Row(accuracy_row, 1.2, 0.8, accuracy(p.binary)),
+        Row("the same, 5 grades", 1.5, 1.0, accuracy(p.graded)),
+        Row("the same, real-valued y", 4.0, 2.5, accuracy(p.real)),
+        Row(f"{mpc}, ε given, cluster variance", 1.3, 0.8, matched(epsilon=epsilon)),
+        Row(
+            f"{mpc}, ε given, item variance",
+            1.3,
+            0.8,
+            matched(epsilon=epsilon, variance="item"),
+        ),
+        Row(f"{mpc}, exact 1% quantile ε", 1.8, 1.1, matched()),
+        Row(f"{mpc}, exact 1% quantile ε, one query", 3.0, 2.0, matched(qid=None)),
+        Row(
+            "1000 bootstrap resamples from the cluster table",
+            2.0,
+            1.0,
+            lambda: result.confidence_interval(method="bootstrap", random_state=0),
+        ),
+        Row(
+            "audit: eight estimates with intervals, one ordering",
+            8.0,
+            5.0,
+            lambda: skrankfair.audit(
+                p.binary, p.score, sensitive_features=p.group, qid=p.query
+            ),
+        ),
+    ]
+
+
+def measure(n: int, memory: bool) -> list[tuple[Row, float, float]]:
+    """Return each row's time in units of L, taken in turns, and bytes a row."""
+    problem = Problem.of_size(n)
+    measured = []
+    for row in rows_of(problem):
+        row.function()
+        unit, work = [], []
+        for _ in range(REPEATS):
+            unit.append(
+                median_time(lambda: np.lexsort((problem.score, problem.query)), 1)
+            )
+            work.append(median_time(row.function, 1))
+        bytes_a_row = peak_bytes(row.function) / n if memory else float("nan")
+        measured.append((row, float(np.median(work) / np.median(unit)), bytes_a_row))
+        print(
+            f"{row.work:58s} must {row.must:4.2f}  aim {row.aim:4.2f}  "
+            f"reached {measured[-1][1]:5.2f}  {bytes_a_row:5.0f} B/row",
+            flush=True,
+        )
+    return measured
+
+
+def scaling(n: int) -> float:
+    """Return how much the time in units of L grows from n to 10 n rows."""
+    ratios = []
+    for size in (n, 10 * n):
+        p = Problem.of_size(size)
+        unit = median_time(lambda p=p: np.lexsort((p.score, p.query)), 3)
+        work = median_time(
+            lambda p=p: metrics.pairwise_accuracy(
+                p.binary,
+                p.score,
+                comparison="inter",
+                sensitive_features=p.group,
+                qid=p.query,
+            ),
+            3,
+        )
+        ratios.append(work / unit)
+    return ratios[1] / ratios[0]
+
+
+def machine() -> str:
+    name = platform.processor() or platform.machine()
+    cpuinfo = pathlib.Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        models = [
+            line.split(":", 1)[1].strip()
+            for line in cpuinfo.read_text().splitlines()
+            if line.startswith("model name")
+        ]
+        name = models[0] if models else name
+    return (
+        f"{name}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"numpy {np.__version__}, scikit-learn {sklearn.__version__}"
+    )
+
+
+def document(n: int, measured: list[tuple[Row, float, float]], growth: float) -> str:
+    lines = [
+        "# Speed and memory",
+        "",
+        "Times are ratios to L, one `np.lexsort((score, query))` on the same rows in",
+        "the same process (lists of about 50, distinct shuffled scores, two groups,",
+        "queries in no order). *must* is what the project promises, *aim* what it",
+        "hopes for; bytes are the peak beyond the inputs. Pairs are counted, never",
+        "written down.",
+        "",
+        f"Measured {dt.date.today().isoformat()} on {n:,} rows: {machine()}.",
+        "",
+        "| work | must | aim | reached | bytes a row |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row.work} | {row.must:g} L | {row.aim:g} L | {ratio:.2f} L | {size:.0f} |"
+        for row, ratio, size in measured
+    ]
+    lines += [
+        f"| ten times the rows: time/L grows by | 1.6 | 1.4 | {growth:.2f} | |",
+        "",
+        "Run it with `python benchmarks/run.py`; `--write` renews this page.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=float, default=1e6)
+    parser.add_argument(
+        "--write", action="store_true", help="renew docs/performance.md"
+    )
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    n = int(options.rows)
+    measured = measure(n, memory=True)
+    growth = scaling(n)
+    print(f"ten times the rows: time/L grows by {growth:.2f} (must 1.6, aim 1.4)")
+    missed = [row.work for row, ratio, _ in measured if ratio > row.must]
+    if options.write:
+        DOCS.write_text(document(n, measured, growth), encoding="utf-8")
+    print("every must is met" if not missed else f"missed: {', '.join(missed)}")
+    return bool(missed)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

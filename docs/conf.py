@@ -1,0 +1,99 @@
+"""Configuration of the documentation; everything it needs is installed, not fetched."""
+
+from importlib.metadata import version as version_of
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+
+project = "skrankfair"
+author = "skrankfair developers"
+copyright = "2026, skrankfair developers"  # noqa: A001  (Sphinx's name)
+version = release = version_of("skrankfair")
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.extlinks",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+    "myst_parser",
+]
+exclude_patterns = ["_build", "examples", "auto_examples/*.ipynb"]
+templates_path = ["_templates"]
+default_role = "py:obj"
+nitpicky = False
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc's sections say it in words
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+# Docstrings of all that the reference lists are checked while it is built.
+numpydoc_validation_checks = {
+    "all",  # except
+    "ES01",  # a summary may say it all
+    "EX01",  # tests/test_public_api.py asks functions for examples
+    "GL01",  # the summary starts on the first line
+    "PR07",  # a name and a type may say it all
+    "RT02",  # a returned value may have a name
+    "RT03",
+    "SA01",  # nothing related, nothing to see
+    "SS05",  # a quantity is a noun
+}
+numpydoc_validation_exclude = {
+    r"UndefinedMetricWarning",  # scikit-learn's
+    # Results are made by functions; their docstrings list attributes.
+    r"\.(AuditReport|ConfidenceInterval|Estimate|GroupEstimates|GroupTest)$",
+    r"\.ConfidenceInterval\.",
+}
+extlinks = {"doi": ("https://doi.org/%s", "doi:%s")}
+myst_heading_anchors = 3
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "min_reported_time": 10_000,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "download_all_examples": False,
+    "backreferences_dir": None,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"skrankfair {release}"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
+html_copy_source = False
+html_sidebars = {"quickstart": [], "changelog": [], "contributing": []}
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+# Formulas become MathML, which browsers draw without a script from elsewhere.
+html_math_renderer = "mathml"
+
+
+def visit_math(translator, node):
+    """Write an inline formula."""
+    translator.body.append(tex2mathml(node.astext(), as_block=False))
+    raise nodes.SkipNode
+
+
+def visit_displaymath(translator, node):
+    """Write a formula on lines of its own."""
+    mathml = tex2mathml(node.astext(), as_block=True)
+    translator.body.append(f'<div class="formula">{mathml}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app):
+    """Register the formula renderer."""
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))

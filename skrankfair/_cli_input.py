@@ -1,0 +1,281 @@
+"""Columns of a CSV or Parquet file, for the command line."""
+
+from __future__ import annotations
+
+import lzma
+import warnings
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_PARQUET_MAGIC = b"PAR1"
+_MOST_LISTED = 12
+
+# Cells of number columns that mean "no number"; in label columns "NA" is a label.
+_NO_NUMBER = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
+
+_NUMBERS = ("y_true", "y_score", "engagement", "sample_weight")
+_TRUTH = {"true": True, "false": False}
+
+# What damaged or mistyped files raise underneath.
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    OverflowError,
+    EOFError,
+    ImportError,
+    zlib.error,
+    zipfile.BadZipFile,
+    lzma.LZMAError,
+)
+
+
+class InputError(Exception):
+    """Input that cannot be used; the message is one line that says what to do."""
+
+
+def option(argument: str) -> str:
+    """Return the option of the command line for an argument of `audit`."""
+    return "--" + argument.replace("_", "-")
+
+
+def read_arguments(path: str, wanted: Mapping[str, str | None]) -> dict[str, Any]:
+    """Read the columns of a file as arguments of `audit`.
+
+    Parameters
+    ----------
+    path : str
+        A CSV file (UTF-8, a header line; tab-separated if it ends in .tsv) or a
+        Parquet file.
+    wanted : mapping of str to str or None
+        Column by argument; for ``sensitive_features`` one or more, with commas
+        between.
+
+    Returns
+    -------
+    dict
+        Checked columns by argument; None where no column is wanted.
+
+    Raises
+    ------
+    InputError
+        For whatever cannot be read or used.
+    """
+    is_parquet = _check_file(path)
+    reader = _Parquet(path) if is_parquet else _Csv(path)
+    present = reader.names()
+    columns = _columns(wanted, present, path)
+    frame = reader.read(columns)
+    if not len(frame):
+        raise InputError(f"{path} has no rows below its header; give it some.")
+    found: dict[str, Any] = dict.fromkeys(wanted)
+    for argument, names in columns.items():
+        for name in names:
+            what = f"column {name!r} ({option(argument)})"
+            if argument in _NUMBERS:
+                frame[name] = _numbers(frame[name], what, argument == "engagement")
+            else:
+                _check_labels(frame[name], what)
+        found[argument] = frame[names] if len(names) > 1 else frame[names[0]]
+    return found
+
+
+def _check_file(path: str) -> bool:
+    """Return whether a file that can be read is Parquet."""
+    file = Path(path)
+    try:
+        if file.is_dir():
+            raise InputError(f"{path} is a folder; give a CSV or Parquet file.")
+        with file.open("rb") as opened:
+            return opened.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
+    except FileNotFoundError:
+        raise InputError(f"There is no file {path}; check the path.") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be opened: {error}.") from None
+
+
+def _columns(
+    wanted: Mapping[str, str | None], present: Sequence[str], path: str
+) -> dict[str, list[str]]:
+    """Return the columns of each argument, all of which are there."""
+    columns = {}
+    for argument, text in wanted.items():
+        if text is None:
+            continue
+        names = [text]
+        if argument == "sensitive_features" and text not in present:
+            names = [part.strip() for part in text.split(",")]
+        for name in names:
+            if name not in present:
+                raise InputError(_no_column(name, argument, present, path))
+        columns[argument] = names
+    return columns
+
+
+def _no_column(name: str, argument: str, present: Sequence[str], path: str) -> str:
+    text = f"{path} has no column {name!r} ({option(argument)}); "
+    lower = {other.lower(): other for other in present}
+    close = get_close_matches(name.lower(), lower, n=1, cutoff=0.75)
+    if close:
+        return f"{text}did you mean {lower[close[0]]!r}?"
+    listed = ", ".join(repr(other) for other in present[:_MOST_LISTED])
+    more = ", ..." if len(present) > _MOST_LISTED else ""
+    return f"{text}it has {listed}{more}."
+
+
+class _Csv:
+    """A CSV file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.options: dict[str, Any] = {
+            "encoding": "utf-8-sig",
+            "index_col": False,
+            "low_memory": False,
+            "sep": "\t" if Path(path).suffix.lower() == ".tsv" else ",",
+        }
+
+    def names(self) -> list[str]:
+        """Return the names of the header."""
+        return [str(name) for name in self._read(nrows=0).columns]
+
+    def read(self, columns: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+        """Return the columns, those of labels with what is written in the file."""
+        numbers = {
+            name
+            for argument, names in columns.items()
+            for name in names
+            if argument in _NUMBERS
+        }
+        labels = {name for names in columns.values() for name in names} - numbers
+        groups = set(columns["sensitive_features"]) - numbers
+        # Only when all columns are read do lines with too many fields come to light.
+        frame = self._read(
+            dtype=dict.fromkeys(groups, str),
+            keep_default_na=False,
+            na_values={
+                name: _NO_NUMBER if name in numbers else [""]
+                for name in numbers | labels
+            },
+        )
+        for name in groups:
+            frame[name] = _labels_of_text(frame[name])
+        return frame
+
+    def _read(self, **options: Any) -> pd.DataFrame:
+        import pandas as pd
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", pd.errors.ParserWarning)
+                return pd.read_csv(self.path, **self.options, **options)
+        except pd.errors.EmptyDataError:
+            raise InputError(
+                f"{self.path} is empty; give a CSV file with a header line."
+            ) from None
+        except UnicodeDecodeError:
+            raise InputError(
+                f"{self.path} is not UTF-8 text; save it as UTF-8 CSV or as Parquet."
+            ) from None
+        except pd.errors.ParserWarning:
+            raise InputError(
+                f"{self.path} has lines with more fields than its header; quote fields "
+                "that hold commas."
+            ) from None
+        except _UNREADABLE as error:
+            raise InputError(f"{self.path} cannot be read as CSV: {error}") from None
+
+
+class _Parquet:
+    """A Parquet file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            import pyarrow.parquet
+        except ImportError:
+            raise InputError(
+                f"Reading {path} needs pyarrow; run pip install pyarrow, or give a CSV "
+                "file."
+            ) from None
+        self.module = pyarrow.parquet
+
+    def names(self) -> list[str]:
+        """Return the names of the columns."""
+        try:
+            return list(self.module.read_schema(self.path).names)
+        except _UNREADABLE as error:
+            raise InputError(f"{self.path} cannot be read: {error}") from None
+
+    def read(self, columns: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+        """Return the columns."""
+        names = sorted({name for some in columns.values() for name in some})
+        try:
+            table = self.module.ParquetFile(self.path).read(columns=names)
+            return table.to_pandas(ignore_metadata=True)
+        except _UNREADABLE as error:
+            raise InputError(f"{self.path} cannot be read: {error}") from None
+
+
+def _labels_of_text(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return truth values and whole numbers as such, if all labels are."""
+    labels = [label for label in column.unique().tolist() if isinstance(label, str)]
+    if len(labels) < column.nunique(dropna=False):
+        return column  # with missing labels
+    if all(label.lower() in _TRUTH for label in labels):
+        return column.str.lower().map(_TRUTH).astype(bool)
+    # "007" is a name and no number.
+    if all(_is_whole_number(label) for label in labels):
+        return column.astype(np.int64)
+    return column
+
+
+def _is_whole_number(label: str) -> bool:
+    return label.isdecimal() and len(label) <= 18 and str(int(label)) == label
+
+
+def _numbers(column: pd.Series[Any], what: str, allow_missing: bool) -> Any:
+    """Return a column of finite numbers."""
+    import pandas as pd
+
+    if column.dtype.kind in "mM" or isinstance(column.dtype, pd.DatetimeTZDtype):
+        raise InputError(f"{what} must hold numbers; it holds times.")
+    try:
+        values = pd.to_numeric(column, errors="coerce").to_numpy(float, na_value=np.nan)
+    except (TypeError, ValueError):
+        first = column.iloc[0]
+        raise InputError(f"{what} must hold numbers; row 1 has {first!r}.") from None
+    missing = column.isna().to_numpy()
+    for bad, problem in (
+        (np.isnan(values) & ~missing, "must hold numbers; row {} has {!r}"),
+        (np.isinf(values), "must hold finite numbers; row {} has {}"),
+        (
+            missing & (not allow_missing),
+            "must have a number in each row; row {} has none",
+        ),
+    ):
+        if bad.any():
+            row = int(np.argmax(bad))
+            value = column.iloc[row]
+            value = value.item() if isinstance(value, np.generic) else value
+            rows = f" ({bad.sum():,} such rows)" if bad.sum() > 1 else ""
+            raise InputError(f"{what} {problem.format(row + 1, value)}{rows}.")
+    return values
+
+
+def _check_labels(column: pd.Series[Any], what: str) -> None:
+    missing = column.isna().to_numpy()
+    if missing.any():
+        row = int(np.argmax(missing)) + 1
+        rows = f" ({missing.sum():,} such rows)" if missing.sum() > 1 else ""
+        raise InputError(
+            f"{what} must have a label in each row; row {row} has none{rows}."
+        )

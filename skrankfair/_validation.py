@@ -1,0 +1,404 @@
+"""Arrays, frames and labels of any kind become clean arrays and integer codes.
+
+Everything a user passes goes through here once. Below this module there are only
+float64 vectors, integer codes, and labels to name them by.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+_DIRECT_RANGE = 1 << 16
+
+
+def check_choice(value: object, name: str, choices: Sequence[object]) -> None:
+    """Raise a ValueError unless `value` is one of `choices`."""
+    # By type first: what came may be an array, or refuse to be compared.
+    if not any(isinstance(value, type(c)) and value == c for c in choices):
+        options = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {options}; got {value!r}.")
+
+
+def check_number(
+    value: Any,
+    name: str,
+    low: float,
+    high: float,
+    *,
+    integer: bool = False,
+    inclusive: tuple[bool, bool] = (True, True),
+) -> None:
+    """Raise a ValueError unless `value` is a number of the interval."""
+    kinds: tuple[type, ...] = (int, np.integer)
+    if not integer:
+        kinds += (float, np.floating)
+    fits = isinstance(value, kinds) and not isinstance(value, bool | np.bool_)
+    if fits and isinstance(value, int):
+        # An integer that no float can hold is no number to compute with.
+        fits = abs(value) <= sys.float_info.max
+    if fits:
+        above = value >= low if inclusive[0] else value > low
+        below = value <= high if inclusive[1] else value < high
+        fits = bool(above and below)
+    if not fits:
+        kind = "an integer" if integer else "a number"
+        left, right = "[" if inclusive[0] else "(", "]" if inclusive[1] else ")"
+        raise ValueError(
+            f"{name} must be {kind} in {left}{low}, {high}{right}; got {value!r}."
+        )
+
+
+def _to_numpy(values: Any, name: str) -> Array:
+    """Return the values of a column of any library as a numpy array."""
+    if isinstance(values, np.ndarray):
+        return _native(values)
+    column = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(column, nw.Series):
+        if column.null_count() and column.dtype.is_numeric():
+            return column.cast(nw.Float64()).to_numpy().astype(float)
+        return column.to_numpy()
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "US" and not isinstance(values, str | bytes):
+            # A list of text and other things: numpy would make all of them text.
+            array = np.asarray(values, dtype=object)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(
+            f"{name} must be a 1-dimensional array, list or column; "
+            f"it cannot be read as an array ({error})."
+        ) from error
+    return array
+
+
+def _native(array: Array) -> Array:
+    """Return the array in this machine's byte order."""
+    if array.dtype.isnative:
+        return array
+    return array.astype(array.dtype.newbyteorder("="))
+
+
+def _check_vector(array: Array, name: str) -> None:
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} must be 1-dimensional, one value a row; "
+            f"got an array of shape {array.shape}."
+        )
+    if array.shape[0] == 0:
+        raise ValueError(f"{name} must have at least one row; it is empty.")
+
+
+def as_numbers(values: Any, name: str, *, allow_nan: bool = False) -> Array:
+    """Return `values` as a float64 vector without NaN or infinity.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        Numbers or booleans of any array, list or column type.
+    name : str
+        The argument's name, for the messages.
+    allow_nan : bool, default=False
+        Whether NaN may stand for "unknown".
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+    """
+    array = _to_numpy(values, name)
+    _check_vector(array, name)
+    if array.dtype.kind not in "biuf":
+        array = _objects_to_numbers(array, name)
+    array = np.asarray(array, dtype=np.float64)
+    finite = np.isfinite(array)
+    if allow_nan:
+        finite |= np.isnan(array)
+    if not finite.all():
+        first = int(np.argmin(finite))
+        count = int(array.size - np.count_nonzero(finite))
+        what = "finite or NaN" if allow_nan else "finite (no NaN, no infinity)"
+        raise ValueError(
+            f"{name} must be {what}; got {array[first]} in row {first} "
+            f"({count} such value{'s' if count > 1 else ''})."
+        )
+    return array
+
+
+def _objects_to_numbers(array: Array, name: str) -> Array:
+    import pandas as pd
+
+    if array.dtype.kind == "O":
+        missing = pd.isna(array)
+        text = [v for v in array[~missing] if isinstance(v, str | bytes)]
+        if not text:
+            try:
+                numbers = np.full(array.shape, np.nan)
+                numbers[~missing] = array[~missing].astype(np.float64)
+            except (TypeError, ValueError, OverflowError):
+                text = [array[~missing][0]]
+            else:
+                return numbers
+        example = repr(text[0])
+    else:
+        example = f"{array[0]!r} (dtype {array.dtype})"
+    raise ValueError(f"{name} must be numeric; got {example}.")
+
+
+def check_lengths(**lengths: int | None) -> int:
+    """Raise a ValueError unless all given lengths are the same, which is returned."""
+    given = {name: length for name, length in lengths.items() if length is not None}
+    if len(set(given.values())) > 1:
+        listed = ", ".join(f"{name}: {length}" for name, length in given.items())
+        raise ValueError(
+            f"All columns must have the same number of rows; got {listed}."
+        )
+    return next(iter(given.values()))
+
+
+def _sort_key(label: Any) -> tuple[int, str, Any]:
+    """Order labels of mixed types: numbers by value, then the rest by type and text."""
+    if isinstance(label, bool | int | float):
+        return (0, "", label)
+    if isinstance(label, tuple):
+        return (1, "tuple", tuple(_sort_key(part) for part in label))
+    return (1, type(label).__name__, str(label))
+
+
+def sort_labels(labels: Sequence[Hashable]) -> list[Hashable]:
+    """Return labels of any types in the one order that the package uses."""
+    return sorted(labels, key=_sort_key)
+
+
+def _as_scalar(label: Any) -> Hashable:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Labels as integers: ``labels[codes]`` gives the column back.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n,), int64
+        Non-negative codes; not every code below `size` need occur.
+    size : int
+        One more than the largest code.
+    labels : ndarray of shape (size,) or None
+        The labels, or None when a label is its code plus `offset`.
+    offset : int
+        The label of code 0 when `labels` is None.
+    """
+
+    codes: Array
+    size: int
+    labels: Array | None
+    offset: int = 0
+
+    def decode(self, codes: Array) -> Array:
+        """Return the labels of the codes."""
+        return codes + self.offset if self.labels is None else self.labels[codes]
+
+    @property
+    def all_labels(self) -> Array:
+        """The labels of all codes, shape (size,)."""
+        return self.decode(np.arange(self.size))
+
+    def take(self, rows: Array) -> Codes:
+        """Return the codes of some rows."""
+        return Codes(self.codes[rows], self.size, self.labels, self.offset)
+
+    def dense(self) -> Codes:
+        """Return codes in which every code below `size` occurs."""
+        if self.size <= 4 * self.codes.size + _DIRECT_RANGE:
+            present = np.flatnonzero(np.bincount(self.codes, minlength=self.size))
+            table = np.empty(self.size, dtype=np.int64)
+            table[present] = np.arange(present.size)
+            codes = table[self.codes]
+        else:
+            present, codes = np.unique(self.codes, return_inverse=True)
+        return Codes(codes, present.size, self.decode(present))
+
+
+def encode(values: Any, name: str) -> Codes:
+    """Give every distinct label of a column an integer, in any order.
+
+    Integers whose range is not much larger than the column are only shifted, which
+    costs no hashing and no sorting.
+    """
+    import pandas as pd
+
+    array = _to_numpy(values, name)
+    _check_vector(array, name)
+    if array.dtype.kind == "b":
+        return Codes(array.astype(np.int64), 2, np.array([False, True]))
+    if array.dtype.kind in "iu":
+        low, high = int(array.min()), int(array.max())
+        # The codes share an int64 with a row number when the rows are ordered.
+        bits = (high - low).bit_length() + array.size.bit_length()
+        if bits <= 62 and max(abs(low), abs(high)).bit_length() <= 62:
+            codes = array.astype(np.int64)
+            codes -= low
+            return Codes(codes, high - low + 1, None, low)
+    try:
+        codes, labels = pd.factorize(array)
+    except TypeError as error:
+        raise ValueError(f"{name} must hold hashable labels ({error}).") from error
+    if (missing := codes < 0).any():
+        raise ValueError(
+            f"{name} must not have missing labels; row {int(np.argmax(missing))} "
+            f"is {array[np.argmax(missing)]!r} ({int(missing.sum())} such rows)."
+        )
+    return Codes(codes.astype(np.int64, copy=False), len(labels), np.asarray(labels))
+
+
+def _dense_sorted(column: Codes) -> tuple[Array, list[Hashable]]:
+    """Return codes that count the labels which occur, in sorted order."""
+    dense = column.dense()
+    labels = [_as_scalar(label) for label in dense.all_labels]
+    order = sorted(range(len(labels)), key=lambda i: _sort_key(labels[i]))
+    new = np.empty(len(labels), dtype=np.int32)
+    new[order] = np.arange(len(labels), dtype=np.int32)
+    return new[dense.codes], [labels[i] for i in order]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups of the rows: disjoint codes, or an overlapping membership matrix.
+
+    Attributes
+    ----------
+    labels : tuple of hashable, length G
+    values : ndarray of shape (n,), int, or of shape (n, G), bool
+        The code of each row's group; or the membership matrix, one column a group.
+    """
+
+    labels: tuple[Hashable, ...]
+    values: Array
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self.labels)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self.values)
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether a row may be of several groups, or of none."""
+        return self.values.ndim == 2
+
+    def mask(self, group: int) -> Array:
+        """Return which rows are of the group at this index."""
+        if self.overlapping:
+            return np.ascontiguousarray(self.values[:, group])
+        return self.values == group
+
+    def take(self, rows: Array) -> Groups:
+        """Return the groups of some rows, in that order."""
+        return Groups(self.labels, self.values[rows])
+
+    def without_unused(self) -> Groups:
+        """Return the groups without the labels that no row has, if disjoint."""
+        if self.overlapping:
+            return self
+        present, codes = np.unique(self.values, return_inverse=True)
+        return Groups(tuple(self.labels[i] for i in present), codes)
+
+
+def _frame_columns(values: Any) -> tuple[list[Any], list[Hashable]] | None:
+    """Return the columns and names of a frame of any library, or None."""
+    if nw.dependencies.is_pandas_dataframe(values):
+        # By position, since a pandas frame may name two columns alike.
+        names = [_as_scalar(name) for name in values.columns]
+        return [values.iloc[:, i] for i in range(values.shape[1])], names
+    frame = nw.from_native(values, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    return [frame[name].to_native() for name in frame.columns], list(frame.columns)
+
+
+def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
+    """Read group labels, several label columns, or a boolean membership matrix.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,) or (n, d)
+        Labels; several columns of labels are crossed into tuples; a boolean matrix
+        or frame is a membership matrix, one (possibly overlapping) group a column.
+    name : str
+        The argument's name, for the messages.
+
+    Returns
+    -------
+    Groups
+    """
+    found = _frame_columns(values)
+    if found is None:
+        array = _to_numpy(values, name)
+        if array.ndim != 2:
+            return _label_groups(encode(array, name))
+        columns, names = [array[:, i] for i in range(array.shape[1])], None
+    else:
+        columns, names = found
+    if not columns:
+        raise ValueError(f"{name} must have at least one column; it has none.")
+    arrays = [_to_numpy(column, name) for column in columns]
+    if all(array.dtype.kind == "b" for array in arrays):
+        return _membership_groups(arrays, names, name)
+    if len(arrays) == 1:
+        return _label_groups(encode(arrays[0], name))
+    return _crossed_groups([encode(array, name) for array in arrays])
+
+
+def _label_groups(column: Codes) -> Groups:
+    codes, labels = _dense_sorted(column)
+    return Groups(tuple(labels), codes)
+
+
+def _membership_groups(
+    arrays: list[Array], names: list[Hashable] | None, name: str
+) -> Groups:
+    labels = tuple(names) if names is not None else tuple(range(len(arrays)))
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"{name} must have distinct column names; got {labels}.")
+    for array in arrays:
+        _check_vector(array, name)
+    return Groups(labels, np.column_stack(arrays))
+
+
+def _crossed_groups(columns: list[Codes]) -> Groups:
+    parts = [_dense_sorted(column) for column in columns]
+    crossed = np.zeros(len(parts[0][0]), dtype=np.int64)
+    for codes, labels in parts:
+        crossed = crossed * len(labels) + codes
+    present, codes = np.unique(crossed, return_inverse=True)
+    crossed_labels = []
+    for code in present.tolist():
+        label = []
+        for _, labels in reversed(parts):
+            code, index = divmod(code, len(labels))
+            label.append(labels[index])
+        crossed_labels.append(tuple(reversed(label)))
+    return Groups(tuple(crossed_labels), codes.astype(np.int32))
+
+
+def as_weights(values: Any, name: str = "sample_weight") -> Array:
+    """Return non-negative weights, at least one of them positive."""
+    weights = as_numbers(values, name)
+    if (weights < 0).any():
+        first = int(np.argmax(weights < 0))
+        raise ValueError(
+            f"{name} must not be negative; got {weights[first]} in row {first}."
+        )
+    if not weights.any():
+        raise ValueError(f"{name} must have a positive value; all are 0.")
+    return weights

@@ -1,0 +1,5 @@
+"""Data sets to try fairness in ranking on."""
+
+from skrankfair.datasets._movielens import fetch_movielens
+
+__all__ = ["fetch_movielens"]

@@ -1,0 +1,5 @@
+"""One Display class a picture; they draw numbers and compute none."""
+
+from ._estimates import GroupEstimatesDisplay
+
+__all__ = ["GroupEstimatesDisplay"]

@@ -1,0 +1,5 @@
+"""Tests and comparisons that need more than one estimate."""
+
+from ._compare import compare
+
+__all__ = ["compare"]

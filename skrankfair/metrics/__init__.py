@@ -1,0 +1,19 @@
+"""Metrics by group, each with its standard errors."""
+
+from ._estimate import ConfidenceInterval, Estimate, GroupTest
+from ._matched_pair import matched_pair_calibration
+from ._pairwise import pairwise_accuracy, pairwise_exposure, pairwise_preference
+from ._result import GroupEstimates
+from ._utility import ndcg
+
+__all__ = [
+    "ConfidenceInterval",
+    "Estimate",
+    "GroupEstimates",
+    "GroupTest",
+    "matched_pair_calibration",
+    "ndcg",
+    "pairwise_accuracy",
+    "pairwise_exposure",
+    "pairwise_preference",
+]

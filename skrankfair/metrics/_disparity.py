@@ -1,0 +1,70 @@
+"""Groups as one number, and a bound for it."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from .._validation import Array, check_choice
+from ._estimate import max_t_quantile
+
+KINDS = ("difference", "ratio", "max_abs")
+
+
+def disparity(estimate: Array, fair_value: float | None, kind: str) -> float:
+    """Return how far the estimates are from fair; NaN if it cannot be said."""
+    check_choice(kind, "kind", KINDS)
+    if kind == "max_abs":
+        if fair_value is None:
+            raise ValueError(
+                "kind='max_abs' needs a metric with a fair value; use 'difference' or "
+                "'ratio'."
+            )
+        return float(np.abs(estimate - fair_value).max())
+    if estimate.size < 2:
+        return float("nan")
+    low, high = estimate.min(), estimate.max()
+    if kind == "difference":
+        return float(high - low)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(low / high)
+
+
+def disparity_bound(
+    estimate: Array,
+    covariance: Array,
+    df: float,
+    fair_value: float | None,
+    kind: str,
+    confidence_level: float,
+) -> float:
+    """Return the worst disparity within simultaneous intervals.
+
+    Intervals of all distances whose maximum the disparity is hold at once, so the
+    bound is crossed with at most the probability that they do not.
+    """
+    if np.isnan(disparity(estimate, fair_value, kind)) or np.isnan(covariance).any():
+        return float("nan")
+    if kind == "max_abs":
+        distance, slopes = estimate - (fair_value or 0.0), np.eye(estimate.size)
+    else:
+        pairs = list(combinations(range(estimate.size), 2))
+        slopes = np.zeros((len(pairs), estimate.size))
+        slopes[np.arange(len(pairs)), [a for a, _ in pairs]] = 1.0
+        slopes[np.arange(len(pairs)), [b for _, b in pairs]] = -1.0
+        if kind == "ratio":
+            if (estimate <= 0).any():
+                return 0.0
+            distance, slopes = slopes @ np.log(estimate), slopes / estimate
+        else:
+            distance = slopes @ estimate
+    spread = slopes @ covariance @ slopes.T
+    spread[np.diag_indices_from(spread)] = np.maximum(np.diag(spread), 0.0)
+    error = np.sqrt(np.diag(spread))
+    if not error.any():
+        worst = np.abs(distance).max()
+    else:
+        quantile = max_t_quantile(spread, df, confidence_level, 20_000, 0)
+        worst = (np.abs(distance) + quantile * error).max()
+    return float(np.exp(-worst)) if kind == "ratio" else float(worst)

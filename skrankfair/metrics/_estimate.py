@@ -1,0 +1,337 @@
+"""One number with its error, and tests by group: what contrasts and tests return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from .._validation import Array, check_choice, check_number
+from . import _format as fmt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class ConfidenceInterval(NamedTuple):
+    """Lower and upper ends of an interval: floats, or one value a group."""
+
+    low: Array | float
+    high: Array | float
+
+
+def check_level(level: float) -> None:
+    """Raise a ValueError unless the confidence level is inside (0, 1)."""
+    check_number(level, "confidence_level", 0, 1, inclusive=(False, False))
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Return the generator that `random_state` stands for."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "random_state must be a non-negative integer, a numpy Generator or None; "
+            f"got {random_state!r}."
+        ) from error
+
+
+def t_quantile(confidence_level: float, df: float) -> float:
+    """Return the two-sided quantile of Student's t; NaN without degrees of freedom."""
+    check_level(confidence_level)
+    if not df > 0:
+        return float("nan")
+    return float(special.stdtrit(df, 0.5 + confidence_level / 2))
+
+
+def t_test(
+    estimate: ArrayLike, standard_error: ArrayLike, null_value: float, df: float
+) -> tuple[Array, Array]:
+    """Return Student's t statistic and its two-sided p-value.
+
+    Without error both are decided by the estimate alone: the null value itself has
+    p = 1, anything else p = 0.
+    """
+    shift = np.asarray(estimate, dtype=float) - null_value
+    standard_error = np.asarray(standard_error, dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistic = np.where((shift == 0) & (standard_error == 0), 0.0, 1.0)
+        statistic = np.where(statistic == 0, 0.0, shift / standard_error)
+    if not df > 0:
+        return statistic, np.full_like(statistic, np.nan)
+    with np.errstate(invalid="ignore"):
+        pvalue = 2 * special.stdtr(df, -np.abs(statistic))
+    return statistic, pvalue
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One number with its standard error: a contrast of two groups.
+
+    Attributes
+    ----------
+    name : str
+        What it is, for example ``"f - m"``.
+    estimate : float
+    standard_error : float
+        By the delta method, with the covariance of the two groups.
+    df : float
+        Degrees of freedom: clusters less one.
+    null_value : float
+        0 for a difference, 1 for a ratio.
+    kind : {"difference", "ratio"}
+    """
+
+    name: str
+    estimate: float
+    standard_error: float
+    df: float
+    null_value: float
+    kind: str
+    _resampled: Resampler | None = field(default=None, repr=False)
+
+    @property
+    def _log(self) -> bool:
+        return self.kind == "ratio" and self.estimate > 0
+
+    @property
+    def statistic(self) -> float:
+        """Student's t of the difference, or of the logarithm of the ratio."""
+        return float(self._test()[0])
+
+    @property
+    def pvalue(self) -> float:
+        """Two-sided p-value of no difference (ratio: of 1, on the log scale)."""
+        return float(self._test()[1])
+
+    def _test(self) -> tuple[Array, Array]:
+        if self._log:
+            error = self.standard_error / self.estimate
+            return t_test(np.log(self.estimate), error, 0.0, self.df)
+        return t_test(self.estimate, self.standard_error, self.null_value, self.df)
+
+    def confidence_interval(
+        self,
+        confidence_level: float = 0.95,
+        method: str = "delta",
+        n_resamples: int = 1000,
+        random_state: int | np.random.Generator | None = None,
+    ) -> ConfidenceInterval:
+        """Return the interval of the contrast.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.95
+        method : {"delta", "bootstrap"}, default="delta"
+            "delta": Student's t (on the log scale for a ratio); "bootstrap":
+            percentiles over resampled clusters.
+        n_resamples : int, default=1000
+        random_state : int, Generator or None, default=None
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, floats.
+
+        Raises
+        ------
+        ValueError
+            For a level outside (0, 1), an unknown method, or a bootstrap of a result
+            without its table of clusters.
+        """
+        check_choice(method, "method", ("delta", "bootstrap"))
+        quantile = t_quantile(confidence_level, self.df)
+        if method == "bootstrap":
+            if self._resampled is None:
+                raise ValueError("This estimate has no clusters to resample.")
+            pair = self._resampled(n_resamples, random_state)
+            low, high = percentiles(_value(pair, self.kind), confidence_level)
+            return ConfidenceInterval(float(low), float(high))
+        if self._log:
+            spread = np.exp(quantile * self.standard_error / self.estimate)
+            return ConfidenceInterval(
+                float(self.estimate / spread), float(self.estimate * spread)
+            )
+        margin = quantile * self.standard_error
+        return ConfidenceInterval(self.estimate - margin, self.estimate + margin)
+
+    def __repr__(self) -> str:
+        """Return the contrast, its 95% interval and p-value on one line."""
+        low, high = self.confidence_interval()
+        return (
+            f"{self.name}: {self.estimate:.4g} "
+            f"(95% interval {low:.4g} to {high:.4g}, p = {self.pvalue:.3g})"
+        )
+
+
+def percentiles(resampled: Array, confidence_level: float) -> Array:
+    """Return the percentile interval of resampled values, NaN if one is undefined."""
+    resampled = np.where(np.isfinite(resampled), resampled, np.nan)
+    tail = (1 - confidence_level) / 2
+    return np.quantile(resampled, [tail, 1 - tail], axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTest:
+    """A two-sided test a group.
+
+    Attributes
+    ----------
+    groups : tuple of hashable, length G
+    estimate : ndarray of shape (G,)
+        What is tested: the metric, or its difference to the rest.
+    standard_error : ndarray of shape (G,)
+    statistic : ndarray of shape (G,)
+        Student's t.
+    pvalue : ndarray of shape (G,)
+        Two-sided, not corrected for the number of groups.
+    df : float
+        Degrees of freedom: clusters less one.
+    null_value : float
+        The value under fairness.
+    """
+
+    groups: tuple[Hashable, ...]
+    estimate: Array
+    standard_error: Array
+    statistic: Array
+    pvalue: Array
+    df: float
+    null_value: float
+
+    def corrected(self, method: str = "holm") -> Array:
+        """Return p-values corrected over the groups.
+
+        Parameters
+        ----------
+        method : str, default="holm"
+            Any method of `statsmodels.stats.multitest.multipletests`.
+
+        Returns
+        -------
+        ndarray of shape (G,)
+            NaN where a group has no p-value; such groups do not count as tests.
+        """
+        return correct(self.pvalue, method)
+
+
+def correct(pvalues: Array, method: str) -> Array:
+    """Return p-values corrected for their number; NaN stays NaN and is no test."""
+    from statsmodels.stats.multitest import multipletests
+
+    corrected = np.full(pvalues.shape, np.nan)
+    known = ~np.isnan(pvalues)
+    if known.any():
+        try:
+            corrected[known] = multipletests(pvalues[known], method=method)[1]
+        except ValueError as error:
+            raise ValueError(
+                "correction must be a method of statsmodels' multipletests, such as "
+                f"'holm'; got {method!r}."
+            ) from error
+    return corrected
+
+
+@dataclass(frozen=True)
+class Resampler:
+    """Bootstrap estimates of some groups of a result.
+
+    Attributes
+    ----------
+    resampled : callable
+        The method of the result.
+    columns : list of int
+        The groups.
+    """
+
+    resampled: Callable[[int, Any], Array]
+    columns: list[int]
+
+    def __call__(self, n_resamples: int, random_state: Any) -> Array:
+        """Return estimates, shape (n_resamples, len(columns))."""
+        return self.resampled(n_resamples, random_state)[:, self.columns]
+
+
+def max_t_quantile(
+    covariance: Array, df: float, level: float, n_resamples: int, random_state: Any
+) -> float:
+    """Return the quantile of the largest ``|t|`` of correlated estimates."""
+    error = np.sqrt(np.diag(covariance))
+    known = np.flatnonzero(error > 0)
+    if not (known.size and df > 0):
+        return float("nan")
+    rng = generator(random_state)
+    scaled = covariance[np.ix_(known, known)] / np.outer(error[known], error[known])
+    values, vectors = np.linalg.eigh(scaled)
+    root = vectors * np.sqrt(np.clip(values, 0, None))
+    draws = rng.standard_normal((n_resamples, known.size)) @ root.T
+    draws /= np.sqrt(rng.chisquare(df, (n_resamples, 1)) / df)
+    return float(np.quantile(np.abs(draws).max(1), level))
+
+
+def _value(pair: Array, kind: str) -> Array:
+    x, y = pair[..., 0], pair[..., 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return x / y if kind == "ratio" else x - y
+
+
+def contrast(
+    groups: tuple[Hashable, Hashable],
+    estimate: Array,
+    covariance: Array,
+    kind: str,
+    df: float,
+    resampled: Resampler,
+) -> Estimate:
+    """Return the difference or ratio of two estimates by the delta method.
+
+    `resampled` gives bootstrap estimates of the two groups.
+    """
+    check_choice(kind, "kind", ("difference", "ratio"))
+
+    slopes = np.array([1.0, -1.0])
+    if kind == "ratio":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slopes = np.array([1, -estimate[0] / estimate[1]]) / estimate[1]
+    with np.errstate(invalid="ignore"):
+        variance = slopes @ covariance @ slopes
+    if groups[0] == groups[1]:
+        variance *= 0.0
+    return Estimate(
+        name=f" {'/' if kind == 'ratio' else '-'} ".join(map(fmt.label, groups)),
+        estimate=float(_value(estimate, kind)),
+        standard_error=float(np.sqrt(np.maximum(variance, 0.0))),
+        df=df,
+        null_value=1.0 if kind == "ratio" else 0.0,
+        kind=kind,
+        _resampled=resampled,
+    )
+
+
+def contrasts_frame(
+    pairs: Sequence[tuple[Hashable, Hashable]],
+    contrasts: Sequence[Estimate],
+    correction: str,
+    confidence_level: float,
+) -> pd.DataFrame:
+    """Return one row a contrast, with p-values corrected for their number."""
+    import pandas as pd
+
+    ends = [c.confidence_interval(confidence_level) for c in contrasts]
+    pvalue = np.array([c.pvalue for c in contrasts], dtype=float)
+    return pd.DataFrame(
+        {
+            "a": pd.Series([a for a, _ in pairs], dtype=object),
+            "b": pd.Series([b for _, b in pairs], dtype=object),
+            "estimate": np.array([c.estimate for c in contrasts], dtype=float),
+            "std_error": np.array([c.standard_error for c in contrasts], dtype=float),
+            "ci_low": np.array([low for low, _ in ends], dtype=float),
+            "ci_high": np.array([high for _, high in ends], dtype=float),
+            "pvalue": pvalue,
+            "pvalue_corrected": correct(pvalue, correction),
+        }
+    )

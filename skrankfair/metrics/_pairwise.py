@@ -1,0 +1,500 @@
+"""Pairwise fairness (Beutel et al. 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._ranking import RankedData, ranked_data
+from .._validation import Array, as_numbers, check_choice, check_number
+from ._metric import Metric, warn_undefined
+from ._pair_table import DifferenceToRest, MeanOfRatios, pair_sums, support_columns
+from ._pairs import OutcomeCounts, OutcomePairs, ScorePairs
+from ._result import GroupEstimates
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COMPARISONS = ("all", "intra", "inter")
+
+
+def _outcome_counts(data: RankedData) -> OutcomeCounts:
+    """Return the pair counts of the data, made once however many metrics ask."""
+    if "outcome_counts" not in data.cache:
+        data.cache["outcome_counts"] = OutcomeCounts(data.ranking, data.y_true)
+    return data.cache["outcome_counts"]
+
+
+def _bucket_edges(
+    engagement: Array, bins: Any, preferred: Array, weight: Array | None
+) -> tuple[float, ...]:
+    """Return the edges of the strata, from the items that can be preferred."""
+    values = engagement[preferred]
+    if isinstance(bins, int | np.integer):
+        check_number(bins, "bins", 1, 1000, integer=True)
+        if not values.size:
+            return (-np.inf, np.inf)
+        levels = np.linspace(0, 1, bins + 1)
+        weight = None if weight is None else weight[preferred]
+        # A definition in which weight 2 is the row seen twice.
+        edges = np.quantile(values, levels, weights=weight, method="inverted_cdf")
+        edges = np.unique(edges)
+        return tuple(edges if edges.size > 1 else np.repeat(edges, 2))
+    try:
+        edges = np.asarray(bins)
+    except (TypeError, ValueError, OverflowError):
+        edges = np.empty(0)
+    numbers = edges.ndim == 1 and edges.size > 1 and edges.dtype.kind in "iuf"
+    if not numbers or not (edges[1:] > edges[:-1]).all():
+        raise ValueError(
+            "bins must be a number of bins or at least two increasing edges; got "
+            f"{bins!r}."
+        )
+    outside = (values < edges[0]) | (values > edges[-1])
+    if outside.any():
+        raise ValueError(
+            f"bins must cover engagement; {int(outside.sum())} preferred items lie "
+            f"outside [{edges[0]:g}, {edges[-1]:g}] (an edge may be infinite)."
+        )
+    return tuple(edges.astype(float).tolist())
+
+
+def _buckets(
+    data: RankedData, engagement: Any, bins: Any
+) -> tuple[Array | None, tuple[float, ...] | None]:
+    """Return the stratum of each ranked row, and the edges."""
+    if engagement is None:
+        return None, None
+    values = data.column(engagement, "engagement", allow_nan=True)
+    preferred = _outcome_counts(data).all_worse.count > 0
+    unknown = np.isnan(values) & preferred
+    if unknown.any():
+        row = data.input_row(int(np.argmax(unknown)))
+        raise ValueError(
+            "engagement must be known (not NaN) where an item has a better outcome "
+            f"than another of its query; it is NaN in row {row}."
+        )
+    edges = _bucket_edges(values, bins, preferred, data.row_weight)
+    inner = np.asarray(edges[1:-1])
+    bucket = np.searchsorted(inner, values, side="right")
+    bucket[~preferred] = 0
+    return bucket, edges
+
+
+def _breakdown(result: GroupEstimates) -> pd.DataFrame:
+    """Return the accuracy by group and stratum of engagement."""
+    import pandas as pd
+
+    edges = result.first_pass["engagement_edges"]
+    n_buckets = len(edges) - 1
+    rows = []
+    for bucket in range(n_buckets):
+        finalize = _BucketRatio(n_buckets, bucket=bucket)
+        estimate = result.sums.estimate(finalize)
+        error = np.sqrt(np.diag(result.sums.covariance(finalize)))
+        block = 1 if result.parameters["average"] == "pairs" else 4
+        support = result.sums.by_group[:, block * n_buckets + bucket]
+        rows += [
+            (group, bucket, edges[bucket], edges[bucket + 1], *values)
+            for group, *values in zip(
+                result.groups, estimate, error, support, strict=True
+            )
+        ]
+    names = ["group", "bucket", "low", "high", "estimate", "std_error", "support"]
+    return pd.DataFrame(rows, columns=names)
+
+
+@dataclass(frozen=True)
+class _BucketRatio(MeanOfRatios):
+    """The ratio of one bucket."""
+
+    bucket: int = 0
+
+    @property
+    def needs(self) -> tuple[int, ...]:
+        """The support of the bucket, which follows those of the group and the rest."""
+        return (2 + self.bucket,) if self.n_buckets > 1 else (0,)
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        return self.parts(by_group, shared)[0][..., self.bucket]
+
+
+def accuracy_estimates(
+    data: RankedData,
+    *,
+    comparison: str = "all",
+    engagement: Any = None,
+    bins: Any = 4,
+    average: str = "pairs",
+    variance: str = "auto",
+) -> GroupEstimates:
+    """Return `pairwise_accuracy` of data that is validated and ordered."""
+    check_choice(comparison, "comparison", COMPARISONS)
+    bucket, edges = _buckets(data, engagement, bins)
+    n_buckets = 1 if edges is None else len(edges) - 1
+    if bucket is not None:
+        by_row = np.empty_like(bucket)
+        by_row[data.ranking.order] = bucket
+
+    def make_source(data: RankedData) -> OutcomePairs:
+        return OutcomePairs(
+            _outcome_counts(data),
+            data.groups,
+            comparison,
+            None if bucket is None else by_row[data.ranking.order],
+            n_buckets,
+        )
+
+    shared_weight = 0.0 if comparison == "inter" else 1.0
+    metric = Metric(
+        name="pairwise_accuracy",
+        finalize=MeanOfRatios(n_buckets),
+        support=support_columns(average, True, n_buckets),
+        against_rest=DifferenceToRest(n_buckets, shared_weight),
+        breakdown=None if edges is None else _breakdown,
+    )
+    result = GroupEstimates(
+        metric=metric,
+        sums=pair_sums(data, make_source, variance, average),
+        parameters={"comparison": comparison, "average": average},
+        first_pass={} if edges is None else {"engagement_edges": edges},
+    )
+    return warn_undefined(result)
+
+
+def pairwise_accuracy(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    comparison: str = "all",
+    engagement: Any = None,
+    bins: Any = 4,
+    average: str = "pairs",
+    variance: str = "auto",
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """How often a group's better item is ranked above a worse one.
+
+    For group a, ``P(s_i > s_j | y_i > y_j, same query)`` over pairs whose better item
+    i is in a; score ties count one half. Fairness is equality: `test` and the p-values
+    compare each group with the rest.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes: binary, graded or real, the larger the better.
+    y_score : array-like of shape (n,)
+        Scores: the higher is ranked the earlier.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels; several columns are crossed. A boolean matrix or frame is a
+        membership matrix of overlapping groups, one a column, each against the rest.
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row; only rows of one query are compared. None is one list.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries (a user with many). None: each
+        query is its own. For one list, clusters of its items.
+    comparison : {"all", "intra", "inter"}, default="all"
+        Which worse items j count: all, those of the group of i (intra-group), or those
+        outside it (inter-group). ``all = share_intra · intra + share_inter · inter``
+        holds exactly (eq. 7 of the paper).
+    engagement : array-like of shape (n,) or None, default=None
+        Engagement after the click. The accuracy is then taken within strata of the
+        engagement of the better item, and the estimate is the plain mean over the
+        strata with pairs (§6.1); `GroupEstimates.breakdown` has the strata. May be
+        NaN where an item is better than no other.
+    bins : int or sequence of float, default=4
+        Number of strata of equal size, or their increasing edges. Edges chosen from
+        the data are a first pass: parts add up only if they share them.
+    average : {"pairs", "queries"}, default="pairs"
+        "pairs" pools all pairs; "queries" is the mean over queries with a pair of the
+        query's accuracy.
+    variance : {"auto", "cluster", "item"}, default="auto"
+        "cluster": queries (or `cluster`) are independent. "item": items are, and pairs
+        that share one are not. "auto" is "item" for one list, else "cluster".
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it; 2 is the query seen twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row a group.
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths, values that are not finite, missing labels,
+        a query in two clusters, or an unknown option.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without a pair, whose estimate is NaN.
+
+    See Also
+    --------
+    pairwise_exposure : Ranked above the others, whatever the outcome.
+    pairwise_preference : How often a group's item has the better outcome.
+    matched_pair_calibration : Outcomes of items with nearly the same score.
+
+    Notes
+    -----
+    With N pairs, θ the estimate and d the value of a pair less θ,
+    ``variance="cluster"`` is ``Q / (Q - 1) · Σ_q (Σ_{pairs of q} d)² / N²`` over Q
+    clusters, centred; ``variance="item"`` is ``(Σ_i T_i² - Σ_pairs d²) / N²`` with T_i
+    the sum of d over the pairs that contain item i, to first order DeLong's variance.
+
+    References
+    ----------
+    Beutel, A., Chen, J., Doshi, T., et al. (2019). "Fairness in Recommendation Ranking
+    through Pairwise Comparisons". KDD. Definitions 3-5, eq. 7 and §6.1.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import pairwise_accuracy
+    >>> query = [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    >>> group = ["f", "m", "m", "f", "m", "f", "m", "f", "m"]
+    >>> clicked = [1, 0, 0, 0, 1, 0, 1, 1, 0]
+    >>> score = [0.2, 0.7, 0.1, 0.4, 0.9, 0.3, 0.8, 0.6, 0.7]
+    >>> r = pairwise_accuracy(clicked, score, sensitive_features=group, qid=query)
+    >>> r.groups, r.estimate
+    (('f', 'm'), array([0.33333333, 1.        ]))
+    """
+    data = ranked_data(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    return accuracy_estimates(
+        data,
+        comparison=comparison,
+        engagement=engagement,
+        bins=bins,
+        average=average,
+        variance=variance,
+    )
+
+
+def _cross_estimates(
+    data: RankedData,
+    name: str,
+    fair_value: float | None,
+    strict: bool,
+    average: str,
+    variance: str,
+) -> GroupEstimates:
+    """Return P(s_i > s_j | i in a, j not in a) of data that is ordered by s."""
+    metric = Metric(
+        name=name,
+        finalize=MeanOfRatios(),
+        support=support_columns(average, has_rest=False),
+        fair_value=fair_value,
+        disparity="difference" if fair_value is None else "max_abs",
+    )
+    sums = pair_sums(
+        data, lambda d: ScorePairs(d.ranking, d.groups, strict), variance, average
+    )
+    return warn_undefined(GroupEstimates(metric, sums, {"average": average}))
+
+
+def exposure_estimates(
+    data: RankedData, *, average: str = "pairs", variance: str = "auto"
+) -> GroupEstimates:
+    """Return `pairwise_exposure` of data that is validated and ordered."""
+    return _cross_estimates(data, "pairwise_exposure", 0.5, False, average, variance)
+
+
+def preference_estimates(
+    data: RankedData, *, average: str = "pairs", variance: str = "auto"
+) -> GroupEstimates:
+    """Return `pairwise_preference` of data that is validated and ordered."""
+    by_outcome = data.ranked_by(data.y_true)
+    return _cross_estimates(
+        by_outcome, "pairwise_preference", None, True, average, variance
+    )
+
+
+def pairwise_exposure(
+    y_true: Any = None,
+    y_score: Any = None,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    average: str = "pairs",
+    variance: str = "auto",
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """How often a group's item is ranked above one of the others.
+
+    For group a, ``P(s_i > s_j | i in a, j not in a, same query)``, whatever the
+    outcomes; score ties count one half. The value of equal exposure is 1/2, and
+    `pairwise_preference` is the base rate to read it against (§6.4 of the paper).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or None, default=None
+        Not used: all metrics are called alike.
+    y_score : array-like of shape (n,)
+        Scores: the higher is ranked the earlier.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels; several columns are crossed. A boolean matrix or frame is a
+        membership matrix of overlapping groups, one a column, each against the rest.
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row; only rows of one query are compared. None is one list.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries. None: each query is its own. For
+        one list, clusters of its items.
+    average : {"pairs", "queries"}, default="pairs"
+        "pairs" pools all pairs; "queries" is the mean over queries with a pair.
+    variance : {"auto", "cluster", "item"}, default="auto"
+        As in `pairwise_accuracy`.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it; 2 is the query seen twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row a group, fair value 1/2.
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths, values that are not finite, missing labels,
+        a query in two clusters, or an unknown option.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without a pair, whose estimate is NaN.
+
+    See Also
+    --------
+    pairwise_preference : The base rate of the outcomes.
+    pairwise_accuracy : Given that the item has the better outcome.
+
+    Notes
+    -----
+    The variance is that of `pairwise_accuracy`, over these pairs.
+
+    References
+    ----------
+    Beutel, A., Chen, J., Doshi, T., et al. (2019). "Fairness in Recommendation Ranking
+    through Pairwise Comparisons". KDD. §6.4.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import pairwise_exposure
+    >>> query = [0, 0, 0, 1, 1, 1]
+    >>> group = ["f", "m", "m", "f", "m", "f"]
+    >>> score = [0.2, 0.7, 0.1, 0.4, 0.9, 0.3]
+    >>> r = pairwise_exposure(None, score, sensitive_features=group, qid=query)
+    >>> r.estimate
+    array([0.25, 0.75])
+    """
+    data = ranked_data(
+        None,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    return exposure_estimates(data, average=average, variance=variance)
+
+
+def pairwise_preference(
+    y_true: Any,
+    y_score: Any = None,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    average: str = "pairs",
+    variance: str = "auto",
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """How often a group's item has a better outcome than one of the others.
+
+    For group a, ``P(y_i > y_j | i in a, j not in a, y_i != y_j, same query)``: the base
+    rate beside `pairwise_exposure`. It describes the outcomes, not the ranker, and has
+    no fair value.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes: binary, graded or real, the larger the better.
+    y_score : array-like of shape (n,) or None, default=None
+        Not used: all metrics are called alike.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels; several columns are crossed. A boolean matrix or frame is a
+        membership matrix of overlapping groups, one a column, each against the rest.
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row; only rows of one query are compared. None is one list.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries. None: each query is its own. For
+        one list, clusters of its items.
+    average : {"pairs", "queries"}, default="pairs"
+        "pairs" pools all pairs; "queries" is the mean over queries with a pair.
+    variance : {"auto", "cluster", "item"}, default="auto"
+        As in `pairwise_accuracy`.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it; 2 is the query seen twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row a group.
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths, values that are not finite, missing labels,
+        a query in two clusters, or an unknown option.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without a pair, whose estimate is NaN.
+
+    See Also
+    --------
+    pairwise_exposure : The same of the ranking.
+
+    Notes
+    -----
+    The variance is that of `pairwise_accuracy`, over these pairs.
+
+    References
+    ----------
+    Beutel, A., Chen, J., Doshi, T., et al. (2019). "Fairness in Recommendation Ranking
+    through Pairwise Comparisons". KDD. §6.4.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import pairwise_preference
+    >>> query = [0, 0, 0, 1, 1, 1]
+    >>> group = ["f", "m", "m", "f", "m", "f"]
+    >>> clicked = [1, 0, 0, 0, 1, 0]
+    >>> pairwise_preference(clicked, sensitive_features=group, qid=query).estimate
+    array([0.5, 0.5])
+    """
+    if y_true is None:
+        raise ValueError("y_true must be given; got None.")
+    outcome = as_numbers(y_true, "y_true")
+    data = ranked_data(
+        outcome,
+        outcome,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    return _cross_estimates(data, "pairwise_preference", None, True, average, variance)

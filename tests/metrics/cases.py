@@ -1,0 +1,204 @@
+"""One table of all metrics with all their options, as functions of the same columns."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from skrankfair.metrics import (
+    matched_pair_calibration,
+    ndcg,
+    pairwise_accuracy,
+    pairwise_exposure,
+    pairwise_preference,
+)
+
+EDGES = (-np.inf, 0.25, 0.5, np.inf)
+COUNTING = (  # the average and the variance that go together
+    {"average": "pairs", "variance": "cluster"},
+    {"average": "queries", "variance": "cluster"},
+    {"average": "pairs", "variance": "item"},
+)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of one data set, numpy arrays."""
+
+    y: Any
+    s: Any
+    q: Any
+    group: Any
+    z: Any
+    w: Any = None
+    cluster: Any = None
+
+    def take(self, rows):
+        """Return some rows."""
+        return Columns(
+            **{
+                name: None if value is None else value[rows]
+                for name, value in vars(self).items()
+            }
+        )
+
+    def but(self, **columns):
+        """Return the same with other columns."""
+        return replace(self, **columns)
+
+    @property
+    def rest(self):
+        """The columns that every metric takes by the same name."""
+        return {"qid": self.q, "cluster": self.cluster, "sample_weight": self.w}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A metric with its options.
+
+    `first_pass` are options that stand for numbers chosen from the data; `held` takes a
+    result and returns them as numbers.
+    """
+
+    metric: Callable
+    options: dict
+    first_pass: dict
+    held: Callable | None = None
+
+    def __call__(self, c, **changed):
+        """Return the result for the columns."""
+        options = {**self.options, **self.first_pass, **changed}
+        if "bins" in options:
+            options["engagement"] = c.z
+        if self.metric is not ndcg:
+            options["sensitive_features"] = c.group
+        return self.metric(c.y, c.s, **c.rest, **options)
+
+    def hold(self, result):
+        """Return the case with the first pass of a result."""
+        if self.held is None:
+            return self
+        return replace(self, first_pass=self.held(result), held=None)
+
+    @property
+    def by_item(self):
+        """Whether the standard errors are those of items."""
+        return self.options.get("variance") == "item"
+
+
+def _held_edges(result):
+    return {"bins": result.first_pass["engagement_edges"]}
+
+
+def _held_epsilon(result):
+    return {"epsilon": result.first_pass["epsilon"]}
+
+
+def _cases():
+    for comparison, counting in itertools.product(("all", "intra", "inter"), COUNTING):
+        options = {"comparison": comparison, **counting}
+        yield Case(pairwise_accuracy, options, {})
+        if comparison != "intra":
+            yield Case(pairwise_accuracy, options, {"bins": EDGES})
+    yield Case(pairwise_accuracy, dict(COUNTING[0]), {"bins": 3}, _held_edges)
+    for metric, counting in itertools.product(
+        (pairwise_exposure, pairwise_preference), COUNTING
+    ):
+        yield Case(metric, dict(counting), {})
+    for direction, counting in itertools.product(("below", "both"), COUNTING):
+        options = {"direction": direction, **counting}
+        yield Case(matched_pair_calibration, options, {"epsilon": 0.25})
+        for chosen in ({"n_pairs": 20}, {"quantile": 0.3}):
+            yield Case(matched_pair_calibration, options, chosen, _held_epsilon)
+    for k, gain in itertools.product((None, 3), ("linear", "exponential")):
+        yield Case(ndcg, {"k": k, "gain": gain}, {})
+
+
+def _name(case):
+    options = {**case.options, **case.first_pass}
+    if "bins" in options:
+        options["bins"] = "edges" if options["bins"] is EDGES else options["bins"]
+    listed = [f"{value}" for value in options.values()]
+    return "-".join([case.metric.__name__, *listed])
+
+
+CASES = {_name(case): case for case in _cases()}
+
+
+def labelled(seed=0, n=90):
+    """Return rows of ragged queries with ties; three groups, weights left out.
+
+    Scores, outcomes and engagement are binary fractions. Group "c" is in no query
+    below 3, and query 20 has one item.
+    """
+    rng = np.random.default_rng(seed)
+    q = rng.integers(0, 9, n)
+    q[-1] = 20
+    group = np.where(q < 3, rng.choice(["a", "b"], n), rng.choice(["a", "b", "c"], n))
+    return Columns(
+        y=rng.integers(0, 8, n) / 2,
+        s=rng.integers(0, 48, n) / 32,
+        q=q,
+        group=group,
+        z=rng.integers(0, 32, n) / 32,
+    )
+
+
+def overlapping(seed=0, n=90):
+    """Return the same with a membership matrix of groups that overlap."""
+    rng = np.random.default_rng(seed + 1)
+    c = labelled(seed, n)
+    member = rng.random((n, 3)) < (0.4, 0.6, 0.3)
+    member[c.q < 3, 2] = False
+    return c.but(group=member)
+
+
+DATA = {"labelled": labelled, "overlapping": overlapping}
+
+
+def with_weights(c, seed=0, low=0):
+    """Return the columns with integer weights of the queries."""
+    rng = np.random.default_rng(seed)
+    weight = rng.integers(low, 4, 21).astype(float)
+    weight[:3] = 2, 1, 3
+    return c.but(w=weight[c.q])
+
+
+def with_clusters(c):
+    """Return the columns with clusters of several queries."""
+    return c.but(cluster=np.array(["u", "v", "w", "x"])[c.q % 4])
+
+
+def assert_same(actual, expected, tolerance=1e-12, order=None):
+    """Compare two results; `order` are the groups of the first in that of the other."""
+    index = np.arange(len(expected.groups)) if order is None else np.array(order)
+    for name in ("estimate", "support"):
+        np.testing.assert_allclose(
+            getattr(actual, name)[index],
+            getattr(expected, name),
+            rtol=tolerance,
+            atol=tolerance,
+        )
+    # The covariance is of sums of differences of sums.
+    np.testing.assert_allclose(
+        actual.covariance[np.ix_(index, index)],
+        expected.covariance,
+        rtol=100 * tolerance,
+        atol=100 * tolerance,
+    )
+    assert actual.n_clusters == expected.n_clusters
+    assert actual.variance == expected.variance
+    if order is None:
+        assert actual.groups == expected.groups
+        assert actual.first_pass == expected.first_pass
+
+
+def assert_identical(actual, expected):
+    """Require the same numbers to the last bit."""
+    assert actual.groups == expected.groups
+    for name in ("estimate", "support", "covariance"):
+        np.testing.assert_array_equal(getattr(actual, name), getattr(expected, name))
+    assert actual.n_clusters == expected.n_clusters
+    assert actual.first_pass == expected.first_pass

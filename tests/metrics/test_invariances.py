@@ -1,0 +1,274 @@
+"""What must not change a metric does not: one table of metrics, one test a change."""
+
+import numpy as np
+import pytest
+
+from skrankfair.metrics import (
+    matched_pair_calibration,
+    ndcg,
+    pairwise_accuracy,
+    pairwise_exposure,
+    pairwise_preference,
+)
+
+from .cases import (
+    CASES,
+    DATA,
+    assert_identical,
+    assert_same,
+    labelled,
+    with_clusters,
+    with_weights,
+)
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.UndefinedMetricWarning"
+)
+
+on_both = pytest.mark.parametrize("make", DATA.values(), ids=DATA)
+
+
+def cases_where(condition):
+    chosen = {name: case for name, case in CASES.items() if condition(case)}
+    return pytest.mark.parametrize("case", chosen.values(), ids=chosen)
+
+
+def cases_of(*metrics):
+    return cases_where(lambda case: case.metric in metrics)
+
+
+every_case = cases_where(lambda case: True)
+by_group = cases_where(lambda case: case.metric is not ndcg)
+by_cluster = cases_where(lambda case: not case.by_item)
+
+
+@every_case
+@on_both
+def test_order_of_rows(case, make):
+    c = with_weights(make())
+    rows = np.random.default_rng(1).permutation(c.y.size)
+    assert_same(case(c.take(rows)), case(c))
+
+
+@by_cluster
+@on_both
+def test_order_of_rows_with_clusters(case, make):
+    c = with_clusters(with_weights(make()))
+    rows = np.random.default_rng(1).permutation(c.y.size)
+    assert_same(case(c.take(rows)), case(c))
+
+
+@every_case
+@on_both
+def test_relabelled_queries(case, make):
+    c = with_weights(make())
+    expected = case(c)
+    shuffled = np.random.default_rng(1).permutation(21)
+    assert_same(case(c.but(q=shuffled[c.q])), expected)
+    assert_same(case(c.but(q=-1_000_000_007 * shuffled[c.q])), expected)
+    assert_same(case(c.but(q=np.array([f"q{i}" for i in shuffled])[c.q])), expected)
+    # None: one list.
+    one = c.but(w=None)
+    assert_same(case(one.but(q=None)), case(one.but(q=np.full(c.y.size, 7))))
+
+
+@by_group
+def test_relabelled_groups(case):
+    c = with_weights(labelled())
+    expected = case(c)
+    names = {"a": "zz", "b": "ä", "c": "<script>"}
+    r = case(c.but(group=np.array([names[label] for label in c.group])))
+    assert r.groups == ("<script>", "zz", "ä")
+    assert_same(r, expected, order=[1, 2, 0])
+    for name, chosen in expected.first_pass.items():
+        if name == "epsilon":
+            actual = {label: r.first_pass[name][new] for label, new in names.items()}
+            assert actual == chosen
+
+
+@by_group
+def test_order_of_overlapping_groups(case):
+    c = DATA["overlapping"]()
+    expected = case(c)
+    assert_same(case(c.but(group=c.group[:, [2, 0, 1]])), expected, order=[1, 2, 0])
+
+
+@by_group
+def test_disjoint_groups_as_a_membership_matrix(case):
+    c = labelled()
+    expected = case(c)
+    member = np.column_stack([c.group == label for label in expected.groups])
+    assert_same(case(c.but(group=member)), expected, order=[0, 1, 2])
+
+
+def repeated(c):
+    """Return every query as often as its weight says."""
+    rows, copies = [], []
+    for row, times in enumerate(c.w.astype(int)):
+        rows += [row] * times
+        copies += range(times)
+    c = c.take(rows)
+    return c.but(q=c.q * 10 + copies, w=None)
+
+
+@every_case
+@on_both
+def test_query_weight_is_repetition(case, make):
+    c = with_weights(make())
+    assert_same(case(c), case(repeated(c)))
+
+
+@by_cluster
+@on_both
+def test_query_weight_is_repetition_within_a_cluster(case, make):
+    # Inside a cluster the copies are not independent: it stays one.
+    c = with_clusters(with_weights(make()))
+    r = case(c)
+    assert r.n_clusters == len(set(c.cluster[c.w > 0]))
+    assert_same(r, case(repeated(c)))
+
+
+@every_case
+@on_both
+def test_weight_zero_is_removal(case, make):
+    c = with_weights(make())
+    c = c.but(w=np.where(np.isin(c.q, [4, 20]), 0.0, c.w))
+    assert not c.w.all()
+    assert_identical(case(c), case(c.take(np.flatnonzero(c.w))))
+
+
+def parts_of(c, n_parts=3):
+    """Return parts of whole queries; the first lacks group "c"."""
+    part = np.where(c.q < 3, 0, 1 + c.q % (n_parts - 1))
+    return [c.take(np.flatnonzero(part == i)) for i in range(n_parts)]
+
+
+@every_case
+@on_both
+@pytest.mark.parametrize("weights", [False, True], ids=["equal", "weighted"])
+def test_split_and_merged_is_the_whole(case, make, weights):
+    c = with_weights(make(), low=1) if weights else make()
+    whole = case(c)
+    held = case.hold(whole)
+    parts = [held(part) for part in parts_of(c)]
+    if case.metric is not ndcg and make is labelled:
+        assert [part.groups for part in parts[:2]] == [("a", "b"), ("a", "b", "c")]
+    first, second, third = parts
+    merged = [
+        sum(parts),
+        first + (second + third),
+        third + second + first,
+        sum(part.compact() for part in parts),
+        first.compact() + second + third.compact(),
+    ]
+    for result in merged:
+        assert_same(result, whole)
+        if whole.metric.against_rest is not None:
+            assert_same(result.against_rest(), whole.against_rest())
+    if not case.by_item:
+        labels = [set(r.sums.table.labels.tolist()) for r in (sum(parts), whole)]
+        assert labels[0] == labels[1]
+
+
+@by_cluster
+@on_both
+def test_split_by_clusters_and_merged(case, make):
+    c = with_clusters(with_weights(make(), low=1))
+    whole = case(c)
+    held = case.hold(whole)
+    parts = [
+        held(c.take(np.flatnonzero(np.isin(c.cluster, labels))))
+        for labels in (["u"], ["v", "w"], ["x"])
+    ]
+    assert_same(sum(parts), whole)
+
+
+# Scores and outcomes
+
+
+@cases_of(pairwise_accuracy, pairwise_exposure, pairwise_preference, ndcg)
+@on_both
+@pytest.mark.parametrize(
+    "transform",
+    [
+        np.exp,
+        np.arctan,
+        lambda s: s**3 - 10,
+        lambda s: np.unique(s, return_inverse=True)[1],
+    ],
+    ids=["exp", "arctan", "cube", "rank"],
+)
+def test_monotone_transformation_of_scores(case, make, transform):
+    c = make()
+    assert_identical(case(c.but(s=transform(c.s))), case(c))
+
+
+@cases_of(pairwise_preference)
+def test_preference_does_not_look_at_the_scores(case):
+    c = labelled()
+    assert_identical(case(c.but(s=None)), case(c))
+
+
+@cases_of(pairwise_exposure)
+def test_exposure_does_not_look_at_the_outcomes(case):
+    c = labelled()
+    assert_identical(case(c.but(y=None)), case(c))
+
+
+@cases_of(pairwise_accuracy, pairwise_preference)
+@on_both
+def test_monotone_transformation_of_outcomes(case, make):
+    c = make()
+    assert_identical(case(c.but(y=np.exp(c.y) - 100)), case(c))
+
+
+@cases_of(pairwise_accuracy, pairwise_exposure, pairwise_preference)
+@on_both
+def test_reversal(case, make):
+    c = make()
+    r, reverse = case(c), case(c.but(s=-c.s, y=c.y))
+    if case.metric is pairwise_preference:
+        reverse = case(c.but(y=-c.y))
+    np.testing.assert_allclose(reverse.estimate, 1 - r.estimate, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(reverse.covariance, r.covariance, rtol=1e-12, atol=1e-12)
+
+
+def scaled_epsilon(case, factor):
+    return {
+        name: factor * value
+        for name, value in case.first_pass.items()
+        if name == "epsilon"
+    }
+
+
+@cases_of(matched_pair_calibration)
+@on_both
+def test_calibration_has_the_scale_of_the_scores(case, make):
+    c = make()
+    expected = case(c)
+    for factor in (4.0, 2.0**-30):
+        r = case(c.but(s=factor * c.s), **scaled_epsilon(case, factor))
+        np.testing.assert_array_equal(r.estimate, expected.estimate)
+        np.testing.assert_array_equal(r.covariance, expected.covariance)
+        chosen = {g: factor * e for g, e in expected.first_pass["epsilon"].items()}
+        assert r.first_pass["epsilon"] == chosen
+    assert_identical(case(c.but(s=c.s + 1024)), expected)
+
+
+@cases_of(matched_pair_calibration)
+@on_both
+def test_calibration_is_of_differences_of_outcomes(case, make):
+    c = make()
+    expected = case(c)
+    assert_same(case(c.but(y=c.y + 1024)), expected)
+    shift = np.random.default_rng(0).normal(size=21)
+    assert_same(case(c.but(y=c.y + shift[c.q])), expected)  # by query
+    r = case(c.but(y=-2 * c.y))
+    np.testing.assert_allclose(r.estimate, -2 * expected.estimate, rtol=1e-12)
+    np.testing.assert_allclose(r.covariance, 4 * expected.covariance, rtol=1e-12)
+
+
+@cases_where(lambda case: case.options.get("gain") == "linear")
+def test_ndcg_with_linear_gain_has_no_scale(case):
+    c = labelled()
+    assert_same(case(c.but(y=4 * c.y)), case(c))

@@ -1,0 +1,185 @@
+"""What holds for every input, looked for by hypothesis."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skrankfair.metrics import (
+    matched_pair_calibration,
+    ndcg,
+    pairwise_accuracy,
+    pairwise_exposure,
+    pairwise_preference,
+)
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.UndefinedMetricWarning"
+)
+
+values = st.one_of(
+    st.integers(-3, 3).map(float),
+    st.floats(-100, 100),
+    st.sampled_from([0.0, -0.0, 5e-324, 1e-300, 1e15]),
+)
+rows = st.lists(
+    st.tuples(values, values, st.integers(0, 3), st.sampled_from("ab")),
+    min_size=1,
+    max_size=25,
+)
+overlapping = st.lists(
+    st.tuples(values, values, st.integers(0, 3), st.tuples(*[st.booleans()] * 3)),
+    min_size=1,
+    max_size=25,
+)
+averages = st.sampled_from(["pairs", "queries"])
+variances = st.sampled_from(["cluster", "item"])
+comparisons = st.sampled_from(["all", "intra", "inter"])
+many = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+
+
+def columns(rows):
+    y, s, q, group = zip(*rows, strict=True)
+    return y, s, {"sensitive_features": np.array(group), "qid": q}
+
+
+def defined(r):
+    """Return the estimates, which are known where there is support."""
+    assert np.array_equal(np.isnan(r.estimate), r.support == 0)
+    assert np.isnan(r.covariance[r.support == 0]).all()
+    return r.estimate[r.support > 0]
+
+
+@many
+@given(rows | overlapping, comparisons, averages)
+def test_accuracy_is_a_share(data, comparison, average):
+    y, s, who = columns(data)
+    options = {"comparison": comparison, "average": average, "variance": "cluster"}
+    estimate = defined(pairwise_accuracy(y, s, **options, **who))
+    assert ((estimate >= 0) & (estimate <= 1 + 1e-15)).all()
+
+
+@many
+@given(rows | overlapping, averages)
+def test_exposure_and_preference_are_shares(data, average):
+    y, s, who = columns(data)
+    for metric in (pairwise_exposure, pairwise_preference):
+        estimate = defined(metric(y, s, average=average, variance="cluster", **who))
+        assert ((estimate >= 0) & (estimate <= 1 + 1e-15)).all()
+
+
+@many
+@given(rows, averages, variances)
+def test_exposure_of_two_groups_sums_to_one(data, average, variance):
+    y, s, who = columns(data)
+    variance = "cluster" if average == "queries" else variance
+    for metric in (pairwise_exposure, pairwise_preference):
+        r = metric(y, s, average=average, variance=variance, **who)
+        if len(r.groups) == 1:
+            assert np.isnan(r.estimate).all()
+            continue
+        assert r.support[0] == r.support[1]
+        if r.support[0]:
+            assert abs(r.estimate.sum() - 1) < 1e-12
+            first, second = np.diag(r.covariance)
+            np.testing.assert_allclose(first, second, rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(
+                r.covariance[0, 1], -first, rtol=1e-10, atol=1e-12
+            )
+
+
+@many
+@given(rows | overlapping)
+def test_equation_7(data):
+    y, s, who = columns(data)
+    every, intra, inter = (
+        pairwise_accuracy(y, s, comparison=c, variance="cluster", **who)
+        for c in ("all", "intra", "inter")
+    )
+    assert np.array_equal(every.support, intra.support + inter.support)
+    known = every.support > 0
+    total = sum(np.nan_to_num(part.estimate) * part.support for part in (intra, inter))
+    share = total[known] / every.support[known]
+    np.testing.assert_allclose(every.estimate[known], share, rtol=0, atol=1e-12)
+
+
+@many
+@given(rows, comparisons)
+def test_rest_of_two_groups_is_the_other(data, comparison):
+    y, s, who = columns(data)
+    r = pairwise_accuracy(y, s, comparison=comparison, variance="cluster", **who)
+    if len(r.groups) == 2:
+        difference = r.estimate[0] - r.estimate[1]
+        rest = r.against_rest()
+        np.testing.assert_allclose(rest.estimate, [difference, -difference], atol=1e-12)
+
+
+@many
+@given(rows | overlapping, averages)
+def test_covariance_of_clusters_has_no_negative_direction(data, average):
+    y, s, who = columns(data)
+    options = {"average": average, "variance": "cluster", **who}
+    for r in (
+        pairwise_accuracy(y, s, **options),
+        pairwise_exposure(y, s, **options),
+        matched_pair_calibration(np.clip(y, -10, 10), s, epsilon=1.0, **options),
+    ):
+        known = ~np.isnan(np.diag(r.covariance))
+        covariance = r.covariance[np.ix_(known, known)]
+        if known.any():
+            np.testing.assert_allclose(covariance, covariance.T, rtol=1e-12, atol=1e-15)
+            scale = np.abs(covariance).max()
+            assert np.linalg.eigvalsh(covariance).min() >= -1e-9 * scale - 1e-12
+
+
+@many
+@given(rows | overlapping, averages, st.sampled_from(["below", "both"]), values)
+def test_calibration_is_within_the_differences(data, average, direction, epsilon):
+    y, s, who = columns(data)
+    y = np.clip(y, -100, 100)
+    q = np.array(who["qid"])
+    r = matched_pair_calibration(
+        y,
+        s,
+        epsilon=abs(epsilon),
+        average=average,
+        direction=direction,
+        variance="cluster",
+        **who,
+    )
+    widest = max(np.ptp(y[q == label]) for label in q)
+    assert (np.abs(defined(r)) <= widest * (1 + 1e-9) + 1e-9).all()
+
+
+@many
+@given(rows, st.integers(1, 30))
+def test_more_pairs_have_a_larger_epsilon(data, n_pairs):
+    y, s, who = columns(data)
+    y = np.clip(y, -100, 100)
+    options = {"variance": "cluster", **who}
+    fewer, more, every = (
+        matched_pair_calibration(y, s, **chosen, **options)
+        for chosen in (
+            {"n_pairs": n_pairs},
+            {"n_pairs": n_pairs + 1},
+            {"quantile": 1.0},
+        )
+    )
+    for group in fewer.groups:
+        epsilons = [r.first_pass["epsilon"][group] for r in (fewer, more, every)]
+        assert np.isnan(epsilons).all() or sorted(epsilons) == epsilons
+    assert (fewer.support <= more.support).all()
+    assert (fewer.support >= np.minimum(n_pairs, every.support)).all()
+
+
+@many
+@given(rows, st.integers(1, 30) | st.none(), st.sampled_from(["linear", "exponential"]))
+def test_ndcg_is_a_share(data, k, gain):
+    y, s, who = columns(data)
+    y = np.clip(np.abs(y), 0, 10)
+    r = ndcg(y, s, qid=who["qid"], k=k, gain=gain)
+    estimate = defined(r)
+    assert ((estimate >= 0) & (estimate <= 1 + 1e-12)).all()
+    best = ndcg(y, y, qid=who["qid"], k=k, gain=gain)
+    assert r.support == best.support
+    np.testing.assert_allclose(defined(best), 1.0, rtol=1e-12)

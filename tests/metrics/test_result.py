@@ -1,0 +1,353 @@
+"""GroupEstimates: tests, disparity, tables, and results as objects."""
+
+import copy
+import pickle
+from dataclasses import FrozenInstanceError
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from skrankfair.metrics import (
+    GroupEstimates,
+    matched_pair_calibration,
+    ndcg,
+    pairwise_accuracy,
+    pairwise_exposure,
+    pairwise_preference,
+)
+from tests.metrics.simulate import columns, without_groups
+
+# Four queries of four items, one of them clicked: in queries 0 and 2 of group "f", with
+# 3 and 2 of 3 pairs won, in 1 and 3 of group "m", with 2 and 0.
+QUERY = np.repeat([0, 1, 2, 3], 4)
+GROUP = np.array(["f", "m", "f", "m"] * 4)
+CLICKED = np.array([1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1])
+SCORE = np.array([4, 3, 2, 1, 4, 3, 2, 1, 3, 4, 2, 1, 4, 3, 2, 1]) / 4
+
+
+# Tests against the fair value, or the rest
+
+
+def test_test_is_students(matched):
+    test = matched.test()
+    statistic = matched.estimate / matched.standard_error
+    np.testing.assert_allclose(test.statistic, statistic)
+    np.testing.assert_allclose(test.pvalue, 2 * stats.t.sf(np.abs(statistic), 59))
+    assert (test.groups, test.df, test.null_value) == (("a", "b", "c"), 59, 0.0)
+    np.testing.assert_array_equal(test.estimate, matched.estimate)
+    np.testing.assert_array_equal(test.standard_error, matched.standard_error)
+    exposure = pairwise_exposure(**columns())
+    assert exposure.fair_value == exposure.test().null_value == 0.5
+    np.testing.assert_allclose(
+        exposure.test().statistic, (exposure.estimate - 0.5) / exposure.standard_error
+    )
+
+
+@pytest.mark.parametrize("comparison", ["all", "intra", "inter"])
+@pytest.mark.parametrize("average", ["pairs", "queries"])
+def test_against_rest_is_the_contrast_with_the_complement(comparison, average):
+    data = columns()
+    options = {"comparison": comparison, "average": average}
+    result = pairwise_accuracy(**data, **options)
+    rest = result.against_rest()
+    assert rest.fair_value == 0
+    letters = data.pop("sensitive_features")
+    for i, g in enumerate(result.groups):
+        data["sensitive_features"] = np.stack([letters == g, letters != g], axis=1)
+        contrast = pairwise_accuracy(**data, **options).contrast(0, 1)
+        assert rest.estimate[i] == pytest.approx(contrast.estimate, rel=1e-12)
+        error = contrast.standard_error
+        assert rest.standard_error[i] == pytest.approx(error, rel=1e-10)
+        assert result.test().pvalue[i] == pytest.approx(contrast.pvalue, rel=1e-8)
+        low, high = rest.confidence_interval()
+        assert (low[i], high[i]) == pytest.approx(contrast.confidence_interval())
+
+
+def test_against_rest_and_test_where_there_is_none(matched):
+    with pytest.raises(ValueError, match="no value of the rest"):
+        matched.against_rest()
+    for result in (ndcg(**without_groups(columns())), pairwise_preference(**columns())):
+        with pytest.raises(ValueError, match="no fair value"):
+            result.test()
+        assert result.to_frame()["pvalue"].isna().all()
+
+
+@pytest.mark.parametrize("method", ["holm", "bonferroni", "fdr_bh"])
+def test_corrected(matched, with_empty_group, method):
+    pvalue = matched.test().pvalue
+    expected = multipletests(pvalue, method=method)[1]
+    np.testing.assert_allclose(matched.test().corrected(method), expected)
+    # A group without p-value is no test.
+    test = with_empty_group.test()
+    expected = multipletests(test.pvalue[:2], method=method)[1]
+    np.testing.assert_allclose(test.corrected(method), [*expected, np.nan])
+
+
+def test_unknown_correction_raises(matched):
+    with pytest.raises(ValueError, match="correction must be"):
+        matched.test().corrected("sidack")
+    with pytest.raises(ValueError, match="correction must be"):
+        matched.contrasts(correction="sidack")
+
+
+# Disparity
+
+
+def test_disparity(accuracy, matched):
+    low, high = accuracy.estimate.min(), accuracy.estimate.max()
+    assert accuracy.disparity() == accuracy.disparity("difference") == high - low
+    assert accuracy.disparity("ratio") == low / high
+    with pytest.raises(ValueError, match=r"needs .* fair value"):
+        accuracy.disparity("max_abs")
+    with pytest.raises(ValueError, match="kind must be one of"):
+        accuracy.disparity("max")
+    assert matched.disparity() == np.abs(matched.estimate).max()
+    exposure = pairwise_exposure(**columns())
+    assert exposure.disparity() == np.abs(exposure.estimate - 0.5).max()
+    assert type(exposure.disparity()) is float
+
+
+def test_disparity_does_not_hide_a_group_without_estimate(with_empty_group):
+    for kind in ("difference", "ratio", "max_abs", None):
+        assert np.isnan(with_empty_group.disparity(kind))
+
+
+# Tables and text
+
+
+def test_to_frame(matched):
+    frame = matched.to_frame(0.9)
+    names = ["estimate", "std_error", "ci_low", "ci_high", "support", "pvalue"]
+    assert list(frame.columns) == names
+    assert frame.index.name == "group"
+    assert frame.index.tolist() == ["a", "b", "c"]
+    low, high = matched.confidence_interval(0.9)
+    values = [matched.estimate, matched.standard_error, low, high, matched.support]
+    expected = np.column_stack([*values, matched.test().pvalue])
+    np.testing.assert_array_equal(frame, expected)
+
+
+def test_crossed_groups_stay_tuples():
+    data = columns()
+    letters = data.pop("sensitive_features")
+    number = np.arange(letters.size) % 2
+    data["sensitive_features"] = pd.DataFrame({"letter": letters, "number": number})
+    frame = pairwise_accuracy(**data).to_frame()
+    expected = [(letter, n) for letter in "abc" for n in (0, 1)]
+    assert frame.index.tolist() == expected
+    assert not isinstance(frame.index, pd.MultiIndex)
+    assert frame.loc[[("a", 1)], "support"].item() > 0
+
+
+@pytest.mark.parametrize("average", ["pairs", "queries"])
+def test_breakdown(average):
+    data = columns(n_queries=300)
+    z = np.random.default_rng(0).normal(size=1800)
+    edges = [-np.inf, -0.5, 0.5, np.inf]
+    result = pairwise_accuracy(**data, engagement=z, bins=edges, average=average)
+    frame = result.breakdown()
+    names = ["group", "bucket", "low", "high", "estimate", "std_error", "support"]
+    assert list(frame.columns) == names
+    assert frame.shape == (9, 7)
+    mean = frame.groupby("group")["estimate"].mean()
+    np.testing.assert_allclose(mean, result.estimate, rtol=1e-13)
+    assert frame["support"].sum() == result.support.sum()
+    # A bucket alone: its clicked items against all that are not clicked.
+    for bucket, part in frame.groupby("bucket"):
+        low, high = edges[bucket], edges[bucket + 1]
+        kept = (data["y_true"] == 0) | ((z >= low) & (z < high))
+        alone = pairwise_accuracy(
+            **{name: column[kept] for name, column in data.items()}, average=average
+        )
+        np.testing.assert_allclose(part["estimate"], alone.estimate, rtol=1e-12)
+        np.testing.assert_allclose(part["std_error"], alone.standard_error, rtol=1e-9)
+        np.testing.assert_array_equal(part["support"], alone.support)
+        assert set(part["low"]) == {low}
+        assert set(part["high"]) == {high}
+
+
+def test_breakdown_without_strata_raises(accuracy, matched):
+    for result in (accuracy, matched):
+        with pytest.raises(ValueError, match="without strata"):
+            result.breakdown()
+
+
+def test_repr():
+    data = {"sensitive_features": GROUP, "qid": QUERY}
+    assert repr(pairwise_accuracy(CLICKED, SCORE, **data)) == (
+        "pairwise_accuracy(comparison='all', average='pairs')\n"
+        "group  estimate       95% interval  pairs      p\n"
+        "f        0.8333   [0.4003, 1.2664]      6  0.199\n"
+        "m        0.3333  [-0.5328, 1.1995]      6  0.199\n"
+        "4 clusters; fair: equal to the rest"
+    )
+    assert repr(pairwise_exposure(None, SCORE, sensitive_features=GROUP)) == (
+        "pairwise_exposure(average='pairs')\n"
+        "group  estimate      95% interval  pairs      p\n"
+        "f        0.6875  [0.4258, 0.9492]     64  0.148\n"
+        "m        0.3125  [0.0508, 0.5742]     64  0.148\n"
+        "16 items; fair value 0.5"
+    )
+    assert repr(ndcg(CLICKED, SCORE, qid=QUERY)) == (
+        "ndcg(k=None, gain='linear')\n"
+        "group  estimate      95% interval  queries\n"
+        "all      0.6731  [0.2953, 1.0510]        4\n"
+        "4 clusters"
+    )
+
+
+def test_repr_of_a_contrast():
+    data = {"sensitive_features": GROUP, "qid": QUERY}
+    contrast = pairwise_accuracy(CLICKED, SCORE, **data).contrast("f", "m")
+    assert repr(contrast) == "f - m: 0.5 (95% interval -0.4684 to 1.468, p = 0.199)"
+
+
+def test_repr_of_a_group_without_estimate(with_empty_group):
+    row = repr(with_empty_group).splitlines()[4]
+    assert row.split() == ["2", "–", "[–,", "–]", "0", "–"]
+
+
+def test_html_is_escaped():
+    attack = "<script>alert(1)</script>"
+    group = np.where(GROUP == "f", attack, '"m" & <b>')
+    result = pairwise_accuracy(CLICKED, SCORE, sensitive_features=group, qid=QUERY)
+    html = result._repr_html_()
+    assert attack not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "<b>" not in html
+    assert "&amp; &lt;b&gt;" in html
+    assert html.count("<tr>") == html.count("</tr>") == 3
+    assert attack in repr(result)
+
+
+# Results as objects
+
+
+def assert_same(first, second):
+    assert second.groups == first.groups
+    assert second.parameters == first.parameters
+    assert second.first_pass == first.first_pass
+    np.testing.assert_array_equal(second.estimate, first.estimate)
+    np.testing.assert_array_equal(second.covariance, first.covariance)
+    np.testing.assert_array_equal(second.support, first.support)
+    assert repr(second) == repr(first)
+
+
+RESULTS = {
+    "accuracy": lambda data: pairwise_accuracy(**data),
+    "strata": lambda data: pairwise_accuracy(
+        **data, engagement=np.arange(360), bins=[0, 100, 360]
+    ),
+    "matched": lambda data: matched_pair_calibration(**data, quantile=0.1),
+    "exposure": lambda data: pairwise_exposure(**data),
+    "ndcg": lambda data: ndcg(**without_groups(data)),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, "pickle"])
+def test_pickle_and_copy(name, duplicate):
+    if duplicate == "pickle":
+
+        def duplicate(value):
+            return pickle.loads(pickle.dumps(value))
+
+    result = RESULTS[name](columns())
+    for _ in range(2):  # before and after its numbers are kept
+        again = duplicate(result)
+        assert_same(result, again)
+        np.testing.assert_array_equal(again.resampled(5, 0), result.resampled(5, 0))
+        assert_same(result + result, again + result)
+    if name == "accuracy":
+        contrast = duplicate(result.contrast("a", "b"))
+        assert repr(contrast) == repr(result.contrast("a", "b"))
+        np.testing.assert_array_equal(
+            duplicate(result.test()).pvalue, result.test().pvalue
+        )
+
+
+def test_joblib_round_trip():
+    parts = [columns(seed) for seed in range(2)]
+    results = joblib.Parallel(n_jobs=2)(
+        joblib.delayed(pairwise_accuracy)(**part) for part in parts
+    )
+    for part, result in zip(parts, results, strict=True):
+        assert_same(pairwise_accuracy(**part), result)
+    assert isinstance(sum(results), GroupEstimates)
+    assert sum(results).n_clusters == 120
+
+
+def test_results_are_frozen(accuracy):
+    test, contrast = accuracy.test(), accuracy.contrast("a", "b")
+    for value, name in (
+        (accuracy, "sums"),
+        (accuracy, "estimate"),
+        (accuracy.sums, "count"),
+        (accuracy.metric, "name"),
+        (test, "pvalue"),
+        (contrast, "estimate"),
+    ):
+        with pytest.raises(FrozenInstanceError):
+            setattr(value, name, None)
+    with pytest.raises(AttributeError):
+        accuracy.confidence_interval().low = 0
+
+
+@pytest.mark.parametrize("name", ["estimate", "covariance", "support", "pvalue"])
+def test_arrays_that_are_kept_are_read_only(name):
+    result = pairwise_accuracy(**columns())
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(result, name)[0] = 0
+
+
+def test_equality_does_not_raise(accuracy):
+    # With arrays inside it is identity.
+    for make in (accuracy.against_rest, accuracy.test, accuracy.compact):
+        first, second = make(), make()
+        assert first != second
+        assert len({first, first, second}) == 2
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("read_only", [False, True])
+def test_inputs_are_not_changed(name, read_only):
+    data = columns()
+    rng = np.random.default_rng(0)
+    data = {key: column[rng.permutation(360)] for key, column in data.items()}
+    data["sample_weight"] = (data["qid"] % 3).astype(float)
+    data["cluster"] = data["qid"] // 2
+    before = copy.deepcopy(data)
+    for column in data.values():
+        column.setflags(write=not read_only)
+    result = RESULTS[name](data)
+    result.to_frame()
+    result.resampled(5, 0)
+    for key, column in data.items():
+        np.testing.assert_array_equal(column, before[key])
+
+
+def test_results_are_not_changed_by_their_methods(accuracy):
+    before = pickle.dumps(accuracy.sums)
+    repr(accuracy)
+    accuracy.contrasts("ratio")
+    accuracy.against_rest().test().corrected()
+    accuracy.resampled(10, 0)
+    sum([accuracy, accuracy])
+    assert pickle.dumps(accuracy.sums) == before
+
+
+def test_compact(accuracy):
+    compact = accuracy.compact()
+    assert compact.sums.table is None
+    assert accuracy.sums.table is not None
+    assert_same(accuracy, compact)
+    assert_same(accuracy.against_rest(), compact.against_rest())
+    assert repr(compact.contrasts()) == repr(accuracy.contrasts())
+    larger = pairwise_accuracy(**columns(n_queries=600)).compact()
+    assert len(pickle.dumps(larger.sums)) < len(pickle.dumps(compact.sums)) + 20
+    assert_same(accuracy + accuracy, accuracy + compact)
+    assert (accuracy + compact).sums.table is None

@@ -1,0 +1,1 @@
+"""Naive reference implementations: loops over items and pairs, nothing else."""

@@ -1,0 +1,53 @@
+"""What the references share: queries, their weights, and the two averages."""
+
+import math
+
+NAN = float("nan")
+
+
+def rows_by_query(q):
+    """Row numbers of every query, queries in order of first appearance."""
+    rows = {}
+    for row, label in enumerate(q):
+        rows.setdefault(label, []).append(row)
+    return rows
+
+
+def query_weights(q, w=None):
+    """Weight of every query; 2 is the query seen twice, None is 1 for all."""
+    weights = {}
+    for row, label in enumerate(q):
+        weight = 1 if w is None else w[row]
+        if weights.setdefault(label, weight) != weight:
+            raise ValueError(f"the weight varies within query {label!r}")
+    return weights
+
+
+def average_of_pairs(pairs, q, average="pairs", w=None):
+    """Mean of the values of (i, j, value), and the number of pairs.
+
+    ``average="pairs"``: sum of w * value over sum of w. ``average="queries"``: the
+    mean of the queries' own means, over queries with pairs. A query of weight w is
+    w queries in both, so the number of pairs counts it w times; weight 0 is absent.
+    """
+    if average not in ("pairs", "queries"):
+        raise ValueError(average)
+    weights = query_weights(q, w)
+    values = {}
+    for i, _, value in pairs:
+        values.setdefault(q[i], []).append(value)
+    numerators, denominators, n_pairs = [], [], 0
+    for label, of_query in values.items():
+        weight = weights[label]
+        if weight == 0:
+            continue
+        n_pairs += weight * len(of_query)
+        if average == "pairs":
+            numerators.append(weight * math.fsum(of_query))
+            denominators.append(weight * len(of_query))
+        else:
+            numerators.append(weight * math.fsum(of_query) / len(of_query))
+            denominators.append(weight)
+    if not denominators:
+        return NAN, 0
+    return math.fsum(numerators) / math.fsum(denominators), n_pairs

@@ -1,0 +1,489 @@
+"""The references against hand-computed examples and numbers from elsewhere."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import mannwhitneyu
+from sklearn.metrics import ndcg_score, roc_auc_score
+
+from . import matched_pairs, pairwise, utility, variance
+
+COMPARISONS = ("all", "intra", "inter")
+
+
+def make_data(seed, n_queries=8, size=7):
+    """Make queries of 1 to ``size`` items, shuffled, with ties in y and s."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, size + 1, n_queries)
+    q = rng.permutation(np.repeat(np.arange(n_queries), sizes))
+    n = len(q)
+    y = rng.integers(0, 4, n)
+    s = rng.integers(0, 6, n) / 4
+    member = {"a": list(rng.random(n) < 0.5), "b": list(rng.random(n) < 0.4)}
+    return [v.tolist() for v in (y, s, q)] + [member]
+
+
+def repeat_queries(w, *columns, q):
+    """Rows with every query written out as often as its weight says."""
+    rows, labels = [], []
+    for row, times in enumerate(w):
+        for copy in range(times):
+            rows.append(row)
+            labels.append((q[row], copy))
+    return [[column[row] for row in rows] for column in columns], labels
+
+
+def assert_same(first, second):
+    assert first.keys() == second.keys()
+    for key in first:
+        assert first[key] == pytest.approx(second[key], rel=1e-12, nan_ok=True)
+
+
+# Pairwise fairness
+
+
+def test_pairwise_example_of_the_paper():
+    # Beutel et al. section 3.3: both rankings have 2/5, the second is unfair to B.
+    member = {"A": [True] * 3 + [False] * 3, "B": [False] * 3 + [True] * 3}
+    rows = ["A1", "A2", "A3", "B1", "B2", "B3"]
+
+    def accuracy(clicked, ranking, comparison, group):
+        y = [int(row == clicked) for row in rows]
+        s = [-ranking.index(row) for row in rows]
+        result = pairwise.pairwise_accuracy(y, s, [0] * 6, member, comparison)
+        return result[group]
+
+    first = ("A1", ["A2", "A3", "B1", "A1", "B2", "B3"])
+    second = ("B1", ["A1", "A2", "A3", "B1", "B2", "B3"])
+    assert accuracy(*first, "all", "A") == (0.4, 5)
+    assert accuracy(*second, "all", "B") == (0.4, 5)
+    assert accuracy(*first, "intra", "A") == (0, 2)
+    assert accuracy(*first, "inter", "A") == (2 / 3, 3)
+    assert accuracy(*second, "intra", "B") == (1, 2)
+    assert accuracy(*second, "inter", "B") == (0, 3)
+    assert math.isnan(accuracy(*second, "all", "A")[0])
+
+
+def test_pairwise_by_hand():
+    # Query u: rows 0-2, pairs 0>1 (tie in s), 0>2 (won). Query v: rows 3-4, lost.
+    y, s, q = [2, 0, 0, 1, 0], [0.5, 0.5, 0.1, 0.2, 0.3], list("uuuvv")
+    member = {"a": [True, True, False, True, False]}
+    accuracy = pairwise.pairwise_accuracy
+    assert accuracy(y, s, q, member)["a"] == (0.5, 3)
+    assert accuracy(y, s, q, member, average="queries")["a"] == (0.375, 3)
+    assert accuracy(y, s, q, member, "intra")["a"] == (0.5, 1)
+    assert accuracy(y, s, q, member, "inter")["a"] == (0.5, 2)
+    w = [1, 1, 1, 3, 3]
+    assert accuracy(y, s, q, member, w=w)["a"] == (1.5 / 5, 5)
+    assert accuracy(y, s, q, member, average="queries", w=w)["a"] == (0.75 / 4, 5)
+    bucket = [7, 7, 7, 9, 9]
+    assert accuracy(y, s, q, member, bucket=bucket)["a"] == (0.375, 3)
+    table = pairwise.pairwise_accuracy_by_bucket(y, s, q, member, bucket=bucket)
+    assert table == {"a": {7: (0.75, 2), 9: (0, 1)}}
+    # Preferred items outside the group: none.
+    assert pairwise.rest_pairwise_accuracy(y, s, q, member)["a"][1] == 0
+    # Exposure: (0, 2) won, (1, 2) won, (3, 4) lost; (1, 2) ties in y.
+    exposure, preference = pairwise.pairwise_exposure, pairwise.pairwise_preference
+    assert exposure(s, q, member)["a"] == (2 / 3, 3)
+    assert exposure(s, q, member, "queries")["a"] == (0.5, 3)
+    assert preference(y, q, member)["a"] == (1, 2)
+    assert preference([0, *y[1:3], 0, 1], q, member)["a"] == (0, 1)
+
+
+def test_weight_zero_is_absent_and_varying_weight_raises():
+    y, s, q, member = [1, 0, 1, 0], [1, 0, 0, 1], [0, 0, 1, 1], {"a": [True] * 4}
+    accuracy = pairwise.pairwise_accuracy
+    assert accuracy(y, s, q, member, w=[1, 1, 0, 0])["a"] == (1, 1)
+    bucketed = accuracy(y, s, q, member, bucket=[0, 0, 1, 1], w=[1, 1, 0, 0])
+    assert bucketed["a"] == (1, 1)
+    with pytest.raises(ValueError, match="varies"):
+        accuracy(y, s, q, member, w=[1, 2, 1, 1])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pairwise_accuracy_of_one_binary_query_is_the_auc(seed):
+    rng = np.random.default_rng(seed)
+    y, s = rng.permutation([0] * 9 + [1] * 6), rng.integers(0, 8, 15) / 8
+    everyone = {"all": [True] * 15}
+    estimate, n_pairs = pairwise.pairwise_accuracy(y, s, [0] * 15, everyone)["all"]
+    assert n_pairs == 54
+    assert estimate == pytest.approx(roc_auc_score(y, s))
+    assert variance.auc(y, s) == pytest.approx(roc_auc_score(y, s))
+    statistic = mannwhitneyu(s[y == 1], s[y == 0]).statistic
+    assert estimate == pytest.approx(statistic / 54)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("rest", [False, True])
+def test_equation_7(seed, rest):
+    y, s, q, member = make_data(seed, n_queries=15)
+    accuracy = pairwise.rest_pairwise_accuracy if rest else pairwise.pairwise_accuracy
+    overall, intra, inter = (accuracy(y, s, q, member, c) for c in COMPARISONS)
+    for group in member:
+        n_pairs = intra[group][1] + inter[group][1]
+        assert n_pairs == overall[group][1] > 0
+        share = intra[group][1] / n_pairs
+        total = share * intra[group][0] + (1 - share) * inter[group][0]
+        assert overall[group][0] == pytest.approx(total)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rest_of_two_groups_is_the_other_group(seed):
+    y, s, q, member = make_data(seed)
+    member = {"a": member["a"], "b": [not inside for inside in member["a"]]}
+    for comparison, average in itertools.product(COMPARISONS, ("pairs", "queries")):
+        args = (y, s, q, member, comparison, None, average)
+        own = pairwise.pairwise_accuracy(*args)
+        rest = pairwise.rest_pairwise_accuracy(*args)
+        assert_same(own, {"a": rest["b"], "b": rest["a"]})
+    for average in ("pairs", "queries"):
+        exposure = pairwise.pairwise_exposure(s, q, member, average)
+        assert exposure["a"][0] + exposure["b"][0] == pytest.approx(1)
+        preference = pairwise.pairwise_preference(y, q, member, average)
+        assert preference["a"][0] + preference["b"][0] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_are_repeated_queries(seed):
+    y, s, q, member = make_data(seed)
+    times = np.random.default_rng(seed).integers(0, 4, max(q) + 1).tolist()
+    w = [times[label] for label in q]
+    bucket = [row % 3 for row in range(len(q))]
+    (y2, s2, a2, b2, bucket2), q2 = repeat_queries(
+        w, y, s, member["a"], member["b"], bucket, q=q
+    )
+    member2 = {"a": a2, "b": b2}
+    for average in ("pairs", "queries"):
+        for comparison, buckets in itertools.product(COMPARISONS, (False, True)):
+            for function in (
+                pairwise.pairwise_accuracy,
+                pairwise.rest_pairwise_accuracy,
+            ):
+                assert_same(
+                    function(
+                        *(y, s, q, member, comparison),
+                        bucket if buckets else None,
+                        average,
+                        w,
+                    ),
+                    function(
+                        *(y2, s2, q2, member2, comparison),
+                        bucket2 if buckets else None,
+                        average,
+                    ),
+                )
+        assert_same(
+            pairwise.pairwise_exposure(s, q, member, average, w),
+            pairwise.pairwise_exposure(s2, q2, member2, average),
+        )
+        assert_same(
+            pairwise.pairwise_preference(y, q, member, average, w),
+            pairwise.pairwise_preference(y2, q2, member2, average),
+        )
+        for direction in ("below", "both"):
+            for choice in ({"quantile": 0.2}, {"n_pairs": 5}, {"epsilon": 0.3}):
+                options = {"direction": direction, "average": average, **choice}
+                mpc = matched_pairs.matched_pair_calibration
+                assert_same(
+                    mpc(y, s, q, member, w=w, **options),
+                    mpc(y2, s2, q2, member2, **options),
+                )
+    for k in (None, 2):
+        assert utility.ndcg(y, s, q, k, w=w) == pytest.approx(
+            utility.ndcg(y2, s2, q2, k)
+        )
+
+
+def test_lemmas_1_and_2():
+    # f = mean outcome of the group: calibrated, equal MSE, inter-group 1 against 0.
+    y = [1, 1, 1, 0, 1, 0, 0, 0]
+    s = [0.75] * 4 + [0.25] * 4
+    member = {"a": [True] * 4 + [False] * 4, "b": [False] * 4 + [True] * 4}
+    intra, inter = (
+        pairwise.pairwise_accuracy(y, s, [0] * 8, member, c) for c in COMPARISONS[1:]
+    )
+    assert (intra["a"][0], intra["b"][0]) == (0.5, 0.5)
+    assert (inter["a"][0], inter["b"][0]) == (1, 0)
+
+
+# Matched pairs
+
+
+def test_matched_pairs_example_of_the_paper():
+    # Korevaar et al. section 4.1.4, in binary fractions of about the same size.
+    s, y, in_group = [0.75, 0.734375, 0.71875], [1, 0, 1], [False, False, True]
+    pairs = matched_pairs.matched_pairs(y, s, [0] * 3, in_group, epsilon=0.05)
+    assert list(pairs) == [(2, 0, 0.0), (2, 1, 1.0)]
+    result = matched_pairs.matched_pair_calibration(
+        y, s, [0] * 3, {"g": in_group}, epsilon=0.05
+    )
+    assert result == {"g": (0.5, 2, 0.05)}
+
+
+def test_matched_pairs_by_hand():
+    y, s = [3, 1, 0, 2], [0.5, 0.5, 0.75, 0.25]
+    q, member = ["u"] * 4, {"a": [True, False, False, False]}
+    mpc = matched_pairs.matched_pair_calibration
+    below = list(matched_pairs.eligible_pairs(y, s, q, member["a"]))
+    both = list(matched_pairs.eligible_pairs(y, s, q, member["a"], "both"))
+    assert below == [(0, 1, 2.0), (0, 2, 3.0)]
+    assert both == [(0, 1, 2.0), (0, 2, 3.0), (0, 3, 1.0)]
+    assert mpc(y, s, q, member)["a"] == (2, 1, 0)
+    assert mpc(y, s, q, member, epsilon=0.25)["a"] == (2.5, 2, 0.25)
+    assert mpc(y, s, q, member, n_pairs=1)["a"] == (2, 1, 0)
+    assert mpc(y, s, q, member, n_pairs=2)["a"] == (2.5, 2, 0.25)
+    assert mpc(y, s, q, member, n_pairs=99)["a"] == (2.5, 2, 0.25)
+    assert mpc(y, s, q, member, quantile=0.5)["a"] == (2, 1, 0)
+    assert mpc(y, s, q, member, quantile=0.51)["a"] == (2.5, 2, 0.25)
+    # Pairs tied at epsilon are all kept.
+    tied = mpc(y, s, q, member, n_pairs=2, direction="both")
+    assert tied["a"] == (2, 3, 0.25)
+    # Three times the query: the third smallest difference is still 0.
+    assert mpc(y, s, q, member, n_pairs=3, w=[3] * 4)["a"] == (2, 3, 0)
+    assert mpc(y, s, q, member, n_pairs=4, w=[3] * 4)["a"] == (2.5, 6, 0.25)
+    nobody = mpc(y, s, q, {"a": [False] * 4})["a"]
+    assert math.isnan(nobody[0])
+    assert nobody[1] == 0
+    assert math.isnan(nobody[2])
+    with pytest.raises(ValueError, match="one of"):
+        mpc(y, s, q, member, n_pairs=1, quantile=0.5)
+
+
+def test_matched_pairs_average_over_queries():
+    # Query u: mean of 1 and 0; query v: -1.
+    y, s, q = [1, 0, 1, 0, 1], [0, 0, 0, 0, 0], list("uuuvv")
+    member = {"a": [True, False, False, True, False]}
+    mpc = matched_pairs.matched_pair_calibration
+    assert mpc(y, s, q, member, epsilon=0)["a"] == (0, 3, 0)
+    assert mpc(y, s, q, member, epsilon=0, average="queries")["a"] == (-0.25, 3, 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("direction", ["below", "both"])
+def test_epsilon_is_the_order_statistic(seed, direction):
+    y, s, q, member = make_data(seed)
+    pairs = list(matched_pairs.eligible_pairs(y, s, q, member["a"], direction))
+    differences = sorted(abs(s[j] - s[i]) for i, j, _ in pairs)
+    for n_pairs in range(1, len(pairs) + 1):
+        args = (y, s, q, member["a"], direction)
+        epsilon = matched_pairs.epsilon_for(*args, n_pairs=n_pairs)
+        assert epsilon == differences[n_pairs - 1]
+        kept = list(matched_pairs.matched_pairs(*args, epsilon=epsilon))
+        assert len(kept) == sum(d <= epsilon for d in differences) >= n_pairs
+
+
+# NDCG
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("k", [None, 1, 3, 20])
+@pytest.mark.parametrize("gain", ["linear", "exponential"])
+def test_ndcg_against_permutations_and_scikit_learn(seed, k, gain):
+    y, s, q, _ = make_data(seed, n_queries=5)
+    value = utility.ndcg(y, s, q, k, gain)
+    assert value == pytest.approx(utility.ndcg_by_permutation(y, s, q, k, gain))
+    per_query = []
+    for label in sorted(set(q)):
+        rows = [row for row in range(len(q)) if q[row] == label]
+        true = [y[row] if gain == "linear" else 2 ** y[row] - 1 for row in rows]
+        if max(true) == 0:
+            continue
+        score = [s[row] for row in rows]
+        per_query.append(ndcg_score([true], [score], k=k) if len(rows) > 1 else 1)
+    assert value == pytest.approx(np.mean(per_query))
+
+
+def test_ndcg_by_hand():
+    dcg = 3 / math.log2(2) + 2 / math.log2(3) + 3 / math.log2(4)
+    ideal = 3 / math.log2(2) + 3 / math.log2(3) + 2 / math.log2(4)
+    y, s = [3, 2, 3], [0.9, 0.8, 0.7]
+    assert utility.ndcg(y, s, [0] * 3) == pytest.approx(dcg / ideal)
+    # A tie over the cut: one half of a place in the top 1.
+    assert utility.ndcg([1, 0], [0, 0], [0, 0], k=1) == pytest.approx(0.5)
+    # A query without gain is left out, and only such queries: nan.
+    y, s, q = [3, 2, 3, 0, 0], [0.9, 0.8, 0.7, 1, 0], [0, 0, 0, 1, 1]
+    assert utility.ndcg(y, s, q) == pytest.approx(dcg / ideal)
+    assert math.isnan(utility.ndcg([0, 0], [0, 1], [0, 0]))
+
+
+# Variances
+
+
+def accuracy_tables(y, s, q, member, average="pairs", w=None):
+    return {
+        group: variance.tabulate(
+            pairwise.pairs_accuracy(y, s, q, in_group), q, average, w
+        )
+        for group, in_group in member.items()
+    }
+
+
+@pytest.mark.parametrize("average", ["pairs", "queries"])
+def test_tabulated_pairs_give_the_estimate(average):
+    y, s, q, member = make_data(0)
+    w = [1 + label % 3 for label in q]
+    tables = accuracy_tables(y, s, q, member, average, w)
+    estimates = variance.ratio_estimates(tables)
+    expected = pairwise.pairwise_accuracy(y, s, q, member, average=average, w=w)
+    for group in member:
+        assert estimates[group] == pytest.approx(expected[group][0])
+
+
+def test_cluster_covariance_by_hand():
+    # Cluster sums (num, den): (1, 2), (1, 1), and a third cluster without pairs.
+    pairs = {"a": [(0, 1, 1, 1, 1), (1, 0, 0, 1, 1), (2, 3, 1, 1, 1)]}
+    cluster = ["u", "u", "v", "v", "x"]
+    # theta = 2/3; residuals 1 - 4/3, 1 - 2/3, 0; 3/2 * (1/9 + 1/9) / 3^2.
+    covariance = variance.cluster_covariance(pairs, cluster)
+    assert covariance == {("a", "a"): pytest.approx(1 / 27)}
+    one = variance.cluster_covariance({"a": pairs["a"][:2]}, ["u", "u"])
+    assert math.isnan(one["a", "a"])
+    none = variance.cluster_covariance({**pairs, "b": []}, cluster)
+    assert none["a", "a"] == pytest.approx(1 / 27)
+    assert math.isnan(none["a", "b"])
+    assert math.isnan(none["b", "b"])
+    with pytest.raises(ValueError, match="different clusters"):
+        variance.cluster_covariance(pairs, [0, 1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("average", ["pairs", "queries"])
+def test_cluster_covariance_is_the_sandwich_of_the_table(average):
+    y, s, q, member = make_data(1)
+    tables = accuracy_tables(y, s, q, member, average)
+    labels = sorted(set(q))
+    table = np.zeros((len(labels), 4))
+    for column, pairs in enumerate(tables.values()):
+        for i, _, num, den, _ in pairs:
+            table[labels.index(q[i]), 2 * column : 2 * column + 2] += num, den
+    totals = table.sum(0)
+    jacobian = np.zeros((2, 4))
+    for column in range(2):
+        num, den = totals[2 * column : 2 * column + 2]
+        jacobian[column, 2 * column : 2 * column + 2] = 1 / den, -num / den**2
+    expected = jacobian @ (len(labels) * np.cov(table.T)) @ jacobian.T
+    covariance = variance.cluster_covariance(tables, q)
+    for (row, g), (col, h) in itertools.product(enumerate(tables), repeat=2):
+        assert covariance[g, h] == pytest.approx(expected[row, col])
+
+
+@pytest.mark.parametrize("average", ["pairs", "queries"])
+def test_weighted_covariances_are_of_repeated_queries(average):
+    y, s, q, member = make_data(2)
+    times = [2, 1, 3, 1, 2, 1, 4, 1]
+    w = [times[label] for label in q]
+    (y2, s2, a2, b2), q2 = repeat_queries(w, y, s, member["a"], member["b"], q=q)
+    member2 = {"a": a2, "b": b2}
+    repeated = accuracy_tables(y2, s2, q2, member2, average)
+    unweighted = accuracy_tables(y, s, q, member, average)
+    frequency = dict(enumerate(times))
+    assert_same(
+        variance.ratio_estimates(unweighted, q, frequency),
+        variance.ratio_estimates(repeated),
+    )
+    assert_same(
+        variance.cluster_covariance(unweighted, q, frequency),
+        variance.cluster_covariance(repeated, q2),
+    )
+    weighted = accuracy_tables(y, s, q, member, average, w)
+    assert_same(
+        variance.item_covariance(weighted, len(y)),
+        variance.item_covariance(repeated, len(y2)),
+    )
+    # A weight inside a larger cluster: the cluster stays one.
+    assert_same(
+        variance.cluster_covariance(weighted, [label // 2 for label in q]),
+        variance.cluster_covariance(repeated, [label // 2 for label, _ in q2]),
+    )
+
+
+def test_item_covariance_by_hand():
+    # Values 1, 0, 0, theta 1/3, d = 2/3, -1/3, -1/3; (0, 1) and (2, 3) share nothing.
+    pairs = [(0, 1, 1, 1, 1), (0, 3, 0, 1, 1), (2, 3, 0, 1, 1)]
+    d = [2 / 3, -1 / 3, -1 / 3]
+    expected = (sum(v * v for v in d) + 2 * d[0] * d[1] + 2 * d[1] * d[2]) / 9
+    covariance = variance.item_covariance({"a": pairs}, 4)
+    assert covariance["a", "a"] == pytest.approx(expected)
+    values = [(i, j, num) for i, j, num, _, _ in pairs]
+    assert variance.item_variance(values) == pytest.approx(expected)
+    # A couple that shares both items counts once: of b against a the negative.
+    mirror = [(j, i, 1 - num, 1, 1) for i, j, num, _, _ in pairs]
+    both = variance.item_covariance({"a": pairs, "b": mirror}, 4)
+    assert both["a", "b"] == pytest.approx(-expected)
+    assert both["b", "b"] == pytest.approx(expected)
+    # Pairs without a common item: the variance of a mean.
+    apart = [(0, 1, 1, 1, 1), (2, 3, 0, 1, 1)]
+    assert variance.item_covariance({"a": apart}, 4)["a", "a"] == pytest.approx(1 / 8)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("direction", ["below", "both"])
+def test_item_variance_is_the_diagonal_of_item_covariance(seed, direction):
+    y, s, q, member = make_data(seed, n_queries=15)
+    pairs, tables = {}, {}
+    for group, in_group in member.items():
+        args = (y, s, q, in_group, direction)
+        pairs[group] = list(matched_pairs.matched_pairs(*args, epsilon=0.5))
+        tables[group] = variance.tabulate(pairs[group], q)
+    covariance = variance.item_covariance(tables, len(y))
+    for group in member:
+        assert len(pairs[group]) > 3
+        expected = variance.item_variance(pairs[group])
+        assert covariance[group, group] == pytest.approx(expected)
+    assert covariance["a", "b"] == pytest.approx(covariance["b", "a"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_item_covariance_is_the_sum_over_items(seed):
+    # V = (sum of T_i^2 - sum of d^2) / N^2, T_i over the pairs that contain item i.
+    y, s, q, member = make_data(seed)
+    pairs = list(pairwise.pairs_accuracy(y, s, q, member["a"]))
+    mean = np.mean([value for _, _, value in pairs])
+    sums = np.zeros(len(y))
+    for i, j, value in pairs:
+        sums[[i, j]] += value - mean
+    squares = sum((value - mean) ** 2 for _, _, value in pairs)
+    expected = ((sums**2).sum() - squares) / len(pairs) ** 2
+    table = {"a": variance.tabulate(pairs, q)}
+    covariance = variance.item_covariance(table, len(y))
+    assert covariance["a", "a"] == pytest.approx(expected)
+
+
+def test_delong_by_hand():
+    # V10 = 1, 1/2 and V01 = 1/2, 1: S10 = S01 = 1/8, variance 1/16 + 1/16.
+    y, s = [1, 1, 0, 0], [0.8, 0.4, 0.6, 0.2]
+    assert variance.auc(y, s) == 0.75
+    assert variance.delong_variance(y, s) == pytest.approx(1 / 8)
+    assert math.isnan(variance.delong_variance([1, 0, 0], [1, 0, 2]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_delong_is_the_two_sample_jackknife(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation([1] * 12 + [0] * 17)
+    s = np.round(rng.normal(size=29) + y, 1)
+    full, expected = roc_auc_score(y, s), 0.0
+    for label in (0, 1):
+        rows = np.flatnonzero(y == label)
+        left_out = [roc_auc_score(np.delete(y, row), np.delete(s, row)) for row in rows]
+        pseudo = len(rows) * full - (len(rows) - 1) * np.array(left_out)
+        expected += pseudo.var(ddof=1) / len(rows)
+    assert variance.delong_variance(y, s) == pytest.approx(expected)
+
+
+def test_item_variance_is_near_delong():
+    rng = np.random.default_rng(0)
+    y = rng.permutation([1] * 40 + [0] * 60)
+    s = rng.normal(size=100) + y
+    pairs = pairwise.pairs_accuracy(y, s, [0] * 100, [True] * 100)
+    ratio = variance.item_variance(pairs) / variance.delong_variance(y, s)
+    # Below one: no (m - 1) / m, and the squares are subtracted.
+    assert 0.9 < ratio < 1
+
+
+def test_bootstrap_totals():
+    table, counts = [[1, 10], [2, 20], [3, 30]], [[1, 1, 1], [0, 3, 0], [2, 0, 1]]
+    totals = variance.cluster_bootstrap_totals(table, counts)
+    assert totals == [[6, 60], [6, 60], [5, 50]]
+    assert np.allclose(totals, np.array(counts) @ np.array(table))

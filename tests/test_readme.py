@@ -1,0 +1,62 @@
+"""What the project's documents say is what the package does and is."""
+
+import contextlib
+import io
+import re
+import tomllib
+from pathlib import Path
+
+import skrankfair
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    """Contents of the README's fenced blocks in the language."""
+    return re.findall(
+        rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL
+    )
+
+
+def test_example_prints_what_readme_says():
+    (code,), (expected,) = blocks("python"), blocks("text")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {})
+    lines = [line.rstrip() for line in printed.getvalue().splitlines()]
+    assert lines == expected.splitlines()
+
+
+def test_two_commands_each_make_their_own_environment():
+    commands = re.findall(r"(?m)^python3 -m venv (\S+) (.*)$", README)
+    assert len({environment for environment, _ in commands}) == 2
+    for environment, rest in commands:
+        assert f"{environment}/bin/pip install" in rest
+
+
+def test_versions_agree():
+    version = skrankfair.__version__
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["version"] == version
+    for file, line in {
+        "CITATION.cff": f"version: {version}",
+        "CHANGELOG.md": f"## {version}",
+        "README.md": f"Version {version}",
+    }.items():
+        text = (ROOT / file).read_text(encoding="utf-8")
+        assert re.search(rf"(?m)^{re.escape(line)}\b", text), file
+
+
+def test_oldest_dependencies_are_the_lower_bounds():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    pins = dict(
+        re.findall(
+            r"^(\S+)==(\S+)$", (ROOT / ".ci/oldest.txt").read_text(), flags=re.MULTILINE
+        )
+    )
+    optional = project["project"]["optional-dependencies"]
+    bounds = [*project["project"]["dependencies"], *optional["report"]]
+    for requirement in bounds:
+        name, bound = requirement.split(">=")
+        assert (pins[name] + ".").startswith(bound + "."), requirement
