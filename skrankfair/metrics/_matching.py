@@ -184,7 +184,7 @@ class Matching:
     @np.errstate(over="ignore")  # infinitely far apart is far
     def windows(self, threshold: float) -> tuple[Array, Array]:
         """Return the range [low, high) of partners within the threshold."""
-        if math.isnan(threshold):
+        if not threshold >= 0:  # no difference is negative
             return self.below, self.below
         start = self._guess(threshold, above=True)
         low = reach(self._score, start, self.first, self.origin, threshold, -1)
@@ -203,8 +203,9 @@ class Matching:
         start = self.below if above else self.below - 1
         if self.ranking.n_rows < _LONG * self.ranking.n_queries:
             return start
-        slack = 8 * np.finfo(float).eps * (np.abs(self.origin) + threshold)
-        near = np.maximum(threshold - slack, 0.0)
+        finite = min(threshold, np.finfo(float).max)
+        slack = 16 * np.finfo(float).eps * np.maximum(np.abs(self.origin), finite)
+        near = np.maximum(finite - slack, 0.0)
         target = -(self.origin + near) if above else near - self.origin
         place = np.empty_like(start)
         for query in range(self.ranking.n_queries):
