@@ -230,7 +230,7 @@ class Matching:
         n_pairs : float or None
             K; more than there are means all.
         quantile : float or None
-            K is this share of the possible pairs, rounded up.
+            K is this share of the possible pairs (of their weight), rounded up.
         weight : ndarray of shape (k,) or None
             How often the pairs of each focal row count.
 
@@ -245,7 +245,7 @@ class Matching:
             return float("nan")
         rank = total if n_pairs is None else min(n_pairs, total)
         if quantile is not None:
-            rank = min(math.ceil(quantile * total), total)
+            rank = min(quantile * total, total)
         inner, passed = (self.below, self.below), 0.0
         limit = max(self.ranking.n_rows // 4, 1 << 16)
         rng, stuck, below_all = np.random.default_rng(0), False, -1.0
@@ -326,5 +326,5 @@ def _weighted_rank(values: Array, weight: Array | None, rank: float) -> float:
         return float(np.partition(values, place)[place])
     order = np.argsort(values)
     mass = np.cumsum(weight[order])
-    place = int(np.searchsorted(mass, rank * (1 - 1e-12)))
+    place = int(np.searchsorted(mass, rank))
     return float(values[order[min(place, values.size - 1)]])

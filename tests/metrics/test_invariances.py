@@ -128,6 +128,18 @@ def test_query_weight_is_repetition_within_a_cluster(case, make):
     assert_same(r, case(repeated(c)))
 
 
+@cases_where(lambda case: "n_pairs" not in case.first_pass)
+@on_both
+@pytest.mark.parametrize("factor", [0.5, 1 / 64, 1024.0])
+def test_estimates_have_no_scale_of_weights(case, make, factor):
+    # A number of pairs has one: it counts a pair as often as it weighs.
+    c = with_weights(make())
+    expected, r = case(c), case(c.but(w=factor * c.w))
+    np.testing.assert_allclose(r.estimate, expected.estimate, rtol=1e-12)
+    np.testing.assert_allclose(r.support, factor * expected.support, rtol=1e-12)
+    assert r.first_pass == expected.first_pass
+
+
 @every_case
 @on_both
 def test_weight_zero_is_removal(case, make):
