@@ -71,7 +71,9 @@ class MatchedPairs:
         before = np.empty(y.size + 1)
         before[0] = 0.0
         np.cumsum(y if power == 1 else y**power, out=before[1:])
-        return before[high] - before[low]
+        total: Array = before[high]
+        total -= before[low]
+        return total
 
     def focal(self, group: int) -> FocalSums:
         """Return value and number of the pairs of each row of the group."""

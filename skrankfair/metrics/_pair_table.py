@@ -305,8 +305,7 @@ def _item_sums(data: RankedData, make_source: MakeSource) -> ClusterSums:
     weight = data.row_weight
     rows, shared, own = _item_rows(data, source)
     # Every pair is in the rows of both its items.
-    counted = np.ones(len(rows)) if weight is None else weight
-    totals = np.tensordot(counted, rows, 1) / 2, counted @ shared / 2
+    totals = _weighted_sum(rows, weight) / 2, _weighted_sum(shared, weight) / 2
     pairs = _pair_products(source, own, weight)
     order = data.ranking.order
     labels = order if data.kept is None else data.kept[order]
@@ -322,6 +321,12 @@ def _item_sums(data: RankedData, make_source: MakeSource) -> ClusterSums:
     )
 
 
+def _weighted_sum(rows: Array, weight: Array | None) -> Array:
+    """Return the sum of the rows, each times its weight."""
+    total: Array = rows.sum(axis=0) if weight is None else np.tensordot(weight, rows, 1)
+    return total
+
+
 def _item_rows(data: RankedData, source: Source) -> tuple[Array, Array, list[Array]]:
     """Return the sums of every ranked item over the pairs it is in, either side.
 
@@ -333,14 +338,13 @@ def _item_rows(data: RankedData, source: Source) -> tuple[Array, Array, list[Arr
     own: list[Array] = []
     table = np.zeros((n, len(groups), blocks, n_buckets))
     for group in range(len(groups)):
-        sums = source.focal(group)
         if not source.has_rest:
             # Members are focal rows, all others partners.
-            for part in (sums, source.partner(group)):
-                table[part.rows, group, 0, 0] = part.value
-                table[part.rows, group, 1, 0] = part.count
+            _set_rows(table[:, group, :, 0], source.focal(group))
+            _set_rows(table[:, group, :, 0], source.partner(group))
             own.append(source.own_products(group, data.row_weight))
             continue
+        sums = source.focal(group)
         for block, values in enumerate(source.partner(group)):
             table[:, group, block] = values
         member = groups.mask(group)
@@ -357,6 +361,12 @@ def _item_rows(data: RankedData, source: Source) -> tuple[Array, Array, list[Arr
             _add_to_bucket(shared[:, block], bucket, values)
         table[:, :, 2:4] -= shared[:, None]
     return table.reshape(n, len(groups), -1), shared.reshape(n, -1), own
+
+
+def _set_rows(columns: Array, sums: FocalSums) -> None:
+    """Put value and number of pairs of some rows into the two columns."""
+    columns[sums.rows, 0] = sums.value
+    columns[sums.rows, 1] = sums.count
 
 
 def _add_to_bucket(columns: Array, bucket: Array | None, values: Array) -> None:

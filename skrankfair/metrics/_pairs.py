@@ -408,14 +408,16 @@ class ScorePairs:
     #: The value of (j, i) is `mirror` less that of (i, j).
     mirror = 1.0
 
-    def _count(self, mask: Array, focal: bool) -> PairCounts:
+    def _count(self, mask: Array, focal: bool, rows: Array) -> PairCounts:
+        """Return the pairs of some rows with those of the mask in the same query."""
         ranking = self.ranking
-        first, last = ranking.tie_bounds()
+        query = ranking.query[rows]
+        first, last = ranking.tie_bounds(rows)
         before = exclusive_cumsum(mask)
         edges = before[ranking.starts]
         low, high = before[first], before[last]
-        below = edges[1:][ranking.query] - high
-        above = low - edges[:-1][ranking.query]
+        below = edges[1:][query] - high
+        above = low - edges[:-1][query]
         ties = high - low
         half = 2 * (below if focal else above)
         if self.strict:
@@ -426,16 +428,16 @@ class ScorePairs:
     def focal(self, group: int) -> FocalSums:
         """Return value and number of the pairs of each row of the group."""
         member = self.groups.mask(group)
-        counts = self._count(~member, focal=True)
         rows = np.flatnonzero(member)
-        return FocalSums(rows, counts.half[rows] / 2, counts.count[rows])
+        counts = self._count(~member, True, rows)
+        return FocalSums(rows, counts.half / 2, counts.count)
 
     def partner(self, group: int) -> FocalSums:
         """Return value and number of the pairs of each row outside the group."""
         member = self.groups.mask(group)
-        counts = self._count(member, focal=False)
         rows = np.flatnonzero(~member)
-        return FocalSums(rows, counts.half[rows] / 2, counts.count[rows])
+        counts = self._count(member, False, rows)
+        return FocalSums(rows, counts.half / 2, counts.count)
 
     def own_products(self, group: int, weight: Array | None) -> Array:
         """Return Σ x xᵀ over the group's pairs, x = (value, 1)."""
@@ -451,8 +453,9 @@ class ScorePairs:
         weight: Array | None,
     ) -> Array:
         """Return Σ x xᵀ over the pairs of two classes."""
-        counts = self._count(partners, focal=True)
-        w = focal.astype(float) if weight is None else focal * weight
+        rows = np.flatnonzero(focal)
+        counts = self._count(partners, True, rows)
+        w = np.ones(rows.size) if weight is None else weight[rows]
         value, number = counts.half @ w / 2, counts.count @ w
         square = value if counts.ties is None else value - counts.ties @ w / 4
         return np.array([[square, value], [value, number]])
