@@ -4,6 +4,7 @@ from importlib.metadata import version as version_of
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util.docutils import SphinxDirective
 
 project = "skrankfair"
 author = "skrankfair developers"
@@ -43,6 +44,7 @@ numpydoc_validation_exclude = {
     r"UndefinedMetricWarning",  # scikit-learn's
     # Results are made by functions; their docstrings list attributes.
     r"\.(AuditReport|ConfidenceInterval|Estimate|GroupEstimates|GroupTest)$",
+    r"\.(FairnessConstrained|FairnessScore)$",
     r"\.ConfidenceInterval\.",
 }
 extlinks = {"doi": ("https://doi.org/%s", "doi:%s")}
@@ -94,6 +96,39 @@ def visit_displaymath(translator, node):
     raise nodes.SkipNode
 
 
+class ScorerTable(SphinxDirective):
+    """The scorers by name, from the one table that there is."""
+
+    numbers = {  # noqa: RUF012  (docutils reads class attributes)
+        None: "its value; 1 is best",
+        "difference": "largest less smallest group, negated; 0 is best",
+        "max_abs": "largest distance from the fair value, negated; 0 is best",
+        "ratio": "smallest over largest group; 1 is best",
+    }
+
+    def run(self):
+        """Return a table of three columns."""
+        from skrankfair.scoring import SCORERS
+
+        lines = [".. list-table::", "   :header-rows: 1", ""]
+        rows = [("Name", "Metric", "Number")]
+        for name, (metric, options, disparity) in sorted(SCORERS.items()):
+            given = "".join(f", ``{key}={value!r}``" for key, value in options.items())
+            measure = f"`~skrankfair.metrics.{metric.__name__}`{given}"
+            rows.append((f"``{name}``", measure, self.numbers[disparity]))
+        for cells in rows:
+            first, *others = cells
+            lines += [f"   * - {first}", *(f"     - {cell}" for cell in others)]
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
+def skip_member(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn adds to every estimator, with its own references."""
+    return skip or name in {"get_metadata_routing", "set_fit_request"}
+
+
 def setup(app):
-    """Register the formula renderer."""
+    """Register the formula renderer, the table of scorers and what is left out."""
+    app.connect("autodoc-skip-member", skip_member)
+    app.add_directive("scorer-table", ScorerTable)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))

@@ -20,12 +20,18 @@ LONGEST = 500
 # From the bottom up: the first name below the package.
 LAYERS = (
     ("exceptions", "_sklearn"),
-    ("_validation", "_ranking", "_sums"),
+    ("_columns", "_validation", "_ranking", "_sums"),
     ("smoothing",),
     ("metrics",),
-    ("inference", "scoring"),
-    ("mitigation", "model_selection", "display", "datasets", "distributed"),
-    ("_audit", "_catalog", "_demo", "_demo_audit", "_findings", "_report"),
+    ("inference", "_score_function", "_scores", "scoring"),
+    (
+        *("mitigation", "model_selection", "rankers"),
+        *("display", "datasets", "distributed"),
+    ),
+    (
+        *("_audit", "_audit_cv", "_catalog", "_demo", "_demo_audit", "_findings"),
+        *("_out_of_fold", "_report"),
+    ),
     ("__main__", "_cli_input", "_terminal"),
 )
 LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}

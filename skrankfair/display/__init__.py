@@ -1,5 +1,6 @@
 """One Display class a picture; they draw numbers and compute none."""
 
 from ._estimates import GroupEstimatesDisplay
+from ._tradeoff import FairnessTradeoffDisplay
 
-__all__ = ["GroupEstimatesDisplay"]
+__all__ = ["FairnessTradeoffDisplay", "GroupEstimatesDisplay"]

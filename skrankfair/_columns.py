@@ -1,0 +1,97 @@
+"""Where the group, the query and the cluster of a row come from.
+
+An estimator or a scorer names a column of X, or asks for metadata; both ways end here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, cast
+
+import narwhals as nw
+
+#: What `sensitive_features=`, `qid=`, `cluster=` of a constructor may be: a column
+#: name, a list of them, a function of X, True for metadata, or None.
+ColumnSpec = str | list[str] | Callable[[Any], Any] | bool | None
+
+
+def check_spec(spec: Any, name: str) -> None:
+    """Raise a ValueError unless `spec` says where a column comes from."""
+    names = (
+        isinstance(spec, list | tuple)
+        and spec
+        and all(isinstance(part, str) for part in spec)
+    )
+    if not (
+        spec is None or spec is True or isinstance(spec, str) or names or callable(spec)
+    ):
+        raise ValueError(
+            f"{name} must be a column name, a list of column names, a function of X, "
+            f"True (passed as metadata) or None; got {spec!r}."
+        )
+
+
+def is_column(spec: ColumnSpec) -> bool:
+    """Return whether the values are taken from X."""
+    return spec is not None and not isinstance(spec, bool)
+
+
+def spec_text(spec: ColumnSpec) -> str:
+    """Return how a repr shows where the column comes from."""
+    return getattr(spec, "__name__", "a function") if callable(spec) else repr(spec)
+
+
+def column_of(X: Any, spec: ColumnSpec, name: str) -> Any:
+    """Return the column (or frame of columns) of X that `spec` names.
+
+    Parameters
+    ----------
+    X : frame or array
+    spec : str, list of str or callable
+    name : str
+        The argument's name, for the messages.
+
+    Returns
+    -------
+    column, frame or whatever a callable returns
+
+    Raises
+    ------
+    ValueError
+        If X is no frame, or has no such column.
+    """
+    if callable(spec):
+        return spec(X)
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        raise ValueError(
+            f"{name}={spec!r} names a column, but X arrives here without column names "
+            f"({type(X).__name__}): pass it as metadata instead, with {name}=True and "
+            "sklearn.set_config(enable_metadata_routing=True)."
+        )
+    names = [spec] if isinstance(spec, str) else list(cast("list[str]", spec))
+    missing = [column for column in names if column not in frame.columns]
+    if missing:
+        raise ValueError(
+            f"{name} must name columns of X; there is no {missing[0]!r} among "
+            f"{list(frame.columns)}."
+        )
+    native = frame[spec] if isinstance(spec, str) else frame.select(names)
+    return native.to_native()
+
+
+def declared_labels(values: Any) -> tuple[Hashable, ...]:
+    """Return the labels that a column may have, where its type says them.
+
+    That is so for a categorical of pandas and an Enum of polars. A subset of the rows
+    still knows of the labels that it lacks.
+    """
+    column = nw.from_native(values, allow_series=True, pass_through=True)
+    if isinstance(column, nw.DataFrame) and len(column.columns) == 1:
+        column = column[column.columns[0]]
+    if not isinstance(column, nw.Series):
+        return ()
+    if nw.get_native_namespace(column).__name__ == "pandas":
+        categories = getattr(column.to_native().dtype, "categories", None)
+        return () if categories is None else tuple(categories.tolist())
+    return tuple(column.dtype.categories) if isinstance(column.dtype, nw.Enum) else ()

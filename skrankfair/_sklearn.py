@@ -1,0 +1,202 @@
+"""The only file that imports private names of scikit-learn.
+
+When scikit-learn moves something, it is mended here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from sklearn import get_config
+from sklearn.base import is_classifier
+from sklearn.metrics._scorer import _BaseScorer, _cached_call
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metadata_routing import (
+    MetadataRequest,
+    MetadataRouter,
+    get_routing_for_object,
+)
+from sklearn.utils.validation import _check_response_method
+
+#: Call an estimator's response method without sharing the result.
+call_once: Callable[..., Any] = partial(_cached_call, None)
+
+#: ``rows_of(values, rows)``: some rows of an array, list or frame, by position.
+rows_of: Callable[..., Any] = _safe_indexing
+
+
+def routing_enabled() -> bool:
+    """Return whether metadata routing is on."""
+    return bool(get_config().get("enable_metadata_routing", False))
+
+
+def _is_pipeline(estimator: Any) -> bool:
+    return hasattr(estimator, "steps") and not isinstance(estimator, type)
+
+
+def _last_step(estimator: Any) -> Any:
+    while _is_pipeline(estimator):
+        estimator = estimator.steps[-1][1]
+    return estimator
+
+
+def consumed_metadata(
+    estimator: Any, method: str, metadata: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what of the metadata the estimator's method wants, by its own names.
+
+    With routing on, what the estimator requests, aliases respected. With routing off,
+    what the method (of the last step of a pipeline) has a parameter for.
+    """
+    if not metadata:
+        return {}
+    if not routing_enabled():
+        function = getattr(_last_step(estimator), method, None)
+        known = inspect.signature(function).parameters if function else {}
+        return {name: value for name, value in metadata.items() if name in known}
+    routing = get_routing_for_object(estimator)
+    wanted = routing.consumes(method, metadata.keys())
+    if isinstance(routing, MetadataRouter):
+        return {name: metadata[name] for name in wanted}
+    requests = getattr(routing, method).requests
+    return {
+        param: metadata[param if alias is True else alias]
+        for param, alias in requests.items()
+        if (alias is True and param in wanted)
+        or (isinstance(alias, str) and alias in wanted)
+    }
+
+
+class _WithMetadata:
+    """An estimator one of whose methods is called with metadata."""
+
+    def __init__(self, estimator: Any, method: str, metadata: Mapping[str, Any]):
+        self._estimator, self._method = estimator, method
+        self._extra = metadata
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._estimator, name)
+        if name != self._method:
+            return value
+
+        def call(X: Any) -> Any:
+            return _call(self._estimator, name, X, self._extra)
+
+        call.__name__ = name
+        return call
+
+
+def _call(estimator: Any, method: str, X: Any, metadata: Mapping[str, Any]) -> Any:
+    """Call a method with metadata, also where a pipeline does not hand it on.
+
+    With routing off, `Pipeline.decision_function` takes no metadata.
+    """
+    if method == "decision_function" and not routing_enabled():
+        while _is_pipeline(estimator):
+            if len(estimator.steps) > 1:
+                X = estimator[:-1].transform(X)
+            estimator = estimator.steps[-1][1]
+    return getattr(estimator, method)(X, **metadata)
+
+
+def response_values(
+    method_caller: Callable[..., Any],
+    estimator: Any,
+    X: Any,
+    response_method: Any,
+    metadata: Mapping[str, Any],
+    pos_label: Any = None,
+) -> Any:
+    """Return the estimator's scores, handing it the metadata that it wants.
+
+    A response with metadata is not shared with other scorers: they would call the
+    method without. Neither is one that only a classifier has, of another estimator,
+    which scikit-learn 1.6 refuses to call.
+    """
+    while hasattr(estimator, "best_estimator_"):
+        # A search calls the same method of its best estimator, without metadata.
+        estimator = estimator.best_estimator_
+    method = _check_response_method(estimator, response_method).__name__
+    consumed = consumed_metadata(estimator, method, metadata)
+    if method != "predict" and not is_classifier(estimator):
+        return _call(estimator, method, X, consumed)
+    if not consumed:
+        return method_caller(estimator, method, X, pos_label=pos_label)
+    return call_once(
+        _WithMetadata(estimator, method, consumed), method, X, pos_label=pos_label
+    )
+
+
+class RoutedScorer(_BaseScorer):
+    """A scikit-learn scorer that requests what it was made to request.
+
+    Parameters
+    ----------
+    score_func : callable
+        ``score_func(y_true, y_score, **metadata)``, its metadata keyword-only.
+    sign : {-1, 1}
+    response_method : str or list of str
+    requests : dict
+        Metadata that is requested (True), or refused (False), without a call of
+        `set_score_request`.
+    """
+
+    def __init__(
+        self,
+        score_func: Callable[..., Any],
+        sign: int,
+        response_method: Any,
+        requests: Mapping[str, Any],
+    ) -> None:
+        super().__init__(score_func, sign, {}, response_method)
+        self._requests = dict(requests)
+
+    def set_score_request(self, **kwargs: Any) -> RoutedScorer:
+        """Say which metadata the scorer takes, as on scikit-learn's scorers.
+
+        Requests that are not named stay as they are.
+
+        Parameters
+        ----------
+        **kwargs : dict
+            ``parameter=True``, an alias, False (never) or None (an error if passed).
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For metadata that the scorer does not take, or an alias that is no name.
+        """
+        known = self._metadata_names()
+        for name in kwargs:
+            if name not in known:
+                raise ValueError(
+                    f"{name} is not metadata of the scorer, which takes "
+                    f"{', '.join(known)}."
+                )
+        requests = {**self._requests, **kwargs}
+        self._request_of(requests)
+        self._requests = requests
+        return self
+
+    def _metadata_names(self) -> list[str]:
+        parameters = inspect.signature(self._score_func).parameters.values()
+        return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+    def _request_of(self, requests: Mapping[str, Any]) -> MetadataRequest:
+        request = MetadataRequest(owner=self)
+        for name in self._metadata_names():
+            request.score.add_request(param=name, alias=requests.get(name))
+        return request
+
+    def _get_metadata_request(self) -> MetadataRequest:
+        return self._request_of(self._requests)
+
+    def _accept_sample_weight(self) -> bool:
+        return "sample_weight" in self._metadata_names()

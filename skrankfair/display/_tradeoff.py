@@ -1,0 +1,453 @@
+"""The candidates of a search: what they are worth against how fair they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._validation import Array, check_number
+from ..model_selection import FairnessConstrained, pareto_front
+from ._estimates import BETTER, UNCLEAR, WORSE, plain_label
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+_LINE, _FAINT = "#333333", "#C8C8C8"
+_SIZE = (6.8, 4.4)
+_LONGEST_LABEL = 60
+
+
+class FairnessTradeoffDisplay:
+    """A scatter plot of a search: objective against disparity, a point a candidate.
+
+    Made by `from_search` or `from_cv_results`. The candidates that no other beats are
+    joined to a front: what the search has to offer at each disparity. The chosen one
+    stands out, and a bound is a line with what it forbids shaded.
+
+    Parameters
+    ----------
+    objective : array-like of shape (n_candidates,)
+        The larger the better; NaN for a candidate without a value.
+    disparity : array-like of shape (n_candidates,)
+        The smaller the fairer, or the larger with `larger_is_fairer`.
+    objective_error, disparity_error : array-like of shape (n_candidates,) or None, \
+            default=None
+        Standard errors: half the length of the bars. None draws none.
+    on_front : array-like of shape (n_candidates,), bool, or None, default=None
+        Which candidates no other beats; None draws no front.
+    chosen : int or None, default=None
+        The candidate that was chosen.
+    bound : float or None, default=None
+        On the disparity.
+    larger_is_fairer : bool, default=False
+        Whether the disparity is a ratio, and the bound its least allowed value.
+    objective_name, disparity_name : str, default="objective", "disparity"
+        Labels of the axes.
+    chosen_name : str, default=""
+        What the chosen candidate is, for the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    candidates_ : matplotlib Line2D
+        The candidates that are beaten by another.
+    front_ : matplotlib Line2D or None
+        The steps of the front.
+    front_points_ : matplotlib Line2D or None
+    chosen_ : matplotlib Line2D or None
+    errors_ : list of matplotlib LineCollection
+        Bars of the beaten, of the front, and of the chosen one.
+    bound_ : matplotlib Line2D or None
+    forbidden_ : matplotlib Rectangle or None
+        What is beyond the bound.
+    missing_ : matplotlib Text or None
+        How many candidates have no value, if any.
+    legend_ : matplotlib Legend
+
+    See Also
+    --------
+    skrankfair.model_selection.fairness_constrained : Chooses under a bound.
+    skrankfair.model_selection.pareto_front : The candidates that no other beats.
+
+    Examples
+    --------
+    >>> from skrankfair.display import FairnessTradeoffDisplay
+    >>> display = FairnessTradeoffDisplay.from_cv_results(
+    ...     {
+    ...         "params": [{"C": 0.1}, {"C": 1}, {"C": 10}],
+    ...         "mean_test_ndcg": [0.7, 0.8, 0.9],
+    ...         "mean_test_gap": [-0.1, -0.3, -0.2],
+    ...     },
+    ...     objective="ndcg",
+    ...     disparity="gap",
+    ...     chosen=0,
+    ...     bound=0.15,
+    ... )
+    >>> display.on_front
+    array([ True, False,  True])
+    """
+
+    def __init__(
+        self,
+        objective: Any,
+        disparity: Any,
+        *,
+        objective_error: Any = None,
+        disparity_error: Any = None,
+        on_front: Any = None,
+        chosen: int | None = None,
+        bound: float | None = None,
+        larger_is_fairer: bool = False,
+        objective_name: str = "objective",
+        disparity_name: str = "disparity",
+        chosen_name: str = "",
+    ) -> None:
+        self.objective = objective
+        self.disparity = disparity
+        self.objective_error = objective_error
+        self.disparity_error = disparity_error
+        self.on_front = on_front
+        self.chosen = chosen
+        self.bound = bound
+        self.larger_is_fairer = larger_is_fairer
+        self.objective_name = objective_name
+        self.disparity_name = disparity_name
+        self.chosen_name = chosen_name
+
+    @classmethod
+    def from_search(
+        cls,
+        search: Any,
+        *,
+        objective: str | None = None,
+        disparity: str | None = None,
+        bound: float | None = None,
+        ax: Axes | None = None,
+    ) -> FairnessTradeoffDisplay:
+        """Draw a fitted search, by default as `fairness_constrained` has seen it.
+
+        Parameters
+        ----------
+        search : GridSearchCV or another search
+            Fitted, with the objective and the disparity in ``scoring=``.
+        objective, disparity : str or None, default=None
+            Keys of ``scoring``. None: those of ``refit=fairness_constrained(...)``, the
+            first constraint if there are several.
+        bound : float or None, default=None
+            None: that of the constraint.
+        ax : matplotlib Axes or None, default=None
+            None makes a figure.
+
+        Returns
+        -------
+        FairnessTradeoffDisplay
+
+        Raises
+        ------
+        ValueError
+            For a search that is not fitted, or one without `fairness_constrained` if
+            `objective` or `disparity` is None.
+        """
+        if not hasattr(search, "cv_results_"):
+            raise ValueError(
+                f"search must be fitted: this {type(search).__name__} has no "
+                "cv_results_."
+            )
+        refit = search.refit
+        if isinstance(refit, FairnessConstrained):
+            objective = refit.objective if objective is None else objective
+            disparity = next(iter(refit.subject_to)) if disparity is None else disparity
+            bound = refit.subject_to.get(disparity) if bound is None else bound
+        if objective is None or disparity is None:
+            raise ValueError(
+                "objective and disparity must be given for a search without "
+                f"refit=fairness_constrained(...); its refit is {refit!r}."
+            )
+        return cls.from_cv_results(
+            search.cv_results_,
+            objective=objective,
+            disparity=disparity,
+            chosen=getattr(search, "best_index_", None),
+            bound=bound,
+            ax=ax,
+        )
+
+    @classmethod
+    def from_cv_results(
+        cls,
+        cv_results: Mapping[str, Any],
+        *,
+        objective: str,
+        disparity: str,
+        chosen: int | None = None,
+        bound: float | None = None,
+        ax: Axes | None = None,
+    ) -> FairnessTradeoffDisplay:
+        """Draw the results of a search.
+
+        Parameters
+        ----------
+        cv_results : dict
+            The ``cv_results_`` of a search.
+        objective, disparity : str
+            Keys of ``scoring``. A disparity that scores negative, as `neg_...` does, is
+            drawn positive; one that scores positive is a ratio.
+        chosen : int or None, default=None
+            Index of the chosen candidate.
+        bound : float or None, default=None
+            On the disparity, positive.
+        ax : matplotlib Axes or None, default=None
+            None makes a figure.
+
+        Returns
+        -------
+        FairnessTradeoffDisplay
+
+        Raises
+        ------
+        ValueError
+            For an unknown key.
+
+        Notes
+        -----
+        A bar is one standard error of the mean over the folds to each side: the
+        standard deviation over the root of their number. Folds share training rows, so
+        it is a rough one.
+        """
+        front = pareto_front(cv_results, [objective, disparity])
+        worth = np.asarray(cv_results[f"mean_test_{objective}"], dtype=float)
+        scores = np.asarray(cv_results[f"mean_test_{disparity}"], dtype=float)
+        ratio = bool(np.nanmax(scores, initial=-np.inf) > 0)
+        name = ""
+        if chosen is not None:
+            check_number(chosen, "chosen", 0, worth.size - 1, integer=True)
+            parts = cv_results["params"][chosen].items()
+            name = ", ".join(
+                f"{key.rpartition('__')[2]}={value}" for key, value in parts
+            )
+        display = cls(
+            worth,
+            scores if ratio else 0.0 - scores,
+            objective_error=_standard_error(cv_results, objective),
+            disparity_error=_standard_error(cv_results, disparity),
+            on_front=front,
+            chosen=chosen,
+            bound=bound,
+            larger_is_fairer=ratio,
+            objective_name=objective,
+            disparity_name=disparity,
+            chosen_name=name,
+        )
+        return display.plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> FairnessTradeoffDisplay:
+        """Draw the candidates.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None makes a figure.
+
+        Returns
+        -------
+        FairnessTradeoffDisplay
+            This one, with the artists.
+
+        Raises
+        ------
+        ValueError
+            For arrays of different lengths, or a choice that is not among them.
+        """
+        x = np.asarray(self.disparity, dtype=float)
+        y = np.asarray(self.objective, dtype=float)
+        if x.shape != y.shape or x.ndim != 1:
+            raise ValueError(
+                "objective and disparity must be 1-dimensional and of one length; got "
+                f"shapes {y.shape} and {x.shape}."
+            )
+        if self.chosen is not None:
+            check_number(self.chosen, "chosen", 0, x.size - 1, integer=True)
+        self.ax_ = _new_axes() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        self._draw_frame()
+        self._draw_candidates(x, y)
+        self._draw_missing(int((np.isnan(x) | np.isnan(y)).sum()))
+        # After the points, which say how wide the picture is.
+        self._draw_bound()
+        self._draw_legend()
+        return self
+
+    def _draw_frame(self) -> None:
+        ax = self.ax_
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+        for side in ("bottom", "left"):
+            ax.spines[side].set_color(_LINE)
+        ax.tick_params(colors=_LINE)
+        fairer = "fairer →" if self.larger_is_fairer else "← fairer"
+        label = plain_label(self.disparity_name, _LONGEST_LABEL)
+        ax.set_xlabel(f"{label}   ({fairer})", color=_LINE, parse_math=False)
+        label = plain_label(self.objective_name, _LONGEST_LABEL)
+        ax.set_ylabel(f"{label}   (better →)", color=_LINE, parse_math=False)
+
+    def _draw_candidates(self, x: Array, y: Array) -> None:
+        """Draw the beaten faintly, then the front, then the chosen one on top."""
+        there = ~(np.isnan(x) | np.isnan(y))
+        front = np.zeros(x.size, dtype=bool)
+        if self.on_front is not None:
+            front = np.asarray(self.on_front, dtype=bool) & there
+        chosen = np.arange(x.size) == (-1 if self.chosen is None else self.chosen)
+        chosen &= there
+        self.errors_: list[Artist] = []
+        self.front_ = self.front_points_ = self.chosen_ = None
+        self.candidates_ = self._draw_points(
+            x, y, there & ~front & ~chosen, _FAINT, UNCLEAR, 5.0, "candidate", 2
+        )
+        if front.any():
+            order = np.flatnonzero(front)[np.argsort(x[front], kind="stable")]
+            (self.front_,) = self.ax_.plot(
+                x[order],
+                y[order],
+                drawstyle=f"steps-{'pre' if self.larger_is_fairer else 'post'}",
+                color=BETTER,
+                linewidth=1.4,
+                zorder=3,
+            )
+            self.front_points_ = self._draw_points(
+                x, y, front & ~chosen, BETTER, BETTER, 6.5, "beaten by no other", 4
+            )
+        if chosen.any():
+            label = "chosen"
+            if self.chosen_name:
+                label += f": {plain_label(self.chosen_name, _LONGEST_LABEL)}"
+            self.chosen_ = self._draw_points(
+                x, y, chosen, WORSE, WORSE, 9.0, label, 5, marker="D"
+            )
+
+    def _draw_points(
+        self,
+        x: Array,
+        y: Array,
+        some: Array,
+        bar_color: str,
+        color: str,
+        size: float,
+        label: str,
+        zorder: float,
+        marker: str = "o",
+    ) -> Any:
+        """Draw some points and their bars."""
+        width = 1.2 if size > 6 else 0.8
+        for error, bars, along, across in (
+            (self.disparity_error, self.ax_.hlines, x[some], y[some]),
+            (self.objective_error, self.ax_.vlines, y[some], x[some]),
+        ):
+            if error is None or not some.any():
+                continue
+            half = np.nan_to_num(np.asarray(error, dtype=float)[some])
+            self.errors_.append(
+                bars(
+                    across,
+                    along - half,
+                    along + half,
+                    colors=bar_color,
+                    linewidths=width,
+                    zorder=zorder - 0.5,
+                )
+            )
+        (points,) = self.ax_.plot(
+            x[some],
+            y[some],
+            marker=marker,
+            markersize=size,
+            color=color,
+            markeredgecolor="white",
+            markeredgewidth=0.8,
+            linestyle="none",
+            label=label,
+            zorder=zorder,
+        )
+        return points
+
+    def _draw_missing(self, count: int) -> None:
+        self.missing_ = None
+        if count:
+            self.missing_ = self.ax_.text(
+                1,
+                1.01,
+                f"{count} undefined, not shown",
+                transform=self.ax_.transAxes,
+                color=UNCLEAR,
+                style="italic",
+                size="small",
+                ha="right",
+                va="bottom",
+            )
+
+    def _draw_bound(self) -> None:
+        self.bound_ = self.forbidden_ = None
+        if self.bound is None:
+            return
+        ax = self.ax_
+        low, high = ax.get_xlim()
+        room = 0.04 * (high - low)
+        low, high = min(low, self.bound - room), max(high, self.bound + room)
+        self.bound_ = ax.axvline(
+            self.bound,
+            color=_LINE,
+            linestyle="--",
+            linewidth=1.2,
+            label=f"bound {self.bound:g}",
+            zorder=1,
+        )
+        beyond = (low, self.bound) if self.larger_is_fairer else (self.bound, high)
+        self.forbidden_ = ax.axvspan(
+            *beyond, color="#000000", alpha=0.06, lw=0, zorder=0
+        )
+        ax.set_xlim(low, high)
+
+    def _draw_legend(self) -> None:
+        handles = [
+            handle
+            for handle in (
+                self.chosen_,
+                self.front_points_,
+                self.candidates_,
+                self.bound_,
+            )
+            if handle is not None and len(np.atleast_1d(handle.get_xdata()))
+        ]
+        self.legend_ = self.ax_.legend(
+            handles=handles,
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+            ncols=2,
+            frameon=False,
+            fontsize="small",
+            labelcolor=_LINE,
+            borderaxespad=0.2,
+            handlelength=1.6,
+        )
+        for text in self.legend_.get_texts():
+            text.set_parse_math(False)
+
+
+def _standard_error(cv_results: Mapping[str, Any], key: str) -> Array | None:
+    """Return the standard error of the mean over folds; None without two folds."""
+    spread = cv_results.get(f"std_test_{key}")
+    number = 0
+    while f"split{number}_test_{key}" in cv_results:
+        number += 1
+    if spread is None or number < 2:
+        return None
+    return np.asarray(spread, dtype=float) / np.sqrt(number)
+
+
+def _new_axes() -> Axes:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=_SIZE, layout="constrained")[1]

@@ -1,0 +1,262 @@
+"""Estimators that predict with the groups, and rankers, under our scorers."""
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, make_scorer, mean_squared_error
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skrankfair.metrics import pairwise_accuracy
+from skrankfair.scoring import get_scorer, make_fairness_scorer
+from tests.scoring.data import (
+    DATA,
+    FEATURES,
+    GroupShift,
+    GroupShiftClassifier,
+    column_scorer,
+    metadata_scorer,
+)
+
+X, Y = DATA.pandas, DATA.y
+GRID = {"groupshift__strength": [0.0, 1.0, 3.0]}
+SPLITS = DATA.splits()
+# Only its number is wanted; the groups are for the estimator.
+ERROR = make_fairness_scorer(
+    mean_squared_error, sensitive_features="group", greater_is_better=False
+)
+
+
+def identity(X):
+    return X
+
+
+def pipeline(**options):
+    return make_pipeline(FunctionTransformer(identity), GroupShift(**options))
+
+
+def expected_scores(measure):
+    """The search by hand: strengths × folds."""
+    scores = np.empty((3, len(SPLITS)))
+    for i, strength in enumerate(GRID["groupshift__strength"]):
+        for j, (train, test) in enumerate(SPLITS):
+            model = GroupShift(strength).fit(X.iloc[train], Y[train], DATA.group[train])
+            predicted = model.predict(X.iloc[test], DATA.group[test])
+            scores[i, j] = measure(predicted, test)
+    return scores
+
+
+def gap(scores, rows):
+    columns = {name: values[rows] for name, values in DATA.metadata.items()}
+    result = pairwise_accuracy(Y[rows], scores, comparison="inter", **columns)
+    return -result.disparity()
+
+
+def search_scores(search, name="score"):
+    names = [f"split{i}_test_{name}" for i in range(len(SPLITS))]
+    return np.column_stack([search.cv_results_[name] for name in names])
+
+
+class TestGroupAwarePipeline:
+    @pytest.mark.parametrize("n_jobs", [None, 2])
+    def test_columns_without_routing(self, n_jobs):
+        search = GridSearchCV(
+            pipeline(column="group"),
+            GRID,
+            scoring={"gap": column_scorer(), "error": ERROR},
+            refit="error",
+            cv=SPLITS,
+            n_jobs=n_jobs,
+        ).fit(X, Y)
+        np.testing.assert_array_equal(
+            search_scores(search, "gap"), expected_scores(gap)
+        )
+        errors = expected_scores(lambda s, rows: -mean_squared_error(Y[rows], s))
+        np.testing.assert_allclose(search_scores(search, "error"), errors)
+
+    @pytest.mark.parametrize("alias", [True, "gender"])
+    @pytest.mark.parametrize("data", [X, DATA.numpy], ids=["pandas", "numpy"])
+    def test_metadata_with_routing(self, alias, data):
+        name = "sensitive_features" if alias is True else alias
+        with sklearn.config_context(enable_metadata_routing=True):
+            step = GroupShift().set_fit_request(sensitive_features=alias)
+            step.set_predict_request(sensitive_features=alias)
+            scorer = metadata_scorer().set_score_request(sensitive_features=alias)
+            search = GridSearchCV(
+                make_pipeline(FunctionTransformer(identity), step),
+                GRID,
+                scoring=scorer,
+                cv=SPLITS,
+            ).fit(data, Y, qid=DATA.query, **{name: DATA.group})
+        np.testing.assert_array_equal(search_scores(search), expected_scores(gap))
+
+    def test_columns_with_routing(self):
+        """The scorer has a column; the metadata are the estimator's alone."""
+        with sklearn.config_context(enable_metadata_routing=True):
+            step = GroupShift().set_fit_request(sensitive_features=True)
+            step.set_predict_request(sensitive_features=True)
+            search = GridSearchCV(
+                make_pipeline(FunctionTransformer(identity), step),
+                GRID,
+                scoring=column_scorer(),
+                cv=SPLITS,
+            ).fit(X, Y, sensitive_features=DATA.group)
+        np.testing.assert_array_equal(search_scores(search), expected_scores(gap))
+
+    def test_a_decision_function_in_a_pipeline_without_routing(self):
+        """scikit-learn's `Pipeline.decision_function` takes no metadata then."""
+        model = make_pipeline(
+            FunctionTransformer(identity), GroupShiftClassifier(column="group")
+        ).fit(X, Y)
+        expected = column_scorer()(pipeline(column="group").fit(X, Y), X, Y)
+        assert column_scorer()(model, X, Y) == expected
+
+    def test_a_fitted_search_is_scored(self):
+        search = GridSearchCV(
+            pipeline(column="group"), GRID, scoring=column_scorer(), cv=SPLITS
+        ).fit(X, Y)
+        expected = column_scorer()(search.best_estimator_, X, Y)
+        assert column_scorer()(search, X, Y) == search.score(X, Y) == expected
+
+    def test_other_scorers_do_not_share_the_response(self):
+        """One that gets no groups must not be handed predictions made with them."""
+
+        class Optional(GroupShift):
+            def predict(self, X, sensitive_features=None):
+                if sensitive_features is None:
+                    return np.asarray(X["x"])
+                return super().predict(X, sensitive_features)
+
+        scoring = {"gap": column_scorer(), "mse": make_scorer(mean_squared_error)}
+        search = GridSearchCV(
+            Optional(column="group"), {"strength": [3.0]}, scoring=scoring, refit="mse"
+        )
+        search.set_params(cv=SPLITS).fit(X, Y)
+        expected = [
+            mean_squared_error(Y[test], X["x"].iloc[test]) for _, test in SPLITS
+        ]
+        np.testing.assert_allclose(search_scores(search, "mse")[0], expected)
+
+
+@pytest.fixture
+def optimizer():
+    return pytest.importorskip("fairlearn.postprocessing").ThresholdOptimizer
+
+
+def start_over():
+    """Make the randomised predictions of fairlearn the same again."""
+    np.random.seed(0)  # noqa: NPY002
+
+
+class TestThresholdOptimizer:
+    """scikit-learn issue 27977: predictions that need the groups."""
+
+    def test_the_snippet_of_the_issue(self, optimizer):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(10, 3))
+        y = rng.integers(0, 2, size=X.shape[0])
+        sensitive = rng.integers(0, 2, size=X.shape[0])
+        with sklearn.config_context(enable_metadata_routing=True):
+            classifier = (
+                optimizer(estimator=DummyClassifier(), predict_method="auto")
+                .set_fit_request(sensitive_features=True)
+                .set_predict_request(sensitive_features=True)
+                .fit(X, y, sensitive_features=sensitive)
+            )
+            scoring = make_fairness_scorer(accuracy_score, sensitive_features=True)
+            score = scoring(classifier, X, y, sensitive_features=sensitive)
+        # A dummy's scores are all the same, so the rule is the majority's class.
+        assert score == max(y.mean(), 1 - y.mean())
+
+    @pytest.mark.parametrize("routing", [False, True], ids=["columns", "metadata"])
+    def test_randomised_predictions_in_cross_validation(self, optimizer, routing):
+        model = optimizer(
+            estimator=make_pipeline(FunctionTransformer(), LogisticRegression()),
+            predict_method="predict_proba",
+        )
+        accuracy = make_fairness_scorer(accuracy_score, sensitive_features=True)
+        scores, expected = [], []
+        with sklearn.config_context(enable_metadata_routing=routing):
+            if routing:
+                model.set_fit_request(sensitive_features=True)
+                model.set_predict_request(sensitive_features=True)
+            for train, test in SPLITS:
+                fitted = clone(model).fit(
+                    X.iloc[train], Y[train], sensitive_features=DATA.group[train]
+                )
+                groups = DATA.group[test]
+                start_over()
+                scores.append(
+                    accuracy(fitted, X.iloc[test], Y[test], sensitive_features=groups)
+                )
+                start_over()
+                predicted = fitted.predict(X.iloc[test], sensitive_features=groups)
+                expected.append(accuracy_score(Y[test], predicted))
+            if routing:
+                start_over()
+                tool = cross_val_score(
+                    model,
+                    X,
+                    Y,
+                    scoring=accuracy,
+                    cv=SPLITS,
+                    params={"sensitive_features": DATA.group},
+                )
+                assert tool[0] == expected[0]
+        assert scores == expected
+
+    def test_our_metrics_on_its_predictions(self, optimizer):
+        model = optimizer(estimator=LogisticRegression(), predict_method="auto")
+        model.fit(X, Y, sensitive_features=DATA.group)
+        start_over()
+        score = column_scorer()(model, X, Y)
+        start_over()
+        predicted = model.predict(X, sensitive_features=DATA.group)
+        assert score == gap(predicted, np.arange(len(Y)))
+
+
+SMALL = {"n_estimators": 3, "n_jobs": 1}
+
+
+class TestRankers:
+    def test_xgboost_shares_its_query_with_the_scorer(self):
+        xgboost = pytest.importorskip("xgboost")
+        with sklearn.config_context(enable_metadata_routing=True):
+            ranker = xgboost.XGBRanker(**SMALL).set_fit_request(qid=True)
+            search = GridSearchCV(
+                ranker, {"max_depth": [1, 3]}, scoring=metadata_scorer(), cv=SPLITS
+            ).fit(X[FEATURES], Y, **DATA.metadata)
+        for i, max_depth in enumerate([1, 3]):
+            for j, (train, test) in enumerate(SPLITS):
+                model = xgboost.XGBRanker(max_depth=max_depth, **SMALL)
+                model.fit(X[FEATURES].iloc[train], Y[train], qid=DATA.query[train])
+                predicted = model.predict(X[FEATURES].iloc[test])
+                assert search_scores(search)[i, j] == gap(predicted, test)
+
+    def test_lightgbm_with_columns(self):
+        lightgbm = pytest.importorskip("lightgbm")
+        sizes = np.unique(DATA.query, return_counts=True)[1]
+        ranker = lightgbm.LGBMRanker(verbose=-1, **SMALL)
+        ranker.fit(X, Y, group=sizes)
+        assert column_scorer()(ranker, X, Y) == gap(
+            ranker.predict(X), np.arange(len(Y))
+        )
+        assert 0.5 < get_scorer("ndcg", qid="query")(ranker, X, Y) < 1
+
+    def test_group_k_fold_keeps_queries_whole(self):
+        scores = cross_val_score(
+            LogisticRegression(),
+            X,
+            Y,
+            scoring=column_scorer(),
+            cv=GroupKFold(3),
+            groups=DATA.query,
+        )
+        by_hand = cross_val_score(
+            LogisticRegression(), X, Y, scoring=column_scorer(), cv=SPLITS
+        )
+        np.testing.assert_array_equal(scores, by_hand)

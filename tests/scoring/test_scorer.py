@@ -1,0 +1,454 @@
+"""The scorer itself: its number, where columns come from, copies, and messages."""
+
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import accuracy_score, get_scorer_names, precision_score
+from sklearn.metrics import get_scorer as sklearn_scorer
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from skrankfair import metrics
+from skrankfair.metrics import (
+    matched_pair_calibration,
+    ndcg,
+    pairwise_accuracy,
+    pairwise_exposure,
+)
+from skrankfair.scoring import (
+    FairnessScore,
+    get_scorer,
+    make_fairness_scorer,
+)
+from skrankfair.scoring import get_scorer_names as our_names
+from tests.scoring.data import DATA, FEATURES, column_scorer, metadata_scorer
+
+X, Y = DATA.pandas, DATA.y
+COLUMNS = {"sensitive_features": "group", "qid": "query"}
+
+
+def gap_of(scores, **options):
+    result = pairwise_accuracy(
+        Y, scores, comparison="inter", **(DATA.metadata | options)
+    )
+    return -result.disparity()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return LogisticRegression().fit(X, Y)
+
+
+class TestNumber:
+    def test_is_the_metric_negated(self, model):
+        score = column_scorer()(model, X, Y)
+        assert score == gap_of(model.decision_function(X))
+        assert score < -0.01
+
+    def test_carries_the_estimates(self, model):
+        score = column_scorer()(model, X, Y)
+        assert isinstance(score, FairnessScore)
+        assert score.estimates.groups == (0, 1)
+        assert score == -score.estimates.disparity()
+        assert score.disparity is None
+        assert score.estimates.sums.table is None
+
+    @pytest.mark.parametrize(
+        ("metric", "options", "expected"),
+        [
+            (pairwise_accuracy, {}, -1),
+            (pairwise_accuracy, {"disparity": "difference"}, -1),
+            (pairwise_accuracy, {"disparity": "ratio"}, 1),
+            (pairwise_accuracy, {"greater_is_better": True}, 1),
+            (pairwise_exposure, {"disparity": "max_abs"}, -1),
+            (matched_pair_calibration, {"epsilon": 0.5}, -1),
+        ],
+    )
+    def test_sign(self, model, metric, options, expected):
+        scorer = make_fairness_scorer(metric, **COLUMNS, **options)
+        assert np.sign(scorer(model, X, Y)) == expected
+
+    @pytest.mark.parametrize(
+        "estimator",
+        [LogisticRegression(), GaussianNB(), LinearSVC(), DecisionTreeClassifier()],
+        ids=lambda e: type(e).__name__,
+    )
+    def test_auto_takes_the_richest_response(self, estimator):
+        fitted = estimator.fit(X, Y)
+        if hasattr(fitted, "decision_function"):
+            scores = fitted.decision_function(X)
+        else:
+            scores = fitted.predict_proba(X)[:, 1]
+        assert column_scorer()(fitted, X, Y) == gap_of(scores)
+
+    def test_a_response_method_can_be_chosen(self, model):
+        scorer = column_scorer(response_method="predict")
+        assert scorer(model, X, Y) == gap_of(model.predict(X))
+        assert scorer(model, X, Y) != column_scorer()(model, X, Y)
+
+    def test_regressor(self):
+        fitted = Ridge().fit(X, Y)
+        assert column_scorer()(fitted, X, Y) == gap_of(fitted.predict(X))
+
+    @pytest.mark.parametrize("labels", [("no", "yes"), (-1, 1), (1, 2), (False, True)])
+    @pytest.mark.parametrize("response", ["auto", "predict"])
+    def test_classes_of_any_labels(self, labels, response):
+        scorer = make_fairness_scorer(
+            matched_pair_calibration,
+            epsilon=2.0,
+            direction="both",
+            response_method=response,
+            **COLUMNS,
+        )
+        renamed = np.array(labels)[Y]
+        expected = scorer(LogisticRegression().fit(X, Y), X, Y)
+        assert scorer(LogisticRegression().fit(X, renamed), X, renamed) == expected
+
+    def test_fold_of_one_class_keeps_the_direction(self):
+        """Of the labels "no" and "yes" only "no" is there; it stays the lower one."""
+        renamed = np.array(["no", "yes"])[Y]
+        fitted = LogisticRegression().fit(X, renamed)
+        rows = np.flatnonzero(Y == 0)
+        scorer = make_fairness_scorer(pairwise_exposure, **COLUMNS)
+        expected = scorer(LogisticRegression().fit(X, Y), X.iloc[rows], Y[rows])
+        assert scorer(fitted, X.iloc[rows], renamed[rows]) == expected
+
+    def test_a_function_around_a_metric_must_say_its_disparity(self, model):
+        def exposure(y_true, y_score, *, sensitive_features, qid):
+            return pairwise_exposure(
+                y_true, y_score, sensitive_features=sensitive_features, qid=qid
+            )
+
+        scorer = make_fairness_scorer(exposure, disparity="max_abs", **COLUMNS)
+        known = make_fairness_scorer(pairwise_exposure, **COLUMNS)
+        assert scorer(model, X, Y) == known(model, X, Y)
+        with pytest.raises(ValueError, match="disparity must be given for exposure"):
+            make_fairness_scorer(exposure, **COLUMNS)(model, X, Y)
+
+
+class TestColumns:
+    @pytest.mark.parametrize("frame", [X, DATA.polars], ids=["pandas", "polars"])
+    @pytest.mark.parametrize("spec", ["group", ["group"], lambda X: X["group"]])
+    def test_say_the_same_everywhere(self, model, frame, spec):
+        scorer = column_scorer(sensitive_features=spec)
+        assert scorer(model, frame, Y) == gap_of(model.decision_function(X))
+
+    def test_a_function_of_an_array(self):
+        fitted = LinearRegression().fit(DATA.numpy, Y)
+        scorer = column_scorer(
+            sensitive_features=lambda X: X[:, 2].astype(int), qid=lambda X: X[:, 3]
+        )
+        assert scorer(fitted, DATA.numpy, Y) == gap_of(fitted.predict(DATA.numpy))
+
+    def test_several_columns_are_crossed(self):
+        frame = X.assign(age=np.where(X["z"] > -0.5, "old", "young"))
+        on_features = make_column_transformer(("passthrough", FEATURES))
+        fitted = make_pipeline(on_features, LogisticRegression()).fit(frame, Y)
+        columns = ["group", "age"]
+        score = column_scorer(sensitive_features=columns)(fitted, frame, Y)
+        scores = fitted.decision_function(frame)
+        assert score == gap_of(scores, sensitive_features=frame[columns])
+        assert score.estimates.groups[0] == (0, "old")
+
+    def test_cluster_engagement_and_weight(self, model):
+        rng = np.random.default_rng(0)
+        extra = {
+            "cluster": X["query"] // 3,
+            "engagement": rng.random(len(X)),
+            "sample_weight": 1.0 + X["query"] % 3,
+        }
+        frame = X.assign(**extra)
+        fitted = LogisticRegression().fit(frame, Y)
+        scorer = column_scorer(**{name: name for name in extra})
+        score = scorer(fitted, frame, Y)
+        assert score == gap_of(fitted.decision_function(frame), **extra)
+        assert score != column_scorer()(fitted, frame, Y)
+
+    def test_metadata_wins_over_a_column(self, model):
+        other = np.roll(DATA.group, 1)
+        score = column_scorer()(model, X, Y, sensitive_features=other)
+        assert score == gap_of(model.decision_function(X), sensitive_features=other)
+
+
+class TestCopies:
+    """A search clones its scorer, and processes get it pickled."""
+
+    @pytest.mark.parametrize("scorer", [column_scorer(), metadata_scorer()])
+    @pytest.mark.parametrize(
+        "copy",
+        [
+            lambda scorer: pickle.loads(pickle.dumps(scorer)),
+            lambda scorer: clone(GridSearchCV(Ridge(), {}, scoring=scorer)).scoring,
+        ],
+        ids=["pickle", "clone"],
+    )
+    def test_score_the_same(self, model, scorer, copy):
+        copied = copy(scorer)
+        assert copied is not scorer
+        assert repr(copied) == repr(scorer)
+        metadata = DATA.metadata
+        assert copied(model, X, Y, **metadata) == scorer(model, X, Y, **metadata)
+
+    def test_a_score_travels_with_its_estimates(self, model):
+        score = column_scorer()(model, X, Y)
+        other = pickle.loads(pickle.dumps(score))
+        assert other == score
+        assert type(other) is FairnessScore
+        np.testing.assert_array_equal(
+            other.estimates.estimate, score.estimates.estimate
+        )
+
+    def test_two_processes(self):
+        cv = DATA.splits()
+        one, two = (
+            cross_val_score(
+                LogisticRegression(), X, Y, scoring=column_scorer(), cv=cv, n_jobs=n
+            )
+            for n in (None, 2)
+        )
+        np.testing.assert_array_equal(one, two)
+
+
+class TestRequests:
+    def request(self, scorer):
+        return scorer.get_metadata_routing().score.requests
+
+    def test_true_in_the_constructor_requests(self):
+        found = self.request(metadata_scorer())
+        assert {k: v for k, v in found.items() if v} == {
+            "sensitive_features": True,
+            "qid": True,
+        }
+
+    def test_a_column_refuses_metadata_of_its_name(self):
+        """So an estimator's metadata of that name does not need the scorer's word."""
+        found = self.request(column_scorer())
+        assert found["sensitive_features"] is False
+        assert found["cluster"] is None
+
+    def test_set_score_request_keeps_the_others(self):
+        scorer = metadata_scorer()
+        assert scorer.set_score_request(sensitive_features="gender") is scorer
+        found = self.request(scorer)
+        assert (found["sensitive_features"], found["qid"]) == ("gender", True)
+
+    def test_set_score_request_adds(self, model):
+        scorer = column_scorer().set_score_request(sample_weight=True)
+        assert self.request(scorer)["sample_weight"] is True
+
+    @pytest.mark.parametrize(
+        ("requests", "message"),
+        [
+            ({"sensitive_feature": True}, "sensitive_feature is not metadata of the"),
+            ({"qid": "not a name"}, "not a name"),
+        ],
+    )
+    def test_what_cannot_be_requested(self, requests, message):
+        scorer = metadata_scorer()
+        with pytest.raises(ValueError, match=message):
+            scorer.set_score_request(**requests)
+        assert self.request(scorer)["qid"] is True
+
+    def test_alias_reaches_the_scorer(self):
+        plain, aliased = metadata_scorer(), metadata_scorer()
+        aliased.set_score_request(sensitive_features="gender", qid="session")
+        cv, scores = DATA.splits(), []
+        with sklearn.config_context(enable_metadata_routing=True):
+            for scorer, params in (
+                (plain, DATA.metadata),
+                (aliased, {"gender": DATA.group, "session": DATA.query}),
+            ):
+                scores.append(
+                    cross_val_score(
+                        LogisticRegression(),
+                        X,
+                        Y,
+                        scoring=scorer,
+                        cv=cv,
+                        params=params,
+                    )
+                )
+        np.testing.assert_array_equal(*scores)
+
+    def test_metadata_that_was_not_asked_for_raises(self):
+        with (
+            sklearn.config_context(enable_metadata_routing=True),
+            pytest.raises(ValueError, match=r"sample_weight.*not explicitly set"),
+        ):
+            cross_val_score(
+                LogisticRegression().set_fit_request(sample_weight=True),
+                X,
+                Y,
+                scoring=metadata_scorer(),
+                cv=DATA.splits(),
+                params=DATA.metadata | {"sample_weight": np.ones(len(Y))},
+            )
+
+
+class TestRepr:
+    @pytest.mark.parametrize(
+        ("scorer", "expected"),
+        [
+            (
+                column_scorer(),
+                (
+                    "make_fairness_scorer(pairwise_accuracy, "
+                    "sensitive_features='group', qid='query', comparison='inter')"
+                ),
+            ),
+            (
+                make_fairness_scorer(
+                    pairwise_exposure,
+                    sensitive_features=["a", "b"],
+                    disparity="ratio",
+                    on_undefined="raise",
+                    expected_groups=["x", "y"],
+                    greater_is_better=False,
+                    response_method="predict",
+                ),
+                (
+                    "make_fairness_scorer(pairwise_exposure, sensitive_features=['a', "
+                    "'b'], disparity='ratio', on_undefined='raise', "
+                    "expected_groups=['x', 'y'], greater_is_better=False, "
+                    "response_method='predict')"
+                ),
+            ),
+            (
+                metadata_scorer().set_score_request(qid="session"),
+                (
+                    "make_fairness_scorer(pairwise_accuracy, sensitive_features=True, "
+                    "qid=True, comparison='inter').set_score_request(qid='session')"
+                ),
+            ),
+            (
+                make_fairness_scorer(accuracy_score, sensitive_features=len),
+                "make_fairness_scorer(accuracy_score, sensitive_features=len)",
+            ),
+        ],
+    )
+    def test_is_the_call(self, scorer, expected):
+        assert repr(scorer) == expected
+
+
+class TestByName:
+    @pytest.mark.parametrize("name", our_names())
+    def test_every_name_makes_a_scorer(self, model, name):
+        options = {"qid": "query"}
+        if name != "ndcg":
+            options["sensitive_features"] = "group"
+        score = get_scorer(name, **options)(model, X, Y)
+        assert np.sign(score) == (-1 if name.startswith("neg_") else 1)
+
+    def test_no_name_is_taken_by_scikit_learn(self):
+        assert not set(our_names()) & set(get_scorer_names())
+
+    def test_every_metric_has_a_scorer(self):
+        """But one that only compares scores with each other."""
+        functions = {n for n in metrics.__all__ if n[0].islower()}
+        measured = {
+            get_scorer(
+                name,
+                qid="q",
+                **({} if name == "ndcg" else {"sensitive_features": "g"}),
+            )._score_func.__name__
+            for name in our_names()
+        }
+        assert measured == functions - {"pairwise_preference"}
+
+    def test_options_of_the_metric_are_passed_on(self, model):
+        score = get_scorer("ndcg", qid="query", k=3)(model, X, Y)
+        scores = model.decision_function(X)
+        assert score == ndcg(Y, scores, qid=DATA.query, k=3).estimate[0]
+
+    def test_unknown_name(self):
+        with pytest.raises(ValueError, match=r"name must be one of .*ndcg.*'auc'"):
+            get_scorer("auc")
+
+
+class TestMetricsOfScikitLearn:
+    @pytest.mark.parametrize(
+        ("name", "metric", "options"),
+        [
+            ("accuracy", accuracy_score, {}),
+            ("precision", precision_score, {"zero_division": 0}),
+        ],
+    )
+    def test_give_scikit_learns_number(self, model, name, metric, options):
+        scorer = make_fairness_scorer(metric, **options)
+        score = scorer(model, X, Y)
+        assert score == sklearn_scorer(name)(model, X, Y)
+        assert score.estimates is None
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"sensitive_features": 3}, "sensitive_features must be a column name"),
+            ({"sensitive_features": False}, "sensitive_features must be a column"),
+            ({"qid": []}, "qid must be a column name, a list"),
+            ({"sensitive_features": None}, "sensitive_features must be given"),
+            ({"bins_": 3}, "bins_ must be an option of pairwise_accuracy; it has"),
+            ({"disparity": "gap"}, "disparity must be one of"),
+            ({"on_undefined": "ignore"}, "on_undefined must be one of"),
+            ({"expected_groups": "ab"}, "expected_groups must be a sequence"),
+        ],
+    )
+    def test_of_the_constructor(self, options, message):
+        with pytest.raises(ValueError, match=message):
+            column_scorer(**options)
+
+    def test_metric_and_columns_that_do_not_fit(self):
+        with pytest.raises(ValueError, match="metric must be a function"):
+            make_fairness_scorer("ndcg")
+        with pytest.raises(ValueError, match="engagement is not taken by ndcg"):
+            make_fairness_scorer(ndcg, engagement="z")
+
+    @pytest.mark.parametrize(
+        ("scorer", "data", "metadata", "message"),
+        [
+            (column_scorer(qid="queries"), X, {}, "no 'queries' among .*'query'"),
+            (
+                column_scorer(),
+                DATA.numpy,
+                {},
+                (
+                    "sensitive_features='group' names a column, but X arrives here "
+                    "without column names (ndarray): pass it as metadata instead"
+                ),
+            ),
+            (metadata_scorer(), X, {}, "sensitive_features did not reach the scorer"),
+            (
+                column_scorer(),
+                X,
+                {"groups": 1},
+                (
+                    "takes sensitive_features, qid, cluster, engagement, sample_weight "
+                    "as metadata; got groups"
+                ),
+            ),
+        ],
+    )
+    def test_of_the_call(self, scorer, data, metadata, message):
+        fitted = LogisticRegression().fit(DATA.numpy, Y)
+        if isinstance(data, pd.DataFrame):
+            fitted = LogisticRegression().fit(X, Y)
+        pattern = message if ".*" in message else re.escape(message)
+        with pytest.raises(ValueError, match=pattern):
+            scorer(fitted, data, Y, **metadata)
+
+    def test_text_of_three_classes(self):
+        target = np.array(["a", "b", "c"])[np.arange(len(Y)) % 3]
+        fitted = LogisticRegression().fit(X, target)
+        with pytest.raises(ValueError, match="two classes; got"):
+            column_scorer(response_method="predict")(fitted, X, target)

@@ -1,0 +1,228 @@
+"""A set that lacks a group: NaN and a warning that names it, or an error."""
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import cross_val_score
+
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.metrics import matched_pair_calibration, pairwise_exposure
+from skrankfair.scoring import get_scorer, make_fairness_scorer
+from tests.scoring.data import column_scorer, metadata_scorer
+
+LABELS = ["a", "b", "c"]
+
+
+class Identity(LinearRegression):
+    """Scores by the column ``score``."""
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.asarray(X["score"])
+
+
+MODEL = Identity()
+
+
+def make_rows(groups, n=24):
+    """Rows of 4 queries whose groups take turns, and outcomes."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "score": rng.normal(size=n),
+            "group": np.resize(groups, n),
+            "query": np.repeat(np.arange(4), n // 4),
+        }
+    )
+    return frame, frame["score"] + rng.normal(size=n)
+
+
+def caught(scorer, X, y, **metadata):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        score = scorer(MODEL, X, y, **metadata)
+    assert all(w.category is UndefinedMetricWarning for w in found)
+    return float(score), [str(w.message) for w in found]
+
+
+ONE_GROUP = [
+    (
+        column_scorer(),
+        (
+            "The score of pairwise_accuracy is undefined (NaN) on this test set: it "
+            "has no pairs of a (groups there: a)."
+        ),
+    ),
+    (
+        make_fairness_scorer(
+            matched_pair_calibration,
+            epsilon=1,
+            sensitive_features="group",
+            qid="query",
+        ),
+        (
+            "The score of matched_pair_calibration is undefined (NaN) on this test "
+            "set: it has no pairs of a (groups there: a)."
+        ),
+    ),
+    (
+        get_scorer(
+            "neg_pairwise_accuracy_difference", sensitive_features="group", qid="query"
+        ),
+        (
+            "The score of pairwise_accuracy is undefined (NaN) on this test set: it "
+            "has fewer than two groups (groups there: a)."
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("scorer", "message"), ONE_GROUP)
+def test_one_group_is_one_warning_and_no_zero(scorer, message):
+    score, messages = caught(scorer, *make_rows(["a"]))
+    assert np.isnan(score)
+    assert messages == [message]
+
+
+def test_a_group_without_pairs_is_named():
+    """The group "c" has a query for itself."""
+    X, y = make_rows(["a", "b"])
+    X.loc[X["query"] == 3, "group"] = "c"
+    score, messages = caught(column_scorer(), X, y)
+    assert np.isnan(score)
+    assert messages == [
+        (
+            "The score of pairwise_accuracy is undefined (NaN) on this test set: it "
+            "has no pairs of c (groups there: a, b, c)."
+        )
+    ]
+
+
+def test_a_metric_of_one_value():
+    X, y = make_rows(["a", "b"])
+    score, messages = caught(get_scorer("ndcg", qid="query"), X, 0 * y)
+    assert np.isnan(score)
+    assert messages == [
+        (
+            "The score of ndcg is undefined (NaN) on this test set: it has no queries "
+            "that count."
+        )
+    ]
+
+
+def test_nothing_to_say_of_a_missing_standard_error():
+    """One query has a number and no error; a score needs none."""
+    X, y = make_rows(["a", "b"])
+    one = X["query"] == 0
+    score, messages = caught(column_scorer(), X[one], y[one])
+    assert np.isfinite(score)
+    assert messages == []
+
+
+def test_raise():
+    scorer = column_scorer(on_undefined="raise")
+    with pytest.raises(ValueError, match=r"it has no pairs of a \(groups there: a\)"):
+        scorer(MODEL, *make_rows(["a"]))
+
+
+class TestExpectedGroups:
+    """Two groups have a disparity; that the third is absent must not pass silently."""
+
+    X, Y = make_rows(["a", "b"])
+    MESSAGE = (
+        "The score of pairwise_accuracy is undefined (NaN) on this test set: it has no "
+        "pairs of c (groups there: a, b)."
+    )
+
+    def expect(self, scorer, X, **metadata):
+        score, messages = caught(scorer, X, self.Y, **metadata)
+        assert np.isnan(score)
+        assert messages == [self.MESSAGE]
+
+    def test_are_unknown_without_a_word(self):
+        assert np.isfinite(column_scorer()(MODEL, self.X, self.Y))
+
+    def test_as_an_option(self):
+        self.expect(column_scorer(expected_groups=LABELS), self.X)
+
+    def test_as_categories_of_pandas(self):
+        group = pd.Categorical(self.X["group"], categories=LABELS)
+        X = self.X.assign(group=group)
+        self.expect(column_scorer(), X)
+        self.expect(column_scorer(sensitive_features=["group"]), X)
+        ordered = self.X.assign(group=group.as_ordered())
+        self.expect(column_scorer(), ordered)
+
+    def test_as_an_enum_of_polars(self):
+        X = pl.DataFrame({name: self.X[name].to_numpy() for name in self.X})
+        self.expect(
+            column_scorer(), X.with_columns(pl.col("group").cast(pl.Enum(LABELS)))
+        )
+        plain = X.with_columns(pl.col("group").cast(pl.Categorical))
+        assert np.isfinite(column_scorer()(MODEL, plain, self.Y))
+
+    def test_as_categories_of_metadata(self):
+        group = pd.Series(pd.Categorical(self.X["group"], categories=LABELS))
+        metadata = {"sensitive_features": group, "qid": self.X["query"]}
+        self.expect(metadata_scorer(), self.X, **metadata)
+
+    def test_of_numbers_and_crossed_labels(self):
+        X = self.X.assign(group=(self.X["group"] == "a").astype(int), age="old")
+        for spec, groups, lacks in (
+            ("group", [0, 1, 2], "2"),
+            (["group", "age"], [(0, "old"), (1, "young")], "1 × young"),
+        ):
+            scorer = column_scorer(sensitive_features=spec, expected_groups=groups)
+            score, (message,) = caught(scorer, X, self.Y)
+            assert np.isnan(score)
+            assert f"no pairs of {lacks} (" in message
+
+    @pytest.mark.parametrize("categories", [LABELS[:2], [1, 2]])
+    def test_all_there(self, categories):
+        group = self.X["group"].map(dict(zip("ab", categories, strict=True)))
+        X = self.X.assign(group=pd.Categorical(group, categories=categories))
+        assert np.isfinite(column_scorer()(MODEL, X, self.Y))
+
+    def test_each_fold_says_what_it_lacks(self):
+        X = self.X.assign(group=np.where(self.X["query"] == 3, "c", self.X["group"]))
+        X.loc[X.index[-3:], "group"] = "a"
+        cv = [
+            (np.flatnonzero(X["query"] != q), np.flatnonzero(X["query"] == q))
+            for q in range(4)
+        ]
+        scorer = make_fairness_scorer(
+            pairwise_exposure,
+            sensitive_features="group",
+            qid="query",
+            expected_groups=LABELS,
+        )
+        with pytest.warns(UndefinedMetricWarning, match="no pairs of") as found:
+            scores = cross_val_score(MODEL, X, self.Y, scoring=scorer, cv=cv)
+        assert np.isnan(scores).all()
+        lacks = [re.search(r"pairs of (.*) \(", str(w.message))[1] for w in found]
+        assert lacks == ["c", "c", "c", "b"]
+
+
+def test_metadata_that_did_not_arrive_is_no_missing_group():
+    X, y = make_rows(["a", "b"])
+    with (
+        sklearn.config_context(enable_metadata_routing=True),
+        pytest.raises(ValueError, match="qid did not reach the scorer"),
+    ):
+        cross_val_score(
+            MODEL,
+            X,
+            y,
+            scoring=metadata_scorer(),
+            cv=2,
+            error_score="raise",
+            params={"sensitive_features": X["group"]},
+        )

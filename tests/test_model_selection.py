@@ -1,0 +1,519 @@
+"""Searches under a bound: what they choose, what they say, and the Pareto front."""
+
+import pickle
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    HalvingGridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    RepeatedKFold,
+    cross_val_score,
+)
+
+from skrankfair import _scores
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.metrics import (
+    matched_pair_calibration,
+    ndcg,
+    pairwise_accuracy,
+)
+from skrankfair.model_selection import fairness_constrained, pareto_front
+from skrankfair.scoring import make_fairness_scorer
+from tests.metrics.simulate import Model
+
+EPSILON = 2.0
+# The less noise a candidate has, the more it is biased against group "a".
+NOISE = {0: 2.0, 1: 1.2, 2: 0.7, 3: 0.1}
+SHIFT = {0: 0.0, 1: -0.25, 2: -0.5, 3: -0.8}
+GRID = {"candidate": list(NOISE)}
+
+
+class Candidate(RegressorMixin, BaseEstimator):
+    """Scores ``x`` with noise, and group "a" too low."""
+
+    def __init__(self, candidate=0):
+        self.candidate = candidate
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        shift = SHIFT[self.candidate] * (X["group"] == "a")
+        return X["x"] + NOISE[self.candidate] * X["noise"] + shift
+
+
+@dataclass(frozen=True)
+class Data:
+    """Queries of 8 items whose true disparities `Model` has in closed form."""
+
+    n_queries: int
+    seed: int = 0
+
+    @cached_property
+    def X(self):  # noqa: N802
+        rng = np.random.default_rng(self.seed)
+        n = 8 * self.n_queries
+        return pd.DataFrame(
+            {
+                "x": rng.normal(size=n),
+                "noise": rng.normal(size=n),
+                "group": rng.choice(["a", "b"], n),
+                "query": np.repeat(np.arange(self.n_queries), 8),
+            }
+        )
+
+    @cached_property
+    def y(self):
+        rng = np.random.default_rng(self.seed + 1)
+        return self.X["x"].to_numpy() + rng.normal(size=len(self.X))
+
+    def splits(self, n_splits=4):
+        return list(GroupKFold(n_splits).split(self.X, groups=self.X["query"]))
+
+
+LARGE, SMALL = Data(3000), Data(40)
+
+
+def true_model(candidate):
+    return Model(score_shift=SHIFT[candidate], score_noise=NOISE[candidate])
+
+
+def quality(estimator, X, y):
+    return np.corrcoef(estimator.predict(X), y)[0, 1]
+
+
+def scorer_of(metric, **options):
+    columns = {"sensitive_features": "group", "qid": "query"}
+    return make_fairness_scorer(metric, **{**columns, **options})
+
+
+GAP = scorer_of(pairwise_accuracy, comparison="inter")
+RATIO = scorer_of(pairwise_accuracy, comparison="inter", disparity="ratio")
+CALIBRATION = scorer_of(matched_pair_calibration, epsilon=EPSILON)
+DISPARITIES = {
+    "gap": (GAP, lambda c: np.ptp(true_model(c).inter_accuracy())),
+    "calibration": (
+        CALIBRATION,
+        lambda c: np.abs(true_model(c).matched_pairs(EPSILON)).max(),
+    ),
+    "ratio": (
+        RATIO,
+        lambda c: np.divide(*np.sort(true_model(c).inter_accuracy())),
+    ),
+}
+
+
+def search(data, refit, scorer=GAP, kind=GridSearchCV, **options):
+    options = {"cv": data.splits(), **options}
+    scoring = {"quality": quality, "gap": scorer}
+    return kind(Candidate(), GRID, scoring=scoring, refit=refit, **options).fit(
+        data.X, data.y
+    )
+
+
+@cache
+def large_results(name):
+    """The results of one search on the large data."""
+    return search(LARGE, False, DISPARITIES[name][0]).cv_results_
+
+
+class TestKnownTradeOff:
+    @pytest.mark.parametrize("name", DISPARITIES)
+    @pytest.mark.parametrize("best", [0, 1, 2, 3])
+    @pytest.mark.parametrize("confidence", [None, 0.95])
+    def test_picks_the_known_candidate(self, name, best, confidence):
+        """The bound lies between the disparities of this candidate and the next."""
+        _, truth = DISPARITIES[name]
+        beyond = 0.5 if name == "ratio" else 1.5
+        worse = truth(best + 1) if best < 3 else beyond * truth(3)
+        bound = (truth(best) + worse) / 2
+        choose = fairness_constrained("quality", {"gap": bound}, confidence)
+        assert choose(large_results(name)) == best
+        assert choose.table_["feasible"].tolist() == [c <= best for c in range(4)]
+        assert choose.table_["gap"][3] == pytest.approx(truth(3), rel=0.1)
+
+    def test_without_a_bound_the_last_is_best(self):
+        assert search(SMALL, "quality").best_params_ == {"candidate": 3}
+
+    def test_several_bounds(self):
+        scoring = {"quality": quality, "gap": GAP, "calibration": CALIBRATION}
+        truth = {name: DISPARITIES[name][1] for name in ("gap", "calibration")}
+        loose, tight = truth["gap"](3) + 0.05, truth["calibration"](1) + 0.05
+        refit = fairness_constrained("quality", {"gap": loose, "calibration": tight})
+        found = GridSearchCV(
+            Candidate(), GRID, scoring=scoring, refit=refit, cv=LARGE.splits()
+        ).fit(LARGE.X, LARGE.y)
+        assert found.best_params_ == {"candidate": 1}
+
+
+class TestConfidence:
+    def test_is_more_cautious_than_the_mean(self):
+        """The mean of candidate 2 is within the bound, which chance could have done."""
+        means = search(SMALL, fairness_constrained("quality", {"gap": 9})).refit.table_
+        limit = {"gap": means["gap"][2] + 0.01}
+        assert search(SMALL, fairness_constrained("quality", limit)).best_params_ == {
+            "candidate": 2
+        }
+        refit = fairness_constrained("quality", limit, confidence=0.95)
+        assert search(SMALL, refit).best_params_["candidate"] < 2
+        assert refit.table_["gap_bound"][2] > limit["gap"]
+
+    @pytest.mark.parametrize("name", DISPARITIES)
+    def test_the_bound_is_that_of_the_sum_of_the_folds(self, name):
+        scorer, _ = DISPARITIES[name]
+        limit = {"gap": 0.1 if name == "ratio" else 9.0}
+        refit = fairness_constrained("quality", limit, confidence=0.9)
+        search(SMALL, refit, scorer)
+        function = scorer._score_func
+        for candidate in GRID["candidate"]:
+            scores = Candidate(candidate).predict(SMALL.X)
+            total = sum(
+                function.metric(
+                    SMALL.y[rows],
+                    scores.iloc[rows],
+                    sensitive_features=SMALL.X["group"].iloc[rows],
+                    qid=SMALL.X["query"].iloc[rows],
+                    **function.params,
+                )
+                for _, rows in SMALL.splits()
+            )
+            expected = total.disparity_bound(0.9, function.disparity)
+            bound = refit.table_["gap_bound"][candidate]
+            assert bound == pytest.approx(expected, rel=1e-12)
+
+    @pytest.mark.parametrize(
+        ("scorer", "cv", "message"),
+        [
+            (
+                scorer_of(matched_pair_calibration, quantile=0.05),
+                SMALL.splits(),
+                "'gap' cannot be pooled.*first pass differs.*pass epsilon= to the sc",
+            ),
+            (GAP, KFold(3), r"cannot be pooled.*share \d+ clusters.*GroupKFold"),
+            (
+                GAP,
+                RepeatedKFold(n_splits=2, n_repeats=2, random_state=0),
+                r"cannot be pooled.*share \d+ clusters",
+            ),
+            (quality, SMALL.splits(), "not made in this session by a scorer"),
+            (
+                make_fairness_scorer(ndcg, qid="query"),
+                SMALL.splits(),
+                "'gap' is ndcg, one value for all",
+            ),
+        ],
+        ids=["quantile", "split queries", "repeated", "not ours", "one value"],
+    )
+    def test_folds_that_cannot_be_pooled(self, scorer, cv, message):
+        data = Data(40)
+        data.y[:] = np.abs(data.y)
+        refit = fairness_constrained("quality", {"gap": 0.1}, 0.95)
+        with pytest.raises(ValueError, match=f"(?s){message}"):
+            search(data, refit, scorer, cv=cv)
+
+    def test_a_pickled_search_of_another_session(self, monkeypatch):
+        refit = fairness_constrained("quality", {"gap": 9}, confidence=0.95)
+        found = pickle.loads(pickle.dumps(search(SMALL, refit)))
+        index = refit(found.cv_results_)
+        assert index == found.best_index_
+        monkeypatch.setattr(_scores, "_SCORES", {})
+        with pytest.raises(ValueError, match=r"not made in this session.*confidence=N"):
+            refit(found.cv_results_)
+        means = fairness_constrained("quality", {"gap": 9})
+        assert means(found.cv_results_) == index
+
+    def test_two_processes(self):
+        tables = []
+        for n_jobs in (None, 2):
+            refit = fairness_constrained("quality", {"gap": 9}, confidence=0.95)
+            search(SMALL, refit, scorer_of(pairwise_accuracy), n_jobs=n_jobs)
+            tables.append(refit.table_)
+        pd.testing.assert_frame_equal(*tables)
+
+    def test_too_few_clusters(self):
+        frame = SMALL.X.assign(everything=0)
+        scorer = scorer_of(pairwise_accuracy, cluster="everything")
+        refit = fairness_constrained("quality", {"gap": 9}, confidence=0.95)
+        cv = [next(iter(SMALL.splits()))]
+        with (
+            pytest.warns(UndefinedMetricWarning, match=r"gap has no confidence bound"),
+            pytest.warns(UserWarning, match="No candidate keeps.*all are undefined"),
+        ):
+            GridSearchCV(
+                Candidate(),
+                GRID,
+                scoring={"quality": quality, "gap": scorer},
+                refit=refit,
+                cv=cv,
+            ).fit(frame, SMALL.y)
+
+
+def make_results(objective, gap, name="gap"):
+    """The `cv_results_` of a search with two folds."""
+    objective, gap = np.array(objective, dtype=float), np.array(gap, dtype=float)
+    return {
+        "params": [{"candidate": i} for i in range(len(objective))],
+        "split0_test_quality": objective,
+        "split1_test_quality": objective,
+        "mean_test_quality": objective,
+        f"split0_test_{name}": gap[:, 0],
+        f"split1_test_{name}": gap[:, 1],
+        f"mean_test_{name}": gap.mean(axis=1),
+    }
+
+
+NAN = float("nan")
+
+
+class TestRules:
+    @pytest.mark.parametrize(
+        ("objective", "gap", "bound", "index"),
+        [
+            # Disparities: negated, the bound positive.
+            ([1, 2, 3], [[-0.1, -0.1], [-0.2, -0.2], [-0.4, -0.4]], 0.25, 1),
+            ([1, 2, 3], [[-0.1, -0.1], [-0.2, -0.4], [-0.3, -0.3]], 0.3, 2),
+            ([3, 2, 1], [[-0.1, -0.1], [-0.2, -0.2], [-0.4, -0.4]], 0.25, 0),
+            ([1, 2, 2], [[0, 0], [0, 0], [0, 0]], 0.0, 1),
+            ([1, 2], [[-0.1, -0.3], [-0.15, -0.25]], 0.2, 1),
+            # Ratios: the bound from below.
+            ([1, 2, 3], [[0.9, 0.9], [0.8, 0.8], [0.5, 0.5]], 0.8, 1),
+            ([1, 2], [[0.9, 0.9], [0.0, 0.0]], 0.8, 0),
+        ],
+    )
+    def test_the_best_that_keeps_the_bound(self, objective, gap, bound, index):
+        choose = fairness_constrained("quality", {"gap": bound})
+        assert choose(make_results(objective, gap)) == index
+
+    def test_ratios_that_are_all_zero_are_the_worst(self):
+        """Nothing is above zero that would tell them from disparities."""
+        X = pd.DataFrame({"x": [1.0, 2, 3, 4] * 4, "group": [0, 0, 1, 1] * 4})
+        X["query"] = np.arange(16) // 4
+        X["noise"] = 0.0
+        y = np.array([1.0, 4, 3, 2] * 4)
+        found = GridSearchCV(
+            Candidate(),
+            {"candidate": [0]},
+            scoring={"quality": quality, "gap": RATIO},
+            cv=GroupKFold(2).split(X, groups=X["query"]),
+            refit=fairness_constrained("quality", {"gap": 0.5}, on_infeasible="raise"),
+        )
+        with pytest.raises(ValueError, match="No candidate keeps the bounds"):
+            found.fit(X, y)
+
+    def test_no_candidate_keeps_the_bound(self):
+        results = make_results([3, 2, 1], [[-0.4, -0.4], [-0.2, -0.2], [-0.3, -0.3]])
+        choose = fairness_constrained("quality", {"gap": 0.1})
+        message = r"No candidate keeps the bounds \(gap 0.1\); candidate 1 violates"
+        with pytest.warns(UserWarning, match=message + " them least, by 0.1"):
+            assert choose(results) == 1
+        assert not choose.table_["feasible"].any()
+        choose = fairness_constrained("quality", {"gap": 0.1}, on_infeasible="raise")
+        with pytest.raises(ValueError, match=message):
+            choose(results)
+
+    @pytest.mark.parametrize(
+        ("objective", "gap", "index", "message"),
+        [
+            (
+                [9, 2, 1],
+                [[-0.1, NAN], [-0.2, -0.2], [-0.1, -0.1]],
+                1,
+                (
+                    r"gap is undefined \(NaN\) in folds \[1\] for candidates "
+                    r"\[0\], which rank last"
+                ),
+            ),
+            (
+                [9, NAN, 1],
+                [[-0.9, -0.9], [-0.2, -0.2], [-0.1, -0.1]],
+                2,
+                r"quality is undefined \(NaN\) in folds \[0, 1\] for candidates \[1\]",
+            ),
+            (
+                [NAN, 1],
+                [[-0.1, -0.1], [-0.2, -0.2]],
+                1,
+                "quality is undefined",
+            ),
+        ],
+    )
+    def test_undefined_candidates_rank_last(self, objective, gap, index, message):
+        choose = fairness_constrained("quality", {"gap": 0.25})
+        with pytest.warns(UndefinedMetricWarning, match=message):
+            assert choose(make_results(objective, gap)) == index
+
+    def test_an_undefined_candidate_is_worse_than_a_violation(self):
+        results = make_results([9, 1], [[NAN, 0], [-0.5, -0.5]])
+        with (
+            pytest.warns(UndefinedMetricWarning),
+            pytest.warns(UserWarning, match="candidate 1 violates them least"),
+        ):
+            assert fairness_constrained("quality", {"gap": 0.1})(results) == 1
+
+    def test_all_undefined(self):
+        results = make_results([1, 9], [[NAN, -0.1], [NAN, -0.1]])
+        choose = fairness_constrained("quality", {"gap": 0.1})
+        with (
+            pytest.warns(UndefinedMetricWarning, match=r"folds \[0\]"),
+            pytest.warns(
+                UserWarning, match="all are undefined. Candidate 1 is the best by qual"
+            ),
+        ):
+            assert choose(results) == 1
+
+    def test_a_search_with_a_fold_without_a_group(self):
+        data = Data(40)
+        test = data.splits()[2][1]
+        data.X.loc[test, "group"] = "a"
+        with (
+            pytest.warns(
+                UndefinedMetricWarning, match="The score of pairwise_accuracy"
+            ),
+            pytest.warns(
+                UndefinedMetricWarning, match=r"NaN\) in folds \[2\] for cand"
+            ),
+            pytest.warns(
+                UserWarning, match="One or more of the test scores are non-fi"
+            ),
+            pytest.warns(UserWarning, match="all are undefined"),
+        ):
+            search(data, fairness_constrained("quality", {"gap": 0.2}))
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("quality", {}), "subject_to must be a dict"),
+            (("quality", "gap"), "subject_to must be a dict"),
+            (("quality", {"gap": -0.1}), r"subject_to\['gap'\] must be a number"),
+            (("quality", {"gap": "0.1"}), r"subject_to\['gap'\] must be a number"),
+            (("quality", {"gap": 0.1}, 1.0), "confidence must be a number in"),
+            (("quality", {"gap": 0.1}, None, "stop"), "on_infeasible must be one of"),
+        ],
+    )
+    def test_arguments(self, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            fairness_constrained(*arguments)
+
+    @pytest.mark.parametrize("keys", [("auc", {"gap": 1}), ("quality", {"mpc": 1})])
+    def test_unknown_keys(self, keys):
+        results = make_results([1], [[-0.1, -0.1]])
+        with pytest.raises(ValueError, match=r"in scoring=; it has gap, quality\."):
+            fairness_constrained(*keys)(results)
+
+    def test_keys_that_begin_alike(self):
+        results = make_results([1, 2], [[-0.1, -0.1], [-0.4, -0.4]])
+        results |= make_results([1, 2], [[-0.4, -0.4], [-0.1, -0.1]], name="other_gap")
+        results |= make_results([1, 2], [[-0.4, -0.4], [-0.1, -0.1]], name="gap.2")
+        assert fairness_constrained("quality", {"gap": 0.2})(results) == 0
+        assert fairness_constrained("quality", {"gap.2": 0.2})(results) == 1
+
+    def test_repr(self):
+        choose = fairness_constrained("auc", {"gap": 0.05}, confidence=0.9)
+        text = "fairness_constrained('auc', {'gap': 0.05}, confidence=0.9)"
+        assert repr(choose) == text
+
+
+class TestSearches:
+    def test_one_metric_is_called_score(self):
+        """The bound is then on the objective itself: the fairest is chosen."""
+        found = GridSearchCV(
+            Candidate(),
+            GRID,
+            scoring=GAP,
+            refit=fairness_constrained("score", {"score": 0.9}),
+            cv=SMALL.splits(),
+        ).fit(SMALL.X, SMALL.y)
+        assert found.best_index_ == np.argmax(found.cv_results_["mean_test_score"])
+
+    @pytest.mark.parametrize("confidence", [None, 0.95])
+    def test_random_search(self, confidence):
+        refit = fairness_constrained("quality", {"gap": 0.25}, confidence)
+        grid = search(LARGE, refit)
+        random = search(LARGE, refit, kind=RandomizedSearchCV, n_iter=4, random_state=0)
+        assert random.best_params_ == grid.best_params_
+
+    def test_inside_cross_validation(self):
+        inner = GridSearchCV(
+            Candidate(),
+            GRID,
+            scoring={"quality": quality, "gap": GAP},
+            refit=fairness_constrained("quality", {"gap": 0.25}, confidence=0.95),
+            cv=2,
+        )
+        inner.set_params(cv=OnQueries())
+        scores = cross_val_score(
+            inner, LARGE.X, LARGE.y, scoring=GAP, cv=LARGE.splits(2)
+        )
+        assert (scores > -0.25).all()
+        assert not hasattr(inner.refit, "table_")
+
+    def test_halving_searches_do_not_ask(self):
+        """scikit-learn's halving searches take the best of one metric."""
+        refit = fairness_constrained("score", {"score": 0.0})
+        found = HalvingGridSearchCV(
+            Candidate(),
+            GRID,
+            scoring=GAP,
+            refit=refit,
+            cv=SMALL.splits(),
+            min_resources=160,
+        ).fit(SMALL.X, SMALL.y)
+        assert not hasattr(refit, "table_")
+        last = found.cv_results_["iter"] == max(found.cv_results_["iter"])
+        assert found.best_score_ == found.cv_results_["mean_test_score"][last].max()
+
+
+class OnQueries(GroupKFold):
+    """Folds of whole queries, which are a column of X."""
+
+    def __init__(self):
+        super().__init__(2)
+
+    def split(self, X, y=None, groups=None):
+        return super().split(X, y, X["query"])
+
+
+class TestParetoFront:
+    @pytest.mark.parametrize("seed", range(20))
+    def test_naive(self, seed):
+        rng = np.random.default_rng(seed)
+        n, n_metrics = rng.integers(1, 30), rng.integers(2, 4)
+        scores = rng.integers(0, 6, (n, n_metrics)).astype(float)
+        scores[rng.random(scores.shape) < 0.1] = NAN
+        names = [f"m{i}" for i in range(n_metrics)]
+        results = {f"mean_test_m{i}": scores[:, i].tolist() for i in range(n_metrics)}
+        expected = []
+        for row in scores:
+            beaten = any(
+                all(b >= a for a, b in zip(row, other, strict=True))
+                and any(b > a for a, b in zip(row, other, strict=True))
+                for other in scores
+                if not np.isnan(other).any()
+            )
+            expected.append(not beaten and not np.isnan(row).any())
+        assert pareto_front(results, names).tolist() == expected
+
+    def test_of_a_search(self):
+        assert pareto_front(large_results("gap"), ["quality", "gap"]).all()
+
+    @pytest.mark.parametrize(
+        ("metrics", "message"),
+        [
+            ("quality", "metrics must name at least two"),
+            (["quality"], "metrics must name at least two"),
+            (["quality", "mpc"], "no metric 'mpc' in scoring=; it has gap, quality"),
+        ],
+    )
+    def test_errors(self, metrics, message):
+        results = make_results([1], [[-0.1, -0.1]])
+        with pytest.raises(ValueError, match=message):
+            pareto_front(results, metrics)

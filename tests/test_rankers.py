@@ -1,0 +1,255 @@
+"""Rankers that need whole queries, inside scikit-learn's tools."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    ShuffleSplit,
+    cross_val_score,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from skrankfair.model_selection import fairness_constrained
+from skrankfair.rankers import QueryRanker
+from skrankfair.scoring import get_scorer
+
+
+def problem(seed=0):
+    """Shuffled rows of queries, with a group that a feature gives away."""
+    rng = np.random.default_rng(seed)
+    n = 1200
+    X = pd.DataFrame({"query": rng.integers(0, 100, n) * 7})
+    X["group"] = rng.integers(0, 2, n)
+    quality = rng.normal(size=n)
+    X["seen"] = quality - 0.7 * X["group"]
+    X["other"] = quality + rng.normal(size=n)
+    y = np.digitize(quality + rng.normal(size=n), [-1, 0, 1])
+    return X, y
+
+
+class Recorder(BaseEstimator):
+    """Keeps what it is fitted with."""
+
+    def fit(self, X, y, group=None):
+        self.X_, self.y_, self.group_ = X, y, group
+        return self
+
+    def predict(self, X):
+        return np.asarray(X)[:, 0].astype(float)
+
+
+class QidRecorder(Recorder):
+    def fit(self, X, y, *, qid=None, group=None):
+        self.X_, self.y_, self.qid_, self.group_ = X, y, qid, group
+        return self
+
+
+def name_of(check):
+    """The name of a check, options left out."""
+    return getattr(check, "func", check).__name__
+
+
+# What parametrize_with_checks runs, as a list: pytest 9 warns of its generator, which
+# scikit-learn 1.6 passes on.
+CHECKS = [
+    pytest.param(estimator, check, id=f"{estimator.estimator!r}-{name_of(check)}")
+    for ranker in (Ridge(), DecisionTreeRegressor(random_state=0))
+    for estimator, check in estimator_checks_generator(
+        QueryRanker(ranker), legacy=True, mark="skip"
+    )
+]
+
+
+@pytest.mark.parametrize(("estimator", "check"), CHECKS)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+class TestFit:
+    def test_sorts_the_rows_and_counts_the_queries(self):
+        X, y = problem()
+        X["row"] = np.arange(len(X))
+        fitted = QueryRanker(Recorder(), qid="query").fit(X, y).estimator_
+        order = np.argsort(X["query"], kind="stable")
+        assert list(fitted.X_.columns) == ["group", "seen", "other", "row"]
+        np.testing.assert_array_equal(fitted.X_["row"], order)
+        np.testing.assert_array_equal(fitted.y_, y[order])
+        sizes = X["query"].value_counts().sort_index()
+        np.testing.assert_array_equal(fitted.group_, sizes)
+
+    def test_prefers_qid_to_group(self):
+        X, y = problem()
+        fitted = QueryRanker(QidRecorder(), qid="query").fit(X, y).estimator_
+        assert fitted.group_ is None
+        assert (np.diff(fitted.qid_) >= 0).all()
+        assert fitted.qid_.size == len(X)
+
+    def test_labels_may_be_text(self):
+        X, y = problem()
+        X["query"] = "q" + X["query"].astype(str)
+        fitted = QueryRanker(Recorder(), qid="query").fit(X, y).estimator_
+        assert fitted.group_.sum() == len(X)
+        assert len(fitted.group_) == X["query"].nunique()
+
+    def test_without_queries_all_rows_are_one(self):
+        X, y = problem()
+        assert QueryRanker(Recorder()).fit(X, y).estimator_.group_ == [len(X)]
+
+    def test_as_an_argument_or_a_function(self):
+        X, y = problem()
+        expected = QueryRanker(Recorder(), qid="query").fit(X, y).estimator_
+        features = X.drop(columns="query")
+        found = QueryRanker(Recorder()).fit(features, y, qid=X["query"]).estimator_
+        pd.testing.assert_frame_equal(found.X_, expected.X_)
+        np.testing.assert_array_equal(found.group_, expected.group_)
+        found = QueryRanker(Recorder(), qid=lambda X: X["query"]).fit(X, y).estimator_
+        np.testing.assert_array_equal(found.group_, expected.group_)
+
+    def test_polars(self):
+        X, y = problem()
+        ranker = QueryRanker(Recorder(), qid="query").fit(pl.from_pandas(X), y)
+        assert isinstance(ranker.estimator_.X_, pl.DataFrame)
+        assert ranker.predict(pl.from_pandas(X)).shape == (len(X),)
+
+    @pytest.mark.parametrize(
+        ("qid", "given", "message"),
+        [
+            (3, None, "qid must be a column name"),
+            ("session", None, "there is no 'session'"),
+            ("query", [1], "qid must be given once"),
+            (None, [1, 2], "same number of rows"),
+            (None, [None, *range(1199)], "must not have missing labels"),
+        ],
+    )
+    def test_bad_input_raises(self, qid, given, message):
+        X, y = problem()
+        with pytest.raises(ValueError, match=message):
+            QueryRanker(Recorder(), qid=qid).fit(X, y, qid=given)
+
+
+def boosted(library):
+    """The ranker of a library, small and deterministic."""
+    if library == "lightgbm":
+        lightgbm = pytest.importorskip("lightgbm")
+        return lightgbm.LGBMRanker(
+            n_estimators=5, min_child_samples=5, verbose=-1, n_jobs=1, random_state=0
+        )
+    xgboost = pytest.importorskip("xgboost")
+    return xgboost.XGBRanker(n_estimators=5, n_jobs=1, random_state=0)
+
+
+LIBRARIES = pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+
+
+@LIBRARIES
+class TestBoosting:
+    def test_is_the_ranker_on_sorted_rows(self, library):
+        X, y = problem()
+        order = np.argsort(X["query"], kind="stable")
+        rows, relevance = X.iloc[order], y[order]
+        features = rows[["group", "seen", "other"]]
+        sizes = rows["query"].value_counts().sort_index().to_numpy()
+        if library == "lightgbm":
+            plain = boosted(library).fit(features, relevance, group=sizes)
+        else:
+            plain = boosted(library).fit(features, relevance, qid=rows["query"])
+        ranker = QueryRanker(boosted(library), qid="query").fit(X, y)
+        np.testing.assert_allclose(ranker.predict(rows), plain.predict(features))
+
+    def test_search_under_a_bound(self, library):
+        X, y = problem()
+        scoring = {
+            "ndcg": get_scorer("ndcg", qid="query"),
+            "gap": get_scorer(
+                "neg_inter_group_accuracy_difference",
+                sensitive_features="group",
+                qid="query",
+            ),
+        }
+        search = GridSearchCV(
+            QueryRanker(boosted(library), qid="query"),
+            {
+                "estimator__learning_rate": [0.01, 0.3],
+                "estimator__n_estimators": [1, 5],
+            },
+            scoring=scoring,
+            cv=GroupKFold(3),
+            refit=fairness_constrained("ndcg", {"gap": 0.9}),
+            error_score="raise",
+        )
+        search.fit(X, y, groups=X["query"])
+        assert np.isfinite(search.cv_results_["mean_test_gap"]).all()
+        best = search.cv_results_["mean_test_ndcg"].argmax()
+        assert search.best_index_ == best
+
+    def test_rows_and_metadata_score_the_same(self, library):
+        X, y = problem()
+        features = X[["seen", "other"]]
+        columns = X[["query", "seen", "other"]]
+        options = {"cv": GroupKFold(3), "error_score": "raise"}
+        expected = cross_val_score(
+            QueryRanker(boosted(library), qid="query"),
+            columns,
+            y,
+            scoring=get_scorer("ndcg", qid="query"),
+            groups=X["query"],
+            **options,
+        )
+        with sklearn.config_context(enable_metadata_routing=True):
+            ranker = QueryRanker(boosted(library)).set_fit_request(qid=True)
+            found = cross_val_score(
+                make_pipeline(StandardScaler(), ranker).set_output(transform="pandas"),
+                features,
+                y,
+                scoring=get_scorer("ndcg", qid=True),
+                params={"qid": X["query"], "groups": X["query"]},
+                **options,
+            )
+        np.testing.assert_allclose(found, expected, rtol=0.02)
+
+
+def test_xgboost_takes_the_qid_of_our_scorer_by_the_same_name():
+    """Sorted rows stay sorted in every fold of GroupKFold: no adapter is needed."""
+    X, y = problem()
+    order = np.argsort(X["query"], kind="stable")
+    X, y = X.iloc[order], y[order]
+    options = {"cv": GroupKFold(3), "error_score": "raise"}
+    expected = cross_val_score(
+        QueryRanker(boosted("xgboost"), qid="query"),
+        X[["query", "seen", "other"]],
+        y,
+        scoring=get_scorer("ndcg", qid="query"),
+        groups=X["query"],
+        **options,
+    )
+    with sklearn.config_context(enable_metadata_routing=True):
+        found = cross_val_score(
+            boosted("xgboost").set_fit_request(qid=True),
+            X[["seen", "other"]],
+            y,
+            scoring=get_scorer("ndcg", qid=True),
+            params={"qid": X["query"], "groups": X["query"]},
+            **options,
+        )
+    np.testing.assert_allclose(found, expected)
+
+
+def test_a_split_of_rows_works_too():
+    X, y = problem()
+    scores = cross_val_score(
+        QueryRanker(Ridge(), qid="query"),
+        X,
+        y,
+        scoring=get_scorer("ndcg", qid="query"),
+        cv=ShuffleSplit(2, random_state=0),
+    )
+    assert (scores > 0.7).all()
