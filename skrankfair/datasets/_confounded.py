@@ -50,7 +50,7 @@ def make_confounded_queries(
     n_items : int, default=10
         Items of each query.
     bias : array-like of shape (2, 2), default=((1.5, 1.1), (0.9, 0.7))
-        b of the query types u and v (rows) and the item types 1 and 2 (columns), in
+        The b of query types u and v (rows) and the item types 1 and 2 (columns), in
         [0, 2]. 1 is calibrated, more is undervalued. Equal columns are a fair ranker.
     share : array-like of shape (2,) or None, default=None
         Probability of an item of type 1 in queries u and v. None: the shares that
