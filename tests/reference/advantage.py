@@ -277,6 +277,52 @@ def ndkl(s, q, g, average="queries", w=None):
     return ndkl_of_groups(profiles), sum(weights.values())
 
 
+def _profiles_of_order(order, groups):
+    return [[1.0 if label == g else 0.0 for label in order] for g in groups]
+
+
+def maximum_of_groups(sizes, step=10, discount=log_discount):
+    """Return the largest value over orders of the groups, one group after the other."""
+    groups = range(len(sizes))
+    return max(
+        discounted_kl_of_groups(
+            _profiles_of_order([g for g in order for _ in range(sizes[g])], groups),
+            *(step, discount),
+        )
+        for order in itertools.permutations(groups)
+    )
+
+
+def brute_force_maximum_of_groups(sizes, step=10, discount=log_discount):
+    """Return the largest value over all rankings; 7 items at most."""
+    groups = range(len(sizes))
+    items = [g for g in groups for _ in range(sizes[g])]
+    return max(
+        discounted_kl_of_groups(_profiles_of_order(order, groups), step, discount)
+        for order in set(itertools.permutations(items))
+    )
+
+
+def normalized_discounted_kl_of_groups(
+    s, q, g, step=10, discount=log_discount, average="queries", w=None
+):
+    """rKL over all groups of the labels g, by `maximum_of_groups`: (value, queries).
+
+    "queries" only: the mean over queries with at least two groups and a cut point.
+    """
+    if average != "queries":
+        raise ValueError(average)
+    weights = query_weights(q, w)
+    values = []
+    for label, rows in rows_by_query(q).items():
+        profiles = _profiles_of_groups(s, rows, g)
+        sizes = [round(math.fsum(members)) for members in profiles]
+        most = maximum_of_groups(sizes, step, discount)
+        value = discounted_kl_of_groups(profiles, step, discount)
+        values.append((value / most if most > 0 else NAN, weights[label]))
+    return weighted_mean(values)
+
+
 # Exposure
 
 

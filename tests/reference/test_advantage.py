@@ -220,6 +220,21 @@ def test_kl_of_two_groups_is_the_kl_of_one_against_the_rest():
             assert value == 0
 
 
+@pytest.mark.parametrize("sizes", [(1, 2, 3), (2, 2, 2), (1, 1, 5), (2, 1, 1, 1)])
+def test_an_order_of_the_groups_is_the_maximum(sizes):
+    for step in (1, 2, 3):
+        expected = naive.brute_force_maximum_of_groups(sizes, step)
+        assert naive.maximum_of_groups(sizes, step) == pytest.approx(expected)
+    # Two groups: the maximum of one against the rest.
+    expected = naive.maximum(sum(sizes), sizes[0], naive.kl_term, 2)
+    value = naive.maximum_of_groups((sizes[0], sum(sizes[1:])), 2)
+    assert value == pytest.approx(expected)
+    labels = [g for g, size in enumerate(sizes) for _ in range(size)]
+    s, q = list(range(len(labels), 0, -1)), [0] * len(labels)
+    value, _ = naive.normalized_discounted_kl_of_groups(s, q, labels, step=2)
+    assert 0 < value <= 1 + 1e-12
+
+
 @pytest.mark.parametrize("average", ["queries", "representation"])
 def test_weights_are_repeated_queries(average):
     rng = np.random.default_rng(3)
