@@ -47,7 +47,7 @@ class OutcomeInequalityTest:
         Group of the item at the upper and at the lower position. Where groups overlap
         one of the two is "rest": all items that are not of the other.
     estimate : ndarray of shape (M,)
-        Mean over clusters of Σ (Y_j - Y_k) 1{G_j = a, G_k = b}.
+        Mean over queries of (Y_j - Y_k) 1{G_j = a, G_k = b}.
     standard_error : ndarray of shape (M,)
         NaN with fewer than two clusters behind the moment.
     violation : ndarray of shape (M,)
@@ -212,15 +212,15 @@ def outcome_inequality_test(
 
     Notes
     -----
-    With X_q the sum of a moment over the queries of cluster q, X̄ its mean over Q
-    clusters and ``se² = Σ_q (X_q - X̄)² / (Q (Q - 1))``, the statistic is the largest
-    ``-X̄ / se``. Its critical value is the quantile of the largest
-    ``Σ_q e_q (X_q - X̄) / sqrt(Σ_q (X_q - X̄)²)`` with independent standard normal
-    multipliers e_q: one-sided, right for however correlated moments, and valid when
-    all of them are exactly 0, else conservative. Given the data this is a normal
-    vector with the correlation of the moments; it is drawn from that where there are
-    more clusters than moments, at a cost that does not grow with the clusters. Moments
-    with fewer than two clusters behind them are not tested.
+    With X̄ the mean of a moment over N queries, r_c the sum of ``X_q - X̄`` over the
+    queries of cluster c, and ``se² = C / (C - 1) Σ_c r_c² / N²`` over C clusters, the
+    statistic is the largest ``-X̄ / se``. Its critical value is the quantile of the
+    largest ``Σ_c e_c r_c / sqrt(Σ_c r_c²)`` with independent standard normal
+    multipliers e_c: one-sided, right for moments however correlated, exact in the
+    limit when all of them are 0, and conservative when some are above. Given the data
+    this is a normal vector with the correlation of the moments; it is drawn as such
+    where there are more clusters than moments, at a cost that does not grow with the
+    clusters. Moments with fewer than two clusters behind them are not tested.
 
     Tied scores have every order with equal chance: a moment is its mean over the
     orders. A query that is shorter than a position adds 0.
@@ -268,8 +268,7 @@ def outcome_inequality_test(
     )
     moments = Moments.of(data, pairs, top_k)
     sums = moment_sums(data, moments)
-    estimate, error = sums.total / sums.count, np.sqrt(sums.variance)
-    error[sums.active < 2] = np.nan
+    estimate, error = sums.mean, sums.standard_error
     violation = _violations(estimate, error)
     statistic = pvalue = critical = float("nan")
     if not np.isnan(violation).all():

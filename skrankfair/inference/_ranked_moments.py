@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, pairwise, permutations
 
 import numpy as np
@@ -12,7 +13,7 @@ from .._ranking import RankedData
 from .._validation import Array
 
 _CHUNK = 1 << 19  # rows and moments of the queries that are looked at together
-_JITTER = 1e-10
+_ROUNDING, _JITTER = 1e-12, 1e-10
 #: What stands for "not of the group" where groups overlap.
 REST = "rest"
 
@@ -77,69 +78,74 @@ class Moments:
 
 @dataclass(frozen=True)
 class MomentSums:
-    """Sums of the moments over clusters.
+    """Sums of the moments over clusters; the last column is the number of queries.
 
     Attributes
     ----------
-    total : ndarray of shape (M,)
-        Σ of the moments over clusters, with the weights of queries.
+    total : ndarray of shape (M + 1,)
+        Σ over clusters.
     support : ndarray of shape (M,)
-        Number of pairs behind each.
+        Number of pairs behind each moment.
     active : ndarray of shape (M,)
         Number of clusters with such a pair.
     count : float
         Number of clusters.
-    products : ndarray of shape (M, M) or None
-        Σ x xᵀ over clusters; None if there are fewer clusters than moments.
-    rows : ndarray of shape (count, M) or None
-        The clusters themselves otherwise, each times the root of its weight.
-    root_weight : ndarray of shape (n_clusters,) or None
-        Those roots, where `rows` are kept.
+    products : ndarray of shape (M + 1, M + 1)
+        Σ x xᵀ over clusters; empty if there are fewer clusters than moments.
+    rows : ndarray of shape (n_clusters, M + 1) or None
+        The clusters themselves in that case, each times the root of its weight.
     """
 
     total: Array
     support: Array
     active: Array
     count: float
-    products: Array | None
+    products: Array
     rows: Array | None
-    root_weight: Array | None
 
-    @property
-    def variance(self) -> Array:
-        """Variance of the means over clusters, shape (M,); NaN with one cluster."""
-        if self.products is not None:
-            square = np.diag(self.products).copy()
+    @cached_property
+    def mean(self) -> Array:
+        """Mean of each moment over queries, shape (M,)."""
+        return np.asarray(self.total[:-1] / self.total[-1])
+
+    def _residuals(self, rows: Array) -> Array:
+        """What each cluster has more than its queries' share, shape (n_clusters, M)."""
+        return np.asarray(rows[:, :-1] - rows[:, -1:] * self.mean)
+
+    @cached_property
+    def _squares(self) -> Array:
+        """Σ residual² over clusters, shape (M,); exactly 0 where it is rounding."""
+        if self.rows is not None:
+            raw = (self.rows**2).sum(axis=0)[:-1]
+            square = (self._residuals(self.rows) ** 2).sum(axis=0)
         else:
-            square = np.einsum("qm,qm->m", self._rows, self._rows)
-        centred = square - self.total**2 / self.count
-        # What is left of equal numbers is rounding.
-        centred[centred <= 1e-12 * square] = 0.0
-        if self.count <= 1:
-            return np.full(centred.shape, np.nan)
-        return np.asarray(centred / (self.count * (self.count - 1)))
+            raw, queries = np.diag(self.products)[:-1], self.products[-1]
+            square = raw - 2 * self.mean * queries[:-1] + self.mean**2 * queries[-1]
+        return np.where(square <= _ROUNDING * raw, 0.0, square)
 
     @property
-    def _rows(self) -> Array:
-        if self.rows is None:
-            raise ValueError("The rows were not kept.")
-        return self.rows
+    def standard_error(self) -> Array:
+        """Standard error of the means, shape (M,); NaN below two clusters."""
+        few = self.active < 2
+        if self.count <= 1:
+            return np.full(few.shape, np.nan)
+        factor = self.count / (self.count - 1)
+        return np.where(few, np.nan, np.sqrt(factor * self._squares) / self.total[-1])
 
     def root(self, chosen: Array) -> Array:
-        """Return R with R Rᵀ the correlation of some moments, shape (m, k)."""
-        scale = np.sqrt(self.variance[chosen] * self.count * (self.count - 1))
-        mean = self.total[chosen] / self.count
-        if self.products is None:
-            weight = np.ones(1) if self.root_weight is None else self.root_weight
-            rows = self._rows[:, chosen] - weight[:, None] * mean
-            return np.asarray((rows / scale).T)
+        """Return R with R Rᵀ the correlation of some moments' means, shape (m, k)."""
+        scale, mean = np.sqrt(self._squares[chosen]), self.mean[chosen]
+        if self.rows is not None:
+            return np.asarray((self._residuals(self.rows)[:, chosen] / scale).T)
         products = self.products[np.ix_(chosen, chosen)]
-        products = products - self.count * np.outer(mean, mean)
+        with_queries = np.outer(mean, self.products[-1, chosen])
+        products = products - with_queries - with_queries.T
+        products += np.outer(mean, mean) * self.products[-1, -1]
         correlation = products / np.outer(scale, scale)
         # Moments may depend on each other exactly; this much more than rounding does
         # not show in a draw.
         correlation[np.diag_indices(chosen.size)] += _JITTER
-        return np.asarray(np.linalg.cholesky(correlation))
+        return np.linalg.cholesky(correlation)
 
 
 def moment_sums(data: RankedData, moments: Moments) -> MomentSums:
@@ -152,41 +158,30 @@ def moment_sums(data: RankedData, moments: Moments) -> MomentSums:
         )
     size, own = moments.size, data.cluster is None
     n_clusters = int(cluster.max()) + 1
-    total, support, active = np.zeros((3, size))
-    count = float(n_clusters)
-    if own and weight is not None:
-        count = float(weight.sum())
-    few = n_clusters <= size
-    products = None if few else np.zeros((size, size))
-    kept = []
+    total, (support, active) = np.zeros(size + 1), np.zeros((2, size))
+    count = float(n_clusters if weight is None or not own else weight.sum())
+    few, kept = n_clusters <= size, []
+    products = np.zeros((0, 0) if few else (size + 1, size + 1))
     for queries in _chunks(data, cluster, size):
         value, number = query_moments(data, moments, queries)
-        w = None if weight is None else weight[queries]
+        value = np.column_stack([value, np.ones(len(value))])
+        w = np.ones(len(value)) if weight is None else weight[queries]
         if not own:
-            if w is not None:
-                value, number, w = value * w[:, None], number * w[:, None], None
+            # Within a cluster the weight multiplies; a query of its own is repeated.
             starts = np.flatnonzero(np.diff(cluster[queries], prepend=-1))
-            value = np.add.reduceat(value, starts, axis=0)
-            number = np.add.reduceat(number, starts, axis=0)
-        w = np.ones(len(value)) if w is None else w
+            value = np.add.reduceat(value * w[:, None], starts, axis=0)
+            number = np.add.reduceat(number * w[:, None], starts, axis=0)
+            w = np.ones(len(value))
         total += w @ value
         support += w @ number
         active += w @ (number > 0)
         value *= np.sqrt(w)[:, None]
-        if products is None:
+        if few:
             kept.append(value)
         else:
             products += value.T @ value
-    root_weight = np.ones(n_clusters) if weight is None or not own else np.sqrt(weight)
-    return MomentSums(
-        total=total,
-        support=support,
-        active=active,
-        count=count,
-        products=products,
-        rows=np.concatenate(kept) if few else None,
-        root_weight=root_weight if few else None,
-    )
+    rows = np.concatenate(kept) if few else None
+    return MomentSums(total, support, active, count, products, rows)
 
 
 def _chunks(data: RankedData, cluster: Array, size: int) -> Iterator[Array]:

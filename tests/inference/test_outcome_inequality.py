@@ -18,6 +18,9 @@ from skrankfair.inference._ranked_moments import MomentSums
 from skrankfair.metrics import matched_pair_calibration
 from tests.metrics.problems import make_problem
 from tests.metrics.simulate import columns, slices, tolerance
+from tests.reference import outcome_inequality as reference
+
+GIVEN = ("y_true", "y_score", "sensitive_features", "qid")
 
 # By hand
 
@@ -64,22 +67,26 @@ def naive_moments(p, overlapping, pairs, top_k):
 
 
 def naive_test(p, by_query, coarse):
-    """Mean, standard error and support of one moment."""
-    cluster_of = dict(zip(p.q, p.cluster if coarse else p.q, strict=True))
+    """Mean over queries, standard error and support of one moment."""
     weight = p.query_weight
-    rows = {}
+    n = sum(weight[q] for q in by_query)
+    mean = sum(weight[q] * value for q, (value, _) in by_query.items()) / n
+    support = sum(weight[q] * number for q, (_, number) in by_query.items())
+    cluster_of = dict(zip(p.q, p.cluster if coarse else p.q, strict=True))
+    residual, active = {}, {}
     for q, (value, number) in by_query.items():
+        c = cluster_of[q]
         # A query that is its own cluster is there as often as its weight says.
-        inner, outer = (weight[q], 1) if coarse else (1, weight[q])
-        x, n, _ = rows.get(cluster_of[q], (0.0, 0.0, 0.0))
-        rows[cluster_of[q]] = x + inner * value, n + inner * number, outer
-    count = sum(w for *_, w in rows.values())
-    mean = sum(w * x for x, _, w in rows.values()) / count
-    support = sum(w * n for _, n, w in rows.values())
-    square = sum(w * (x - mean) ** 2 for x, _, w in rows.values())
-    few = sum(w for _, n, w in rows.values() if n) < 2 or count <= 1
-    error = math.nan if few else math.sqrt(square / count / (count - 1))
-    return mean, error, support
+        residual[c] = residual.get(c, 0.0) + (weight[q] if coarse else 1) * (
+            value - mean
+        )
+        active[c] = (1 if coarse else weight[q]) if number or active.get(c) else 0
+    times = {c: 1 if coarse else weight[c] for c in residual}
+    count = sum(times.values())
+    if sum(active.values()) < 2 or count <= 1:
+        return mean, math.nan, support
+    square = sum(times[c] * r**2 for c, r in residual.items())
+    return mean, math.sqrt(count / (count - 1) * square) / n, support
 
 
 def small(p):
@@ -130,6 +137,67 @@ def test_moments_by_hand(pairs, chunk, monkeypatch):
             tied += len(set(zip(p.q, p.s, strict=True))) < len(p.q)
     assert checked > 1000
     assert min(overlapping, tied) > 20
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("pairs", ["adjacent", "all"])
+def test_against_the_reference(pairs):
+    rng = np.random.default_rng(0)
+    for seed in range(40):
+        n = int(rng.integers(10, 60))
+        q = rng.integers(0, 8, n)
+        s = rng.integers(0, 6, n) if seed % 2 else rng.random(n)
+        y, g = rng.normal(size=n), rng.integers(0, 3, n)
+        cluster = q // 2 if seed % 3 else q
+        data = [column.tolist() for column in (y, s, g, q)]
+        options = {"top_k": (None, 2, 4)[seed % 3], "pairs": pairs}
+        expected = reference.moments(*data, cluster.tolist(), **options)
+        t = outcome_inequality_test(
+            *(y, s), sensitive_features=g, qid=q, cluster=cluster, **options
+        )
+        names = [
+            (j - 1, k - 1, *groups)
+            for (j, k), groups in zip(t.positions.tolist(), t.groups, strict=True)
+        ]
+        assert {name for name, n in zip(names, t.support, strict=True) if n} == set(
+            expected
+        )
+        for i, name in enumerate(names):
+            mean, error, support, _ = expected.get(name, (0, 0, 0, {}))
+            assert t.estimate[i] == pytest.approx(mean, abs=1e-10)
+            assert t.support[i] == pytest.approx(support, abs=1e-10)
+            if not np.isnan(t.standard_error[i]):
+                assert t.standard_error[i] == pytest.approx(error, rel=1e-10)
+        tested = {
+            name: expected[name]
+            for name, violation in zip(names, t.violation, strict=True)
+            if np.isfinite(violation) and expected[name][1] > 1e-12
+        }
+        statistic = pytest.approx(
+            reference.max_statistic(tested), rel=1e-9, nan_ok=True
+        )
+        assert t.statistic == statistic
+
+
+def test_critical_value_is_that_of_the_reference():
+    data = columns(n_queries=30, size=4, labels="abc")
+    who = [data[name].tolist() for name in GIVEN]
+    n_resamples = 3000
+    for clusters in (data["qid"], data["qid"] // 2):  # more than moments, and fewer
+        table = reference.moments(*who, clusters.tolist())
+        table = {k: v for k, v in table.items() if sum(map(bool, v[3].values())) > 1}
+        n = len(set(clusters.tolist()))
+        normal = np.random.default_rng(0).standard_normal((n_resamples, n))
+        maxima = reference.bootstrap_statistics(table, normal.tolist())
+        t = outcome_inequality_test(**data, cluster=clusters)
+        above = np.mean(np.array(maxima) > t.critical_value)
+        # Both sides are drawn.
+        assert abs(above - 0.05) < tolerance(0.05, n_resamples) + tolerance(
+            0.05, 10_000
+        )
+        share = reference.pvalue(t.statistic, maxima)
+        error = tolerance(share, n_resamples) + tolerance(share, 10_000)
+        assert abs(t.pvalue - share) < error
 
 
 def test_of_tied_items_every_order_counts():
@@ -272,8 +340,7 @@ def confounded(n_queries, fair=False, **options):
 
 def rates(data, n_replications, **options):
     """Shares of replications in which the inequalities and matched pairs reject."""
-    columns = ("y_true", "y_score", "sensitive_features", "qid")
-    arrays = [data[name].reshape(n_replications, -1) for name in columns]
+    arrays = [data[name].reshape(n_replications, -1) for name in GIVEN]
     rejected = [
         outcome_inequality_test(
             *(y, s), sensitive_features=g, qid=q, n_resamples=400, **options
