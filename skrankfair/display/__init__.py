@@ -2,10 +2,12 @@
 
 from ._estimates import GroupEstimatesDisplay
 from ._inequality import OutcomeInequalityDisplay
+from ._matched_pair_curve import MatchedPairCurveDisplay
 from ._tradeoff import FairnessTradeoffDisplay
 
 __all__ = [
     "FairnessTradeoffDisplay",
     "GroupEstimatesDisplay",
+    "MatchedPairCurveDisplay",
     "OutcomeInequalityDisplay",
 ]

@@ -2,6 +2,7 @@
 
 from ._estimate import ConfidenceInterval, Estimate, GroupTest
 from ._matched_pair import matched_pair_calibration
+from ._matched_pair_curve import MatchedPairCurve, matched_pair_curve
 from ._pairwise import pairwise_accuracy, pairwise_exposure, pairwise_preference
 from ._result import GroupEstimates
 from ._utility import ndcg
@@ -11,7 +12,9 @@ __all__ = [
     "Estimate",
     "GroupEstimates",
     "GroupTest",
+    "MatchedPairCurve",
     "matched_pair_calibration",
+    "matched_pair_curve",
     "ndcg",
     "pairwise_accuracy",
     "pairwise_exposure",
