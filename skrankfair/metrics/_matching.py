@@ -174,6 +174,14 @@ class Matching:
         return self._places[2]
 
     @property
+    def level(self) -> Array:
+        """For each focal row, the first partner with the same score or a lower one."""
+        if not self.ranking.has_ties:
+            return self.below
+        before = exclusive_cumsum(self.partners)
+        return before[self.ranking.tie_bounds(self.rows)[0]].astype(np.int64)
+
+    @property
     def end(self) -> Array:
         """For each focal row, one past the last partner of its query."""
         return self._spread(self._edges[0][1:])
@@ -272,7 +280,7 @@ class Matching:
             # A few heavy differences: look on both sides of each.
             stuck = _count(outer) - _count(inner) > between / 2
         rows, differences = self._differences(outer, inner)
-        return _weighted_rank(
+        return weighted_rank(
             differences, None if weight is None else weight[rows], rank - passed
         )
 
@@ -330,7 +338,7 @@ def _count(window: tuple[Array, Array]) -> int:
     return int((window[1] - window[0]).sum())
 
 
-def _weighted_rank(values: Array, weight: Array | None, rank: float) -> float:
+def weighted_rank(values: Array, weight: Array | None, rank: float) -> float:
     """Return the smallest value whose cumulated weight reaches the rank."""
     if weight is None:
         place = min(max(math.ceil(rank), 1), values.size) - 1
