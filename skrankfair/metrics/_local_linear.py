@@ -10,7 +10,7 @@ middle of the cell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb
@@ -28,6 +28,11 @@ _MONOMIALS = ((0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1))
 _MIRROR = np.diag([-1.0, 1.0, 1.0, -1.0, 1.0, 1.0])
 #: Smaller determinants, relative to their first term, mean that u does not vary.
 _SAME = 1e-12
+#: Rows whose sums are held at once.
+_CHUNK = 1 << 16
+
+#: Σ u**p y**q by (p, q), an array of rows each.
+Sums = dict[tuple[int, int], Array]
 
 
 def scale_of(epsilon: float) -> float:
@@ -133,8 +138,8 @@ class _Ranges:
     y: Array
 
     @cached_property
-    def _cells(self) -> tuple[Array, Array, Array]:
-        """Distance of each partner to its cell's middle, the middle, the cell's end."""
+    def _cells(self) -> tuple[Array, Array]:
+        """Distance of each partner to the middle of its cell, and the cell's end."""
         ranking, rows = self.matching.ranking, self.matching.partner_rows
         score, query = ranking.score[rows], ranking.query[rows]
         new = query[1:] != query[:-1]
@@ -149,80 +154,111 @@ class _Ranges:
             middle = np.repeat(
                 (score[starts[:-1]] + score[starts[1:] - 1]) / 2, np.diff(starts)
             )
-        return (score - middle) / self.unit, middle, ends
+        score -= middle
+        score /= self.unit
+        return score, ends
 
-    def _pieces(self) -> Iterator[_Piece]:
-        _, middle, ends = self._cells
-        row = np.flatnonzero(self.low < self.high)
+    def _pieces(self, first: int, last: int) -> Iterator[_Piece]:
+        """Cut the ranges of some focal rows where cells end."""
+        t, ends = self._cells
+        score = self.matching.partner_score
+        row = first + np.flatnonzero(self.low[first:last] < self.high[first:last])
         start, stop = self.low[row], self.high[row]
         while row.size:
             end = np.minimum(ends[start], stop)
-            distance = (self.matching.origin[row] - middle[start]) / self.unit
+            distance = (self.matching.origin[row] - score[start]) / self.unit
+            distance += t[start]
             yield _Piece(row, start, end, distance)
             more = np.flatnonzero(end < stop)
             row, start, stop = row[more], end[more], stop[more]
 
-    def of_focal(self, powers: Sequence[int]) -> dict[tuple[int, int], Array]:
-        """Return Σ_j u**p y_j**q for every focal row, p up to ``powers[q]``."""
-        t = self._cells[0]
-        y = self.y[self.matching.partner_rows]
-        before = {
-            (k, q): _prefix_sums(t**k * y**q)
-            for q, largest in enumerate(powers)
-            for k in range(largest + 1)
-            if (k, q) != (0, 0)
-        }
-        sums = {
-            (p, q): np.zeros(self.low.size)
-            for q, largest in enumerate(powers)
-            for p in range(largest + 1)
-        }
-        for piece in self._pieces():
-            inside = {key: c[piece.end] - c[piece.start] for key, c in before.items()}
-            inside[0, 0] = (piece.end - piece.start).astype(float)
-            shift = [(-piece.distance) ** k for k in range(max(powers) + 1)]
-            for (p, q), total in sums.items():
-                total[piece.row] += sum(
-                    comb(p, k) * shift[p - k] * inside[k, q] for k in range(p + 1)
-                )
-        return sums
+    def of_focal(self, powers: Sequence[int]) -> Iterator[tuple[slice, Sums]]:
+        """Yield some focal rows and their Σ_j u**p y_j**q, p up to ``powers[q]``."""
+        before = self._prefix_sums(powers)
+        for rows in _chunks(self.low.size):
+            sums = {key: np.zeros(rows.stop - rows.start) for key in _keys(powers)}
+            for piece in self._pieces(rows.start, rows.stop):
+                start, end = piece.start, piece.end
+                inside = {key: c[end] - c[start] for key, c in before.items()}
+                inside[0, 0] = (end - start).astype(float)
+                shift = _powers(-piece.distance, max(powers))
+                place = piece.row - rows.start
+                for (p, q), total in sums.items():
+                    part = inside[p, q]
+                    for k in range(p):
+                        term = shift[p - k] * inside[k, q]
+                        term *= comb(p, k)
+                        part = part + term
+                    total[place] += part
+            yield rows, sums
 
-    def of_partners(self, powers: Sequence[int]) -> dict[tuple[int, int], Array]:
-        """Return Σ_i u**p y_i**q for every partner, over the ranges that have it."""
-        t = self._cells[0]
+    def _prefix_sums(self, powers: Sequence[int]) -> Sums:
+        """Return Σ t_j**k y_j**q over the partners before each, t from the middle."""
+        t = _powers(self._cells[0], max(powers))
+        y = _powers(self.y[self.matching.partner_rows], len(powers) - 1)
+        before = {}
+        for key in _keys(powers)[1:]:
+            sums = np.zeros(self._cells[0].size + 1)
+            np.cumsum(_product(t, y, *key), out=sums[1:])
+            before[key] = sums
+        return before
+
+    def of_partners(self, powers: Sequence[int]) -> Iterator[tuple[slice, Sums]]:
+        """Yield some partners and their Σ_i u**p y_i**q over the ranges with them."""
+        size = self._cells[0].size
+        at = {key: np.zeros(size + 1) for key in _keys(powers)}
         y = self.y[self.matching.rows]
-        at: dict[tuple[int, int], Array] = {}
-        size = t.size + 1
-        for piece in self._pieces():
-            for q, largest in enumerate(powers):
-                for k in range(largest + 1):
-                    part = piece.distance**k * y[piece.row] ** q
-                    change = np.bincount(piece.start, weights=part, minlength=size)
-                    change -= np.bincount(piece.end, weights=part, minlength=size)
-                    at[k, q] = at.get((k, q), 0.0) + change
-        for key, change in at.items():
-            at[key] = np.cumsum(change)[:-1]
-        if not at:
-            nothing = np.zeros(t.size)
-            return {(p, q): nothing for q, n in enumerate(powers) for p in range(n + 1)}
-        number = np.rint(at[0, 0])
-        sums = {}
-        for q, largest in enumerate(powers):
-            for p in range(largest + 1):
-                total = sum(
-                    comb(p, k) * (-1.0) ** k * t ** (p - k) * at[k, q]
-                    for k in range(p + 1)
-                )
+        for piece in self._pieces(0, self.low.size):
+            distance = _powers(piece.distance, max(powers))
+            outcome = _powers(y[piece.row], len(powers) - 1)
+            for (k, q), change in at.items():
+                part = _product(distance, outcome, k, q)
+                change += np.bincount(piece.start, weights=part, minlength=size + 1)
+                change -= np.bincount(piece.end, weights=part, minlength=size + 1)
+        for change in at.values():
+            np.cumsum(change, out=change)
+        for rows in _chunks(size):
+            t = _powers(self._cells[0][rows], max(powers))
+            inside = {key: change[rows] for key, change in at.items()}
+            number = np.rint(inside[0, 0])
+            sums = {}
+            for p, q in _keys(powers):
+                total = (-1.0) ** p * inside[p, q]
+                for k in range(p):
+                    term = t[p - k] * inside[k, q]
+                    term *= comb(p, k) * (-1.0) ** k
+                    total += term
                 # Where there is no pair, what is left of the sums is rounding.
-                sums[p, q] = np.where(number == 0, 0.0, total)
-        sums[0, 0] = number
-        return sums
+                total[number == 0] = 0.0
+                sums[p, q] = total
+            sums[0, 0] = number
+            yield rows, sums
 
 
-def _prefix_sums(values: Array) -> Array:
-    out = np.zeros(values.size + 1)
-    np.cumsum(values, out=out[1:])
-    return out
+def _keys(powers: Sequence[int]) -> list[tuple[int, int]]:
+    """Return all (p, q) with p up to ``powers[q]``."""
+    return [(p, q) for q, largest in enumerate(powers) for p in range(largest + 1)]
+
+
+def _chunks(size: int) -> Iterator[slice]:
+    for start in range(0, size, _CHUNK):
+        yield slice(start, min(start + _CHUNK, size))
+
+
+def _powers(values: Array, largest: int) -> dict[int, Array]:
+    """Return values**k for every k from 1 to the largest, by multiplication."""
+    powers = {1: values}
+    for k in range(2, largest + 1):
+        powers[k] = powers[k - 1] * values
+    return powers
+
+
+def _product(a: dict[int, Array], b: dict[int, Array], k: int, q: int) -> Array:
+    """Return a**k b**q."""
+    if k and q:
+        product: Array = a[k] * b[q]
+        return product
+    return a[k] if k else b[q] if q else np.ones(a[1].size)
 
 
 @dataclass(frozen=True)
@@ -252,22 +288,43 @@ class LinearPairs(MatchedPairs):
         self, group: int, matching: Matching, low: Array, high: Array, focal: bool
     ) -> FocalSums:
         """Return the columns of the focal rows, or of the partners."""
-        epsilon = self._epsilon(group)
         rows = matching.rows if focal else matching.partner_rows
-        y = self.y[rows]
         columns = np.zeros((6, rows.size))
-        for ranges, sign in self._sides(matching, low, high, epsilon):
-            sums = ranges.of_focal((3, 2)) if focal else ranges.of_partners((3, 2))
-            _make_level(sums, sign)
-            matrix = columns_of_monomials(epsilon, ranges.unit, sign)
-            for place, (p, q) in enumerate(_MONOMIALS):
-                total = _sum_of_powers(y, sums, p, q)
-                if q and not focal:
-                    np.negative(total, out=total)  # v is y_i - y_j
-                for column in np.flatnonzero(matrix[:, place]):
-                    columns[column] += matrix[column, place] * total
+        for some, part in self._column_sums(group, matching, low, high, focal):
+            columns[:, some] += part
         value, count, *more = columns
         return FocalSums(rows, value, count, tuple(more))
+
+    def _column_sums(
+        self, group: int, matching: Matching, low: Array, high: Array, focal: bool
+    ) -> Iterator[tuple[slice, Array]]:
+        """Yield some rows of one side and terms of their columns."""
+        epsilon = self._epsilon(group)
+        rows = matching.rows if focal else matching.partner_rows
+        for ranges, sign in self._sides(matching, low, high, epsilon):
+            matrix = columns_of_monomials(epsilon, ranges.unit, sign)
+            chunks = ranges.of_focal if focal else ranges.of_partners
+            for some, sums in chunks((3, 2)):
+                _make_level(sums, sign)
+                y = self.y[rows[some]]
+                columns = np.zeros((6, y.size))
+                for place, (p, q) in enumerate(_MONOMIALS):
+                    total = _sum_of_powers(y, sums, p, q)
+                    if q and not focal:
+                        np.negative(total, out=total)  # v is y_i - y_j
+                    for column in np.flatnonzero(matrix[:, place]):
+                        columns[column] += matrix[column, place] * total
+                yield some, columns
+
+    def parts(self, group: int) -> Iterable[FocalSums]:
+        """Return sums of rows that count every pair once, at its lower item."""
+        if self.n_positions:
+            yield from super().parts(group)
+            return
+        matching, low, high = self._matched(group)
+        for some, part in self._column_sums(group, matching, low, high, True):
+            value, count, *more = part
+            yield FocalSums(matching.rows[some], value, count, tuple(more))
 
     def _focal_sums(
         self, group: int, matching: Matching, low: Array, high: Array
@@ -290,17 +347,18 @@ class LinearPairs(MatchedPairs):
         weight: Array | None,
     ) -> Array:
         a, b = (self._epsilon(group) for group in pair)
-        y = self.y[matching.rows]
-        w = np.ones(y.size) if weight is None else weight[matching.rows]
         products = np.zeros((6, 6))
         for ranges, sign in self._sides(matching, low, high, min(a, b)):
-            sums = ranges.of_focal((6, 5, 4))
-            _make_level(sums, sign)
-            moments = {
-                (p, q): w @ _sum_of_powers(y, sums, p, q)
-                for q, largest in enumerate((6, 5, 4))
-                for p in range(largest + 1)
-            }
+            moments = dict.fromkeys(_keys((6, 5, 4)), 0.0)
+            for some, sums in ranges.of_focal((6, 5, 4)):
+                _make_level(sums, sign)
+                rows = matching.rows[some]
+                y = self.y[rows]
+                for p, q in moments:
+                    total = _sum_of_powers(y, sums, p, q)
+                    moments[p, q] += float(
+                        total.sum() if weight is None else weight[rows] @ total
+                    )
             inner = np.array(
                 [
                     [moments[p + other, q + r] for other, r in _MONOMIALS]
@@ -312,7 +370,7 @@ class LinearPairs(MatchedPairs):
         return products
 
 
-def _make_level(sums: dict[tuple[int, int], Array], sign: float) -> None:
+def _make_level(sums: Sums, sign: float) -> None:
     """Where the scores are equal, take out what rounding left of their difference."""
     if sign == 0:
         for (p, _), total in sums.items():
@@ -320,9 +378,7 @@ def _make_level(sums: dict[tuple[int, int], Array], sign: float) -> None:
                 total[:] = 0.0
 
 
-def _sum_of_powers(
-    y: Array, sums: dict[tuple[int, int], Array], p: int, q: int
-) -> Array:
+def _sum_of_powers(y: Array, sums: Sums, p: int, q: int) -> Array:
     """Return Σ u**p (y - y')**q over the other side's outcomes y'."""
     if q == 0:
         return sums[p, 0]

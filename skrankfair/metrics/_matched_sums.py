@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -86,7 +86,7 @@ class MatchedPairs(CrossSource):
         """Return the sums over the pairs of each row outside the group."""
         return self._partner_sums(group, *self._matched(group))
 
-    def parts(self, group: int) -> Sequence[FocalSums]:
+    def parts(self, group: int) -> Iterable[FocalSums]:
         """Return sums of rows that count every pair once, at its lower item."""
         if not self.n_positions:
             return (self.focal(group),)
@@ -113,9 +113,11 @@ class MatchedPairs(CrossSource):
                 for column in columns
             )
             rows = np.arange(ranking.n_rows)
-        near = np.flatnonzero(ranking.places[rows] < self.n_positions)
-        value, count, *more = (column[near] for column in columns)
-        return FocalSums(rows[near], value, count, tuple(more))
+        if self.n_positions < ranking.lengths.max():
+            near = np.flatnonzero(ranking.places[rows] < self.n_positions)
+            rows, columns = rows[near], tuple(column[near] for column in columns)
+        value, count, *more = columns
+        return FocalSums(rows, value, count, tuple(more))
 
     def _range_sums(
         self, matching: Matching, low: Array, high: Array, power: int
@@ -307,7 +309,7 @@ class AdjacentPairs(CrossSource):
         _, j, columns = self._of_group(group)
         return self._by_row(j, columns)
 
-    def parts(self, group: int) -> Sequence[FocalSums]:
+    def parts(self, group: int) -> Iterable[FocalSums]:
         """Return sums of rows that count every pair once, at its lower item."""
         i, j, columns = self._of_group(group)
         lower = np.maximum(i, j)

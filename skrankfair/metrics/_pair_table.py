@@ -9,7 +9,7 @@ where the average is over queries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Protocol
@@ -204,9 +204,10 @@ def pair_sums(
     return _item_sums(data, make_source)
 
 
-def _sums_by(key: Array, size: int, sums: FocalSums) -> list[Array]:
-    """Return the sums of each column by key."""
-    return [np.bincount(key, weights=part, minlength=size) for part in sums.columns]
+def _sums_by(key: Array, size: int, sums: FocalSums) -> Iterator[Array]:
+    """Yield the sums of each column by key."""
+    for part in sums.columns:
+        yield np.bincount(key, weights=part, minlength=size)
 
 
 def _query_table(data: RankedData, source: Source) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ better outcome; value: is it ranked above?) and `ScorePairs` (all pairs; same va
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -77,7 +77,7 @@ class CrossSource:
         """Return the sums over the pairs of each row of the group."""
         raise NotImplementedError
 
-    def parts(self, group: int) -> Sequence[FocalSums]:
+    def parts(self, group: int) -> Iterable[FocalSums]:
         """Return sums of rows that count every pair once, in its stratum."""
         return (self.focal(group),)
 
