@@ -115,6 +115,14 @@ def rows_of(p: Problem) -> list[Row]:
             matched(epsilon=epsilon, variance="item"),
         ),
         Row(f"{mpc}, exact 1% quantile ε", 1.8, 1.1, matched()),
+        *(
+            Row(f"the same, {name}", 3.6, 2.2, matched(**options))
+            for name, options in (
+                ("neighbours only", {"adjacent": True}),
+                ("weighted by position", {"position_weight": "dcg"}),
+                ("local linear", {"estimator": "local_linear"}),
+            )
+        ),
         Row(f"{mpc}, exact 1% quantile ε, one query", 3.0, 2.0, matched(qid=None)),
         Row(
             "1000 bootstrap resamples from the cluster table",

@@ -104,6 +104,11 @@ class Ranking:
         return np.repeat(np.arange(self.n_queries, dtype=dtype), self.lengths)
 
     @cached_property
+    def places(self) -> Array:
+        """Place of each ranked row in its query, from 0; tied rows as they lie."""
+        return np.arange(self.n_rows) - np.repeat(self.starts[:-1], self.lengths)
+
+    @cached_property
     def _tie_starts(self) -> Array:
         new = np.empty(self.n_rows, dtype=bool)
         new[0] = True
@@ -222,7 +227,18 @@ class RankedData:
         if codes is None:
             codes = self.ranking.query.astype(np.int64)[back]
         ranking = Ranking.from_scores(score[back], codes)
-        rows = back[ranking.order]
+        return self._ranked(ranking, back[ranking.order])
+
+    def with_ties_in_row_order(self) -> RankedData:
+        """Return the same rows, tied ones in the order of the input."""
+        ranking = self.ranking
+        if not ranking.has_ties:
+            return self
+        rows = np.lexsort((ranking.order, ranking.tie))
+        return self._ranked(replace(ranking, order=ranking.order[rows]), rows)
+
+    def _ranked(self, ranking: Ranking, rows: Array) -> RankedData:
+        """Return the data under another ranking of its ranked rows."""
         return replace(
             self,
             ranking=ranking,

@@ -250,31 +250,44 @@ class ClusterSums:
         if groups == self.groups:
             return self
         place = np.array([groups.index(group) for group in self.groups], dtype=int)
-        n_columns, n_shared = self.by_group.shape[1], self.shared.size
+        n_columns = self.by_group.shape[1]
+        return replace(
+            self._spread(place, len(groups), np.arange(n_columns), n_columns),
+            groups=groups,
+        )
 
-        def spread(values: Array, axis: int) -> Array:
-            shape = list(values.shape)
-            shape[axis] = len(groups)
-            wide = np.zeros(shape)
-            wide[(slice(None),) * axis + (place,)] = values
+    def with_columns(self, place: Array, n_columns: int) -> ClusterSums:
+        """Return the sums with their columns at these places of more, 0 elsewhere."""
+        n_groups = len(self.groups)
+        return self._spread(np.arange(n_groups), n_groups, place, n_columns)
+
+    def _spread(
+        self, rows: Array, n_rows: int, columns: Array, n_columns: int
+    ) -> ClusterSums:
+        """Return the sums with groups and columns at these places of more."""
+
+        def spread(values: Array) -> Array:
+            wide = np.zeros((*values.shape[:-2], n_rows, n_columns))
+            wide[..., rows[:, None], columns] = values
             return wide
 
-        columns = np.concatenate(
+        kept = np.concatenate(
             [
-                (place[:, None] * n_columns + np.arange(n_columns)).ravel(),
-                len(groups) * n_columns + np.arange(n_shared),
+                (rows[:, None] * n_columns + columns).ravel(),
+                n_rows * n_columns + np.arange(self.shared.size),
             ]
         ).astype(int)
-        scatter = np.zeros((len(groups) * n_columns + n_shared,) * 2)
-        scatter[np.ix_(columns, columns)] = self.scatter
+        scatter = np.zeros((n_rows * n_columns + self.shared.size,) * 2)
+        scatter[np.ix_(kept, kept)] = self.scatter
+        active = np.zeros((len(self.active), n_rows))
+        active[:, rows] = self.active
         table = self.table
         return replace(
             self,
-            groups=groups,
-            by_group=spread(self.by_group, 0),
-            active=spread(self.active, 1),
+            by_group=spread(self.by_group),
+            active=active,
             scatter=scatter,
-            table=table and replace(table, by_group=spread(table.by_group, 1)),
+            table=table and replace(table, by_group=spread(table.by_group)),
         )
 
     def __add__(self, other: ClusterSums) -> ClusterSums:

@@ -3,148 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
 
-from .._ranking import RankedData, Ranking, ranked_data
-from .._validation import Array, Groups, check_choice, check_number
+from .._ranking import RankedData, ranked_data
+from .._sums import Finalize
+from .._validation import check_choice, check_number
+from ._local_linear import LinearColumns, LinearPairs, LocalLinear
+from ._matched_sums import (
+    AdjacentPairs,
+    MatchedPairs,
+    PairColumns,
+    centred,
+    kth_smallest_adjacent,
+    neighbours,
+)
 from ._matching import Matching
 from ._metric import Metric, warn_undefined
 from ._pair_table import MeanOfRatios, pair_sums, support_columns
-from ._pairs import FocalSums
+from ._positions import PairsAtPositions, PositionMean, position_weights
 from ._result import GroupEstimates
-
-
-@dataclass(frozen=True)
-class MatchedPairs:
-    """Pairs (i, j) within a threshold, i in the group, j outside; value: y_i - y_j.
-
-    Attributes
-    ----------
-    ranking : Ranking
-    y : ndarray of shape (n,)
-        Outcomes in ranked order, centred within the query: differences stay what they
-        are, and prefix sums stay small.
-    groups : Groups
-    epsilon : mapping of label to float
-        Threshold of each group; NaN for a group without pairs.
-    direction : {"below", "both"}
-    """
-
-    ranking: Ranking
-    y: Array
-    groups: Groups
-    epsilon: Mapping[Hashable, float]
-    direction: str
-
-    has_rest = False
-    bucket = None
-    n_buckets = 1
-    #: The value of (j, i) is `mirror` less that of (i, j).
-    mirror = 0.0
-
-    @cached_property
-    def _known(self) -> dict[int, tuple[Matching, Array, Array]]:
-        return {}
-
-    def _matched(self, group: int) -> tuple[Matching, Array, Array]:
-        """Return the group's possible pairs and the range of each of its rows."""
-        if group not in self._known:
-            self._known.clear()  # one at a time: the ranges are as long as the rows
-            member = self.groups.mask(group)
-            matching = Matching(self.ranking, member, ~member, self.direction)
-            self._known[group] = matching, *matching.windows(self._epsilon(group))
-        return self._known[group]
-
-    def _epsilon(self, group: int) -> float:
-        return self.epsilon[self.groups.labels[group]]
-
-    def _partner_sums(
-        self, matching: Matching, low: Array, high: Array, power: int
-    ) -> Array:
-        """Return Σ y_j**power over the range of partners of each focal row."""
-        y = self.y[matching.partner_rows]
-        before = np.empty(y.size + 1)
-        before[0] = 0.0
-        np.cumsum(y if power == 1 else y**power, out=before[1:])
-        total: Array = before[high]
-        total -= before[low]
-        return total
-
-    def focal(self, group: int) -> FocalSums:
-        """Return value and number of the pairs of each row of the group."""
-        matching, low, high = self._matched(group)
-        count = high - low
-        value = count * self.y[matching.rows]
-        value -= self._partner_sums(matching, low, high, 1)
-        return FocalSums(matching.rows, value, count)
-
-    def partner(self, group: int) -> FocalSums:
-        """Return value and number of the pairs of each row outside the group."""
-        matching, low, high = self._matched(group)
-        y = self.y[matching.rows]
-        some = np.flatnonzero(high > low)
-        if some.size < low.size:
-            low, high, y = low[some], high[some], y[some]
-        size = matching.partner_rows.size + 1
-        number = np.bincount(low, minlength=size)
-        number -= np.bincount(high, minlength=size)
-        total = np.bincount(low, weights=y, minlength=size).astype(float)
-        total -= np.bincount(high, weights=y, minlength=size)
-        number, total = np.cumsum(number)[:-1], np.cumsum(total)[:-1]
-        partners = matching.partner_rows
-        total -= number * self.y[partners]
-        total[number == 0] = 0.0  # what is left of the sums there is rounding
-        return FocalSums(partners, total, number)
-
-    def own_products(self, group: int, weight: Array | None) -> Array:
-        """Return Σ x xᵀ over the group's pairs, x = (value, 1)."""
-        return self._products(*self._matched(group), weight)
-
-    def _products(
-        self, matching: Matching, low: Array, high: Array, weight: Array | None
-    ) -> Array:
-        number, y = high - low, self.y[matching.rows]
-        total = self._partner_sums(matching, low, high, 1)
-        square = self._partner_sums(matching, low, high, 2)
-        if weight is not None:
-            w = weight[matching.rows]
-            number, total, square = number * w, total * w, square * w
-        value = y @ number - total.sum()
-        squares = (y * y) @ number - 2 * (y @ total) + square.sum()
-        return np.array([[squares, value], [value, number.sum()]])
-
-    def class_products(
-        self,
-        focal: Array,
-        partners: Array,
-        pair: tuple[int, int],
-        opposite: bool,
-        weight: Array | None,
-    ) -> Array:
-        """Return Σ x xᵀ over the pairs of two classes that both groups count.
-
-        Seen from the first group; `opposite`: for the second the pair is the other way
-        round, which a pair "below" is only when its scores are tied.
-        """
-        epsilon = min(self._epsilon(pair[0]), self._epsilon(pair[1]))
-        if opposite and self.direction == "below":
-            if not self.ranking.has_ties:
-                return np.zeros((2, 2))
-            epsilon = 0.0 if epsilon >= 0 else math.nan
-        matching = Matching(self.ranking, focal, partners, self.direction)
-        return self._products(matching, *matching.windows(epsilon), weight)
-
-
-def _centred(y: Array, ranking: Ranking) -> Array:
-    means = np.add.reduceat(y, ranking.starts[:-1]) / ranking.lengths
-    if np.array_equal(y, np.rint(y)):
-        means = np.rint(means)  # sums of integers stay exact
-    return y - np.repeat(means, ranking.lengths)
 
 
 def _check_threshold(
@@ -180,6 +60,7 @@ def _epsilon_of_groups(
     n_pairs: int | None,
     quantile: float | None,
     direction: str,
+    adjacent: bool,
 ) -> dict[Hashable, float]:
     groups = data.groups
     if isinstance(epsilon, Mapping):
@@ -197,6 +78,11 @@ def _epsilon_of_groups(
     weight = data.query_weight
     for group, label in enumerate(groups.labels):
         member = groups.mask(group)
+        if adjacent:
+            chosen[label] = kth_smallest_adjacent(
+                data.ranking, member, n_pairs, quantile, data.row_weight
+            )
+            continue
         matching = Matching(data.ranking, member, ~member, direction)
         row_weight = None
         if weight is not None:
@@ -212,31 +98,85 @@ def matched_pair_estimates(
     n_pairs: int | None = None,
     quantile: float | None = None,
     direction: str = "below",
+    adjacent: bool = False,
+    estimator: str = "mean",
+    position_weight: Any = None,
     average: str = "pairs",
     variance: str = "auto",
 ) -> GroupEstimates:
     """Return `matched_pair_calibration` of data that is validated and ordered."""
     check_choice(direction, "direction", ("below", "both"))
+    check_choice(adjacent, "adjacent", (False, True))
+    check_choice(estimator, "estimator", ("mean", "local_linear"))
     epsilon, quantile = _check_threshold(epsilon, n_pairs, quantile)
-    chosen = _epsilon_of_groups(data, epsilon, n_pairs, quantile, direction)
+    linear = estimator == "local_linear"
+    if adjacent:
+        direction = "both"
+        data = data.with_ties_in_row_order()
+    chosen = _epsilon_of_groups(data, epsilon, n_pairs, quantile, direction, adjacent)
+    n_columns = 6 if linear else 2
+    weights = position_weights(
+        position_weight, data.ranking, n_columns * len(data.groups)
+    )
+    n_positions = 0 if weights is None else weights.size
 
-    def make_source(data: RankedData) -> MatchedPairs:
-        y = _centred(data.y_true, data.ranking)
-        return MatchedPairs(data.ranking, y, data.groups, chosen, direction)
+    def make_source(ranked: RankedData) -> MatchedPairs | AdjacentPairs:
+        ranking, groups = ranked.ranking, ranked.groups
+        y = centred(ranked.y_true, ranking)
+        if adjacent:
+            columns = LinearColumns() if linear else PairColumns()
+            near = neighbours(ranking, data.ranking)
+            return AdjacentPairs(ranking, y, groups, chosen, columns, near, n_positions)
+        source = LinearPairs if linear else MatchedPairs
+        return source(ranking, y, groups, chosen, direction, n_positions)
 
+    if weights is not None:
+        if variance == "item":
+            raise ValueError(
+                "position_weight needs variance='cluster': one list has one item at a "
+                "position, too few for the standard error of its ratio."
+            )
+        variance = "cluster"
+    n_buckets = max(n_positions, 1)
+    finalize: Any = LocalLinear(n_buckets) if linear else MeanOfRatios(n_buckets)
+    if weights is not None:
+        finalize = PositionMean(finalize, tuple(weights.tolist()))
+    of_query = None
+    if average == "queries" and (linear or weights is not None):
+        of_query, finalize = finalize, MeanOfRatios()
+        n_columns, n_buckets = 2, 1
+    options = {
+        "direction": direction,
+        "adjacent": adjacent,
+        "estimator": estimator,
+        "position_weight": _name_of(position_weight),
+        "average": average,
+    }
+    usual = {"adjacent": False, "estimator": "mean", "position_weight": None}
+    shown = {k: v for k, v in options.items() if k not in usual or v != usual[k]}
+    support: Finalize = support_columns(average, n_columns, n_buckets)
+    if weights is not None:
+        support = PairsAtPositions(support)
     result = GroupEstimates(
         metric=Metric(
             name="matched_pair_calibration",
-            finalize=MeanOfRatios(),
-            support=support_columns(average, has_rest=False),
+            finalize=finalize,
+            support=support,
             fair_value=0.0,
             disparity="max_abs",
         ),
-        sums=pair_sums(data, make_source, variance, average),
-        parameters={"direction": direction, "average": average},
+        sums=pair_sums(data, make_source, variance, average, of_query),
+        parameters=shown,
         first_pass={"epsilon": chosen},
     )
     return warn_undefined(result)
+
+
+def _name_of(position_weight: Any) -> str | None:
+    """Return how a result names the weights."""
+    if position_weight is None or isinstance(position_weight, str):
+        return position_weight
+    return getattr(position_weight, "__name__", "given")
 
 
 def matched_pair_calibration(
@@ -250,6 +190,9 @@ def matched_pair_calibration(
     n_pairs: int | None = None,
     quantile: float | None = None,
     direction: str = "below",
+    adjacent: bool = False,
+    estimator: str = "mean",
+    position_weight: str | Callable[[Any], Any] | Any = None,
     average: str = "pairs",
     variance: str = "auto",
     sample_weight: Any = None,
@@ -287,9 +230,23 @@ def matched_pair_calibration(
     direction : {"below", "both"}, default="below"
         "below": the group's item has the lower or equal score (Definition 1).
         "both": ``|s_j - s_i| <= epsilon`` (§4.1.3).
+    adjacent : bool, default=False
+        Only neighbours in the ranking, whichever of the two is above (so `direction`
+        is "both"; §4.1.3), tied items in the order of the rows. `n_pairs` and
+        `quantile` are then of these pairs; ``quantile=1.0`` takes them all.
+    estimator : {"mean", "local_linear"}, default="mean"
+        "mean" averages over the pairs within `epsilon`. "local_linear" regresses
+        ``y_i - y_j`` on ``s_j - s_i`` with the triangular kernel of bandwidth
+        `epsilon`, and reports the value at 0 (§4.1): less bias where the outcome rises
+        steeply with the score, more variance. NaN where all differences are one.
+    position_weight : {"dcg", "reciprocal"}, callable, array-like or None, default=None
+        Measure at each position of the lower item, and average over the positions that
+        have pairs with these weights (§4.1.2): ``1 / log2(k + 2)``, ``1 / (k + 1)``, a
+        function of the positions k = 0, 1, ..., or an array of which the rest is 0. A
+        tied item is at each position of its block with the same probability.
     average : {"pairs", "queries"}, default="pairs"
         "pairs" pools all pairs (Definition 3); "queries" is the mean over queries with
-        a pair of the query's mean.
+        a pair of the query's own estimate.
     variance : {"auto", "cluster", "item"}, default="auto"
         "cluster": queries (or `cluster`) are independent. "item": items are, and pairs
         that share one are not (§4.1.4). "auto" is "item" for one list, else "cluster".
@@ -307,7 +264,7 @@ def matched_pair_calibration(
     ValueError
         For columns of different lengths, values that are not finite, missing labels,
         more than one of `epsilon`, `n_pairs` and `quantile`, a query in two clusters,
-        or an unknown option.
+        an unknown option, or more positions than a table can hold.
 
     Warns
     -----
@@ -323,7 +280,11 @@ def matched_pair_calibration(
     With N pairs, θ their mean and ``d = y_i - y_j - θ``: ``variance="cluster"`` is
     ``Q / (Q - 1) · Σ_q (Σ_{pairs of q} d)² / N²`` over Q clusters, centred;
     ``variance="item"`` is ``[Σ_i (Σ_j d_ij)² + Σ_j (Σ_i d_ij)² - Σ_ij d_ij²] / N²``
-    (Aronow et al. 2017). The threshold is taken as given.
+    (Aronow et al. 2017). The threshold is taken as given. For the regression and for
+    positions d is the pair's influence on the estimate, by the delta method.
+
+    Positions have a few pairs each, and one list has one item at each: with
+    `position_weight` the error needs several queries.
 
     References
     ----------
@@ -366,6 +327,9 @@ def matched_pair_calibration(
         n_pairs=n_pairs,
         quantile=quantile,
         direction=direction,
+        adjacent=adjacent,
+        estimator=estimator,
+        position_weight=position_weight,
         average=average,
         variance=variance,
     )

@@ -133,7 +133,8 @@ class Matching:
         return np.flatnonzero(self.partners)
 
     @cached_property
-    def _score(self) -> Array:
+    def partner_score(self) -> Array:
+        """Scores of the partners."""
         return self.ranking.score[self.partner_rows]
 
     @cached_property
@@ -174,6 +175,14 @@ class Matching:
         return self._places[2]
 
     @property
+    def level(self) -> Array:
+        """For each focal row, the first partner with the same score or a lower one."""
+        if not self.ranking.has_ties:
+            return self.below
+        before = exclusive_cumsum(self.partners)
+        return before[self.ranking.tie_bounds(self.rows)[0]].astype(np.int64)
+
+    @property
     def end(self) -> Array:
         """For each focal row, one past the last partner of its query."""
         return self._spread(self._edges[0][1:])
@@ -189,11 +198,11 @@ class Matching:
         if not threshold >= 0:  # no difference is negative
             return self.below, self.below
         start = self._guess(threshold, above=True)
-        low = reach(self._score, start, self.first, self.origin, threshold, -1)
+        low = reach(self.partner_score, start, self.first, self.origin, threshold, -1)
         if self.direction == "below":
             return low, self.below
         start = self._guess(threshold, above=False)
-        high = reach(self._score, start, self.end - 1, self.origin, threshold, 1)
+        high = reach(self.partner_score, start, self.end - 1, self.origin, threshold, 1)
         return low, high + 1
 
     def _guess(self, threshold: float, above: bool) -> Array:
@@ -218,7 +227,7 @@ class Matching:
         place = np.empty_like(start)
         for query in range(self.ranking.n_queries):
             (lo, hi), (a, b) = (edge[query : query + 2] for edge in self._edges)
-            values = -self._score[lo:hi]
+            values = -self.partner_score[lo:hi]
             place[a:b] = lo + np.searchsorted(
                 values, target[a:b], side="left" if above else "right"
             )
@@ -272,7 +281,7 @@ class Matching:
             # A few heavy differences: look on both sides of each.
             stuck = _count(outer) - _count(inner) > between / 2
         rows, differences = self._differences(outer, inner)
-        return _weighted_rank(
+        return weighted_rank(
             differences, None if weight is None else weight[rows], rank - passed
         )
 
@@ -299,7 +308,7 @@ class Matching:
         offset = (step * _GOLDEN % 1.0 * (left + right)[row]).astype(np.int64)
         place = outer[0][row] + offset
         place += np.where(offset >= left[row], inner[1][row] - inner[0][row], 0)
-        sample = np.abs(self._score[place] - self.origin[row])
+        sample = np.abs(self.partner_score[place] - self.origin[row])
         order = np.argsort(sample)
         sample = sample[order]
         mass = np.ones(_SAMPLE) if weight is None else weight[row[order]]
@@ -321,7 +330,7 @@ class Matching:
             offset = np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
             rows.append(row)
             differences.append(
-                np.abs(self._score[begin[row] + offset] - self.origin[row])
+                np.abs(self.partner_score[begin[row] + offset] - self.origin[row])
             )
         return np.concatenate(rows), np.concatenate(differences)
 
@@ -330,7 +339,7 @@ def _count(window: tuple[Array, Array]) -> int:
     return int((window[1] - window[0]).sum())
 
 
-def _weighted_rank(values: Array, weight: Array | None, rank: float) -> float:
+def weighted_rank(values: Array, weight: Array | None, rank: float) -> float:
     """Return the smallest value whose cumulated weight reaches the rank."""
     if weight is None:
         place = min(max(math.ceil(rank), 1), values.size) - 1

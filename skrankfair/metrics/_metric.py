@@ -93,11 +93,17 @@ def warn_undefined(result: GroupEstimates) -> GroupEstimates:
     """Warn of groups that have no estimate or no error, and return the result."""
     name = result.name
     few = "clusters" if result.variance == "cluster" else "pairs"
-    unsure = ~np.isnan(result.estimate) & np.isnan(result.standard_error)
+    undefined = np.isnan(result.estimate)
+    unsure = ~undefined & np.isnan(result.standard_error)
+    unit = result.metric.unit
     for message, there in (
         (
-            f"{name} is undefined (NaN) for groups without {result.metric.unit}",
+            f"{name} is undefined (NaN) for groups without {unit}",
             result.support == 0,
+        ),
+        (
+            f"{name} is undefined (NaN), for too few different {unit}, in",
+            undefined & (result.support > 0),
         ),
         (f"{name} has no standard error (NaN), for too few {few}, in", unsure),
     ):

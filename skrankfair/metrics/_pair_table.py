@@ -9,7 +9,7 @@ where the average is over queries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Protocol
@@ -17,28 +17,20 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._ranking import RankedData
-from .._sums import ClusterSums, Table
+from .._sums import ClusterSums, Finalize, Table
 from .._validation import Array, Codes, Groups, check_choice
 from ._pairs import FocalSums, OutcomePairs
 
 
 class CrossPairs(Protocol):
-    """A source whose pairs have the focal item in the group, its partner outside."""
+    """A `CrossSource` that also knows products, for the item variance."""
 
     groups: Groups
-    has_rest: bool
-    bucket: Array | None
-    n_buckets: int
-    mirror: float
-
-    def focal(self, group: int) -> FocalSums:
-        """Return value and number of pairs of each focal row."""
-
-    def partner(self, group: int) -> FocalSums:
-        """Return value and number of pairs of each partner."""
+    n_columns: int
+    mirror: Array
 
     def own_products(self, group: int, weight: Array | None) -> Array:
-        """Return Σ x xᵀ over the group's pairs, x = (value, 1)."""
+        """Return Σ x xᵀ over the group's pairs, x the columns of a pair."""
 
     def class_products(
         self,
@@ -48,7 +40,10 @@ class CrossPairs(Protocol):
         opposite: bool,
         weight: Array | None,
     ) -> Array:
-        """Return Σ x xᵀ over the pairs of two classes that both groups count."""
+        """Return Σ x_a x_bᵀ over the pairs of two classes that both groups count.
+
+        Both seen from the first group.
+        """
 
 
 Source = Any  # OutcomePairs | CrossPairs
@@ -141,10 +136,10 @@ class ColumnSum:
         return total
 
 
-def support_columns(average: str, has_rest: bool, n_buckets: int = 1) -> ColumnSum:
-    """Return the columns with the number of pairs."""
+def support_columns(average: str, n_columns: int, n_buckets: int = 1) -> ColumnSum:
+    """Return the columns with the number of pairs, of a group with so many blocks."""
     check_choice(average, "average", ("pairs", "queries"))
-    block = 1 if average == "pairs" else (4 if has_rest else 2)
+    block = 1 if average == "pairs" else n_columns
     return ColumnSum(block * n_buckets, (block + 1) * n_buckets)
 
 
@@ -155,7 +150,7 @@ def _supports(source: Source) -> list[ColumnSum]:
     if source.has_rest:
         shared = slice(size, 2 * size) if source.shared_weight else None
         supports.append(ColumnSum(3 * size, 4 * size, shared))
-    if size > 1:
+    if size > 1 and source.has_rest:
         supports += [
             ColumnSum(size + bucket, size + bucket + 1) for bucket in range(size)
         ]
@@ -190,40 +185,50 @@ def resolve_variance(data: RankedData, variance: str, average: str) -> str:
 
 
 def pair_sums(
-    data: RankedData, make_source: MakeSource, variance: str, average: str
+    data: RankedData,
+    make_source: MakeSource,
+    variance: str,
+    average: str,
+    of_query: Finalize | None = None,
 ) -> ClusterSums:
     """Return the sums of a pair metric over clusters or items.
 
     `make_source` is called with the data, and once more with the items of one list
-    ranked within their clusters when there are such.
+    ranked within their clusters when there are such. `of_query`: what to average over
+    queries where it is not one ratio; the columns are then its value, whether it is
+    defined, and the number of pairs.
     """
     variance = resolve_variance(data, variance, average)
     if variance == "cluster":
-        return _cluster_sums(data, make_source(data), average)
+        return _cluster_sums(data, make_source(data), average, of_query)
     return _item_sums(data, make_source)
 
 
-def _sums_by(key: Array, size: int, sums: FocalSums) -> list[Array]:
-    """Return Σ value and Σ number by key."""
-    return [
-        np.bincount(key, weights=part, minlength=size)
-        for part in (sums.value, sums.count)
-    ]
+def _sums_by(key: Array, size: int, sums: FocalSums) -> Iterator[Array]:
+    """Yield the sums of each column by key."""
+    for part in sums.columns:
+        yield np.bincount(key, weights=part, minlength=size)
 
 
 def _query_table(data: RankedData, source: Source) -> tuple[Array, Array]:
     """Return (Q, G, blocks, B) sums by query and group, and the shared (Q, 2, B)."""
     groups, n_buckets = source.groups, source.n_buckets
     query, n_queries = data.ranking.query, data.ranking.n_queries
-    blocks = 4 if source.has_rest else 2
+    blocks = 4 if source.has_rest else source.n_columns
     table = np.zeros((n_queries, len(groups), blocks, n_buckets))
     mirrored = source.has_rest and not groups.overlapping and len(groups) == 2
     for group in range(1 if mirrored else len(groups)):
-        sums = source.focal(group)
-        if sums.rows is not None:
-            for block, total in enumerate(_sums_by(query[sums.rows], n_queries, sums)):
-                table[:, group, block, 0] = total
+        if not source.has_rest:
+            for sums in source.parts(group):
+                key = query[sums.rows]
+                if source.bucket is not None:
+                    key = key * n_buckets + source.bucket[sums.rows]
+                for block, total in enumerate(
+                    _sums_by(key, n_queries * n_buckets, sums)
+                ):
+                    table[:, group, block] += total.reshape(n_queries, n_buckets)
             continue
+        sums = source.focal(group)
         key = query * np.int64(2)
         key += groups.mask(group)
         if source.bucket is not None:
@@ -243,22 +248,34 @@ def _query_table(data: RankedData, source: Source) -> tuple[Array, Array]:
     return table, shared
 
 
-def _query_means(table: Array, blocks: Sequence[int]) -> None:
-    """Replace value and number of pairs by their ratio and whether there is one."""
-    for block in blocks:
-        value, count = table[..., block, :], table[..., block + 1, :]
+def _query_means(table: Array, n_columns: int) -> None:
+    """Divide each set of columns by its number of pairs, so that queries count alike.
+
+    The number becomes whether there is a pair.
+    """
+    for first in range(0, table.shape[-2], n_columns):
+        columns = table[..., first : first + n_columns, :]
+        count = columns[..., 1:2, :].copy()
         there = count > 0
-        np.divide(value, count, out=value, where=there)
-        value[~there] = 0.0
-        count[...] = there
+        np.divide(columns, count, out=columns, where=there)
+        columns *= there
 
 
-def _cluster_sums(data: RankedData, source: Source, average: str) -> ClusterSums:
+def _cluster_sums(
+    data: RankedData, source: Source, average: str, of_query: Finalize | None
+) -> ClusterSums:
     table, shared = _query_table(data, source)
-    if average == "queries":
+    supports = _supports(source)
+    if average == "queries" and of_query is not None:
+        n_queries, n_groups = table.shape[:2]
+        value = of_query(table.reshape(n_queries, n_groups, -1), shared)
+        pairs = table[:, :, 1].sum(-1)
+        table = np.stack([np.nan_to_num(value), ~np.isnan(value), pairs], axis=2)
+        supports = [ColumnSum(1, 2)]
+    elif average == "queries":
         pairs = table[:, :, 1:2].copy()
-        _query_means(table, range(0, table.shape[2], 2))
-        _query_means(shared, range(0, shared.shape[1], 2))
+        _query_means(table, 2 if source.has_rest else source.n_columns)
+        _query_means(shared, 2)
         table = np.concatenate([table, pairs], axis=2)
     if shared.shape[1]:
         table[:, :, 2:4] -= shared[:, None]
@@ -267,7 +284,7 @@ def _cluster_sums(data: RankedData, source: Source, average: str) -> ClusterSums
         table.reshape(*table.shape[:2], -1),
         shared.reshape(len(shared), -1),
     )
-    return ClusterSums.from_clusters(source.groups.labels, rows, _supports(source))
+    return ClusterSums.from_clusters(source.groups.labels, rows, supports)
 
 
 def sum_over_queries(data: RankedData, by_group: Array, shared: Array) -> Table:
@@ -333,7 +350,7 @@ def _item_rows(data: RankedData, source: Source) -> tuple[Array, Array, list[Arr
     And, for pairs across groups, the products of each group's columns.
     """
     n, groups, n_buckets = data.ranking.n_rows, source.groups, source.n_buckets
-    blocks = 4 if source.has_rest else 2
+    blocks = 4 if source.has_rest else source.n_columns
     bucket = source.bucket
     own: list[Array] = []
     table = np.zeros((n, len(groups), blocks, n_buckets))
@@ -364,9 +381,9 @@ def _item_rows(data: RankedData, source: Source) -> tuple[Array, Array, list[Arr
 
 
 def _set_rows(columns: Array, sums: FocalSums) -> None:
-    """Put value and number of pairs of some rows into the two columns."""
-    columns[sums.rows, 0] = sums.value
-    columns[sums.rows, 1] = sums.count
+    """Put the sums of some rows into their columns."""
+    for column, values in enumerate(sums.columns):
+        columns[sums.rows, column] = values
 
 
 def _add_to_bucket(columns: Array, bucket: Array | None, values: Array) -> None:
@@ -410,30 +427,28 @@ def _pair_products(source: Source, own: Sequence[Array], weight: Array | None) -
     if source.has_rest:
         return _outcome_products(source, weight)
     groups = source.groups
-    products = np.zeros((len(groups), 2, len(groups), 2))
+    n_columns = source.n_columns
+    products = np.zeros((len(groups), n_columns, len(groups), n_columns))
     for a in range(len(groups)):
         products[a, :, a] = own[a]
     for a, b in combinations(range(len(groups)), 2):
         block = _cross_products(source, a, b, weight)
         products[a, :, b], products[b, :, a] = block, block.T
-    return products.reshape(2 * len(groups), -1)
+    return products.reshape(n_columns * len(groups), -1)
 
 
 def _cross_products(source: CrossPairs, a: int, b: int, weight: Array | None) -> Array:
     """Return Σ x_a x_bᵀ over the pairs that both groups count."""
     in_a, in_b = source.groups.mask(a), source.groups.mask(b)
-    block = np.zeros((2, 2))
+    block = np.zeros((source.n_columns, source.n_columns))
     both = in_a & in_b
     if both.any():
         block += source.class_products(both, ~(in_a | in_b), (a, b), False, weight)
     only_a, only_b = in_a & ~in_b, in_b & ~in_a
     if only_a.any() and only_b.any():
-        # The other way round for group b: its value is the mirror image.
-        (square, value), (_, count) = source.class_products(
-            only_a, only_b, (a, b), True, weight
-        )
-        mirror = source.mirror
-        block += [[mirror * value - square, value], [mirror * count - value, count]]
+        # The other way round for group b: its columns are the mirror image.
+        seen_from_a = source.class_products(only_a, only_b, (a, b), True, weight)
+        block += seen_from_a @ source.mirror.T
     return block
 
 

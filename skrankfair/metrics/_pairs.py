@@ -9,7 +9,7 @@ better outcome; value: is it ranked above?) and `ScorePairs` (all pairs; same va
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -37,7 +37,7 @@ class PairCounts:
 
 @dataclass(frozen=True)
 class FocalSums:
-    """Value and number of the pairs of some rows, focal or partners.
+    """Sums over the pairs of some rows, focal or partners: value, number, and more.
 
     ``rows`` None is all rows: those of the group hold its pairs, the others the
     rest's.
@@ -46,6 +46,40 @@ class FocalSums:
     rows: Array | None
     value: Array
     count: Array
+    more: tuple[Array, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Array, ...]:
+        """All sums, in the order of the table's columns."""
+        return (self.value, self.count, *self.more)
+
+
+class CrossSource:
+    """What sources of pairs have in common whose partner is outside the group.
+
+    Attributes
+    ----------
+    n_columns : int
+        Number of sums a pair adds to.
+    mirror : ndarray of shape (n_columns, n_columns)
+        From the columns of the pair (i, j) to those of (j, i).
+    bucket : ndarray of shape (n,) or None
+        Stratum of each row of `parts`.
+    """
+
+    has_rest = False
+    bucket: Array | None = None
+    n_buckets = 1
+    n_columns = 2
+    mirror: Array
+
+    def focal(self, group: int) -> FocalSums:
+        """Return the sums over the pairs of each row of the group."""
+        raise NotImplementedError
+
+    def parts(self, group: int) -> Iterable[FocalSums]:
+        """Return sums of rows that count every pair once, in its stratum."""
+        return (self.focal(group),)
 
 
 @dataclass(frozen=True)
@@ -387,7 +421,7 @@ def class_moments(
 
 
 @dataclass(frozen=True)
-class ScorePairs:
+class ScorePairs(CrossSource):
     """Pairs (i, j), i in the group and j outside it; value: i is ranked above j.
 
     Attributes
@@ -402,11 +436,8 @@ class ScorePairs:
     groups: Groups
     strict: bool = False
 
-    has_rest = False
-    bucket = None
-    n_buckets = 1
-    #: The value of (j, i) is `mirror` less that of (i, j).
-    mirror = 1.0
+    #: The value of (j, i) is one less that of (i, j).
+    mirror = np.array([[-1.0, 1.0], [0.0, 1.0]])
 
     def _count(self, mask: Array, focal: bool, rows: Array) -> PairCounts:
         """Return the pairs of some rows with those of the mask in the same query."""

@@ -151,7 +151,7 @@ def accuracy_estimates(
     metric = Metric(
         name="pairwise_accuracy",
         finalize=MeanOfRatios(n_buckets),
-        support=support_columns(average, True, n_buckets),
+        support=support_columns(average, 4, n_buckets),
         against_rest=DifferenceToRest(n_buckets, shared_weight),
         breakdown=None if edges is None else _breakdown,
     )
@@ -294,7 +294,7 @@ def _cross_estimates(
     metric = Metric(
         name=name,
         finalize=MeanOfRatios(),
-        support=support_columns(average, has_rest=False),
+        support=support_columns(average, 2),
         fair_value=fair_value,
         disparity="difference" if fair_value is None else "max_abs",
     )

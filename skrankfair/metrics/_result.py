@@ -29,6 +29,7 @@ from ._estimate import (
     t_test,
 )
 from ._metric import Metric, merge_first_pass, read_only
+from ._positions import of_one_length
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -459,17 +460,14 @@ class GroupEstimates:
         """Return the result on the union of the clusters of both."""
         if not isinstance(other, GroupEstimates):
             return NotImplemented
-        if self.metric != other.metric or self.parameters != other.parameters:
+        a, b = of_one_length(self, other)
+        if a.metric != b.metric or a.parameters != b.parameters:
             raise ValueError(
                 "Only results of one metric with the same options can be added; got "
-                f"{self.name} {dict(self.parameters)} and "
-                f"{other.name} {dict(other.parameters)}."
+                f"{a.name} {dict(a.parameters)} and {b.name} {dict(b.parameters)}."
             )
-        return replace(
-            self,
-            sums=self.sums + other.sums,
-            first_pass=merge_first_pass(self.first_pass, other.first_pass),
-        )
+        first_pass = merge_first_pass(a.first_pass, b.first_pass)
+        return replace(a, sums=a.sums + b.sums, first_pass=first_pass)
 
     def __radd__(self, other: object) -> GroupEstimates:
         """Let ``sum(results)`` start from 0."""

@@ -112,6 +112,14 @@ def _cases():
         yield Case(matched_pair_calibration, options, {"epsilon": 0.25})
         for chosen in ({"n_pairs": 20}, {"quantile": 0.3}):
             yield Case(matched_pair_calibration, options, chosen, _held_epsilon)
+    for options in (
+        {"estimator": "local_linear"},
+        {"estimator": "local_linear", "direction": "both"},
+        {"position_weight": "dcg", "direction": "both"},
+    ):
+        for counting in COUNTING[: 2 if "position_weight" in options else 3]:
+            options = {**options, **counting}
+            yield Case(matched_pair_calibration, options, {"epsilon": 0.25})
     for k, gain in itertools.product((None, 3), ("linear", "exponential")):
         yield Case(ndcg, {"k": k, "gain": gain}, {})
 

@@ -1,0 +1,309 @@
+"""Adjacent pairs, weights by position and local linear regression, to the letter."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skrankfair.metrics import matched_pair_calibration
+
+from ..reference import matched_pairs as naive
+from ..reference import variance
+from .naive_rules import assert_close, matrix, without
+from .problems import make_problem
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.UndefinedMetricWarning"
+)
+
+OPTIONS = {
+    "adjacent": {"adjacent": True},
+    "dcg": {"position_weight": "dcg"},
+    "dcg, both": {"position_weight": "dcg", "direction": "both"},
+    "reciprocal, adjacent": {"position_weight": "reciprocal", "adjacent": True},
+    "linear": {"estimator": "local_linear"},
+    "linear, both": {"estimator": "local_linear", "direction": "both"},
+    "linear, adjacent": {"estimator": "local_linear", "adjacent": True},
+}
+EPSILONS = (0.0, 0.27, 1.3, np.inf)
+CHUNKS = [range(start, start + 10) for start in range(0, 60, 10)]
+in_chunks = pytest.mark.parametrize(
+    "seeds", CHUNKS, ids=[f"{c.start}-{c.stop - 1}" for c in CHUNKS]
+)
+every_option = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+
+
+def on_a_grid(p):
+    """Scores in eighths: no regression hangs on two scores that nearly agree."""
+    return replace(p, s=[round(8 * score) / 8 for score in p.s])
+
+
+def measure(p, epsilon, **options):
+    return matched_pair_calibration(p.y, p.s, epsilon=epsilon, **p.who, **options)
+
+
+@in_chunks
+@every_option
+def test_estimate_and_support(seeds, options):
+    for seed, average in itertools.product(seeds, ("pairs", "queries")):
+        p = make_problem(seed)
+        p = on_a_grid(p) if average == "queries" else p
+        seen = p.seen()
+        for epsilon in EPSILONS:
+            r = measure(p, epsilon, average=average, variance="cluster", **options)
+            expected = naive.matched_pair_calibration(
+                *(seen.y, seen.s, seen.q, seen.member),
+                epsilon=epsilon,
+                average=average,
+                w=seen.w,
+                **options,
+            )
+            estimate, support, _ = zip(*expected.values(), strict=True)
+            hint = (seed, average, epsilon)
+            assert_close(r.estimate, estimate, 1e-10, hint)
+            np.testing.assert_array_equal(r.support, support, err_msg=str(hint))
+
+
+def influence_of(p, epsilon, average="pairs", **options):
+    """Return {group: [(i, j, influence, frequency)]}."""
+    return {
+        g: naive.estimate_and_influence(
+            *(p.y, p.s, p.q, member, epsilon), average=average, w=p.w, **options
+        )[1]
+        for g, member in p.member.items()
+    }
+
+
+def assert_same_covariance(result, expected, hint):
+    """Compare where the result has an error: two units stand behind the group."""
+    actual = result.covariance
+    expected = without(expected, np.isnan(np.diag(actual)))
+    np.testing.assert_allclose(
+        actual, expected, rtol=1e-8, atol=1e-9, err_msg=str(hint)
+    )
+
+
+@in_chunks
+@every_option
+def test_cluster_covariance(seeds, options):
+    known = 0
+    for seed, average in itertools.product(seeds, ("pairs", "queries")):
+        p = on_a_grid(make_problem(seed, (6, 22)))
+        seen = p.seen()
+        for epsilon, coarse in itertools.product((0.27, 1.3), (False, True)):
+            r = measure(
+                p,
+                epsilon,
+                average=average,
+                variance="cluster",
+                cluster=p.cluster if coarse else None,
+                **options,
+            )
+            influence = influence_of(seen, epsilon, average, **options)
+            if coarse:
+                unit, weight = seen.cluster, None
+            else:  # a query of weight 2 is two clusters
+                influence = {
+                    g: [(i, j, phi, 1) for i, j, phi, _ in lines]
+                    for g, lines in influence.items()
+                }
+                unit, weight = seen.q, seen.query_weight
+            covariance = variance.linearised_cluster_covariance(influence, unit, weight)
+            known += np.count_nonzero(~np.isnan(r.standard_error))
+            assert_same_covariance(
+                r, matrix(covariance, seen.groups), (seed, average, epsilon, coarse)
+            )
+    assert known > 10
+
+
+@in_chunks
+@pytest.mark.parametrize(
+    "name", [n for n in OPTIONS if "position_weight" not in OPTIONS[n]]
+)
+def test_item_covariance(seeds, name):
+    options = OPTIONS[name]
+    known = 0
+    for seed, epsilon in itertools.product(seeds, (0.0, 0.27, 1.3, np.inf)):
+        p = on_a_grid(make_problem(seed, (4, 14)))
+        seen = p.seen()
+        r = measure(p, epsilon, variance="item", **options)
+        influence = influence_of(seen, epsilon, **options)
+        covariance = variance.linearised_item_covariance(influence)
+        known += np.count_nonzero(~np.isnan(r.standard_error))
+        assert_same_covariance(r, matrix(covariance, seen.groups), (seed, epsilon))
+    assert known > 10
+
+
+@pytest.mark.parametrize("name", ["adjacent", "linear", "linear, both"])
+def test_items_in_clusters(name):
+    options = OPTIONS[name]
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        n = 14
+        y, s = rng.integers(0, 3, n), rng.integers(0, 12, n) / 8
+        group, cluster = rng.integers(0, 2, n), rng.integers(0, 5, n)
+        r = matched_pair_calibration(
+            y, s, sensitive_features=group, cluster=cluster, epsilon=0.6, **options
+        )
+        assert r.variance == "item"
+        touching, across = np.zeros((2, 5)), [{}, {}]
+        for g in range(2):
+            _, influence = naive.estimate_and_influence(
+                y, s, [0] * n, group == g, 0.6, **options
+            )
+            for i, j, phi, _ in influence:
+                touching[g, list({cluster[i], cluster[j]})] += phi
+                if cluster[i] != cluster[j]:
+                    across[g][frozenset((i, j))] = phi
+        expected = touching @ touching.T
+        for a, b in itertools.product(range(2), repeat=2):
+            both = across[a].keys() & across[b].keys()
+            expected[a, b] -= sum(across[a][pair] * across[b][pair] for pair in both)
+        assert_same_covariance(r, expected, (seed, name))
+
+
+@pytest.mark.parametrize("direction", ["below", "both"])
+def test_regression_by_position(direction):
+    defined = 0
+    for seed in range(40):
+        p = on_a_grid(make_problem(seed))
+        seen = p.seen()
+        if len(set(seen.s)) < len(seen.s) // 2:
+            continue
+        weights = [2.0, 0.0, 3.0, 1.0, 0.5]
+        options = {"epsilon": 1.3, "direction": direction, "estimator": "local_linear"}
+        r = matched_pair_calibration(
+            p.y, p.s, position_weight=weights, variance="cluster", **p.who, **options
+        )
+        chances = naive.position_chances(seen.s, seen.q)
+        frequency = seen.weights
+        for place, member in enumerate(seen.member.values()):
+            total = weight = 0.0
+            pairs = list(
+                naive.matched_pairs(
+                    seen.y, seen.s, seen.q, member, direction, epsilon=1.3
+                )
+            )
+            for k, w in enumerate(weights):
+                at_k = [
+                    (i, j, value, frequency[i] * chance)
+                    for i, j, value in pairs
+                    for lower in [naive.lower_item(i, j, seen.s, seen.q)]
+                    for chance in [chances[lower].get(k, 0.0)]
+                    if chance
+                ]
+                value = naive.local_linear(at_k, seen.s, 1.3)[0] if at_k else np.nan
+                if not np.isnan(value):
+                    total, weight = total + w * value, weight + w
+            expected = total / weight if weight else np.nan
+            defined += weight > 0
+            assert_close(r.estimate[place], expected, 1e-9, (seed, place))
+    assert defined > 20
+
+
+def test_weights_of_positions():
+    p = make_problem(3)
+    dcg = measure(p, 0.3, variance="cluster", position_weight="dcg")
+    for same in (lambda k: 1 / np.log2(k + 2), 5 / np.log2(np.arange(30) + 2)):
+        r = measure(p, 0.3, variance="cluster", position_weight=same)
+        assert_close(r.estimate, dcg.estimate, 1e-12)
+        assert_close(r.covariance, dcg.covariance, 1e-12)
+    one = measure(p, 0.3, variance="cluster", position_weight=[0, 1, 0, 0])
+    assert one.metric.finalize.weights == (0.0, 1.0)
+
+
+def test_parts_with_lists_of_other_lengths_add_up():
+    rng = np.random.default_rng(0)
+    q = np.repeat(np.arange(30), np.r_[np.full(15, 4), np.full(15, 9)])
+    y, s, g = rng.random(q.size), rng.random(q.size), rng.integers(0, 2, q.size)
+
+    def part(rows, **options):
+        return matched_pair_calibration(
+            y[rows],
+            s[rows],
+            sensitive_features=g[rows],
+            qid=q[rows],
+            epsilon=0.4,
+            position_weight="dcg",
+            **options,
+        )
+
+    for options in ({}, {"average": "queries"}, {"estimator": "local_linear"}):
+        whole = part(slice(None), **options)
+        for parts in ((q < 15, q >= 15), (q >= 15, q < 15)):
+            total = sum(part(rows, **options) for rows in parts)
+            assert_close(total.estimate, whole.estimate, 1e-10, options)
+            assert_close(total.covariance, whole.covariance, 1e-10, options)
+            assert_close(total.support, whole.support, 1e-10, options)
+            low, high = total.confidence_interval(method="bootstrap", random_state=0)
+            assert (low < total.estimate).all()
+            assert (total.estimate < high).all()
+    with pytest.raises(ValueError, match="Only results of one metric"):
+        part(q < 15) + matched_pair_calibration(
+            *(y, s),
+            sensitive_features=g,
+            qid=q,
+            epsilon=0.4,
+            position_weight=[1, 2, 3, 4, 5],
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"adjacent": 2}, r"^adjacent must be one of False, True; got 2\.$"),
+        ({"estimator": "ols"}, "^estimator must be one of 'mean', 'local_linear'; got"),
+        ({"position_weight": "rbp"}, r"^position_weight must be 'dcg', 'reciprocal', "),
+        ({"position_weight": [1, -1]}, "^position_weight must not be negative, and"),
+        ({"position_weight": [0, 0]}, "^position_weight must not be negative, and"),
+        ({"position_weight": lambda k: [1.0]}, "^position_weight must return one weig"),
+        ({"position_weight": ["a"]}, "^position_weight must be numeric"),
+        (
+            {"position_weight": np.ones(9999)},
+            "^position_weight must be 0 after positio",
+        ),
+        (
+            {"position_weight": "dcg", "variance": "item"},
+            "^position_weight needs variance='cluster'",
+        ),
+    ],
+)
+def test_bad_options(options, message):
+    p = make_problem(0)
+    with pytest.raises(ValueError, match=message):
+        measure(p, 0.3, **options)
+
+
+def steep(rng, n_queries):
+    """Outcomes that rise steeply with the score, the group undervalued by 0.3."""
+    query = np.repeat(np.arange(n_queries), 10)
+    group = rng.integers(0, 2, query.size)
+    score = rng.random(query.size)
+    y = 4 * score + 0.3 * (group == 1) + 0.5 * rng.normal(size=query.size)
+    return y, score, {"sensitive_features": group, "qid": query, "epsilon": 0.3}
+
+
+@pytest.mark.parametrize("direction", ["below", "both"])
+def test_regression_removes_the_bias_of_a_wide_threshold(direction):
+    rng = np.random.default_rng(0)
+    n, truth = 300, np.array([-0.3, 0.3])
+    estimates = {"mean": [], "local_linear": []}
+    covered = []
+    for _ in range(n):
+        y, score, who = steep(rng, 60)
+        for estimator, found in estimates.items():
+            r = matched_pair_calibration(
+                y, score, direction=direction, estimator=estimator, **who
+            )
+            found.append(r.estimate)
+        low, high = r.confidence_interval()
+        covered.append((low < truth) & (truth < high))
+    mean, linear = (np.mean(found, axis=0) - truth for found in estimates.values())
+    error = np.std(estimates["local_linear"], axis=0) / np.sqrt(n)
+    assert (np.abs(linear) < 4 * error).all()
+    if direction == "below":
+        # The partner's score is higher by 0.15 on average, its outcome by 0.6.
+        assert (mean < -0.5).all()
+    share = np.mean(covered, axis=0)
+    assert (np.abs(share - 0.95) < 4 * np.sqrt(0.95 * 0.05 / n)).all()
