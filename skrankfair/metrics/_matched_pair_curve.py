@@ -196,7 +196,8 @@ def matched_pair_curve(
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it; 2 is the query seen twice.
     **options : dict
-        Other options of `matched_pair_calibration`: direction, average, variance.
+        Other options of `matched_pair_calibration`: direction, adjacent, estimator,
+        position_weight, average, variance.
 
     Returns
     -------
@@ -301,7 +302,7 @@ def _warn_undefined(curve: MatchedPairCurve) -> None:
         if missing
     ]
     warnings.warn(
-        "matched_pair_curve is undefined (NaN) for groups without pairs: "
+        "matched_pair_curve is undefined (NaN), for want of pairs, for groups "
         f"{', '.join(names)}.",
         UndefinedMetricWarning,
         stacklevel=3,

@@ -27,16 +27,20 @@ def curve(**changes):
         {},
         {"direction": "both", "average": "queries"},
         {"variance": "item"},
+        {"adjacent": True, "epsilon": [0.4, 1.0]},
+        {"estimator": "local_linear", "epsilon": [0.4, 1.0]},
+        {"position_weight": "dcg"},
         {"cluster": np.arange(360) // 12},
         {"sample_weight": 1 + np.arange(360) // 6 % 3},
         {"sensitive_features": np.random.default_rng(0).random((360, 3)) < 0.5},
     ],
 )
 def test_each_point_is_the_metric_there(options):
-    found = curve(**options)
-    assert found.estimate.shape == (4, 3)
+    options = dict(options)
+    found, grid = curve(**options), options.pop("epsilon", GRID)
+    assert found.estimate.shape == (len(grid), 3)
     interval = found.confidence_interval(0.9)
-    for i, epsilon in enumerate(GRID):
+    for i, epsilon in enumerate(grid):
         single = matched_pair_calibration(
             **{**columns(), "epsilon": epsilon, **options}
         )
@@ -186,7 +190,7 @@ def test_is_frozen_and_small():
 
 def test_undefined_points_are_warned_of_once():
     data = {**columns(), "sensitive_features": np.array(list("ab" * 180))}
-    with pytest.warns(UndefinedMetricWarning, match="without pairs") as caught:
+    with pytest.warns(UndefinedMetricWarning, match="for want of pairs") as caught:
         found = matched_pair_curve(**data, epsilon=[0, 1e-12, 1.0])
     assert len(caught) == 1
     assert str(caught[0].message).endswith(
