@@ -120,7 +120,12 @@ def pairs_of(data: RankedData, quantile: float) -> dict[str, GroupEstimates]:
 
 
 def measure_genre(
-    ranked: Ranked, genre: str, alpha: float, start: RankedData, args: Any
+    ranked: Ranked,
+    genre: str,
+    alpha: float,
+    start: RankedData,
+    quantile: float,
+    counts: np.ndarray | None,
 ) -> tuple[list[dict[str, Any]], dict[str, float]]:
     """Rows of the table for a genre, and p-values of demoted against boosted."""
     member = ranked.genres[[genre]]
@@ -138,14 +143,14 @@ def measure_genre(
                 qid=ranked.user,
             )
         results[scoring] = {
-            **pairs_of(data, args.quantile),
+            **pairs_of(data, quantile),
             "NDCG": ndcg_estimates(data),
         }
     rows = []
     for scoring, measured in results.items():
         row: dict[str, Any] = {"genre": genre, "scoring": scoring}
         for name, result in measured.items():
-            low, high = interval(result, args.resamples)
+            low, high = interval(result, counts)
             row |= {name: result.estimate[0], f"{name} half": (high[0] - low[0]) / 2}
         row |= {"pairs": measured["MPC"].support[0], "MPC p": measured["MPC"].pvalue[0]}
         gain = compare(measured["NDCG"], results["baseline"]["NDCG"])
@@ -159,13 +164,26 @@ def measure_genre(
     return rows, moved
 
 
-def interval(result: GroupEstimates, n_resamples: int) -> tuple[Any, Any]:
+def interval(result: GroupEstimates, counts: np.ndarray | None) -> Any:
     """95%: percentiles over resampled users as in the paper, or Student's t."""
-    if not n_resamples:
+    if counts is None:
         return result.confidence_interval()
-    resampled = result.resampled(n_resamples, random_state=0)
+    totals = counts @ result.sums.table.flat()
+    size = result.sums.by_group.size
+    resampled = result.metric.finalize(
+        totals[:, :size].reshape(-1, *result.sums.by_group.shape), totals[:, size:]
+    )
     # A genre with few pairs is not in every resample.
-    return tuple(np.nanquantile(resampled, [0.025, 0.975], axis=0))
+    return np.nanquantile(resampled, [0.025, 0.975], axis=0)
+
+
+def resamples(n_resamples: int, n_users: int) -> np.ndarray | None:
+    """How often each user is in each resample: drawn once for all that is measured."""
+    if not n_resamples:
+        return None
+    rng = np.random.default_rng(0)
+    drawn = rng.multinomial(n_users, np.full(n_users, 1 / n_users), n_resamples)
+    return drawn.astype(float)
 
 
 def print_table(table: pd.DataFrame) -> None:
@@ -282,8 +300,9 @@ def main() -> None:
         f"{ranked.rating.size:,} ratings of {start.ranking.n_queries:,} users are "
         f"ranked; boosting and demoting {n_genres} genres by {alpha:.4f}"
     )
+    counts = resamples(args.resamples, start.ranking.n_queries)
     found = Parallel(n_jobs=args.jobs, prefer="threads")(
-        delayed(measure_genre)(ranked, genre, alpha, start, args)
+        delayed(measure_genre)(ranked, genre, alpha, start, args.quantile, counts)
         for genre in ranked.genres.columns
     )
     table = pd.DataFrame([row for rows, _ in found for row in rows])
