@@ -142,9 +142,8 @@ class Ranking:
         means = np.bincount(self.tie, weights=values) / np.bincount(self.tie)
         return means[self.tie]
 
-    @cached_property
     def position(self) -> Array:
-        """Position of each ranked row in its query, from 0."""
+        """Return the position of each ranked row in its query, from 0."""
         position = np.arange(self.n_rows)
         position -= np.repeat(self.starts[:-1], self.lengths)
         return position

@@ -214,7 +214,7 @@ def test_blocks_are_whole_queries(n_rows):
         np.testing.assert_array_equal(part.order, ranking.order[rows])
         np.testing.assert_array_equal(part.query + queries.start, ranking.query[rows])
         np.testing.assert_array_equal(part.lengths, ranking.lengths[queries])
-        np.testing.assert_array_equal(part.position, ranking.position[rows])
+        np.testing.assert_array_equal(part.position(), ranking.position()[rows])
     assert (next_row, next_query) == (ranking.n_rows, ranking.n_queries)
 
 
@@ -222,7 +222,7 @@ def test_tie_means():
     ranking = Ranking.from_scores(
         np.array([3.0, 2, 2, 1, 1, 1]), np.array([0, 0, 0, 0, 1, 1])
     )
-    assert ranking.position.tolist() == [0, 1, 2, 3, 0, 1]
+    assert ranking.position().tolist() == [0, 1, 2, 3, 0, 1]
     means = ranking.tie_means(np.array([6.0, 5, 4, 3, 2, 1]))
     assert means.tolist() == [6, 4.5, 4.5, 3, 1.5, 1.5]
     distinct = Ranking.from_scores(np.array([2.0, 1]))

@@ -89,7 +89,7 @@ def _target_values(
     # In the ideal ranking items of equal relevance are in random order.
     ideal = Ranking.from_scores(y, ranking.query.astype(np.int64))
     values = np.empty(ranking.n_rows)
-    values[ideal.order] = ideal.tie_means(visits[ideal.position])
+    values[ideal.order] = ideal.tie_means(visits[ideal.position()])
     return values
 
 
@@ -106,7 +106,7 @@ def _query_sums(
     by_group = np.zeros((ranking.n_queries, len(groups), n_totals + 1))
     totals = np.zeros((ranking.n_queries, n_totals))
     for rows, queries, part in ranking.blocks():
-        columns = [part.tie_means(visits[part.position])]
+        columns = [part.tie_means(visits[part.position()])]
         if target is not None:
             merit = None if y is None else y[rows]
             columns.append(_target_values(target, part, merit, visits))

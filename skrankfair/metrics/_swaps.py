@@ -20,6 +20,8 @@ from ._pairs import Level, outcome_codes, outcome_levels
 
 _BITS = 32
 _ONE_OUTSIDE = 1 << _BITS
+#: Rows that are counted at a time: a long list is one block.
+_PART = 1 << 17
 
 
 def swap_sums(
@@ -86,9 +88,9 @@ class _Block:
         ranking = self.ranking
         first, last = ranking.tie_bounds()
         below = last - np.arange(ranking.n_rows) - 1
-        total = np.bincount(ranking.tie, weights=self.visits[ranking.position] * below)[
-            ranking.tie
-        ]
+        total = np.bincount(
+            ranking.tie, weights=self.visits[ranking.position()] * below
+        )[ranking.tie]
         size = (last - first).astype(float)
         return np.divide(total, size * (size - 1), out=total, where=size > 1)
 
@@ -98,11 +100,11 @@ class _Block:
         First of those whose better item is in the mask, then of those outside.
         """
         ranking = self.ranking
-        visits = ranking.tie_means(self.visits[ranking.position])
+        visits = ranking.tie_means(self.visits[ranking.position()])
         tied = self._tied_visits() if ranking.has_ties else None
         totals = np.zeros((len(masks), 2 * ranking.n_queries))
         steps = [np.where(mask, 1, _ONE_OUTSIDE) for mask in masks]
-        keys = [2 * ranking.query.astype(np.int64) + mask for mask in masks]
+        keys = [2 * ranking.query + mask for mask in masks]
         equal = self.tie_cost > 0
         for level in outcome_levels(ranking, self.codes, equal):
             cost = self.tie_cost if level.bit is None else 1.0
@@ -110,14 +112,17 @@ class _Block:
                 at = np.arange(ranking.n_rows)
             else:
                 at = np.flatnonzero(~level.bit)
-            rows = at if isinstance(level.rows, slice) else level.rows[at]
             for total, step, key, mask in zip(totals, steps, keys, masks, strict=True):
-                below, same = _better(level, at, step, mask[rows])
-                value = visits[rows] * below
-                if tied is not None:
-                    value += tied[rows] * same
-                sums = np.bincount(key[rows], weights=value, minlength=total.size)
-                total += sums if cost == 1 else cost * sums
+                before = _cumulated(level, step)
+                for start in range(0, at.size, _PART):
+                    some = at[start : start + _PART]
+                    rows = some if isinstance(level.rows, slice) else level.rows[some]
+                    below, same = _better(level, before, some, mask[rows])
+                    value = visits[rows] * below
+                    if tied is not None:
+                        value += tied[rows] * same
+                    sums = np.bincount(key[rows], weights=value, minlength=total.size)
+                    total += sums if cost == 1 else cost * sums
         return totals.reshape(len(masks), -1, 2)
 
     @cached_property
@@ -167,18 +172,32 @@ class _Block:
         return worst, pairs
 
 
+def _cumulated(level: Level, step: Array) -> Array:
+    """Return the packed count of better items before each row of a level."""
+    before = np.zeros(step.size + 1, dtype=np.int64)
+    better = before[1:]  # a view: a long list has no memory to spare
+    if isinstance(level.rows, slice):
+        better[...] = step
+    else:
+        np.take(step, level.rows, out=better)
+    if level.bit is not None:
+        better *= level.bit
+    np.cumsum(better, out=better)
+    return before
+
+
 def _better(
-    level: Level, at: Array, step: Array, in_group: Array
+    level: Level, before: Array, at: Array, in_group: Array
 ) -> tuple[Array, Array]:
     """Count the better items of the other side, for some rows of a level.
 
     Parameters
     ----------
     level : Level
+    before : ndarray of int64
+        From `_cumulated`.
     at : ndarray of int
         The rows of the worse items, as numbered in the level.
-    step : ndarray of int64
-        What each ranked row adds to the packed count.
     in_group : ndarray of bool
         Whether each worse item is in the group: then those outside it are counted.
 
@@ -187,19 +206,17 @@ def _better(
     below, same : ndarray of int64
         Counts in later tied blocks, and in the same.
     """
-    before = np.zeros(step.size + 1, dtype=np.int64)
-    better = step[level.rows]
-    if level.bit is not None:
-        better = better * level.bit
-    np.cumsum(better, out=before[1:])
-    shift = in_group * _BITS
+    shift = in_group * np.int8(_BITS)
     ends = before[level.starts[1:]][level.block[at]]
     if level.bounds is None:
-        return _count(ends - before[at], shift), np.zeros(0, dtype=np.int64)
+        ends -= before[at]
+        return _count(ends, shift), np.zeros(0, dtype=np.int64)
     first, last = (before[bound[at]] for bound in level.bounds)
     return _count(ends - last, shift), _count(last - first, shift)
 
 
 def _count(packed: Array, shift: Array) -> Array:
-    """Return one of the two counts of each packed one."""
-    return (packed >> shift) & (_ONE_OUTSIDE - 1)
+    """Return one of the two counts of each packed one, in its place."""
+    packed >>= shift
+    packed &= _ONE_OUTSIDE - 1
+    return packed
