@@ -1,6 +1,8 @@
 """Metrics by group, each with its standard errors."""
 
+from ._dissatisfaction import dips
 from ._estimate import ConfidenceInterval, Estimate, GroupTest
+from ._exposure import exposure, exposure_gap
 from ._matched_pair import matched_pair_calibration
 from ._pairwise import pairwise_accuracy, pairwise_exposure, pairwise_preference
 from ._result import GroupEstimates
@@ -11,6 +13,9 @@ __all__ = [
     "Estimate",
     "GroupEstimates",
     "GroupTest",
+    "dips",
+    "exposure",
+    "exposure_gap",
     "matched_pair_calibration",
     "ndcg",
     "pairwise_accuracy",

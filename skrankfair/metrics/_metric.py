@@ -37,7 +37,7 @@ class Metric:
     against_rest : callable or None
         Column totals to the value of the group less that of the rest, for metrics
         whose fairness is equality.
-    disparity : {"difference", "ratio", "max_abs"}
+    disparity : {"difference", "ratio", "max_abs", "l1"}
         What `GroupEstimates.disparity` means unless it is told otherwise.
     breakdown : callable or None
         Column totals to estimates and support by stratum, each of shape (..., G, B).

@@ -347,10 +347,10 @@ class GroupEstimates:
 
         Parameters
         ----------
-        kind : {"difference", "ratio", "max_abs"} or None, default=None
+        kind : {"difference", "ratio", "max_abs", "l1"} or None, default=None
             "difference": largest less smallest estimate; "ratio": smallest over
-            largest; "max_abs": largest distance from the fair value. None is the
-            metric's own: "max_abs" where there is a fair value, else "difference".
+            largest; "max_abs": largest distance from the fair value; "l1": their sum.
+            None is the metric's own.
 
         Returns
         -------
@@ -360,7 +360,7 @@ class GroupEstimates:
         Raises
         ------
         ValueError
-            For "max_abs" of a metric without a fair value.
+            For "max_abs" or "l1" of a metric without a fair value.
         """
         kind = self.metric.disparity if kind is None else kind
         return disparity(self.estimate, self.fair_value, kind)
@@ -373,7 +373,7 @@ class GroupEstimates:
         Parameters
         ----------
         confidence_level : float, default=0.95
-        kind : {"difference", "ratio", "max_abs"} or None, default=None
+        kind : {"difference", "ratio", "max_abs", "l1"} or None, default=None
             As in `disparity`.
 
         Returns

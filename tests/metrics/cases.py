@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from skrankfair.metrics import (
+    dips,
+    exposure,
+    exposure_gap,
     matched_pair_calibration,
     ndcg,
     pairwise_accuracy,
@@ -120,6 +123,13 @@ def _cases():
         for counting in COUNTING[: 2 if "position_weight" in options else 3]:
             options = {**options, **counting}
             yield Case(matched_pair_calibration, options, {"epsilon": 0.25})
+    for average, tie_cost in itertools.product(("pairs", "queries"), (0.0, 0.5)):
+        options = {"browsing": "log", "tie_cost": tie_cost, "average": average}
+        yield Case(dips, options, {})
+    for average in ("queries", "amortized"):
+        yield Case(exposure, {"browsing": "reciprocal", "average": average}, {})
+        for target in ("expected", "relevance", "population"):
+            yield Case(exposure_gap, {"target": target, "average": average}, {})
     for k, gain in itertools.product((None, 3), ("linear", "exponential")):
         yield Case(ndcg, {"k": k, "gain": gain}, {})
 

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from skrankfair.metrics import (
+    dips,
+    exposure,
+    exposure_gap,
     matched_pair_calibration,
     ndcg,
     pairwise_accuracy,
@@ -198,7 +201,10 @@ def test_split_by_clusters_and_merged(case, make):
 # Scores and outcomes
 
 
-@cases_of(pairwise_accuracy, pairwise_exposure, pairwise_preference, ndcg)
+@cases_of(
+    *(pairwise_accuracy, pairwise_exposure, pairwise_preference, ndcg),
+    *(dips, exposure, exposure_gap),
+)
 @on_both
 @pytest.mark.parametrize(
     "transform",
@@ -221,13 +227,13 @@ def test_preference_does_not_look_at_the_scores(case):
     assert_identical(case(c.but(s=None)), case(c))
 
 
-@cases_of(pairwise_exposure)
+@cases_of(pairwise_exposure, exposure)
 def test_exposure_does_not_look_at_the_outcomes(case):
     c = labelled()
     assert_identical(case(c.but(y=None)), case(c))
 
 
-@cases_of(pairwise_accuracy, pairwise_preference)
+@cases_of(pairwise_accuracy, pairwise_preference, dips)
 @on_both
 def test_monotone_transformation_of_outcomes(case, make):
     c = make()
