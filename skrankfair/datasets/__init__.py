@@ -1,5 +1,6 @@
 """Data sets to try fairness in ranking on."""
 
+from skrankfair.datasets._confounded import make_confounded_queries
 from skrankfair.datasets._movielens import fetch_movielens
 
-__all__ = ["fetch_movielens"]
+__all__ = ["fetch_movielens", "make_confounded_queries"]

@@ -1,6 +1,13 @@
 """One Display class a picture; they draw numbers and compute none."""
 
 from ._estimates import GroupEstimatesDisplay
+from ._inequality import OutcomeInequalityDisplay
+from ._matched_pair_curve import MatchedPairCurveDisplay
 from ._tradeoff import FairnessTradeoffDisplay
 
-__all__ = ["FairnessTradeoffDisplay", "GroupEstimatesDisplay"]
+__all__ = [
+    "FairnessTradeoffDisplay",
+    "GroupEstimatesDisplay",
+    "MatchedPairCurveDisplay",
+    "OutcomeInequalityDisplay",
+]

@@ -1,0 +1,188 @@
+"""Queries of two kinds that hide a bias from calibration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from .._validation import Array, check_number
+from ..metrics._estimate import generator
+
+_BIAS = ((1.5, 1.1), (0.9, 0.7))
+_ROUNDING = 1e-12
+
+_DESCR = """\
+Confounded queries
+==================
+
+{n_queries:,} queries of {n_items} items, after Appendix A of Korevaar et al.,
+"Matched Pair Calibration for Ranking Fairness". Drawn, not collected.
+
+A query is of type "u" or "v" with equal chance. An item is of type 1 with
+probability {share_u:.4g} in a query "u" and {share_v:.4g} in a query "v", else of
+type 2. Its score s is uniform on [0, 1], and it is relevant with probability b*s
+for s < 1/2 and 1 - (2 - b)*(1 - s) above, where b is {bias_u1:g} and {bias_u2:g} for
+the types 1 and 2 in "u", {bias_v1:g} and {bias_v2:g} in "v".
+"""
+
+
+def make_confounded_queries(
+    n_queries: int = 1000,
+    *,
+    n_items: int = 10,
+    bias: Any = _BIAS,
+    share: Any = None,
+    random_state: int | np.random.Generator | None = None,
+) -> Bunch:
+    """Draw queries whose ranker is biased and yet calibrated in each group.
+
+    In every query an item of type 1 is more often relevant than one of type 2 with
+    the same score, so type 1 is undervalued. Queries of one kind make all scores too
+    low, those of the other too high, and items of type 1 are mostly in the latter:
+    over all queries both types are relevant exactly as often as their scores say.
+    Calibration by group finds nothing, matched pairs do.
+
+    Parameters
+    ----------
+    n_queries : int, default=1000
+    n_items : int, default=10
+        Items of each query.
+    bias : array-like of shape (2, 2), default=((1.5, 1.1), (0.9, 0.7))
+        The b of query types u and v (rows) and the item types 1 and 2 (columns), in
+        [0, 2]. 1 is calibrated, more is undervalued. Equal columns are a fair ranker.
+    share : array-like of shape (2,) or None, default=None
+        Probability of an item of type 1 in queries u and v. None: the shares that
+        calibrate both types over all queries, (1/7, 5/7) for the default bias.
+    random_state : int, Generator or None, default=None
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        Dictionary-like object; its columns have ``n_queries * n_items`` rows and the
+        names of a metric's arguments.
+
+        y_true : ndarray of int
+            1 if the item is relevant, else 0.
+        y_score : ndarray of float
+            The signal s, which the ranker forwards as its score.
+        sensitive_features : ndarray of int
+            Item type, 1 or 2.
+        qid : ndarray of int
+            Query, from 0.
+        query_type : ndarray of str
+            "u" or "v": the confounder, which an analyst does not see.
+        expected : ndarray of float
+            E[y_true], given everything else.
+        share : ndarray of shape (2,)
+            The shares that were used.
+        DESCR : str
+            The distribution.
+
+    Raises
+    ------
+    ValueError
+        For a bias outside [0, 2], a share outside [0, 1], or a bias that no shares
+        can calibrate when `share` is None.
+
+    See Also
+    --------
+    skrankfair.metrics.matched_pair_calibration : Finds the bias.
+
+    Notes
+    -----
+    Type k is calibrated if ``P(u | k) b_uk + P(v | k) b_vk = 1``, so if
+    ``P(u | k) = r_k = (1 - b_vk) / (b_uk - b_vk)``. With ``P(u) = 1/2`` the two
+    conditions give ``P(1 | u) = r_1 t`` and ``P(1 | v) = (1 - r_1) t`` with
+    ``t = (1 - 2 r_2) / (r_1 - r_2)``.
+
+    For ``epsilon -> 0`` the matched pair calibration of type 1 is
+    ``Σ_q p_q (1 - p_q) (b_q1 - b_q2) / Σ_q p_q (1 - p_q) / 4`` with
+    ``p_q = P(1 | q)``: 0.06875 by default.
+
+    References
+    ----------
+    Korevaar, H., McConnell, C., Tong, E., et al. "Matched Pair Calibration for Ranking
+    Fairness", Appendix A, equation 8.
+
+    Examples
+    --------
+    >>> from skrankfair.datasets import make_confounded_queries
+    >>> from skrankfair.metrics import matched_pair_calibration
+    >>> data = make_confounded_queries(5000, random_state=0)
+    >>> matched_pair_calibration(
+    ...     data.y_true,
+    ...     data.y_score,
+    ...     sensitive_features=data.sensitive_features,
+    ...     qid=data.qid,
+    ...     epsilon=0.05,
+    ... )
+    matched_pair_calibration(direction='below', average='pairs')
+    group  estimate        95% interval  pairs       p
+    1        0.0411    [0.0206, 0.0615]  3,605  <0.001
+    2       -0.1036  [-0.1243, -0.0830]  3,715  <0.001
+    5,000 clusters; fair value 0
+    """
+    check_number(n_queries, "n_queries", 1, np.inf, integer=True)
+    check_number(n_items, "n_items", 1, np.inf, integer=True)
+    b = _numbers(bias, "bias", (2, 2), 2.0)
+    p = _calibrating(b) if share is None else _numbers(share, "share", (2,), 1.0)
+    rng = generator(random_state)
+    shape = (int(n_queries), int(n_items))
+    in_v = rng.integers(0, 2, size=shape[0])
+    is_two = (rng.random(shape) >= p[in_v, None]).astype(np.int64)
+    score = rng.random(shape)
+    slope = b[in_v[:, None], is_two]
+    expected = np.where(score < 0.5, slope * score, 1.0 - (2.0 - slope) * (1.0 - score))
+    relevant = rng.random(shape) < expected
+    return Bunch(
+        y_true=relevant.ravel().astype(np.int64),
+        y_score=score.ravel(),
+        sensitive_features=is_two.ravel() + 1,
+        qid=np.repeat(np.arange(shape[0]), shape[1]),
+        query_type=np.repeat(np.array(["u", "v"])[in_v], shape[1]),
+        expected=expected.ravel(),
+        share=p,
+        DESCR=_DESCR.format(
+            n_queries=shape[0],
+            n_items=shape[1],
+            share_u=p[0],
+            share_v=p[1],
+            bias_u1=b[0, 0],
+            bias_u2=b[0, 1],
+            bias_v1=b[1, 0],
+            bias_v2=b[1, 1],
+        ),
+    )
+
+
+def _numbers(values: Any, name: str, shape: tuple[int, ...], high: float) -> Array:
+    """Return an array of a shape, with numbers between 0 and `high`."""
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    # Not NaN either, which is on neither side.
+    if array.shape != shape or not ((array >= 0) & (array <= high)).all():
+        raise ValueError(
+            f"{name} must be an array of shape {shape} of numbers in [0, {high:g}]; "
+            f"got {values!r}."
+        )
+    return array
+
+
+def _calibrating(b: Array) -> Array:
+    """Return the shares of type 1 in u and v that calibrate both item types."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_u = (1 - b[1]) / (b[0] - b[1])
+        total = (1 - 2 * of_u[1]) / (of_u[0] - of_u[1])
+        share: Array = np.array([of_u[0], 1 - of_u[0]]) * total
+    # Both types have to occur; a share of 1 may be off by rounding.
+    within = (share > -_ROUNDING) & (share < 1 + _ROUNDING)
+    if not (within.all() and _ROUNDING < share.mean() < 1 - _ROUNDING):
+        raise ValueError(
+            "share must be given: no shares calibrate both item types with this bias "
+            f"({b.tolist()})."
+        )
+    return np.clip(share, 0.0, 1.0)

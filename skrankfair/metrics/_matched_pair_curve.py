@@ -1,0 +1,309 @@
+"""Matched pair calibration over a grid of thresholds."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._ranking import RankedData, ranked_data
+from .._validation import Array, as_numbers
+from ..exceptions import UndefinedMetricWarning
+from . import _format as fmt
+from ._estimate import ConfidenceInterval
+from ._matched_pair import matched_pair_estimates
+from ._result import GroupEstimates
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..display import MatchedPairCurveDisplay
+
+_N_POINTS = 20
+#: Shares of the possible pairs at the ends of the grid.
+_SHARES = (0.01, 0.5)
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedPairCurve:
+    """Matched pair calibration by group over E thresholds.
+
+    Curves of parts of the data over one grid add up, as results do.
+
+    Attributes
+    ----------
+    epsilon : ndarray of shape (E,)
+        Thresholds, ascending.
+    results : tuple of GroupEstimates, length E
+        The result at each, without its table of clusters.
+    """
+
+    epsilon: Array
+    results: tuple[GroupEstimates, ...]
+
+    @property
+    def groups(self) -> tuple[Hashable, ...]:
+        """The labels of the groups, of length G."""
+        return self.results[0].groups
+
+    @property
+    def estimate(self) -> Array:
+        """The metric, shape (E, G); NaN where a group has no pair."""
+        return np.stack([result.estimate for result in self.results])
+
+    @property
+    def standard_error(self) -> Array:
+        """Standard errors, shape (E, G)."""
+        return np.stack([result.standard_error for result in self.results])
+
+    @property
+    def support(self) -> Array:
+        """Pairs behind each estimate, shape (E, G)."""
+        return np.stack([result.support for result in self.results])
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
+        """Return the interval of each group at each threshold on its own.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.95
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, each of shape (E, G).
+
+        Raises
+        ------
+        ValueError
+            For a level outside (0, 1).
+        """
+        ends = [result.confidence_interval(confidence_level) for result in self.results]
+        return ConfidenceInterval(
+            np.stack([np.asarray(low) for low, _ in ends]),
+            np.stack([np.asarray(high) for _, high in ends]),
+        )
+
+    def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
+        """Return one row a threshold and group.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.95
+
+        Returns
+        -------
+        DataFrame
+            With epsilon, group and the columns of `GroupEstimates.to_frame`.
+        """
+        import pandas as pd
+
+        parts = []
+        for epsilon, result in zip(self.epsilon, self.results, strict=True):
+            part = result.to_frame(confidence_level).reset_index()
+            part.insert(0, "epsilon", epsilon)
+            parts.append(part)
+        return pd.concat(parts, ignore_index=True)
+
+    def __add__(self, other: object) -> MatchedPairCurve:
+        """Return the curve of the union of the clusters of both."""
+        if not isinstance(other, MatchedPairCurve):
+            return NotImplemented
+        if not np.array_equal(self.epsilon, other.epsilon):
+            raise ValueError(
+                "Only curves over one grid of epsilon can be added; pass the same "
+                "epsilon= to every part."
+            )
+        pairs = zip(self.results, other.results, strict=True)
+        return MatchedPairCurve(self.epsilon, tuple(a + b for a, b in pairs))
+
+    def __radd__(self, other: object) -> MatchedPairCurve:
+        """Let ``sum(curves)`` start from 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> MatchedPairCurveDisplay:
+        """Draw a line a group with its band.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+        **kwargs : dict
+            Passed to `MatchedPairCurveDisplay.from_curve`.
+
+        Returns
+        -------
+        MatchedPairCurveDisplay
+        """
+        from ..display import MatchedPairCurveDisplay
+
+        return MatchedPairCurveDisplay.from_curve(self, ax=ax, **kwargs)
+
+    def __repr__(self) -> str:
+        """Return a small table: a row a threshold, a column a group."""
+        header = ["epsilon", *map(fmt.label, self.groups)]
+        rows = [
+            [f"{epsilon:.4g}", *map(fmt.number, estimate)]
+            for epsilon, estimate in zip(self.epsilon, self.estimate, strict=True)
+        ]
+        options = self.results[0].parameters.items()
+        caption = ", ".join(f"{key}={value!r}" for key, value in options)
+        table = fmt.text_table(header, rows)
+        clusters = fmt.count(self.results[0].n_clusters)
+        unit = "clusters" if self.results[0].variance == "cluster" else "items"
+        return (
+            f"matched_pair_curve({caption})\n{table}\n{clusters} {unit}; fair value 0"
+        )
+
+
+def matched_pair_curve(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    epsilon: Any = None,
+    sample_weight: Any = None,
+    **options: Any,
+) -> MatchedPairCurve:
+    """Matched pair calibration over a grid of thresholds.
+
+    A small epsilon compares like with like, from few pairs; a large one has many, and
+    pairs the group's items with better scored ones. The curve shows what the choice
+    does, and whether the group is undervalued for all small epsilon, as Theorem 1 of
+    the paper asks. Rows are ordered once for all thresholds.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes: binary, graded or real, the larger the better.
+    y_score : array-like of shape (n,)
+        Scores: the higher is ranked the earlier.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels; several columns are crossed. A boolean matrix or frame is a
+        membership matrix of overlapping groups, one a column, each against the rest.
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row; only rows of one query are compared. None is one list.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries. None: each query is its own.
+    epsilon : array-like of shape (E,) or None, default=None
+        Thresholds, in units of the score. None: 20, evenly spaced on a logarithmic
+        scale, from the closest 1% of the possible pairs to the closest half, of the
+        group that needs the most.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it; 2 is the query seen twice.
+    **options : dict
+        Other options of `matched_pair_calibration`: direction, adjacent, estimator,
+        position_weight, average, variance.
+
+    Returns
+    -------
+    MatchedPairCurve
+        Estimates with intervals by threshold and group.
+
+    Raises
+    ------
+    ValueError
+        For what `matched_pair_calibration` refuses, or thresholds that are negative,
+        not finite or not a vector.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        Once, for groups without a matched pair at some threshold.
+
+    See Also
+    --------
+    matched_pair_calibration : At one threshold, chosen from the data if need be.
+
+    Notes
+    -----
+    Each point is `matched_pair_calibration` at that epsilon, with its variance. The
+    pairs of one threshold are among those of the next, so the points of a curve depend
+    on each other, and its intervals hold at one threshold each.
+
+    References
+    ----------
+    Korevaar, H., McConnell, C., Tong, E., et al. "Matched Pair Calibration for Ranking
+    Fairness", Theorem 1 and §4.1.1.
+
+    Examples
+    --------
+    >>> from skrankfair.datasets import make_confounded_queries
+    >>> from skrankfair.metrics import matched_pair_curve
+    >>> data = make_confounded_queries(5000, random_state=0)
+    >>> matched_pair_curve(
+    ...     data.y_true,
+    ...     data.y_score,
+    ...     sensitive_features=data.sensitive_features,
+    ...     qid=data.qid,
+    ...     epsilon=[0.02, 0.05, 0.1, 0.2],
+    ... )
+    matched_pair_curve(direction='below', average='pairs')
+    epsilon        1        2
+    0.02      0.0423  -0.0934
+    0.05      0.0411  -0.1036
+    0.1       0.0229  -0.1229
+    0.2      -0.0188  -0.1736
+    5,000 clusters; fair value 0
+    """
+    given = None if epsilon is None else _grid(epsilon)
+    data = ranked_data(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        grid = _default_grid(data, options) if given is None else given
+        results = tuple(
+            matched_pair_estimates(data, epsilon=float(e), **options).compact()
+            for e in grid
+        )
+    curve = MatchedPairCurve(grid, results)
+    _warn_undefined(curve)
+    return curve
+
+
+def _grid(epsilon: Any) -> Array:
+    grid = np.unique(as_numbers(epsilon, "epsilon"))
+    if grid[0] < 0:
+        raise ValueError(f"epsilon must not be negative; got {grid[0]}.")
+    return grid
+
+
+def _default_grid(data: RankedData, options: dict[str, Any]) -> Array:
+    """Return thresholds from close pairs to half of all, evenly on a log scale."""
+    ends = []
+    for share in _SHARES:
+        result = matched_pair_estimates(data, quantile=share, **options)
+        chosen = [e for e in result.first_pass["epsilon"].values() if not np.isnan(e)]
+        ends.append(max(chosen, default=0.0))
+    low, high = ends
+    if not high > 0:  # no pair at all, or only tied ones
+        return np.zeros(1)
+    return np.geomspace(low if low > 0 else high / 1000, high, _N_POINTS)
+
+
+def _warn_undefined(curve: MatchedPairCurve) -> None:
+    """Warn once of groups that have no estimate somewhere on the curve."""
+    count = np.isnan(curve.estimate).sum(axis=0)
+    if not count.any():
+        return
+    names = [
+        f"{fmt.label(group)} ({missing} of {curve.epsilon.size} thresholds)"
+        for group, missing in zip(curve.groups, count, strict=True)
+        if missing
+    ]
+    warnings.warn(
+        "matched_pair_curve is undefined (NaN), for want of pairs, for groups "
+        f"{', '.join(names)}.",
+        UndefinedMetricWarning,
+        stacklevel=3,
+    )

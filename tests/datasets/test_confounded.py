@@ -1,0 +1,244 @@
+"""Confounded queries: calibrated by group, and biased in every query."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import dblquad
+from scipy.stats import f as f_distribution
+
+from skrankfair.datasets import make_confounded_queries
+from skrankfair.inference import compare
+from skrankfair.metrics import matched_pair_calibration, ndcg
+from tests.metrics.simulate import slices, tolerance
+
+BIAS = {("u", 1): 1.5, ("u", 2): 1.1, ("v", 1): 0.9, ("v", 2): 0.7}
+SHARE = {"u": 1 / 7, "v": 5 / 7}
+
+
+def relevance(s, b):
+    """Equation 8."""
+    return b * s if s < 0.5 else 1 - (2 - b) * (1 - s)
+
+
+def matched(data, boost=0.0, **options):
+    return matched_pair_calibration(
+        data.y_true,
+        data.y_score + boost * (data.sensitive_features == 1),
+        sensitive_features=data.sensitive_features,
+        qid=data.qid,
+        **options,
+    )
+
+
+@pytest.fixture(name="data", scope="module")
+def _data():
+    return make_confounded_queries(200_000, random_state=0)
+
+
+# The distribution
+
+
+def test_columns_are_named_as_arguments():
+    data = make_confounded_queries(20, n_items=3, random_state=0)
+    rows = ("y_true", "y_score", "sensitive_features", "qid", "query_type", "expected")
+    assert {data[name].shape for name in rows} == {(60,)}
+    np.testing.assert_array_equal(data.qid, np.repeat(np.arange(20), 3))
+    assert set(data.y_true) == {0, 1}
+    assert set(data.sensitive_features) == {1, 2}
+    assert set(data.query_type) == {"u", "v"}
+    assert all(len(set(data.query_type[data.qid == q])) == 1 for q in range(20))
+    assert "20 queries of 3 items" in data.DESCR
+
+
+def test_the_seed_decides():
+    a, b, c = (make_confounded_queries(50, random_state=s) for s in (1, 1, 2))
+    np.testing.assert_array_equal(a.y_true, b.y_true)
+    np.testing.assert_array_equal(a.y_score, b.y_score)
+    assert not np.array_equal(a.y_score, c.y_score)
+    generator = np.random.default_rng(1)
+    d = make_confounded_queries(50, random_state=generator)
+    np.testing.assert_array_equal(a.y_score, d.y_score)
+
+
+def test_shares_are_those_of_the_paper(data):
+    np.testing.assert_allclose(data.share, [1 / 7, 5 / 7], rtol=1e-14)
+    n = 200_000
+    in_u = (data.query_type[::10] == "u").mean()
+    assert abs(in_u - 0.5) < tolerance(0.5, n)
+    for kind, share in SHARE.items():
+        items = data.sensitive_features[data.query_type == kind]
+        assert abs((items == 1).mean() - share) < tolerance(share, items.size)
+
+
+def test_expected_relevance_is_equation_8():
+    data = make_confounded_queries(200, random_state=0)
+    columns = (data.y_score, data.query_type, data.sensitive_features, data.expected)
+    for s, query, item, expected in zip(*columns, strict=True):
+        assert expected == pytest.approx(relevance(s, BIAS[query, item]), rel=1e-12)
+
+
+def test_relevance_is_drawn_with_its_expectation(data):
+    # Ten bins of expected relevance: a binomial count in each.
+    edges = np.quantile(data.expected, np.linspace(0, 1, 11))
+    place = np.clip(np.searchsorted(edges, data.expected) - 1, 0, 9)
+    number = np.bincount(place)
+    noise = data.expected * (1 - data.expected)
+    spread = np.sqrt(np.bincount(place, noise))
+    difference = np.bincount(place, data.y_true - data.expected)
+    assert np.abs(difference / spread).max() < 4
+    assert number.min() > 1000
+
+
+@pytest.mark.parametrize(
+    "bias", [((1.5, 1.1), (0.9, 0.7)), ((1.2, 1.4), (0.5, 0.9)), ((1.4, 1), (0.8, 0.6))]
+)
+def test_both_types_are_calibrated_over_all_queries(bias):
+    share = make_confounded_queries(2, bias=bias, random_state=0).share
+    for item, of_type in enumerate((share, 1 - share)):
+        query = of_type / of_type.sum()  # P(query type | item type)
+        for s in np.linspace(0, 1, 11):
+            mean = sum(query[q] * relevance(s, bias[q][item]) for q in (0, 1))
+            assert mean == pytest.approx(s, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_queries": 0}, "n_queries must be an integer"),
+        ({"n_items": 2.5}, "n_items must be an integer"),
+        ({"bias": [1, 1]}, r"bias must be an array of shape \(2, 2\)"),
+        ({"bias": [[1, 1], [1, 2.1]]}, r"numbers in \[0, 2\]"),
+        ({"bias": [[1, 1], [1, np.nan]]}, r"numbers in \[0, 2\]"),
+        ({"bias": "b"}, "bias must be an array"),
+        ({"bias": [[1, 1], [1, 1]]}, "share must be given: no shares calibrate"),
+        ({"bias": [[1.5, 1.1], [1.2, 0.7]]}, "share must be given"),
+        ({"bias": [[1.1, 1.6], [0.9, 0]]}, "share must be given"),  # all of type 1
+        ({"share": 0.5}, r"share must be an array of shape \(2,\)"),
+        ({"share": [0.5, 1.5]}, r"share .* in \[0, 1\]"),
+        ({"random_state": "x"}, "random_state must be"),
+    ],
+)
+def test_bad_input_raises(options, message):
+    with pytest.raises(ValueError, match=message):
+        make_confounded_queries(**options)
+
+
+# What the paper says of it
+
+
+def calibration_test(residual, group, score, n_bins=5):
+    """P-values of E[y - s | bin of s, group] = 0 by Hotelling's T², rows are queries.
+
+    `residual`, `group` and `score` have shape (replications, queries, items).
+    """
+    cell = (group - 1) * n_bins + np.minimum((score * n_bins).astype(int), n_bins - 1)
+    size = 2 * n_bins
+    n_replications, n_queries, _ = cell.shape
+    query = np.arange(n_replications * n_queries).reshape(n_replications, -1, 1)
+    key = (query * size + cell).ravel()
+    sums = np.bincount(key, residual.ravel(), minlength=query.size * size)
+    pvalues = []
+    for rows in sums.reshape(n_replications, n_queries, size):
+        t2 = n_queries * rows.mean(0) @ np.linalg.solve(np.cov(rows.T), rows.mean(0))
+        scaled = t2 * (n_queries - size) / (size * (n_queries - 1))
+        pvalues.append(f_distribution.sf(scaled, size, n_queries - size))
+    return np.array(pvalues)
+
+
+def test_calibration_by_type_finds_nothing_and_matched_pairs_do(data):
+    n_queries, n_replications = 500, 400
+    shape = (n_replications, n_queries, 10)
+    columns = (data.y_true - data.y_score, data.sensitive_features, data.y_score)
+    residual, group, score = (column.reshape(shape) for column in columns)
+    rejects = (calibration_test(residual, group, score) < 0.05).mean()
+    assert abs(rejects - 0.05) < tolerance(0.05, n_replications)
+    # Where the query type is seen, the same test finds it.
+    in_u = (data.query_type == "u").reshape(shape)
+    assert (calibration_test(residual * in_u, group, score) < 0.05).mean() > 0.95
+    starts = np.arange(0, 200_001, n_queries)
+    # On both sides, so that a fair ranker has no difference either (below).
+    result = matched(data, epsilon=0.1, direction="both")
+    pvalues = np.array([part.pvalue for part in slices(result, starts)])
+    assert (pvalues < 0.05).mean() > 0.9
+    assert result.estimate[0] > 0
+
+
+def test_of_a_fair_ranker_matched_pairs_find_nothing():
+    fair = make_confounded_queries(
+        200_000, bias=((1.3, 1.3), (0.8, 0.8)), share=(1 / 7, 5 / 7), random_state=0
+    )
+    result = matched(fair, epsilon=0.1, direction="both")
+    pvalues = [part.pvalue[0] for part in slices(result, np.arange(0, 200_001, 500))]
+    assert abs(np.mean(np.array(pvalues) < 0.05) - 0.05) < tolerance(0.05, 400)
+    assert result.pvalue[0] > 0.01
+
+
+def pair_mean(item, boost, epsilon):
+    """E[y_i - y_j | 0 <= s_j - s_i <= epsilon], i of the type, by quadrature."""
+    other = 3 - item
+    shift = boost if item == 1 else -boost  # of s_i less that of s_j
+    number = value = 0.0
+    for kind, share in SHARE.items():
+        weight = share * (1 - share)
+
+        def edge(s_i, difference):
+            """s_j where s_j - s_i - shift is the difference."""
+            return min(max(s_i + shift + difference, 0), 1)
+
+        for power in (0, 1):
+            total, _ = dblquad(
+                lambda s_j, s_i, power=power, kind=kind: (
+                    (
+                        relevance(s_i, BIAS[kind, item])
+                        - relevance(s_j, BIAS[kind, other])
+                    )
+                    ** power
+                ),
+                *(0, 1, lambda x: edge(x, 0), lambda x: edge(x, epsilon)),
+                epsabs=1e-5,
+            )
+            if power:
+                value += weight * total
+            else:
+                number += weight * total
+    return value / number
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.3])
+@pytest.mark.parametrize("boost", [0.0, 0.1])
+def test_matched_pairs_measure_the_truth(data, epsilon, boost):
+    result = matched(data, boost, epsilon=epsilon)
+    truth = [pair_mean(item, boost, epsilon) for item in (1, 2)]
+    assert np.all(np.abs(result.estimate - truth) < 4 * result.standard_error)
+
+
+def test_limit_of_small_epsilon():
+    assert pair_mean(1, 0.0, 1e-4) == pytest.approx(0.06875, abs=1e-4)
+
+
+def test_theorem_1_boosting_type_1_pays_until_it_is_fair():
+    data = make_confounded_queries(100_000, random_state=1)
+    grid = np.arange(0, 0.15, 0.02)
+    results = [matched(data, boost, epsilon=0.02) for boost in grid]
+    value = np.array([r.estimate[0] for r in results])
+    errors = np.array([r.standard_error[0] for r in results])
+    assert (np.diff(value) < 0).all()
+
+    def worth(y, boost):
+        boosted = data.y_score + boost * (data.sensitive_features == 1)
+        return ndcg(y, boosted, qid=data.qid)
+
+    steps = pairwise(worth(data.expected, boost) for boost in grid)
+    gains = [compare(b, a).confidence_interval() for a, b in steps]
+    # While the group is undervalued after the step too, the step pays; and once it is
+    # overvalued before the step, it costs.
+    still = np.flatnonzero(value[1:] > 4 * errors[1:])
+    past = np.flatnonzero(value[:-1] < -4 * errors[:-1])
+    assert still.size >= 2
+    assert past.size >= 2
+    assert all(gains[step].low[0] > 0 for step in still)
+    assert all(gains[step].high[0] < 0 for step in past)
+    # Relevance as it was drawn says the same of the boost as a whole.
+    drawn = compare(worth(data.y_true, 0.06), worth(data.y_true, 0))
+    assert drawn.confidence_interval().low[0] > 0

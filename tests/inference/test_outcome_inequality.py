@@ -1,0 +1,560 @@
+"""outcome_inequality_test: moments by hand, its critical value, its size and power."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm, ttest_1samp
+
+from skrankfair.datasets import make_confounded_queries
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.inference import (
+    OutcomeInequalityTest,
+    _ranked_moments,
+    outcome_inequality_test,
+)
+from skrankfair.inference._ranked_moments import MomentSums
+from skrankfair.metrics import matched_pair_calibration
+from tests.metrics.problems import make_problem
+from tests.metrics.simulate import columns, slices, tolerance
+from tests.reference import outcome_inequality as reference
+
+GIVEN = ("y_true", "y_score", "sensitive_features", "qid")
+
+# By hand
+
+
+def orders(s, rows):
+    """All orders of some rows by decreasing score, ties in any order."""
+    scores = sorted({s[row] for row in rows}, reverse=True)
+    blocks = [[row for row in rows if s[row] == score] for score in scores]
+    for order in itertools.product(*(itertools.permutations(b) for b in blocks)):
+        yield list(itertools.chain(*order))
+
+
+def naive_moments(p, overlapping, pairs, top_k):
+    """{(j, k, a, b): {query: (moment, number of pairs)}}, positions from 1."""
+    sides = {}
+    for a, b in itertools.permutations(p.member, 2):
+        if not overlapping:
+            sides[a, b] = p.member[a], p.member[b]
+    for a, inside in p.member.items() if overlapping else ():
+        outside = [not m for m in inside]
+        sides[a, "rest"], sides["rest", a] = (inside, outside), (outside, inside)
+    queries = dict.fromkeys(p.q)
+    longest = max(p.q.count(q) for q in queries)
+    depth = longest if top_k is None else min(top_k, longest)
+    found = {}
+    for j, k in itertools.combinations(range(depth), 2):
+        if pairs == "adjacent" and k > j + 1:
+            continue
+        for (a, b), (in_a, in_b) in sides.items():
+            found[j + 1, k + 1, a, b] = of = {}
+            for q in queries:
+                seen = list(
+                    orders(p.s, [r for r, label in enumerate(p.q) if label == q])
+                )
+                values = [
+                    (p.y[o[j]] - p.y[o[k]], 1)
+                    for o in seen
+                    if k < len(o) and in_a[o[j]] and in_b[o[k]]
+                ]
+                of[q] = tuple(
+                    math.fsum(v[i] for v in values) / len(seen) for i in (0, 1)
+                )
+    return found
+
+
+def naive_test(p, by_query, coarse):
+    """Mean over queries, standard error and support of one moment."""
+    weight = p.query_weight
+    n = sum(weight[q] for q in by_query)
+    mean = sum(weight[q] * value for q, (value, _) in by_query.items()) / n
+    support = sum(weight[q] * number for q, (_, number) in by_query.items())
+    cluster_of = dict(zip(p.q, p.cluster if coarse else p.q, strict=True))
+    residual, active = {}, {}
+    for q, (value, number) in by_query.items():
+        c = cluster_of[q]
+        # A query that is its own cluster is there as often as its weight says.
+        residual[c] = residual.get(c, 0.0) + (weight[q] if coarse else 1) * (
+            value - mean
+        )
+        active[c] = (1 if coarse else weight[q]) if number or active.get(c) else 0
+    times = {c: 1 if coarse else weight[c] for c in residual}
+    count = sum(times.values())
+    if sum(active.values()) < 2 or count <= 1:
+        return mean, math.nan, support
+    square = sum(times[c] * r**2 for c, r in residual.items())
+    return mean, math.sqrt(count / (count - 1) * square) / n, support
+
+
+def small(p):
+    """Whether there are few enough orders of tied items to go through."""
+    sizes = {}
+    for q, s in zip(p.q, p.s, strict=True):
+        sizes[q, s] = sizes.get((q, s), 0) + 1
+    return all(size <= 4 for size in sizes.values())
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("pairs", ["adjacent", "all"])
+@pytest.mark.parametrize("chunk", [1 << 19, 1])
+def test_moments_by_hand(pairs, chunk, monkeypatch):
+    monkeypatch.setattr(_ranked_moments, "_CHUNK", chunk)
+    checked = overlapping = tied = 0
+    for seed in range(150):
+        p = make_problem(seed, (3, 14))
+        seen = p.seen()
+        if not small(seen):
+            continue
+        top_k = (None, 2, 3)[seed % 3]
+        for coarse in (False, True):
+            t = outcome_inequality_test(
+                *(p.y, p.s),
+                **p.who,
+                cluster=p.cluster if coarse else None,
+                pairs=pairs,
+                top_k=top_k,
+                n_resamples=10,
+            )
+            overlaps = isinstance(p.sensitive_features, np.ndarray)
+            expected = naive_moments(seen, overlaps, pairs, top_k)
+            names = [
+                (*position, *groups)
+                for position, groups in zip(t.positions.tolist(), t.groups, strict=True)
+            ]
+            assert sorted(map(str, names)) == sorted(map(str, expected)), seed
+            for i, name in enumerate(names):
+                mean, error, support = naive_test(seen, expected[name], coarse)
+                hint = f"{seed} {name} {coarse}"
+                assert t.estimate[i] == pytest.approx(mean, abs=1e-12), hint
+                assert t.support[i] == pytest.approx(support, rel=1e-12), hint
+                close = pytest.approx(error, rel=1e-9, abs=1e-12, nan_ok=True)
+                assert t.standard_error[i] == close, hint
+            checked += len(names)
+            overlapping += overlaps
+            tied += len(set(zip(p.q, p.s, strict=True))) < len(p.q)
+    assert checked > 1000
+    assert min(overlapping, tied) > 20
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("pairs", ["adjacent", "all"])
+def test_against_the_reference(pairs):
+    rng = np.random.default_rng(0)
+    for seed in range(40):
+        n = int(rng.integers(10, 60))
+        q = rng.integers(0, 8, n)
+        s = rng.integers(0, 6, n) if seed % 2 else rng.random(n)
+        y, g = rng.normal(size=n), rng.integers(0, 3, n)
+        cluster = q // 2 if seed % 3 else q
+        data = [column.tolist() for column in (y, s, g, q)]
+        options = {"top_k": (None, 2, 4)[seed % 3], "pairs": pairs}
+        expected = reference.moments(*data, cluster.tolist(), **options)
+        t = outcome_inequality_test(
+            *(y, s), sensitive_features=g, qid=q, cluster=cluster, **options
+        )
+        names = [
+            (j - 1, k - 1, *groups)
+            for (j, k), groups in zip(t.positions.tolist(), t.groups, strict=True)
+        ]
+        assert {name for name, n in zip(names, t.support, strict=True) if n} == set(
+            expected
+        )
+        for i, name in enumerate(names):
+            mean, error, support, _ = expected.get(name, (0, 0, 0, {}))
+            assert t.estimate[i] == pytest.approx(mean, abs=1e-10)
+            assert t.support[i] == pytest.approx(support, abs=1e-10)
+            if not np.isnan(t.standard_error[i]):
+                assert t.standard_error[i] == pytest.approx(error, rel=1e-10)
+        tested = {
+            name: expected[name]
+            for name, violation in zip(names, t.violation, strict=True)
+            if np.isfinite(violation) and expected[name][1] > 1e-12
+        }
+        statistic = pytest.approx(
+            reference.max_statistic(tested), rel=1e-9, nan_ok=True
+        )
+        assert t.statistic == statistic
+
+
+def test_critical_value_is_that_of_the_reference():
+    data = columns(n_queries=30, size=4, labels="abc")
+    who = [data[name].tolist() for name in GIVEN]
+    n_resamples = 3000
+    for clusters in (data["qid"], data["qid"] // 2):  # more than moments, and fewer
+        table = reference.moments(*who, clusters.tolist())
+        table = {k: v for k, v in table.items() if sum(map(bool, v[3].values())) > 1}
+        n = len(set(clusters.tolist()))
+        normal = np.random.default_rng(0).standard_normal((n_resamples, n))
+        maxima = reference.bootstrap_statistics(table, normal.tolist())
+        t = outcome_inequality_test(**data, cluster=clusters)
+        above = np.mean(np.array(maxima) > t.critical_value)
+        # Both sides are drawn.
+        assert abs(above - 0.05) < tolerance(0.05, n_resamples) + tolerance(
+            0.05, 10_000
+        )
+        share = reference.pvalue(t.statistic, maxima)
+        error = tolerance(share, n_resamples) + tolerance(share, 10_000)
+        assert abs(t.pvalue - share) < error
+
+
+def test_of_tied_items_every_order_counts():
+    # One block of 3 at positions 1 to 3: six ordered pairs, one of them (a, b).
+    y, group = [3.0, 1.0, 0.0] * 2, ["a", "b", "c"] * 2
+    t = outcome_inequality_test(
+        *(y, [1.0] * 6), sensitive_features=group, qid=[0, 0, 0, 1, 1, 1]
+    )
+    frame = t.to_frame()
+    row = frame[(frame.group_above == "a") & (frame.group_below == "b")].iloc[0]
+    assert row.estimate == pytest.approx((3 - 1) / 6)
+    assert row.support == pytest.approx(2 / 6)
+
+
+def test_statistic_is_that_of_a_one_sample_t_test():
+    data = columns(n_queries=200, size=2, labels="ab")
+    t = outcome_inequality_test(**data)
+    order = np.argsort(-data["y_score"].reshape(-1, 2), axis=1)
+    y, group = (
+        np.take_along_axis(data[name].reshape(-1, 2), order, 1)
+        for name in ("y_true", "sensitive_features")
+    )
+    for (a, b), violation in zip(t.groups, t.violation, strict=True):
+        x = (y[:, 0] - y[:, 1]) * ((group[:, 0] == a) & (group[:, 1] == b))
+        assert violation == pytest.approx(-ttest_1samp(x, 0).statistic, rel=1e-10)
+    assert t.statistic == t.violation.max()
+    assert t.n_clusters == 200
+
+
+# The critical value
+
+
+def test_critical_value_of_two_uncorrelated_moments():
+    # Outcomes do not depend on anything: the two moments have disjoint queries and
+    # mean 0, so no correlation; their maximum has the distribution Φ².
+    data = columns(n_queries=20_000, size=2, labels="ab")
+    data["y_true"] = np.random.default_rng(0).random(40_000)
+    n_resamples = 40_000
+    for level in (0.9, 0.95):
+        t = outcome_inequality_test(
+            **data, confidence_level=level, n_resamples=n_resamples
+        )
+        value = norm.ppf(np.sqrt(level))
+        density = 2 * norm.pdf(value) * norm.cdf(value)
+        error = tolerance(level, n_resamples) / density
+        assert abs(t.critical_value - value) < error
+    p = 1 - norm.cdf(t.statistic) ** 2
+    assert abs(t.pvalue - p) < tolerance(p, n_resamples)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_both_ways_to_draw_have_the_correlation_of_the_moments(weighted, monkeypatch):
+    # Fewer clusters than moments, or more: multipliers, or a root of the correlation.
+    data = columns(n_queries=60, size=5, labels="abc")
+    if weighted:
+        data["sample_weight"] = 1 + data["qid"] % 3
+    kept = []
+    monkeypatch.setattr(MomentSums, "root", spy(kept, MomentSums.root))
+    for pairs in ("adjacent", "all"):
+        outcome_inequality_test(**data, pairs=pairs, n_resamples=1, top_k=5)
+    (few, sums_few, root_few), (many, sums_many, root_many) = kept
+    assert sums_few.rows is None
+    assert sums_many.rows is not None
+    # What is in both has one correlation.
+    common = correlation_of_adjacent(few, many)
+    np.testing.assert_allclose(
+        root_few @ root_few.T, (root_many @ root_many.T)[common], atol=1e-9
+    )
+    np.testing.assert_allclose(np.diag(root_many @ root_many.T), 1, rtol=1e-9)
+
+
+def spy(kept, method):
+    def root(self, chosen):
+        kept.append((chosen, self, method(self, chosen)))
+        return kept[-1][-1]
+
+    return root
+
+
+def correlation_of_adjacent(few, many):
+    """Where the adjacent pairs of positions are among all pairs of five."""
+    positions = list(itertools.combinations(range(5), 2))
+    place = {}
+    for row, (j, k) in enumerate(positions):
+        if k == j + 1:
+            for side in range(6):
+                place[6 * j + side] = 6 * row + side
+    where = [np.flatnonzero(many == place[moment])[0] for moment in few]
+    return np.ix_(where, where)
+
+
+# Size and power
+
+
+def null_rows(rng, n_queries, user_effect=0.0):
+    """Outcomes that the score knows nothing of; users of 5 queries prefer a group."""
+    query = np.repeat(np.arange(n_queries), 6)
+    group = rng.integers(0, 2, query.size)
+    taste = rng.normal(0, user_effect, n_queries // 5)[query // 5]
+    y = rng.normal(size=query.size) + taste * group
+    who = {"sensitive_features": group, "qid": query}
+    return (y, rng.random(query.size)), who, query // 5
+
+
+def rejection_rate(n_replications, make, **options):
+    options = {"n_resamples": 400, **options}
+    rejected = 0
+    for seed in range(n_replications):
+        columns, who = make(np.random.default_rng(seed))
+        rejected += outcome_inequality_test(*columns, **who, **options).pvalue < 0.05
+    return rejected / n_replications
+
+
+def test_size_where_all_moments_are_0():
+    def make(rng):
+        data, who, _ = null_rows(rng, 300)
+        return data, who
+
+    rate = rejection_rate(1000, make)
+    assert abs(rate - 0.05) < tolerance(0.05, 1000)
+
+
+def test_size_with_clusters():
+    # A user's taste is in the moments of all five queries.
+    def make(rng, by_user=True):
+        data, who, user = null_rows(rng, 500, user_effect=2.0)
+        return data, {**who, "cluster": user if by_user else None}
+
+    rate = rejection_rate(600, make)
+    # 100 clusters, compared with normal quantiles.
+    assert abs(rate - 0.05) < tolerance(0.05, 600) + 0.005
+    assert rejection_rate(300, lambda rng: make(rng, False)) > 0.1
+
+
+def confounded(n_queries, fair=False, **options):
+    if fair:
+        options |= {"bias": ((1.3, 1.3), (0.8, 0.8)), "share": (1 / 7, 5 / 7)}
+    return make_confounded_queries(n_queries, **options)
+
+
+def rates(data, n_replications, **options):
+    """Shares of replications in which the inequalities and matched pairs reject."""
+    arrays = [data[name].reshape(n_replications, -1) for name in GIVEN]
+    rejected = [
+        outcome_inequality_test(
+            *(y, s), sensitive_features=g, qid=q, n_resamples=400, **options
+        ).pvalue
+        < 0.05
+        for y, s, g, q in zip(*arrays, strict=True)
+    ]
+    result = matched_pair_calibration(
+        *(data.y_true, data.y_score),
+        sensitive_features=data.sensitive_features,
+        qid=data.qid,
+        epsilon=0.1,
+        direction="both",
+    )
+    n_queries = result.sums.table.n_rows // n_replications
+    starts = np.arange(n_replications + 1) * n_queries
+    pvalues = [part.pvalue[0] for part in slices(result, starts)]
+    return np.mean(rejected), np.mean(np.array(pvalues) < 0.05)
+
+
+@pytest.mark.parametrize(("n_items", "n"), [(10, 200), (40, 100)])
+def test_has_less_power_than_matched_pairs(n_items, n):
+    data = confounded(n * 500, n_items=n_items, random_state=0)
+    inequality, matched = rates(data, n, top_k=None)
+    assert matched - inequality > tolerance(0.5, n)
+    if n_items == 40:  # neighbours have scores that are close
+        assert inequality > 0.05 + tolerance(0.05, n)
+
+
+def test_holds_its_size_on_a_fair_ranker():
+    n = 400
+    inequality, matched = rates(confounded(n * 300, fair=True, random_state=0), n)
+    assert inequality < 0.05 + tolerance(0.05, n)
+    assert abs(matched - 0.05) < tolerance(0.05, n)
+
+
+def test_finds_who_is_undervalued():
+    data = columns(n_queries=2000, labels="ab")
+    low = data["y_score"] - 2.0 * (data["sensitive_features"] == "a")
+    t = outcome_inequality_test(**{**data, "y_score": low})
+    assert t.pvalue < 0.01
+    assert t.statistic > t.critical_value
+    assert t.groups[t.worst] == ("b", "a")
+    fair = outcome_inequality_test(**data)
+    assert fair.pvalue > 0.5
+    assert fair.statistic < fair.critical_value
+
+
+# Invariances
+
+
+def same(a, b, groups=None):
+    """Assert that two tests agree, of groups by these names."""
+    groups = groups or {}
+    of_b = {
+        (*position, *pair): i
+        for i, (position, pair) in enumerate(
+            zip(b.positions.tolist(), b.groups, strict=True)
+        )
+    }
+    order = [
+        of_b[*position, *(groups.get(g, g) for g in pair)]
+        for position, pair in zip(a.positions.tolist(), a.groups, strict=True)
+    ]
+    for name in ("estimate", "standard_error", "violation", "support"):
+        np.testing.assert_allclose(
+            getattr(a, name), getattr(b, name)[order], rtol=1e-9, atol=1e-12
+        )
+    assert a.statistic == pytest.approx(b.statistic, rel=1e-9)
+    assert a.n_clusters == b.n_clusters
+
+
+@pytest.mark.parametrize("pairs", ["adjacent", "all"])
+@pytest.mark.parametrize("ties", [False, True])
+def test_invariances(pairs, ties):
+    data = columns(3)
+    if ties:
+        data["y_score"] = np.round(data["y_score"])
+    data["cluster"] = data["qid"] // 2
+    first = outcome_inequality_test(**data, pairs=pairs)
+    rows = np.random.default_rng(0).permutation(len(data["qid"]))
+    shuffled = {name: column[rows] for name, column in data.items()}
+    same(first, outcome_inequality_test(**shuffled, pairs=pairs))
+    renamed = {**data, "qid": [f"q{-q}" for q in data["qid"]]}
+    same(first, outcome_inequality_test(**renamed, pairs=pairs))
+    monotone = {**data, "y_score": np.exp(data["y_score"])}
+    same(first, outcome_inequality_test(**monotone, pairs=pairs))
+    names = {"a": "z", "b": "y", "c": "x"}
+    labels = [names[g] for g in data["sensitive_features"]]
+    other = outcome_inequality_test(
+        **{**data, "sensitive_features": labels}, pairs=pairs
+    )
+    same(first, other, names)
+    moved = {**data, "y_true": data["y_true"] + 1e6}
+    same(first, outcome_inequality_test(**moved, pairs=pairs))
+
+
+def test_a_weight_is_a_repetition():
+    data = columns(4)
+    data["sample_weight"] = data["qid"] % 3
+    weighted = outcome_inequality_test(**data)
+    weight = data.pop("sample_weight")
+    parts = [
+        {name: column[weight > i] for name, column in data.items()} for i in range(2)
+    ]
+    parts[1]["qid"] = parts[1]["qid"] + 1000
+    twice = {name: np.concatenate([p[name] for p in parts]) for name in data}
+    same(weighted, outcome_inequality_test(**twice))
+
+
+def test_the_seed_decides():
+    data = columns(5)
+    values = [
+        outcome_inequality_test(**data, random_state=seed).critical_value
+        for seed in (0, 0, 1)
+    ]
+    assert values[0] == values[1] != values[2]
+
+
+# What cannot be tested
+
+
+def undefined(**changes):
+    data = {**columns(n_queries=4, size=3, labels="ab"), **changes}
+    with pytest.warns(UndefinedMetricWarning, match="no two items of different groups"):
+        return outcome_inequality_test(**data)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sensitive_features": ["a"] * 12},
+        {"qid": None},
+        {"qid": np.arange(12)},
+        {"cluster": [0] * 12},
+    ],
+)
+def test_nothing_to_test_is_undefined(changes):
+    t = undefined(**changes)
+    assert np.isnan([t.statistic, t.pvalue, t.critical_value]).all()
+    assert t.worst is None
+    assert "statistic –" in repr(t)
+    assert len(t.to_frame()) == len(t.groups)
+
+
+def test_moments_with_one_cluster_are_left_out():
+    y, s = [0, 1] * 3, [1, 0] * 3
+    group = ["a", "b", "a", "b", "b", "a"]
+    who = {"sensitive_features": group, "qid": [0, 0, 1, 1, 2, 2]}
+    t = outcome_inequality_test(y, s, **who)
+    assert t.groups == (("a", "b"), ("b", "a"))
+    np.testing.assert_array_equal(np.isnan(t.violation), [False, True])
+    np.testing.assert_array_equal(t.support, [2, 1])
+
+
+def test_without_error_the_estimate_decides():
+    # Every query is the same: b stands below a and is always better.
+    n = 20
+    who = {"sensitive_features": ["a", "b"] * n, "qid": np.repeat(np.arange(n), 2)}
+    t = outcome_inequality_test([0.1, 0.2] * n, [1, 0] * n, **who)
+    assert t.statistic == np.inf
+    assert t.pvalue == pytest.approx(1 / 10_001)
+    fair = outcome_inequality_test([0.2, 0.1] * n, [1, 0] * n, **who)
+    assert fair.statistic == -np.inf
+    assert fair.pvalue == 1
+    even = outcome_inequality_test([0.1, 0.1] * n, [1, 0] * n, **who)
+    assert (even.statistic, even.pvalue) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pairs": "neighbours"}, "pairs must be one of 'adjacent', 'all'"),
+        ({"top_k": 1}, r"top_k must be an integer in \[2, inf\]"),
+        ({"confidence_level": 1}, "confidence_level must be a number"),
+        ({"n_resamples": 0}, "n_resamples must be an integer"),
+        ({"random_state": -1}, "random_state must be"),
+        ({"y_true": [np.nan] * 360}, "y_true must be finite"),
+        ({"y_true": None}, "y_true must be given"),
+        ({"sensitive_features": None}, "sensitive_features must be given"),
+        ({"cluster": np.arange(360)}, "cluster must be constant within a query"),
+        ({"qid": [0, 1]}, "All columns must have the same number of rows"),
+    ],
+)
+def test_bad_input_raises(changes, message):
+    with pytest.raises(ValueError, match=message):
+        outcome_inequality_test(**{**columns(), **changes})
+
+
+# The result
+
+
+def test_result():
+    t = outcome_inequality_test(**columns(n_queries=300, labels="ab"), top_k=3)
+    assert isinstance(t, OutcomeInequalityTest)
+    with pytest.raises(AttributeError, match="cannot assign"):
+        t.pvalue = 0.0
+    with pytest.raises(ValueError, match="read-only"):
+        t.estimate[0] = 0.0
+    frame = t.to_frame()
+    assert frame.shape == (4, 8)
+    np.testing.assert_array_equal(frame["position_above"], [1, 1, 2, 2])
+    np.testing.assert_array_equal(frame["position_below"], [2, 2, 3, 3])
+    assert frame["group_above"].tolist() == ["a", "b", "a", "b"]
+    assert frame["group_below"].tolist() == ["b", "a", "b", "a"]
+    first, second, last = repr(t).split("\n")
+    assert first.startswith(f"outcome_inequality_test: statistic {t.statistic:.2f}, ")
+    assert second.startswith("most violated: ")
+    assert last == "4 moments, 300 clusters"
+
+
+def test_labels_may_be_tuples():
+    data = columns(labels="ab")
+    crossed = np.column_stack([data["sensitive_features"], data["qid"] % 2])
+    t = outcome_inequality_test(**{**data, "sensitive_features": crossed})
+    assert all(isinstance(a, tuple) for a, _ in t.groups)
+    assert t.to_frame()["group_above"].iloc[0] == t.groups[0][0]

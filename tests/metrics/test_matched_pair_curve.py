@@ -1,0 +1,226 @@
+"""The curve is matched pair calibration at every threshold."""
+
+import numpy as np
+import pytest
+
+from skrankfair import _ranking
+from skrankfair.datasets import make_confounded_queries
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.metrics import (
+    MatchedPairCurve,
+    matched_pair_calibration,
+    matched_pair_curve,
+)
+from tests.metrics.simulate import columns
+from tests.reference import matched_pairs as naive
+
+GRID = [0.05, 0.2, 0.4, 1.0]
+
+
+def curve(**changes):
+    return matched_pair_curve(**{**columns(), "epsilon": GRID, **changes})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"direction": "both", "average": "queries"},
+        {"variance": "item"},
+        {"adjacent": True, "epsilon": [0.4, 1.0]},
+        {"estimator": "local_linear", "epsilon": [0.4, 1.0]},
+        {"position_weight": "dcg"},
+        {"cluster": np.arange(360) // 12},
+        {"sample_weight": 1 + np.arange(360) // 6 % 3},
+        {"sensitive_features": np.random.default_rng(0).random((360, 3)) < 0.5},
+    ],
+)
+def test_each_point_is_the_metric_there(options):
+    options = dict(options)
+    found, grid = curve(**options), options.pop("epsilon", GRID)
+    assert found.estimate.shape == (len(grid), 3)
+    interval = found.confidence_interval(0.9)
+    for i, epsilon in enumerate(grid):
+        single = matched_pair_calibration(
+            **{**columns(), "epsilon": epsilon, **options}
+        )
+        assert found.groups == single.groups
+        np.testing.assert_array_equal(found.estimate[i], single.estimate)
+        np.testing.assert_array_equal(found.standard_error[i], single.standard_error)
+        np.testing.assert_array_equal(found.support[i], single.support)
+        low, high = single.confidence_interval(0.9)
+        np.testing.assert_array_equal(interval.low[i], low)
+        np.testing.assert_array_equal(interval.high[i], high)
+
+
+def test_points_are_those_of_the_reference():
+    data = columns(4, n_queries=20)
+    found = matched_pair_curve(**data, epsilon=GRID)
+    y, s, q = (data[name].tolist() for name in ("y_true", "y_score", "qid"))
+    member = {g: (data["sensitive_features"] == g).tolist() for g in "abc"}
+    for i, epsilon in enumerate(GRID):
+        expected = naive.matched_pair_calibration(y, s, q, member, epsilon)
+        for j, (estimate, support, _) in enumerate(expected.values()):
+            assert found.estimate[i, j] == pytest.approx(estimate, rel=1e-10)
+            assert found.support[i, j] == support
+
+
+def test_rows_are_ordered_once(monkeypatch):
+    calls, original = [], _ranking.order_rows
+
+    def order_rows(*args):
+        calls.append(args)
+        return original(*args)
+
+    monkeypatch.setattr(_ranking, "order_rows", order_rows)
+    curve(epsilon=np.linspace(0.1, 1, 10))
+    assert len(calls) == 1
+
+
+def test_thresholds_are_sorted_and_each_is_there_once():
+    np.testing.assert_array_equal(curve(epsilon=[1, 0.2, 0.05, 0.4, 1]).epsilon, GRID)
+    np.testing.assert_array_equal(
+        curve(epsilon=[1, 0.2, 0.05, 0.4]).estimate, curve().estimate
+    )
+
+
+def test_default_grid_is_of_close_pairs_to_half_of_all():
+    data = columns(n_queries=200)
+    found = matched_pair_curve(**data)
+    assert found.epsilon.size == 20
+    for end, share in ((0, 0.01), (-1, 0.5)):
+        single = matched_pair_calibration(**data, quantile=share)
+        largest = max(single.first_pass["epsilon"].values())
+        assert found.epsilon[end] == pytest.approx(largest, rel=1e-12)
+    steps = np.diff(np.log(found.epsilon))
+    np.testing.assert_allclose(steps, steps[0], rtol=1e-9)
+    assert not np.isnan(found.estimate).any()
+    # Each group has its share of pairs at the ends.
+    every = matched_pair_calibration(**data, quantile=1.0).support
+    assert (found.support[0] >= 0.01 * every).all()
+    assert (found.support[-1] >= 0.5 * every).all()
+
+
+def test_default_grid_with_many_ties():
+    data = columns()
+    data["y_score"] = np.round(data["y_score"])
+    found = matched_pair_curve(**data)
+    assert found.epsilon[0] == pytest.approx(found.epsilon[-1] / 1000)
+    assert not np.isnan(found.estimate).any()
+    flat = matched_pair_curve(**{**data, "y_score": np.zeros(360)})
+    np.testing.assert_array_equal(flat.epsilon, [0])
+    assert not np.isnan(flat.estimate).any()
+
+
+def test_theorem_1_positive_for_all_small_thresholds():
+    # Type 1 is undervalued by about 0.07: positive below, negative far above.
+    data = make_confounded_queries(20_000, random_state=0)
+    found = matched_pair_curve(
+        *(data.y_true, data.y_score),
+        sensitive_features=data.sensitive_features,
+        qid=data.qid,
+        epsilon=[0.01, 0.02, 0.05, 0.4],
+    )
+    low, high = found.confidence_interval()
+    assert (low[:3, 0] > 0).all()
+    assert high[3, 0] < 0
+    assert (high[:, 1] < 0).all()
+    assert (np.diff(found.support, axis=0) > 0).all()
+
+
+# The result
+
+
+def test_to_frame():
+    found = curve()
+    frame = found.to_frame(0.9)
+    names = ["epsilon", "group", "estimate", "std_error", "ci_low", "ci_high"]
+    assert list(frame.columns) == [*names, "support", "pvalue"]
+    np.testing.assert_array_equal(frame["epsilon"], np.repeat(GRID, 3))
+    assert frame["group"].tolist() == ["a", "b", "c"] * 4
+    np.testing.assert_array_equal(frame["estimate"], found.estimate.ravel())
+    interval = found.confidence_interval(0.9)
+    np.testing.assert_array_equal(frame["ci_low"], interval.low.ravel())
+
+
+def test_labels_may_be_tuples():
+    data = columns()
+    crossed = np.column_stack([data["sensitive_features"], data["qid"] % 2])
+    found = curve(sensitive_features=crossed, epsilon=[1.0])
+    assert found.to_frame()["group"].tolist() == list(found.groups)
+    assert isinstance(found.groups[0], tuple)
+
+
+def test_repr_is_a_table():
+    lines = repr(curve()).split("\n")
+    assert lines[0] == "matched_pair_curve(direction='below', average='pairs')"
+    assert lines[1].split() == ["epsilon", "a", "b", "c"]
+    assert lines[2].split()[0] == "0.05"
+    assert lines[-1] == "60 clusters; fair value 0"
+    assert len(lines) == 7
+
+
+def test_curves_add_up():
+    data = columns()
+    parts = [
+        matched_pair_curve(
+            **{name: column[rows] for name, column in data.items()}, epsilon=GRID
+        )
+        for rows in (data["qid"] < 20, data["qid"] >= 20)
+    ]
+    total, whole = sum(parts), curve()
+    assert isinstance(total, MatchedPairCurve)
+    np.testing.assert_allclose(total.estimate, whole.estimate, rtol=1e-10)
+    np.testing.assert_allclose(total.standard_error, whole.standard_error, rtol=1e-9)
+    with pytest.raises(ValueError, match="one grid of epsilon"):
+        whole + curve(epsilon=[0.1])
+    with pytest.raises(TypeError):
+        whole + 1
+
+
+def test_is_frozen_and_small():
+    found = curve()
+    with pytest.raises(AttributeError, match="cannot assign"):
+        found.epsilon = None
+    assert all(result.sums.table is None for result in found.results)
+
+
+# What is undefined or wrong
+
+
+def test_undefined_points_are_warned_of_once():
+    data = {**columns(), "sensitive_features": np.array(list("ab" * 180))}
+    with pytest.warns(UndefinedMetricWarning, match="for want of pairs") as caught:
+        found = matched_pair_curve(**data, epsilon=[0, 1e-12, 1.0])
+    assert len(caught) == 1
+    assert str(caught[0].message).endswith(
+        "a (2 of 3 thresholds), b (2 of 3 thresholds)."
+    )
+    assert caught[0].filename == __file__
+    assert np.isnan(found.estimate).sum(0).tolist() == [2, 2]
+    assert "–" in repr(found)
+
+
+def test_one_group():
+    with pytest.warns(UndefinedMetricWarning, match=r"a \(1 of 1 thresholds\)"):
+        found = curve(sensitive_features=["a"] * 360, epsilon=None)
+    assert found.epsilon.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": 0.1}, "epsilon must be 1-dimensional"),
+        ({"epsilon": []}, "epsilon must have at least one row"),
+        ({"epsilon": [0.1, -0.2]}, r"epsilon must not be negative; got -0\.2"),
+        ({"epsilon": [0.1, np.nan]}, "epsilon must be finite"),
+        ({"epsilon": ["a"]}, "epsilon must be numeric"),
+        ({"direction": "above"}, "direction must be one of"),
+        ({"quantile": 0.1}, "Only one of epsilon, n_pairs and quantile"),
+        ({"y_score": None}, "y_score must be given"),
+        ({"y_true": None}, "y_true must be given"),
+    ],
+)
+def test_bad_input_raises(changes, message):
+    with pytest.raises(ValueError, match=message):
+        curve(**changes)
