@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._ranking import RankedData, ranked_data
-from .._sums import ClusterSums
+from .._sums import ClusterSums, Finalize
 from .._validation import check_choice, check_number
 from ._browsing import as_browsing, check_decreasing, visit_weights
 from ._metric import Metric, warn_undefined
@@ -18,7 +18,11 @@ from ._swaps import swap_sums
 if TYPE_CHECKING:
     import pandas as pd
 
-_PAIRS = {"group": ColumnSum(4, 5), "rest": ColumnSum(5, 6)}
+_PAIRS = {
+    "group": ColumnSum(4, 5),
+    "rest": ColumnSum(5, 6),
+    "difference": ColumnSum(4, 6),
+}
 #: The normalisers of a group and of the rest.
 _SUPPORTS = (ColumnSum(1, 2), ColumnSum(3, 4))
 
@@ -29,11 +33,15 @@ class _OfTheRest(MeanOfRatios):
     needs = (1,)
 
 
-_VALUES = {"group": MeanOfRatios(), "rest": _OfTheRest(column=2)}
+_VALUES: dict[str, Finalize] = {
+    "group": MeanOfRatios(),
+    "rest": _OfTheRest(column=2),
+    "difference": DifferenceToRest(1, 0.0),
+}
 
 
 def _both_directions(result: GroupEstimates) -> pd.DataFrame:
-    """Return the dissatisfaction of each group, and of the rest with the group."""
+    """Return the dissatisfaction of each group, of the rest, and the difference."""
     import pandas as pd
 
     columns = {}
@@ -47,7 +55,7 @@ def _both_directions(result: GroupEstimates) -> pd.DataFrame:
         for index, group in enumerate(result.groups)
         for side in columns
     ]
-    names = ["group", "dissatisfied", "estimate", "std_error", "support"]
+    names = ["group", "of", "estimate", "std_error", "support"]
     return pd.DataFrame(rows, columns=names)
 
 
@@ -81,7 +89,8 @@ def dips_estimates(
             name="dips",
             finalize=_VALUES["group"],
             support=_PAIRS["group"],
-            against_rest=DifferenceToRest(1, 0.0),
+            # With top-heavy browsing a random ranking is not equal either.
+            against_rest=_VALUES["difference"] if browsing == "uniform" else None,
             breakdown=_both_directions,
         ),
         sums=ClusterSums.from_clusters(data.groups.labels, rows, _SUPPORTS),
@@ -111,8 +120,7 @@ def dips(
     For group a, the visits to items j outside a that stand above a more relevant item i
     of a, summed over all such pairs (i, j) of a query and divided by the largest sum
     that any ranking of the same items has: 0 is no reason for dissatisfaction, 1 the
-    ranking that offends the group most. Fairness is equality: `test` and the p-values
-    compare the group's dissatisfaction with that of the rest for the group.
+    ranking that offends the group most.
 
     Parameters
     ----------
@@ -147,9 +155,8 @@ def dips(
     GroupEstimates
         One row a group. With two groups A and B these are M_AB and M_BA, and
         ``contrast("A", "B")`` is M_AB - M_BA. `GroupEstimates.breakdown` has both
-        directions of each group and the rest; `GroupEstimates.against_rest` their
-        difference. The support is the number of pairs that one ranking or another
-        makes unfavourable.
+        directions of each group and the rest, and their difference. The support is the
+        number of pairs that one ranking or another makes unfavourable.
 
     Raises
     ------
@@ -174,8 +181,14 @@ def dips(
     With F(k) the visits to position k and d(i, j) = 1 if i is more relevant, `tie_cost`
     if as relevant, the sum of a query is Σ F(k_j) d(i, j) over i in a that are below j
     not in a. Items of equal score are in random order, and the sum is its expectation.
-    It is largest with all others above all items of a, those first that have the most
-    to offend. The paper leaves the divisor open.
+    It is largest with all others above all items of a, those first that offend the
+    most. The paper leaves the divisor open.
+
+    With uniform browsing fairness is equality, and `GroupEstimates.test` and the
+    p-values compare the group with the rest. Else there is no test: if visits decrease,
+    a random ranking dissatisfies a small group more than the rest, whose worst rankings
+    have the few items of the group at the top. What a random ranking has is the value
+    for a constant score, and `skrankfair.inference.compare` the distance from it.
 
     With N the total of the divisors (of the queries that have one), θ the estimate and
     d_q what query q adds to the sum less θ times its divisor, the variance is
