@@ -220,8 +220,9 @@ def print_claims(table: pd.DataFrame, moved: pd.DataFrame) -> None:
         sure = correct(by[scoring]["NDCG gained p"].to_numpy(), "holm") < 0.05
         agree = np.sign(gain) == sign * np.sign(value)
         print(
-            f"NDCG moves when {scoring}, beyond chance (Holm), in {sure.sum()}; as the "
-            f"sign of the baseline's MPC says in {(sure & agree).sum()} of them"
+            f"NDCG when {scoring} moves as the sign of the baseline's MPC says in "
+            f"{agree.sum()}; beyond chance (Holm) in {sure.sum()}, of which "
+            f"{(sure & agree).sum()} as it says"
         )
 
 
