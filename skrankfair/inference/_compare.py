@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .._sums import Finalize
 from .._validation import Array
@@ -116,17 +116,12 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
             f"to both. Got {strata[0]} and {strata[1]}."
         )
     size = a.sums.by_group.shape[1], a.sums.shared.size
-    metric = replace(
-        a.metric,
-        name=f"{a.name}_difference",
-        finalize=_PairedDifference(
+    metric = a.metric.as_difference(
+        f"{a.name}_difference",
+        _PairedDifference(
             a.metric.finalize, b.metric.finalize, *size, needs=_needs(a, b)
         ),
-        support=_First(a.metric.support, *size),
-        fair_value=0.0,
-        against_rest=None,
-        disparity="max_abs",
-        breakdown=None,
+        _First(a.metric.support, *size),
     )
     first_pass = {f"{key}_a": value for key, value in a.first_pass.items()}
     first_pass |= {f"{key}_b": value for key, value in b.first_pass.items()}

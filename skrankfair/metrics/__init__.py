@@ -1,9 +1,16 @@
 """Metrics by group, each with its standard errors."""
 
+from ._advantage import (
+    normalized_discounted_difference,
+    normalized_discounted_kl,
+    normalized_discounted_ratio,
+)
 from ._estimate import ConfidenceInterval, Estimate, GroupTest
 from ._matched_pair import matched_pair_calibration
 from ._pairwise import pairwise_accuracy, pairwise_exposure, pairwise_preference
+from ._parity import exposure_parity, pairwise_parity
 from ._result import GroupEstimates
+from ._skew import ndkl, skew_at_k
 from ._utility import ndcg
 
 __all__ = [
@@ -11,9 +18,16 @@ __all__ = [
     "Estimate",
     "GroupEstimates",
     "GroupTest",
+    "exposure_parity",
     "matched_pair_calibration",
     "ndcg",
+    "ndkl",
+    "normalized_discounted_difference",
+    "normalized_discounted_kl",
+    "normalized_discounted_ratio",
     "pairwise_accuracy",
     "pairwise_exposure",
+    "pairwise_parity",
     "pairwise_preference",
+    "skew_at_k",
 ]

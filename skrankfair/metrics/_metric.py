@@ -41,6 +41,9 @@ class Metric:
         What `GroupEstimates.disparity` means unless it is told otherwise.
     breakdown : callable or None
         Column totals to estimates and support by stratum, each of shape (..., G, B).
+    test_method : {"t", "permutation"}
+        How `GroupEstimates.test` tests: "permutation" where the mean of the metric is
+        not the fair value for rankings without bias, as that of a distance.
     """
 
     name: str
@@ -51,6 +54,20 @@ class Metric:
     against_rest: Finalize | None = None
     disparity: str = "difference"
     breakdown: Any = None
+    test_method: str = "t"
+
+    def as_difference(
+        self, name: str, finalize: Finalize, support: Finalize | None = None
+    ) -> Metric:
+        """Return the metric of a difference, whose fair value is 0."""
+        return Metric(
+            name,
+            finalize,
+            self.support if support is None else support,
+            self.unit,
+            fair_value=0.0,
+            disparity="max_abs",
+        )
 
 
 def read_only(array: Array) -> Array:
@@ -94,6 +111,10 @@ def warn_undefined(result: GroupEstimates) -> GroupEstimates:
     name = result.name
     few = "clusters" if result.variance == "cluster" else "pairs"
     unsure = ~np.isnan(result.estimate) & np.isnan(result.standard_error)
+    unsure &= np.isfinite(result.estimate)
+    if result.permutation is not None and result.n_clusters == 1:
+        # One list is tested by permutation: it is no accident that there is no error.
+        unsure[:] = False
     for message, there in (
         (
             f"{name} is undefined (NaN) for groups without {result.metric.unit}",
