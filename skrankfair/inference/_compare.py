@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from .._sums import Finalize
 from .._validation import Array
 from ..metrics import GroupEstimates
@@ -22,7 +24,9 @@ class _PairedDifference:
     def __call__(self, by_group: Array, shared: Array) -> Array:
         c, d = self.n_columns, self.n_shared
         first = self.first(by_group[..., :c], shared[..., :d])
-        return first - self.second(by_group[..., c:], shared[..., d:])
+        second = self.second(by_group[..., c:], shared[..., d:])
+        with np.errstate(invalid="ignore"):  # two that are infinite
+            return first - second
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from ._list_estimates import (
     ListsWith,
     list_estimates,
     one_length,
-    warn_short,
 )
 from ._lists import as_discount
 from ._metric import Metric
@@ -44,7 +43,6 @@ def top_share_estimates(
             "sensitive_features must be disjoint groups for joint=True; got a "
             "membership matrix of groups that may overlap."
         )
-    warn_short(name, data, kernel.step + 1, f"step={kernel.step}")
     finalize: Finalize = MeanOfRatios()
     support: Finalize = ColumnSum(1, 2)
     first_pass: dict[str, Any] = {}
@@ -57,7 +55,8 @@ def top_share_estimates(
                 f"{_MOST_COLUMNS}; got {n_columns}. Use a larger step."
             )
         finalize = kernel.of_mean_shares(n_items, len(groups))
-        support = ListsWith(len(groups) if kernel.joint else None)
+        joint = len(groups) if kernel.joint else None
+        support = ListsWith(joint, n_items > kernel.step)
         first_pass["n_items"] = n_items
         if kernel.joint:
             first_pass["groups"] = groups.labels
@@ -70,7 +69,15 @@ def top_share_estimates(
         disparity="max_abs",
         test_method="permutation",
     )
-    return list_estimates(data, kernel, metric, parameters, first_pass)
+    items = "item" if name == "ndkl" else f"items (step={kernel.step})"
+    return list_estimates(
+        data,
+        kernel,
+        metric,
+        parameters,
+        first_pass,
+        longer_than=(kernel.step, items),
+    )
 
 
 def _flag(value: Any, name: str) -> bool:

@@ -14,7 +14,7 @@ from .._sums import ClusterSums
 from .._validation import Array
 from ..exceptions import UndefinedMetricWarning
 from ._lists import Lists
-from ._metric import Metric, warn_undefined
+from ._metric import Metric, user_level, warn_undefined
 from ._pair_table import sum_over_queries
 from ._permutation import Permutation
 from ._result import GroupEstimates
@@ -32,9 +32,12 @@ class ListsWith:
     ----------
     joint : int or None, default=None
         The number of groups whose columns follow each other.
+    long : bool, default=True
+        Whether the lists are long enough to have a value.
     """
 
     joint: int | None = None
+    long: bool = True
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the numbers, shape (..., G)."""
@@ -44,7 +47,7 @@ class ListsWith:
             there = (by_group[..., -1] > 0).sum(axis=-1) > 1
         else:
             there = (by_group[..., -1] > 0) & (by_group[..., -1] < n)
-        return np.where(there, n, 0.0)
+        return np.where(there & self.long, n, 0.0)
 
 
 def one_length(data: RankedData) -> int:
@@ -66,8 +69,15 @@ def list_estimates(
     parameters: Mapping[str, Any],
     first_pass: Mapping[str, Any],
     alternative: str = "greater",
+    longer_than: tuple[int, str] | None = None,
 ) -> GroupEstimates:
-    """Return the estimates of a kernel of lists, with what a permutation test needs."""
+    """Return the estimates of a kernel of lists, with what a permutation test needs.
+
+    `longer_than` is the length that lists must exceed, with the words for it.
+    """
+    lacking = None
+    if longer_than is not None:
+        lacking = _warn_short(metric.name, data, *longer_than)
     lists = Lists.of(data)
     rows = sum_over_queries(data, *kernel.table(lists))
     result = GroupEstimates(
@@ -79,17 +89,18 @@ def list_estimates(
         first_pass=first_pass,
         permutation=Permutation(lists, data.query_weight, kernel, alternative),
     )
-    return warn_undefined(result)
+    return warn_undefined(result, lacking)
 
 
-def warn_short(name: str, data: RankedData, shortest: int, option: str) -> None:
-    """Warn of lists that are too short to have a value."""
+def _warn_short(name: str, data: RankedData, most: int, items: str) -> str:
+    """Warn of lists that are too short to have a value; say what is long enough."""
     lengths = data.ranking.lengths
-    short = int((lengths < shortest).sum())
-    if short:
+    short = int((lengths <= most).sum())
+    enough = f"queries of more than {most} {items}"
+    if 0 < short < lengths.size:
         warnings.warn(
-            f"{name} leaves out {short} of {lengths.size} queries, which have fewer "
-            f"than {shortest} items ({option}).",
+            f"{name} leaves out {short} of {lengths.size} queries: it needs {enough}.",
             UndefinedMetricWarning,
-            stacklevel=4,
+            stacklevel=user_level(),
         )
+    return enough

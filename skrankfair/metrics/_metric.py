@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -106,8 +107,25 @@ def _same(a: Any, b: Any) -> bool:
     return bool(a == b) or (np.ndim(a) == 0 and (np.isnan(a) or np.isnan(b)))
 
 
-def warn_undefined(result: GroupEstimates) -> GroupEstimates:
-    """Warn of groups that have no estimate or no error, and return the result."""
+def user_level() -> int:
+    """Return the stacklevel of a warning that points at the caller of the package."""
+    level, frame = 0, inspect.currentframe()
+    package = __name__.partition(".")[0]
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] != package:
+            break
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def warn_undefined(
+    result: GroupEstimates, lacking: str | None = None
+) -> GroupEstimates:
+    """Warn of groups that have no estimate or no error, and return the result.
+
+    `lacking` says what a group without an estimate has none of; None: the unit.
+    """
+    lacking = result.metric.unit if lacking is None else lacking
     name = result.name
     few = "clusters" if result.variance == "cluster" else "pairs"
     unsure = ~np.isnan(result.estimate) & np.isnan(result.standard_error)
@@ -117,7 +135,7 @@ def warn_undefined(result: GroupEstimates) -> GroupEstimates:
         unsure[:] = False
     for message, there in (
         (
-            f"{name} is undefined (NaN) for groups without {result.metric.unit}",
+            f"{name} is undefined (NaN) for groups without {lacking}",
             result.support == 0,
         ),
         (f"{name} has no standard error (NaN), for too few {few}, in", unsure),
@@ -125,6 +143,8 @@ def warn_undefined(result: GroupEstimates) -> GroupEstimates:
         if there.any():
             names = [fmt.label(result.groups[i]) for i in np.flatnonzero(there)]
             warnings.warn(
-                f"{message}: {', '.join(names)}.", UndefinedMetricWarning, stacklevel=4
+                f"{message}: {', '.join(names)}.",
+                UndefinedMetricWarning,
+                stacklevel=user_level(),
             )
     return result

@@ -38,10 +38,8 @@ def _magnitude(values: Array, signed: bool) -> Array:
 
 
 @dataclass(frozen=True)
-class PooledAdvantage:
-    """The advantage of totals over lists.
-
-    The columns are what the group has, what the rest has, and how many lists show it.
+class MeanAdvantage:
+    """The mean of signed advantages over lists, with or without its sign.
 
     Attributes
     ----------
@@ -52,36 +50,46 @@ class PooledAdvantage:
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the advantages, shape (..., G)."""
-        value, there = _advantage(by_group[..., 0], by_group[..., 1])
+        return _magnitude(MeanOfRatios()(by_group, shared), self.signed)
+
+
+@dataclass(frozen=True)
+class MeanExposure:
+    """The advantage of the mean exposures over lists.
+
+    The columns are exposure and number of the members, those shared of all rows, and
+    the number of lists.
+
+    Attributes
+    ----------
+    signed : bool
+    """
+
+    signed: bool
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the advantages, shape (..., G)."""
+        mine, size = by_group[..., 0], by_group[..., 1]
+        theirs, others = shared[..., 0, None] - mine, shared[..., 1, None] - size
+        both = (size.real > 0) & (others.real > 0)
+        value, some = _advantage(
+            mine / np.where(both, size, 1.0), theirs / np.where(both, others, 1.0)
+        )
         out = np.full(value.shape, np.nan, dtype=value.dtype)
+        there = both & some
         out[there] = _magnitude(value, self.signed)[there]
         return out
 
 
 @dataclass(frozen=True)
-class PooledExposure:
-    """The advantage of exposure a member, of totals over lists.
-
-    The columns are exposure and number of the members, those of the rest, and the
-    number of lists with both.
-
-    Attributes
-    ----------
-    signed : bool
-    """
-
-    signed: bool
+class ListsWithBoth:
+    """The number of lists, 0 for a group without members or without others."""
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the advantages, shape (..., G)."""
-        there = (by_group[..., 1].real > 0) & (by_group[..., 3].real > 0)
-        ones = np.ones_like(by_group[..., 1])
-        mine = by_group[..., 0] / np.where(there, by_group[..., 1], ones)
-        theirs = by_group[..., 2] / np.where(there, by_group[..., 3], ones)
-        value, some = _advantage(mine, theirs)
-        out = np.full(value.shape, np.nan, dtype=value.dtype)
-        out[there & some] = _magnitude(value, self.signed)[there & some]
-        return out
+        """Return the numbers, shape (..., G)."""
+        size = by_group[..., 1]
+        both = (size > 0) & (size < shared[..., 1, None])
+        return np.where(both, shared[..., 2, None], 0.0)
 
 
 @dataclass(frozen=True)
@@ -108,23 +116,22 @@ class ExposureKernel:
         positions = np.arange(1, int(lists.lengths.max()) + 1)
         weights = position_weights(self.discount, positions)[lists.position]
         weights = lists.block_means(weights)
-        mine = lists.sums_by_group(weights)
-        total = np.add.reduceat(weights, lists.starts[:-1])[:, None]
-        size = lists.sizes
+        mine, size = lists.sums_by_group(weights), lists.sizes
+        total = np.add.reduceat(weights, lists.starts[:-1])
+        if self.average == "representation":
+            ones = np.ones(lists.n_lists)
+            shared = np.stack([total, lists.lengths, ones], axis=1)
+            return np.stack([mine, size], axis=2), shared
         others = lists.lengths[:, None] - size
-        theirs = np.where(others > 0, total - mine, 0.0)
+        theirs = np.where(others > 0, total[:, None] - mine, 0.0)
         if len(lists.groups) == 2 and not lists.groups.overlapping:
             theirs = mine[:, ::-1]
-        nothing = np.zeros((lists.n_lists, 0))
-        there = (size > 0) & (others > 0)
-        if self.average == "representation":
-            return np.stack([mine, size, theirs, others, there], axis=2), nothing
         value, some = _advantage(
             mine / np.maximum(size, 1), theirs / np.maximum(others, 1)
         )
-        there &= some
+        there = some & (size > 0) & (others > 0)
         value = _magnitude(value, self.signed) * there
-        return np.stack([value, there], axis=2), nothing
+        return np.stack([value, there], axis=2), np.zeros((lists.n_lists, 0))
 
 
 @dataclass(frozen=True)
@@ -153,33 +160,33 @@ class PairKernel:
         won = lists.sums_by_group(lists.block_means(below.astype(float)))
         won -= size * (size - 1) / 2
         pairs = size * (lengths[:, None] - size)
-        nothing, there = np.zeros((lists.n_lists, 0)), pairs > 0
+        there = pairs > 0
         won = np.where(there, won, 0.0)
-        if self.average == "representation":
-            return np.stack([won, pairs - won, there], axis=2), nothing
         value = _advantage(won, pairs - won)[0]
-        value = _magnitude(value, self.signed) * there
-        return np.stack([value, there], axis=2), nothing
+        if self.average == "queries":
+            value = _magnitude(value, self.signed)
+        return np.stack([value * there, there], axis=2), np.zeros((lists.n_lists, 0))
 
 
 def _parity_estimates(
     name: str,
     data: RankedData,
     kernel: ExposureKernel | PairKernel,
-    pooled: Finalize,
+    of_means: tuple[Finalize, Finalize],
     parameters: dict[str, Any],
     test_method: str,
 ) -> GroupEstimates:
-    """Return a metric of parity of data that is validated and ordered."""
+    """Return a metric of parity of data that is validated and ordered.
+
+    `of_means` are metric and support of totals for ``average="representation"``.
+    """
     check_choice(kernel.average, "average", AVERAGES)
-    check_choice(kernel.signed, "signed", (True, False))
-    finalize: Finalize = MeanOfRatios()
-    support, first_pass = ColumnSum(1, 2), {}
+    finalize, support = of_means
+    first_pass = {}
     if kernel.average == "representation":
         first_pass["n_items"] = one_length(data)
-        finalize = pooled
-        last = 4 if isinstance(kernel, ExposureKernel) else 2
-        support = ColumnSum(last, last + 1)
+    else:
+        finalize, support = MeanOfRatios(), ColumnSum(1, 2)
     metric = Metric(
         name,
         finalize,
@@ -282,6 +289,7 @@ def exposure_parity(
     ... ).estimate.round(4)
     array([-0.4963,  0.4963])
     """
+    check_choice(signed, "signed", (True, False))
     data = ranked_data(
         None,
         y_score,
@@ -292,9 +300,9 @@ def exposure_parity(
     )
     kernel = ExposureKernel(as_discount(discount), signed, average)
     parameters = {"discount": discount, "signed": signed, "average": average}
-    pooled = PooledExposure(signed)
+    of_means = MeanExposure(signed), ListsWithBoth()
     return _parity_estimates(
-        "exposure_parity", data, kernel, pooled, parameters, "permutation"
+        "exposure_parity", data, kernel, of_means, parameters, "permutation"
     )
 
 
@@ -333,8 +341,8 @@ def pairwise_parity(
         ``2 pair_a - 1``: positive is an advantage of the group.
     average : {"queries", "representation"}, default="queries"
         "queries": the mean of the metric over lists. "representation": the metric of
-        the share of all pairs, for lists of one length: chance that cancels over lists
-        is no advantage.
+        the mean pair_a over lists of one length: chance that cancels over lists is no
+        advantage.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it; 2 is the query seen twice.
 
@@ -364,8 +372,7 @@ def pairwise_parity(
 
     Notes
     -----
-    The variance is that of a mean over lists, or of the delta method over the pooled
-    pairs.
+    The variance is that of a mean over lists.
 
     References
     ----------
@@ -383,6 +390,7 @@ def pairwise_parity(
     >>> r.test(random_state=0).pvalue.round(2)
     array([0.05, 0.05])
     """
+    check_choice(signed, "signed", (True, False))
     data = ranked_data(
         None,
         y_score,
@@ -393,8 +401,8 @@ def pairwise_parity(
     )
     kernel = PairKernel(signed, average)
     parameters = {"signed": signed, "average": average}
-    pooled = PooledAdvantage(signed)
+    of_means = MeanAdvantage(signed), ColumnSum(1, 2)
     method = "t" if signed else "permutation"
     return _parity_estimates(
-        "pairwise_parity", data, kernel, pooled, parameters, method
+        "pairwise_parity", data, kernel, of_means, parameters, method
     )

@@ -464,8 +464,8 @@ class GroupEstimates:
             )
         return replace(
             self,
-            sums=self.sums + other.sums,
             first_pass=merge_first_pass(self.first_pass, other.first_pass),
+            sums=self.sums + other.sums,
             permutation=both(self.permutation, other.permutation),
         )
 

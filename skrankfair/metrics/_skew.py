@@ -23,10 +23,9 @@ from ._list_estimates import (
     ListsWith,
     list_estimates,
     one_length,
-    warn_short,
 )
 from ._lists import Cuts, Lists
-from ._metric import Metric
+from ._metric import Metric, user_level
 from ._pair_table import ColumnSum, MeanOfRatios
 from ._result import GroupEstimates
 from ._top_shares import Distance, TopShares
@@ -51,13 +50,21 @@ class MeanSkew:
 
 @dataclass(frozen=True)
 class SkewOfShares:
-    """The skew of the mean shares, from sums over lists."""
+    """The skew of the mean shares, from sums over lists.
+
+    Attributes
+    ----------
+    long : bool
+        Whether the lists are long enough to have a value.
+    """
+
+    long: bool
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the skews, shape (..., G)."""
         p, q = by_group[..., 0], by_group[..., 1]
         n = shared[..., 0, None]
-        there = (q.real > 0) & (q.real < n.real)
+        there = (q.real > 0) & (q.real < n.real) & self.long
         some = there & (p.real > 0)
         skew = np.log(np.where(some, p, 1.0) / np.where(some, q, 1.0))
         out = np.where(there, skew, np.nan)
@@ -83,7 +90,7 @@ class SkewKernel:
 
     def table(self, lists: Lists) -> tuple[Array, Array]:
         """Return sums by list and group, and shared ones."""
-        long = np.flatnonzero(lists.lengths >= self.k)
+        long = np.flatnonzero(lists.lengths > self.k)
         k = np.full(long.size, self.k)
         cuts = Cuts(long, k, lists.starts[long] + self.k)
         size, n = lists.sizes, lists.lengths[:, None]
@@ -93,7 +100,7 @@ class SkewKernel:
         q = size / n
         if self.average == "representation":
             return np.stack([p, q], axis=2), np.ones((lists.n_lists, 1))
-        there = (size > 0) & (size < n) & (n >= self.k)
+        there = (size > 0) & (size < n) & (n > self.k)
         some = there & (p > 0)
         skew = np.log(np.where(some, p, 1.0) / np.where(some, q, 1.0))
         out = np.stack([skew, there, there & ~some], axis=2)
@@ -109,7 +116,7 @@ def _warn_nobody(result: GroupEstimates, k: int) -> None:
             f"skew_at_k is -inf for groups of which some query has nobody in its "
             f"first {k}: {names}.",
             UndefinedMetricWarning,
-            stacklevel=3,
+            stacklevel=user_level(),
         )
 
 
@@ -121,14 +128,8 @@ def _skew_estimates(data: RankedData, k: int, average: str) -> GroupEstimates:
     first_pass = {}
     if average == "representation":
         n_items = one_length(data)
-        if n_items < k:
-            raise ValueError(
-                "k must not be larger than the lists for average='representation'; "
-                f"got k={k} and lists of {n_items} items."
-            )
         first_pass["n_items"] = n_items
-        finalize, support = SkewOfShares(), ListsWith()
-    warn_short("skew_at_k", data, k, f"k={k}")
+        finalize, support = SkewOfShares(n_items > k), ListsWith(None, n_items > k)
     metric = Metric(
         "skew_at_k",
         finalize,
@@ -140,7 +141,9 @@ def _skew_estimates(data: RankedData, k: int, average: str) -> GroupEstimates:
     )
     parameters = {"k": k, "average": average}
     kernel = SkewKernel(int(k), average)
-    return list_estimates(data, kernel, metric, parameters, first_pass, "two-sided")
+    return list_estimates(
+        data, kernel, metric, parameters, first_pass, "two-sided", (k, f"items (k={k})")
+    )
 
 
 def skew_at_k(
@@ -175,7 +178,7 @@ def skew_at_k(
     cluster : array-like of shape (n,) or None, default=None
         Independent units that contain whole queries. None: each query is its own.
     k : int, default=10
-        Positions. Shorter lists have no value.
+        Positions. Lists of no more items have no value: it would be 0 in any order.
     average : {"queries", "representation"}, default="queries"
         "queries": the mean over lists, -inf if one of them has nobody among its first
         k. "representation": of the mean shares, for lists of one length.
@@ -191,15 +194,16 @@ def skew_at_k(
     ------
     ValueError
         For columns of different lengths, values that are not finite, missing labels,
-        a query in two clusters, lists of different lengths or shorter than k for
+        a query in two clusters, lists of different lengths for
         ``average="representation"``, or an unknown option.
 
     Warns
     -----
     UndefinedMetricWarning
-        For a value of -inf, which has no error; for lists shorter than k, which are
-        left out; for a group that is in no list or is the whole of every one, whose
-        estimate is NaN; and for a group in one list of several, which has no error.
+        For a value of -inf, which has no error; for lists that are left out because
+        they are too short; for a group that is in no list or is the whole of every
+        one, whose estimate is NaN; and for a group in one list of several, which has
+        no error.
 
     See Also
     --------

@@ -18,6 +18,7 @@ from .._validation import Array, Groups
 from ._lists import Cuts, Lists, position_weights
 
 _MOST_ORDERED = 10
+_ROUNDING = 1e-12
 
 
 def _divergence(p: Array, q: Array) -> Array:
@@ -51,7 +52,7 @@ class Distance:
         if self.kind == "kl":
             return _divergence(p, q) + _divergence(1 - p, 1 - q)
         if self.kind == "ratio":
-            some = (1 - p).real > 0
+            some = (1 - p).real > _ROUNDING
             odds = np.where(
                 some, p / np.where(some, 1 - p, 1.0), self.zero_division + 0 * p
             )
@@ -69,6 +70,11 @@ class Distance:
         values of the cuts.
         """
         q = size / n
+        # A mean over lists that is an integer but for rounding.
+        whole = np.rint(size.real)
+        size = np.where(
+            np.abs(size.real - whole) < _ROUNDING * n, size - size.real + whole, size
+        )
         first = np.where(size.real < k, size, k) / k
         last = np.where((n - size).real < k, k - (n - size), 0) / k
         ends = [total(self(p, q)) for p in (first, last)]

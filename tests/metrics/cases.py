@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 
 from skrankfair.metrics import (
+    exposure_parity,
     matched_pair_calibration,
     ndcg,
+    ndkl,
+    normalized_discounted_difference,
+    normalized_discounted_kl,
+    normalized_discounted_ratio,
     pairwise_accuracy,
     pairwise_exposure,
+    pairwise_parity,
     pairwise_preference,
+    skew_at_k,
 )
 
 EDGES = (-np.inf, 0.25, 0.5, np.inf)
@@ -114,6 +121,15 @@ def _cases():
             yield Case(matched_pair_calibration, options, chosen, _held_epsilon)
     for k, gain in itertools.product((None, 3), ("linear", "exponential")):
         yield Case(ndcg, {"k": k, "gain": gain}, {})
+    yield Case(normalized_discounted_difference, {"step": 3}, {})
+    yield Case(normalized_discounted_ratio, {"step": 1}, {})
+    yield Case(normalized_discounted_kl, {"step": 2}, {})
+    yield Case(skew_at_k, {"k": 5}, {})
+    yield Case(ndkl, {}, {})
+    for metric, signed in itertools.product(
+        (exposure_parity, pairwise_parity), (False, True)
+    ):
+        yield Case(metric, {"signed": signed}, {})
 
 
 def _name(case):
