@@ -1,5 +1,6 @@
 """Data sets to try fairness in ranking on."""
 
+from skrankfair.datasets._biased_rankings import make_biased_rankings
 from skrankfair.datasets._movielens import fetch_movielens
 
-__all__ = ["fetch_movielens"]
+__all__ = ["fetch_movielens", "make_biased_rankings"]

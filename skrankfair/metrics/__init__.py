@@ -6,6 +6,7 @@ from ._advantage import (
     normalized_discounted_ratio,
 )
 from ._estimate import ConfidenceInterval, Estimate, GroupTest
+from ._expected import expected_advantage
 from ._matched_pair import matched_pair_calibration
 from ._pairwise import pairwise_accuracy, pairwise_exposure, pairwise_preference
 from ._parity import exposure_parity, pairwise_parity
@@ -18,6 +19,7 @@ __all__ = [
     "Estimate",
     "GroupEstimates",
     "GroupTest",
+    "expected_advantage",
     "exposure_parity",
     "matched_pair_calibration",
     "ndcg",
