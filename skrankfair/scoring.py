@@ -34,6 +34,7 @@ SCORERS: dict[str, tuple[Callable[..., GroupEstimates], dict[str, Any], str | No
     "ndcg": (metrics.ndcg, {}, None),
     "neg_dips": (metrics.dips, {}, "difference"),
     "neg_exposure_gap": (metrics.exposure_gap, {}, "l1"),
+    "neg_exposure_parity": (metrics.exposure_parity, {}, "max_abs"),
     "neg_inter_group_accuracy_difference": (
         metrics.pairwise_accuracy,
         {"comparison": "inter"},
@@ -45,8 +46,22 @@ SCORERS: dict[str, tuple[Callable[..., GroupEstimates], dict[str, Any], str | No
         "difference",
     ),
     "neg_matched_pair_calibration": (metrics.matched_pair_calibration, {}, "max_abs"),
+    "neg_ndkl": (metrics.ndkl, {}, "max_abs"),
+    "neg_normalized_discounted_difference": (
+        metrics.normalized_discounted_difference,
+        {},
+        "max_abs",
+    ),
+    "neg_normalized_discounted_kl": (metrics.normalized_discounted_kl, {}, "max_abs"),
+    "neg_normalized_discounted_ratio": (
+        metrics.normalized_discounted_ratio,
+        {},
+        "max_abs",
+    ),
     "neg_pairwise_accuracy_difference": (metrics.pairwise_accuracy, {}, "difference"),
     "neg_pairwise_exposure": (metrics.pairwise_exposure, {}, "max_abs"),
+    "neg_pairwise_parity": (metrics.pairwise_parity, {}, "max_abs"),
+    "neg_skew_at_k": (metrics.skew_at_k, {}, "max_abs"),
     "pairwise_accuracy_ratio": (metrics.pairwise_accuracy, {}, "ratio"),
 }
 

@@ -7,11 +7,18 @@ from skrankfair.metrics import (
     dips,
     exposure,
     exposure_gap,
+    exposure_parity,
     matched_pair_calibration,
     ndcg,
+    ndkl,
+    normalized_discounted_difference,
+    normalized_discounted_kl,
+    normalized_discounted_ratio,
     pairwise_accuracy,
     pairwise_exposure,
+    pairwise_parity,
     pairwise_preference,
+    skew_at_k,
 )
 
 from .cases import (
@@ -201,9 +208,20 @@ def test_split_by_clusters_and_merged(case, make):
 # Scores and outcomes
 
 
+PARITY = (
+    exposure_parity,
+    ndkl,
+    normalized_discounted_difference,
+    normalized_discounted_kl,
+    normalized_discounted_ratio,
+    pairwise_parity,
+    skew_at_k,
+)
+
+
 @cases_of(
     *(pairwise_accuracy, pairwise_exposure, pairwise_preference, ndcg),
-    *(dips, exposure, exposure_gap),
+    *(dips, exposure, exposure_gap, *PARITY),
 )
 @on_both
 @pytest.mark.parametrize(
@@ -227,7 +245,7 @@ def test_preference_does_not_look_at_the_scores(case):
     assert_identical(case(c.but(s=None)), case(c))
 
 
-@cases_of(pairwise_exposure, exposure)
+@cases_of(pairwise_exposure, exposure, *PARITY)
 def test_exposure_does_not_look_at_the_outcomes(case):
     c = labelled()
     assert_identical(case(c.but(y=None)), case(c))
