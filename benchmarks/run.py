@@ -93,6 +93,9 @@ def rows_of(p: Problem) -> list[Row]:
             p.real, p.score, **{**who, **options}
         )
 
+    def dissatisfaction(y: np.ndarray) -> Callable[[], object]:
+        return lambda: metrics.dips(y, p.score, browsing="log", tie_cost=0.5, **who)
+
     result = accuracy(p.binary)()
     epsilon = 500 / p.score.size
     accuracy_row = "`pairwise_accuracy`, binary y, with standard errors"
@@ -124,6 +127,14 @@ def rows_of(p: Problem) -> list[Row]:
             )
         ),
         Row(f"{mpc}, exact 1% quantile ε, one query", 3.0, 2.0, matched(qid=None)),
+        Row("`dips`, 5 grades, log browsing", 3.0, 1.5, dissatisfaction(p.graded)),
+        Row("the same, real-valued y", 6.0, 3.0, dissatisfaction(p.real)),
+        Row(
+            "`exposure_gap`, expected exposure, real-valued y",
+            3.0,
+            1.5,
+            lambda: metrics.exposure_gap(p.real, p.score, **who),
+        ),
         Row(
             "1000 bootstrap resamples from the cluster table",
             2.0,

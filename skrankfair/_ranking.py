@@ -7,6 +7,7 @@ the query to the score would round.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -104,11 +105,6 @@ class Ranking:
         return np.repeat(np.arange(self.n_queries, dtype=dtype), self.lengths)
 
     @cached_property
-    def places(self) -> Array:
-        """Place of each ranked row in its query, from 0; tied rows as they lie."""
-        return np.arange(self.n_rows) - np.repeat(self.starts[:-1], self.lengths)
-
-    @cached_property
     def _tie_starts(self) -> Array:
         new = np.empty(self.n_rows, dtype=bool)
         new[0] = True
@@ -135,6 +131,51 @@ class Ranking:
         ends = np.append(self._tie_starts[1:], self.n_rows)
         tie = self.tie if rows is None else self.tie[rows]
         return self._tie_starts[tie], ends[tie]
+
+    def tie_means(self, values: Array) -> Array:
+        """Return the mean of a column of ranked rows over each row's tied block.
+
+        The expectation of what a position has when tied items are in random order.
+        """
+        if not self.has_ties:
+            return values
+        means = np.bincount(self.tie, weights=values) / np.bincount(self.tie)
+        return means[self.tie]
+
+    def position(self) -> Array:
+        """Return the position of each ranked row in its query, from 0."""
+        position = np.arange(self.n_rows)
+        position -= np.repeat(self.starts[:-1], self.lengths)
+        return position
+
+    def blocks(self, n_rows: int = 1 << 17) -> Iterator[tuple[slice, slice, Ranking]]:
+        """Yield whole queries, about `n_rows` at a time, each block a ranking.
+
+        What is summed by query needs memory for one block only, which stays in the
+        processor's cache.
+
+        Yields
+        ------
+        rows, queries : slice
+            The block's ranked rows, and its queries.
+        ranking : Ranking
+        """
+        low = 0
+        while low < self.n_queries:
+            reach = self.starts[low] + n_rows
+            high = int(np.searchsorted(self.starts, reach, side="right")) - 1
+            high = max(high, low + 1)
+            rows = slice(int(self.starts[low]), int(self.starts[high]))
+            yield (
+                rows,
+                slice(low, high),
+                Ranking(
+                    self.order[rows],
+                    self.score[rows],
+                    self.starts[low : high + 1] - self.starts[low],
+                ),
+            )
+            low = high
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ class ScoreFunction:
         if not self.by_group:
             raise ValueError(
                 f"disparity must be given for {self.__name__}, which returns "
-                "GroupEstimates: 'difference', 'ratio' or 'max_abs'."
+                "GroupEstimates: 'difference', 'ratio', 'max_abs' or 'l1'."
             )
         absent = self._absent(result, taken.get("sensitive_features"))
         value = float("nan") if absent else self._reduce(result)

@@ -302,7 +302,7 @@ class Groups:
             return np.ascontiguousarray(self.values[:, group])
         return self.values == group
 
-    def take(self, rows: Array) -> Groups:
+    def take(self, rows: Array | slice) -> Groups:
         """Return the groups of some rows, in that order."""
         return Groups(self.labels, self.values[rows])
 

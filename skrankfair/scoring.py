@@ -32,6 +32,9 @@ SCORERS: dict[str, tuple[Callable[..., GroupEstimates], dict[str, Any], str | No
         "ratio",
     ),
     "ndcg": (metrics.ndcg, {}, None),
+    "neg_dips": (metrics.dips, {}, "difference"),
+    "neg_exposure_gap": (metrics.exposure_gap, {}, "l1"),
+    "neg_exposure_parity": (metrics.exposure_parity, {}, "max_abs"),
     "neg_inter_group_accuracy_difference": (
         metrics.pairwise_accuracy,
         {"comparison": "inter"},
@@ -43,8 +46,22 @@ SCORERS: dict[str, tuple[Callable[..., GroupEstimates], dict[str, Any], str | No
         "difference",
     ),
     "neg_matched_pair_calibration": (metrics.matched_pair_calibration, {}, "max_abs"),
+    "neg_ndkl": (metrics.ndkl, {}, "max_abs"),
+    "neg_normalized_discounted_difference": (
+        metrics.normalized_discounted_difference,
+        {},
+        "max_abs",
+    ),
+    "neg_normalized_discounted_kl": (metrics.normalized_discounted_kl, {}, "max_abs"),
+    "neg_normalized_discounted_ratio": (
+        metrics.normalized_discounted_ratio,
+        {},
+        "max_abs",
+    ),
     "neg_pairwise_accuracy_difference": (metrics.pairwise_accuracy, {}, "difference"),
     "neg_pairwise_exposure": (metrics.pairwise_exposure, {}, "max_abs"),
+    "neg_pairwise_parity": (metrics.pairwise_parity, {}, "max_abs"),
+    "neg_skew_at_k": (metrics.skew_at_k, {}, "max_abs"),
     "pairwise_accuracy_ratio": (metrics.pairwise_accuracy, {}, "ratio"),
 }
 
@@ -161,7 +178,9 @@ def _default_sign(function: ScoreFunction) -> int:
     """Return -1 where the number is a disparity, which is worse the larger it is."""
     kind = function.disparity
     grouped = function.by_group and "sensitive_features" in function.accepted
-    return -1 if kind in ("difference", "max_abs") or (grouped and not kind) else 1
+    return (
+        -1 if kind in ("difference", "max_abs", "l1") or (grouped and not kind) else 1
+    )
 
 
 def _default_response(function: ScoreFunction) -> str | list[str]:
@@ -201,15 +220,15 @@ def make_fairness_scorer(
         Where the argument of the metric comes from: a column of X, several, a function
         of X, or True for metadata of that name. `set_score_request` changes requests
         of metadata as on scikit-learn's scorers, aliases included.
-    disparity : {"difference", "ratio", "max_abs"} or None, default=None
+    disparity : {"difference", "ratio", "max_abs", "l1"} or None, default=None
         How the groups become one number (`GroupEstimates.disparity`); None is the
         metric's own. A metric of one value, such as `ndcg`, is taken as it is.
     response_method : str or list of str, default="auto"
         "auto": `decision_function`, else the positive class of `predict_proba`, else
         `predict`; for a metric of scikit-learn `predict`.
     greater_is_better : bool or None, default=None
-        None: False, which negates the number, for the disparities "difference" and
-        "max_abs"; True for a ratio and for metrics of one value.
+        None: False, which negates the number, for the disparities "difference",
+        "max_abs" and "l1"; True for a ratio and for metrics of one value.
     on_undefined : {"warn", "raise"}, default="warn"
         What to do where a group has no data or there is only one: score NaN with an
         `UndefinedMetricWarning` that names the group, or raise.
@@ -285,7 +304,7 @@ def make_fairness_scorer(
         raise ValueError(
             f"metric must be a function of skrankfair.metrics; got {metric!r}."
         )
-    check_choice(disparity, "disparity", (None, "difference", "ratio", "max_abs"))
+    check_choice(disparity, "disparity", (None, "difference", "ratio", "max_abs", "l1"))
     check_choice(on_undefined, "on_undefined", ("warn", "raise"))
     specs: dict[str, ColumnSpec] = {
         "sensitive_features": sensitive_features,

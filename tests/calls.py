@@ -3,6 +3,9 @@
 import pytest
 
 from skrankfair.metrics import (
+    dips,
+    exposure,
+    exposure_gap,
     matched_pair_calibration,
     ndcg,
     pairwise_accuracy,
@@ -24,16 +27,23 @@ OPTIONS = {
     pairwise_exposure: {},
     pairwise_preference: {},
     matched_pair_calibration: EPSILON,
+    dips: {},
+    exposure: {},
+    exposure_gap: {},
     ndcg: {},
 }
 METRICS = tuple(OPTIONS)
 BY_GROUP = METRICS[:-1]
+OF_ITEMS = (exposure, exposure_gap)  # defined for a group without a pair
+OF_PAIRS = tuple(metric for metric in BY_GROUP if metric not in OF_ITEMS)
+WITH_VARIANCE = tuple(metric for metric in OF_PAIRS if metric is not dips)
 
 
 def columns_of(metric):
     """Names of the columns that a metric reads."""
     names = ["y_true", "y_score", "sensitive_features", "qid", "cluster"]
     unused = {
+        exposure: ["y_true"],
         pairwise_exposure: ["y_true"],
         pairwise_preference: ["y_score"],
         ndcg: ["sensitive_features"],
@@ -44,7 +54,7 @@ def columns_of(metric):
 
 def call(metric, **changed):
     good = {name: GOOD[name] for name in columns_of(metric) if name in GOOD}
-    if metric is pairwise_exposure:
+    if metric in (exposure, pairwise_exposure):
         good["y_true"] = None
     return metric(**{**good, **OPTIONS[metric], **changed})
 
@@ -71,6 +81,12 @@ each_metric = pytest.mark.parametrize(
 )
 each_by_group = pytest.mark.parametrize(
     "metric", BY_GROUP, ids=[metric.__name__ for metric in BY_GROUP]
+)
+each_of_pairs = pytest.mark.parametrize(
+    "metric", OF_PAIRS, ids=[metric.__name__ for metric in OF_PAIRS]
+)
+each_with_variance = pytest.mark.parametrize(
+    "metric", WITH_VARIANCE, ids=[metric.__name__ for metric in WITH_VARIANCE]
 )
 NUMBERS = ("y_true", "y_score", "sample_weight")
 LABELS = ("sensitive_features", "qid", "cluster")

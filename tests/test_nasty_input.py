@@ -9,6 +9,9 @@ import pyarrow as pa
 import pytest
 
 from skrankfair.metrics import (
+    dips,
+    exposure,
+    exposure_gap,
     matched_pair_calibration,
     ndcg,
     pairwise_accuracy,
@@ -22,6 +25,7 @@ from .calls import (
     INF,
     METRICS,
     NAN,
+    WITH_VARIANCE,
     call,
     columns_of,
 )
@@ -126,9 +130,13 @@ ARGUMENTS = [
         *{
             pairwise_accuracy: ("comparison", "engagement", "bins"),
             matched_pair_calibration: ("epsilon", "n_pairs", "quantile", "direction"),
+            dips: ("browsing", "tie_cost"),
+            exposure: ("browsing",),
+            exposure_gap: ("browsing", "target"),
             ndcg: ("k", "gain"),
         }.get(metric, ()),
-        *(() if metric is ndcg else ("average", "variance")),
+        *(() if metric is ndcg else ("average",)),
+        *(("variance",) if metric in WITH_VARIANCE else ()),
     ]
 ]
 

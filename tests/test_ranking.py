@@ -196,3 +196,34 @@ def test_the_same_rows_by_another_score():
     other = data.ranked_by(data.ranking.score, codes)
     np.testing.assert_array_equal(other.ranking.order, np.lexsort((-s, codes)))
     np.testing.assert_array_equal(other.y_true, y[other.ranking.order])
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 10, 40, 1000])
+def test_blocks_are_whole_queries(n_rows):
+    rng = np.random.default_rng(0)
+    score, query = rng.integers(0, 4, 60), rng.choice(9, 60, p=[0.6] + [0.05] * 8)
+    ranking = Ranking.from_scores(score.astype(float), query)
+    next_row = next_query = 0
+    for rows, queries, part in ranking.blocks(n_rows):
+        assert (rows.start, queries.start) == (next_row, next_query)
+        next_row, next_query = rows.stop, queries.stop
+        assert part.n_rows == rows.stop - rows.start
+        assert part.n_queries == queries.stop - queries.start
+        assert part.n_rows <= n_rows or part.n_queries == 1
+        np.testing.assert_array_equal(part.score, ranking.score[rows])
+        np.testing.assert_array_equal(part.order, ranking.order[rows])
+        np.testing.assert_array_equal(part.query + queries.start, ranking.query[rows])
+        np.testing.assert_array_equal(part.lengths, ranking.lengths[queries])
+        np.testing.assert_array_equal(part.position(), ranking.position()[rows])
+    assert (next_row, next_query) == (ranking.n_rows, ranking.n_queries)
+
+
+def test_tie_means():
+    ranking = Ranking.from_scores(
+        np.array([3.0, 2, 2, 1, 1, 1]), np.array([0, 0, 0, 0, 1, 1])
+    )
+    assert ranking.position().tolist() == [0, 1, 2, 3, 0, 1]
+    means = ranking.tie_means(np.array([6.0, 5, 4, 3, 2, 1]))
+    assert means.tolist() == [6, 4.5, 4.5, 3, 1.5, 1.5]
+    distinct = Ranking.from_scores(np.array([2.0, 1]))
+    assert distinct.tie_means(np.array([6.0, 5])).tolist() == [6, 5]

@@ -22,7 +22,6 @@ from skrankfair.metrics import (
 )
 
 from .calls import (
-    BY_GROUP,
     ENGAGEMENT,
     GOOD,
     INF,
@@ -30,6 +29,7 @@ from .calls import (
     METRICS,
     NAN,
     NUMBERS,
+    WITH_VARIANCE,
     call,
     columns_of,
     each_by_group,
@@ -331,7 +331,7 @@ def test_query_in_two_clusters(metric):
 
 def test_clusters_of_items_need_one_list_and_items():
     split = ["u", "u", "v", "v", "w", "w"]
-    for metric in BY_GROUP:
+    for metric in WITH_VARIANCE:
         with pytest.raises(ValueError, match="^cluster must be constant"):
             call(metric, qid=None, cluster=split, variance="cluster")
         with pytest.raises(ValueError, match="^variance='item' takes cluster="):

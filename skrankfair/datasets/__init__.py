@@ -1,6 +1,7 @@
 """Data sets to try fairness in ranking on."""
 
+from skrankfair.datasets._biased_rankings import make_biased_rankings
 from skrankfair.datasets._confounded import make_confounded_queries
 from skrankfair.datasets._movielens import fetch_movielens
 
-__all__ = ["fetch_movielens", "make_confounded_queries"]
+__all__ = ["fetch_movielens", "make_biased_rankings", "make_confounded_queries"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import numpy as np
 
 from .._sums import Finalize
 from .._validation import Array
@@ -22,7 +24,9 @@ class _PairedDifference:
     def __call__(self, by_group: Array, shared: Array) -> Array:
         c, d = self.n_columns, self.n_shared
         first = self.first(by_group[..., :c], shared[..., :d])
-        return first - self.second(by_group[..., c:], shared[..., d:])
+        second = self.second(by_group[..., c:], shared[..., d:])
+        with np.errstate(invalid="ignore"):  # two that are infinite
+            return first - second
 
 
 @dataclass(frozen=True)
@@ -116,17 +120,12 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
             f"to both. Got {strata[0]} and {strata[1]}."
         )
     size = a.sums.by_group.shape[1], a.sums.shared.size
-    metric = replace(
-        a.metric,
-        name=f"{a.name}_difference",
-        finalize=_PairedDifference(
+    metric = a.metric.as_difference(
+        f"{a.name}_difference",
+        _PairedDifference(
             a.metric.finalize, b.metric.finalize, *size, needs=_needs(a, b)
         ),
-        support=_First(a.metric.support, *size),
-        fair_value=0.0,
-        against_rest=None,
-        disparity="max_abs",
-        breakdown=None,
+        _First(a.metric.support, *size),
     )
     first_pass = {f"{key}_a": value for key, value in a.first_pass.items()}
     first_pass |= {f"{key}_b": value for key, value in b.first_pass.items()}

@@ -9,19 +9,21 @@ import numpy as np
 from .._validation import Array, check_choice
 from ._estimate import max_t_quantile
 
-KINDS = ("difference", "ratio", "max_abs")
+KINDS = ("difference", "ratio", "max_abs", "l1")
+_FROM_FAIR = ("max_abs", "l1")
 
 
 def disparity(estimate: Array, fair_value: float | None, kind: str) -> float:
     """Return how far the estimates are from fair; NaN if it cannot be said."""
     check_choice(kind, "kind", KINDS)
-    if kind == "max_abs":
+    if kind in _FROM_FAIR:
         if fair_value is None:
             raise ValueError(
-                "kind='max_abs' needs a metric with a fair value; use 'difference' or "
+                f"kind={kind!r} needs a metric with a fair value; use 'difference' or "
                 "'ratio'."
             )
-        return float(np.abs(estimate - fair_value).max())
+        distance = np.abs(estimate - fair_value)
+        return float(distance.sum() if kind == "l1" else distance.max())
     if estimate.size < 2:
         return float("nan")
     low, high = estimate.min(), estimate.max()
@@ -41,12 +43,12 @@ def disparity_bound(
 ) -> float:
     """Return the worst disparity within simultaneous intervals.
 
-    Intervals of all distances whose maximum the disparity is hold at once, so the
-    bound is crossed with at most the probability that they do not.
+    Intervals of all distances whose maximum or sum the disparity is hold at once, so
+    the bound is crossed with at most the probability that they do not.
     """
     if np.isnan(disparity(estimate, fair_value, kind)) or np.isnan(covariance).any():
         return float("nan")
-    if kind == "max_abs":
+    if kind in _FROM_FAIR:
         distance, slopes = estimate - (fair_value or 0.0), np.eye(estimate.size)
     else:
         pairs = list(combinations(range(estimate.size), 2))
@@ -62,9 +64,8 @@ def disparity_bound(
     spread = slopes @ covariance @ slopes.T
     spread[np.diag_indices_from(spread)] = np.maximum(np.diag(spread), 0.0)
     error = np.sqrt(np.diag(spread))
-    if not error.any():
-        worst = np.abs(distance).max()
-    else:
-        quantile = max_t_quantile(spread, df, confidence_level, 20_000, 0)
-        worst = (np.abs(distance) + quantile * error).max()
+    reach = np.abs(distance)
+    if error.any():
+        reach += max_t_quantile(spread, df, confidence_level, 20_000, 0) * error
+    worst = reach.sum() if kind == "l1" else reach.max()
     return float(np.exp(-worst)) if kind == "ratio" else float(worst)

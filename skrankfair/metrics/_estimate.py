@@ -16,6 +16,8 @@ from . import _format as fmt
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ._result import GroupEstimates
+
 
 class ConfidenceInterval(NamedTuple):
     """Lower and upper ends of an interval: floats, or one value a group."""
@@ -177,7 +179,7 @@ def percentiles(resampled: Array, confidence_level: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class GroupTest:
-    """A two-sided test a group.
+    """A test a group.
 
     Attributes
     ----------
@@ -185,14 +187,18 @@ class GroupTest:
     estimate : ndarray of shape (G,)
         What is tested: the metric, or its difference to the rest.
     standard_error : ndarray of shape (G,)
+        Of the estimate; by permutation, the spread under shuffled labels.
     statistic : ndarray of shape (G,)
-        Student's t.
+        Student's t; by permutation, estimate less `null_value` in units of the spread.
     pvalue : ndarray of shape (G,)
-        Two-sided, not corrected for the number of groups.
+        Not corrected for the number of groups. Two-sided, but one-sided for a distance
+        (large values speak against fairness).
     df : float
-        Degrees of freedom: clusters less one.
-    null_value : float
-        The value under fairness.
+        Degrees of freedom: clusters less one; NaN by permutation.
+    null_value : float or ndarray of shape (G,)
+        The value under fairness; by permutation, the mean under shuffled labels.
+    null_distribution : ndarray of shape (n_resamples, G) or None
+        Estimates under shuffled labels.
     """
 
     groups: tuple[Hashable, ...]
@@ -201,7 +207,8 @@ class GroupTest:
     statistic: Array
     pvalue: Array
     df: float
-    null_value: float
+    null_value: float | Array
+    null_distribution: Array | None = field(default=None, repr=False)
 
     def corrected(self, method: str = "holm") -> Array:
         """Return p-values corrected over the groups.
@@ -217,6 +224,23 @@ class GroupTest:
             NaN where a group has no p-value; such groups do not count as tests.
         """
         return correct(self.pvalue, method)
+
+
+def t_group_test(result: GroupEstimates) -> GroupTest:
+    """Return Student's t of the estimates against the fair value."""
+    null_value = result.fair_value
+    if null_value is None:
+        raise ValueError(f"{result.name} has no fair value to test against.")
+    if result.metric.test_method == "permutation":
+        raise ValueError(
+            f"method must be 'permutation' for {result.name}, whose mean is not "
+            f"{null_value:g} in fair rankings; got 't'."
+        )
+    error = result.standard_error
+    statistic, pvalue = t_test(result.estimate, error, null_value, result.df)
+    return GroupTest(
+        result.groups, result.estimate, error, statistic, pvalue, result.df, null_value
+    )
 
 
 def correct(pvalues: Array, method: str) -> Array:

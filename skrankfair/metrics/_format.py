@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ._result import GroupEstimates
 
 
@@ -86,7 +88,7 @@ def _cells(result: GroupEstimates) -> tuple[list[str], list[list[str]]]:
         ]
         for i, group in enumerate(result.groups)
     ]
-    if result.fair_value is None and result.metric.against_rest is None:
+    if not result.has_pvalue:
         header, rows = header[:-1], [row[:-1] for row in rows]
     return header, rows
 
@@ -99,9 +101,29 @@ def _caption(result: GroupEstimates) -> str:
 def _footer(result: GroupEstimates) -> str:
     unit = "clusters" if result.variance == "cluster" else "items"
     text = f"{count(result.n_clusters)} {unit}"
+    if result.metric.test_method == "permutation":
+        return f"{text}; test() shuffles the labels"
     if result.fair_value is not None:
         return f"{text}; fair value {result.fair_value:g}"
     return f"{text}; fair: equal to the rest" if result.metric.against_rest else text
+
+
+def estimates_frame(result: GroupEstimates, confidence_level: float) -> pd.DataFrame:
+    """Return a result as a frame, one row a group."""
+    import pandas as pd
+
+    low, high = result.confidence_interval(confidence_level)
+    return pd.DataFrame(
+        {
+            "estimate": result.estimate,
+            "std_error": result.standard_error,
+            "ci_low": low,
+            "ci_high": high,
+            "support": result.support,
+            "pvalue": result.pvalue,
+        },
+        index=pd.Index(list(result.groups), name="group", tupleize_cols=False),
+    )
 
 
 def estimates_text(result: GroupEstimates) -> str:

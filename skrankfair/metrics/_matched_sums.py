@@ -60,7 +60,7 @@ class MatchedPairs(CrossSource):
     @cached_property
     def bucket(self) -> Array | None:  # type: ignore[override]
         """Position of each row, from 0; None without strata."""
-        return self.ranking.places if self.n_positions else None
+        return self.ranking.position() if self.n_positions else None
 
     @cached_property
     def _known(self) -> dict[int, tuple[Matching, Array, Array]]:
@@ -100,21 +100,18 @@ class MatchedPairs(CrossSource):
 
     def _at_positions(self, sums: FocalSums) -> FocalSums:
         """Spread the sums of a tied row evenly over the positions of its block."""
-        ranking, rows = self.ranking, sums.rows
-        columns = sums.columns
-        if rows is None:
-            rows = np.arange(ranking.n_rows)
+        ranking, rows, columns = self.ranking, sums.rows, sums.columns
+        if rows is None or self.bucket is None:
+            return sums
         if ranking.has_ties:
-            first, last = ranking.tie_bounds()
-            tie = np.cumsum(first == np.arange(first.size)) - 1
+            n = ranking.n_rows
             columns = tuple(
-                (np.bincount(tie[rows], weights=column, minlength=tie[-1] + 1)[tie])
-                / (last - first)
+                ranking.tie_means(np.bincount(rows, weights=column, minlength=n))
                 for column in columns
             )
-            rows = np.arange(ranking.n_rows)
+            rows = np.arange(n)
         if self.n_positions < ranking.lengths.max():
-            near = np.flatnonzero(ranking.places[rows] < self.n_positions)
+            near = np.flatnonzero(self.bucket[rows] < self.n_positions)
             rows, columns = rows[near], tuple(column[near] for column in columns)
         value, count, *more = columns
         return FocalSums(rows, value, count, tuple(more))
@@ -252,10 +249,10 @@ class AdjacentPairs(CrossSource):
         """Number of positions, or 1."""
         return max(self.n_positions, 1)
 
-    @property
+    @cached_property
     def bucket(self) -> Array | None:  # type: ignore[override]
         """Position of each row, from 0; None without strata."""
-        return self.ranking.places if self.n_positions else None
+        return self.ranking.position() if self.n_positions else None
 
     @property
     def n_columns(self) -> int:  # type: ignore[override]
@@ -313,8 +310,8 @@ class AdjacentPairs(CrossSource):
         """Return sums of rows that count every pair once, at its lower item."""
         i, j, columns = self._of_group(group)
         lower = np.maximum(i, j)
-        if self.n_positions:
-            near = np.flatnonzero(self.ranking.places[lower] < self.n_positions)
+        if self.bucket is not None:
+            near = np.flatnonzero(self.bucket[lower] < self.n_positions)
             lower, columns = lower[near], columns[near]
         return (self._by_row(lower, columns),)
 

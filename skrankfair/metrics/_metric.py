@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,10 +38,13 @@ class Metric:
     against_rest : callable or None
         Column totals to the value of the group less that of the rest, for metrics
         whose fairness is equality.
-    disparity : {"difference", "ratio", "max_abs"}
+    disparity : {"difference", "ratio", "max_abs", "l1"}
         What `GroupEstimates.disparity` means unless it is told otherwise.
     breakdown : callable or None
         Column totals to estimates and support by stratum, each of shape (..., G, B).
+    test_method : {"t", "permutation"}
+        How `GroupEstimates.test` tests: "permutation" where the mean of the metric is
+        not the fair value for rankings without bias, as that of a distance.
     """
 
     name: str
@@ -51,6 +55,20 @@ class Metric:
     against_rest: Finalize | None = None
     disparity: str = "difference"
     breakdown: Any = None
+    test_method: str = "t"
+
+    def as_difference(
+        self, name: str, finalize: Finalize, support: Finalize | None = None
+    ) -> Metric:
+        """Return the metric of a difference, whose fair value is 0."""
+        return Metric(
+            name,
+            finalize,
+            self.support if support is None else support,
+            self.unit,
+            fair_value=0.0,
+            disparity="max_abs",
+        )
 
 
 def read_only(array: Array) -> Array:
@@ -89,20 +107,39 @@ def _same(a: Any, b: Any) -> bool:
     return bool(a == b) or (np.ndim(a) == 0 and (np.isnan(a) or np.isnan(b)))
 
 
-def warn_undefined(result: GroupEstimates) -> GroupEstimates:
-    """Warn of groups that have no estimate or no error, and return the result."""
+def user_level() -> int:
+    """Return the stacklevel of a warning that points at the caller of the package."""
+    level, frame = 0, inspect.currentframe()
+    package = __name__.partition(".")[0]
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] != package:
+            break
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def warn_undefined(
+    result: GroupEstimates, lacking: str | None = None
+) -> GroupEstimates:
+    """Warn of groups that have no estimate or no error, and return the result.
+
+    `lacking` says what a group without an estimate has none of; None: the unit.
+    """
+    lacking = result.metric.unit if lacking is None else lacking
     name = result.name
     few = "clusters" if result.variance == "cluster" else "pairs"
     undefined = np.isnan(result.estimate)
-    unsure = ~undefined & np.isnan(result.standard_error)
-    unit = result.metric.unit
+    unsure = np.isfinite(result.estimate) & np.isnan(result.standard_error)
+    if result.permutation is not None and result.n_clusters == 1:
+        # One list is tested by permutation: it is no accident that there is no error.
+        unsure[:] = False
     for message, there in (
         (
-            f"{name} is undefined (NaN) for groups without {unit}",
+            f"{name} is undefined (NaN) for groups without {lacking}",
             result.support == 0,
         ),
         (
-            f"{name} is undefined (NaN), for too few different {unit}, in",
+            f"{name} is undefined (NaN), for too few different {lacking}, in",
             undefined & (result.support > 0),
         ),
         (f"{name} has no standard error (NaN), for too few {few}, in", unsure),
@@ -110,6 +147,8 @@ def warn_undefined(result: GroupEstimates) -> GroupEstimates:
         if there.any():
             names = [fmt.label(result.groups[i]) for i in np.flatnonzero(there)]
             warnings.warn(
-                f"{message}: {', '.join(names)}.", UndefinedMetricWarning, stacklevel=4
+                f"{message}: {', '.join(names)}.",
+                UndefinedMetricWarning,
+                stacklevel=user_level(),
             )
     return result

@@ -59,10 +59,8 @@ class CrossSource:
 
     Attributes
     ----------
-    n_columns : int
-        Number of sums a pair adds to.
     mirror : ndarray of shape (n_columns, n_columns)
-        From the columns of the pair (i, j) to those of (j, i).
+        From the columns of the pair (i, j), its sums, to those of (j, i).
     bucket : ndarray of shape (n,) or None
         Stratum of each row of `parts`.
     """
@@ -136,35 +134,42 @@ def outcome_codes(y: Array, ranking: Ranking) -> Array:
     return codes
 
 
-class _Level(NamedTuple):
+class Level(NamedTuple):
     """Rows in blocks of equal higher bits; a pair is decided where its bits differ.
 
     Within a block the rows keep their ranked order. Every pair of a query with
     different outcomes is in one block of exactly one level, the better with bit 1.
+    The level of equal outcomes has no bits.
     """
 
     rows: Array | slice
-    bit: Array
+    bit: Array | None
     starts: Array
     block: Array
     bounds: tuple[Array, Array] | None
 
 
-def _levels(ranking: Ranking, codes: Array) -> Iterator[_Level]:
-    """Partition the rows by the bits of their outcome codes, highest bit first."""
+def outcome_levels(
+    ranking: Ranking, codes: Array, equal: bool = False
+) -> Iterator[Level]:
+    """Partition the rows by the bits of their outcome codes, highest bit first.
+
+    With `equal` the last level has the blocks of equal outcomes.
+    """
     n = ranking.n_rows
     starts, lengths = ranking.starts, ranking.lengths
     rows: Array | slice = slice(None)
     tie = ranking.tie if ranking.has_ties else None
-    for place in reversed(range(int(codes.max()).bit_length())):
-        bit = (codes >> place & 1).astype(bool)
+    last = -1 if equal else 0
+    for place in range(int(codes.max()).bit_length() - 1, last - 1, -1):
+        bit = None if place < 0 else (codes >> place & 1).astype(bool)
         if lengths.size == ranking.n_queries:
             block = ranking.query
         else:
             block = np.repeat(np.arange(lengths.size, dtype=np.int32), lengths)
         bounds = None if tie is None else _tie_bounds(n, starts, tie)
-        yield _Level(rows, bit, starts, block, bounds)
-        if place == 0:
+        yield Level(rows, bit, starts, block, bounds)
+        if bit is None or place == last:
             return
         moved, starts = _split(bit, starts, block)
         rows = moved if isinstance(rows, slice) else rows[moved]
@@ -255,22 +260,24 @@ class OutcomeCounts:
             )
             for _ in masks
         ]
-        for level in _levels(self.ranking, self.codes):
-            _add_level(level, masks, out, focal)
+        for level in outcome_levels(self.ranking, self.codes):
+            if level.bit is not None:
+                _add_level(level, level.bit, masks, out, focal)
         return out
 
 
 def _add_level(
-    level: _Level,
+    level: Level,
+    bit: Array,
     masks: Sequence[Array | None],
     out: Sequence[PairCounts],
     focal: bool,
 ) -> None:
     """Add the pairs that are decided at one level to the counts."""
-    at = np.flatnonzero(level.bit if focal else ~level.bit)
-    if at.size in (0, level.bit.size):
+    at = np.flatnonzero(bit if focal else ~bit)
+    if at.size in (0, bit.size):
         return
-    sought = ~level.bit if focal else level.bit
+    sought = ~bit if focal else bit
     block, rows = level.block[at], level.rows
     target = at if isinstance(rows, slice) else rows[at]
     if level.bounds is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from .._ranking import Ranking
 from .._sums import Finalize
 from .._validation import Array, as_numbers
+from ._browsing import BROWSING
 
 if TYPE_CHECKING:
     from ._result import GroupEstimates
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 #: Most columns of a table of positions; its cross products take 8 times the square.
 _MAX_COLUMNS = 4096
 
-_WEIGHTS: dict[str, Callable[[Array], Array]] = {
-    "dcg": lambda k: 1 / np.log2(k + 2),
-    "reciprocal": lambda k: 1 / (k + 1),
-}
+_WEIGHTS = {"dcg": BROWSING["log"], "reciprocal": BROWSING["reciprocal"]}
 
 
 def position_weights(spec: Any, ranking: Ranking, n_columns: int) -> Array | None:

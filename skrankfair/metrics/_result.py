@@ -25,10 +25,11 @@ from ._estimate import (
     generator,
     max_t_quantile,
     percentiles,
+    t_group_test,
     t_quantile,
-    t_test,
 )
 from ._metric import Metric, merge_first_pass, read_only
+from ._permutation import Permutation, both, permutation_test
 from ._positions import of_one_length
 
 if TYPE_CHECKING:
@@ -56,12 +57,15 @@ class GroupEstimates:
     first_pass : dict
         Numbers that were chosen from the data before the sums were taken (a matching
         threshold, bin edges), by group where they differ by group.
+    permutation : Permutation or None
+        What `test` shuffles, for metrics of statistical parity; None after `compact`.
     """
 
     metric: Metric
     sums: ClusterSums
     parameters: Mapping[str, Any] = field(default_factory=dict)
     first_pass: Mapping[str, Any] = field(default_factory=dict)
+    permutation: Permutation | None = None
 
     @property
     def name(self) -> str:
@@ -142,7 +146,7 @@ class GroupEstimates:
         Raises
         ------
         ValueError
-            After `compact`, or for ``variance="item"``: there is nothing to resample.
+            After `compact`, or for ``variance="item"``.
         """
         check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
         totals = self.sums.resample(n_resamples, generator(random_state))
@@ -235,48 +239,49 @@ class GroupEstimates:
             raise ValueError(
                 f"{self.name} has no value of the rest to compare a group with."
             )
-        metric = replace(
-            self.metric,
-            name=f"{self.name}_against_rest",
-            finalize=self.metric.against_rest,
-            fair_value=0.0,
-            against_rest=None,
-            disparity="max_abs",
-            breakdown=None,
+        metric = self.metric.as_difference(
+            f"{self.name}_against_rest", self.metric.against_rest
         )
         return replace(self, metric=metric)
 
-    def test(self) -> GroupTest:
+    def test(
+        self,
+        method: str | None = None,
+        n_resamples: int = 999,
+        random_state: int | np.random.Generator | None = None,
+    ) -> GroupTest:
         """Test each group against its fair value, or against the rest.
 
-        A metric with a fair value is tested against it; one whose fairness is equality
-        (`pairwise_accuracy`) is tested against the rest. Two-sided, Student's t with
-        ``n_clusters - 1`` degrees of freedom, not corrected for the number of groups.
+        A metric whose fairness is equality (`pairwise_accuracy`) is tested against the
+        rest, and statistical parity against lists whose labels are shuffled.
+
+        Parameters
+        ----------
+        method : {"t", "permutation"} or None, default=None
+            "t": two-sided, Student's t with ``n_clusters - 1`` degrees of freedom.
+            "permutation": exact for one list or many; it takes lists to be fair when
+            every order of the labels is equally likely. None: the metric's own.
+        n_resamples : int, default=999
+            Shuffles.
+        random_state : int, Generator or None, default=None
 
         Returns
         -------
         GroupTest
+            Not corrected for the number of groups.
 
         Raises
         ------
         ValueError
-            If the metric has neither a fair value nor a rest.
+            If the metric cannot be tested, or not by this method.
         """
-        if self.fair_value is None:
-            if self.metric.against_rest is None:
-                raise ValueError(f"{self.name} has no fair value to test against.")
+        method = self.metric.test_method if method is None else method
+        check_choice(method, "method", ("t", "permutation"))
+        if method == "permutation":
+            return permutation_test(self, n_resamples, random_state)
+        if self.fair_value is None and self.metric.against_rest is not None:
             return self.against_rest().test()
-        error = self.standard_error
-        statistic, pvalue = t_test(self.estimate, error, self.fair_value, self.df)
-        return GroupTest(
-            self.groups,
-            self.estimate,
-            error,
-            statistic,
-            pvalue,
-            self.df,
-            self.fair_value,
-        )
+        return t_group_test(self)
 
     def contrast(self, a: Hashable, b: Hashable, kind: str = "difference") -> Estimate:
         """Compare two groups, with their covariance.
@@ -293,7 +298,6 @@ class GroupEstimates:
         Estimate
         """
         pair = [self._index(a, "a"), self._index(b, "b")]
-
         return contrast(
             (a, b),
             self.estimate[pair],
@@ -347,10 +351,10 @@ class GroupEstimates:
 
         Parameters
         ----------
-        kind : {"difference", "ratio", "max_abs"} or None, default=None
+        kind : {"difference", "ratio", "max_abs", "l1"} or None, default=None
             "difference": largest less smallest estimate; "ratio": smallest over
-            largest; "max_abs": largest distance from the fair value. None is the
-            metric's own: "max_abs" where there is a fair value, else "difference".
+            largest; "max_abs": largest distance from the fair value; "l1": their sum.
+            None is the metric's own.
 
         Returns
         -------
@@ -360,7 +364,7 @@ class GroupEstimates:
         Raises
         ------
         ValueError
-            For "max_abs" of a metric without a fair value.
+            For "max_abs" or "l1" of a metric without a fair value.
         """
         kind = self.metric.disparity if kind is None else kind
         return disparity(self.estimate, self.fair_value, kind)
@@ -373,7 +377,7 @@ class GroupEstimates:
         Parameters
         ----------
         confidence_level : float, default=0.95
-        kind : {"difference", "ratio", "max_abs"} or None, default=None
+        kind : {"difference", "ratio", "max_abs", "l1"} or None, default=None
             As in `disparity`.
 
         Returns
@@ -392,10 +396,16 @@ class GroupEstimates:
             confidence_level,
         )
 
+    @property
+    def has_pvalue(self) -> bool:
+        """Whether there is a p-value without shuffling labels."""
+        fair = self.fair_value is not None or self.metric.against_rest is not None
+        return fair and self.metric.test_method == "t"
+
     @cached_property
     def pvalue(self) -> Array:
-        """P-values of `test` by group, shape (G,); NaN if there is nothing to test."""
-        if self.fair_value is None and self.metric.against_rest is None:
+        """P-values of the t-test by group, shape (G,); NaN if there is none."""
+        if not self.has_pvalue:
             return read_only(np.full(len(self.groups), np.nan))
         return read_only(self.test().pvalue)
 
@@ -411,20 +421,7 @@ class GroupEstimates:
         DataFrame
             Indexed by group: estimate, std_error, ci_low, ci_high, support, pvalue.
         """
-        import pandas as pd
-
-        low, high = self.confidence_interval(confidence_level)
-        return pd.DataFrame(
-            {
-                "estimate": self.estimate,
-                "std_error": self.standard_error,
-                "ci_low": low,
-                "ci_high": high,
-                "support": self.support,
-                "pvalue": self.pvalue,
-            },
-            index=pd.Index(list(self.groups), name="group", tupleize_cols=False),
-        )
+        return fmt.estimates_frame(self, confidence_level)
 
     def breakdown(self) -> pd.DataFrame:
         """Return the table by stratum, for a metric that averages over strata.
@@ -447,14 +444,14 @@ class GroupEstimates:
     def compact(self) -> GroupEstimates:
         """Return the same result without the table of clusters.
 
-        Estimates, standard errors and sums stay; the bootstrap and paired comparisons
-        need the table.
+        Estimates, standard errors and sums stay; the bootstrap, paired comparisons and
+        permutations need the table.
 
         Returns
         -------
         GroupEstimates
         """
-        return replace(self, sums=self.sums.compact())
+        return replace(self, sums=self.sums.compact(), permutation=None)
 
     def __add__(self, other: object) -> GroupEstimates:
         """Return the result on the union of the clusters of both."""
@@ -466,8 +463,12 @@ class GroupEstimates:
                 "Only results of one metric with the same options can be added; got "
                 f"{a.name} {dict(a.parameters)} and {b.name} {dict(b.parameters)}."
             )
-        first_pass = merge_first_pass(a.first_pass, b.first_pass)
-        return replace(a, sums=a.sums + b.sums, first_pass=first_pass)
+        return replace(
+            a,
+            first_pass=merge_first_pass(a.first_pass, b.first_pass),
+            sums=a.sums + b.sums,
+            permutation=both(a.permutation, b.permutation),
+        )
 
     def __radd__(self, other: object) -> GroupEstimates:
         """Let ``sum(results)`` start from 0."""

@@ -8,11 +8,21 @@ from typing import Any
 import numpy as np
 
 from skrankfair.metrics import (
+    dips,
+    exposure,
+    exposure_gap,
+    exposure_parity,
     matched_pair_calibration,
     ndcg,
+    ndkl,
+    normalized_discounted_difference,
+    normalized_discounted_kl,
+    normalized_discounted_ratio,
     pairwise_accuracy,
     pairwise_exposure,
+    pairwise_parity,
     pairwise_preference,
+    skew_at_k,
 )
 
 EDGES = (-np.inf, 0.25, 0.5, np.inf)
@@ -122,6 +132,27 @@ def _cases():
             yield Case(matched_pair_calibration, options, {"epsilon": 0.25})
     for k, gain in itertools.product((None, 3), ("linear", "exponential")):
         yield Case(ndcg, {"k": k, "gain": gain}, {})
+    yield from _parts_of_lists()
+
+
+def _parts_of_lists():
+    """Cases of metrics that do not sum over pairs."""
+    for average, tie_cost in itertools.product(("pairs", "queries"), (0.0, 0.5)):
+        options = {"browsing": "log", "tie_cost": tie_cost, "average": average}
+        yield Case(dips, options, {})
+    for average in ("queries", "amortized"):
+        yield Case(exposure, {"browsing": "reciprocal", "average": average}, {})
+        for target in ("expected", "relevance", "population"):
+            yield Case(exposure_gap, {"target": target, "average": average}, {})
+    yield Case(normalized_discounted_difference, {"step": 3}, {})
+    yield Case(normalized_discounted_ratio, {"step": 1}, {})
+    yield Case(normalized_discounted_kl, {"step": 2}, {})
+    yield Case(skew_at_k, {"k": 5}, {})
+    yield Case(ndkl, {}, {})
+    for metric, signed in itertools.product(
+        (exposure_parity, pairwise_parity), (False, True)
+    ):
+        yield Case(metric, {"signed": signed}, {})
 
 
 def _name(case):

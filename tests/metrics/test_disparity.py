@@ -27,6 +27,8 @@ class TestDisparity:
             ([0.5, 0.8, 0.6], None, "ratio", 0.625),
             ([0.5, 0.7, 0.2], 0.5, "max_abs", 0.3),
             ([-0.1, 0.05], 0.0, "max_abs", 0.1),
+            ([0.3, -0.1, -0.2], 0.0, "l1", 0.6),
+            ([0.5, NAN, 0.6], 0.5, "l1", NAN),
             ([0.0, 0.0], None, "difference", 0.0),
             ([0.0, 0.0], None, "ratio", NAN),
             ([0.0, 0.5], None, "ratio", 0.0),
@@ -58,10 +60,11 @@ class TestDisparity:
         assert calibration.disparity() == np.abs(calibration.estimate).max()
 
     def test_errors(self):
-        with pytest.raises(
-            ValueError, match="max_abs' needs a metric with a fair value"
-        ):
-            disparity(np.array([0.1, 0.2]), None, "max_abs")
+        for kind in ("max_abs", "l1"):
+            with pytest.raises(
+                ValueError, match=f"{kind}' needs a metric with a fair value"
+            ):
+                disparity(np.array([0.1, 0.2]), None, kind)
         with pytest.raises(ValueError, match="kind must be one of"):
             disparity(np.array([0.1, 0.2]), None, "gap")
 
@@ -101,7 +104,7 @@ class TestBound:
         assert bound == pytest.approx(max(-low, high), rel=DRAWS)
         assert result.compact().disparity_bound() == bound
 
-    @pytest.mark.parametrize("kind", ["difference", "ratio", "max_abs"])
+    @pytest.mark.parametrize("kind", ["difference", "ratio", "max_abs", "l1"])
     @pytest.mark.parametrize("n_groups", [2, 4])
     def test_is_beyond_the_disparity_and_moves_with_the_level(self, kind, n_groups):
         estimate = np.linspace(0.4, 0.7, n_groups)
@@ -118,6 +121,7 @@ class TestBound:
             ([0.5, 0.7], None, "difference", 0.2),
             ([0.5, 0.8], None, "ratio", 0.625),
             ([0.5, 0.7], 0.5, "max_abs", 0.2),
+            ([0.4, 0.7], 0.5, "l1", 0.3),
         ],
     )
     def test_without_error_is_the_disparity(self, estimate, fair_value, kind, expected):
@@ -149,6 +153,7 @@ class TestBound:
         ("difference", [0.5, 0.58, 0.42, 0.5]),
         ("ratio", [0.5, 0.5, 0.56]),
         ("max_abs", [0.5, 0.47, 0.53]),
+        ("l1", [0.5, 0.47, 0.53]),
     ],
 )
 def test_holds_as_often_as_it_says(kind, truth):

@@ -4,11 +4,21 @@ import numpy as np
 import pytest
 
 from skrankfair.metrics import (
+    dips,
+    exposure,
+    exposure_gap,
+    exposure_parity,
     matched_pair_calibration,
     ndcg,
+    ndkl,
+    normalized_discounted_difference,
+    normalized_discounted_kl,
+    normalized_discounted_ratio,
     pairwise_accuracy,
     pairwise_exposure,
+    pairwise_parity,
     pairwise_preference,
+    skew_at_k,
 )
 
 from .cases import (
@@ -198,7 +208,21 @@ def test_split_by_clusters_and_merged(case, make):
 # Scores and outcomes
 
 
-@cases_of(pairwise_accuracy, pairwise_exposure, pairwise_preference, ndcg)
+PARITY = (
+    exposure_parity,
+    ndkl,
+    normalized_discounted_difference,
+    normalized_discounted_kl,
+    normalized_discounted_ratio,
+    pairwise_parity,
+    skew_at_k,
+)
+
+
+@cases_of(
+    *(pairwise_accuracy, pairwise_exposure, pairwise_preference, ndcg),
+    *(dips, exposure, exposure_gap, *PARITY),
+)
 @on_both
 @pytest.mark.parametrize(
     "transform",
@@ -221,13 +245,13 @@ def test_preference_does_not_look_at_the_scores(case):
     assert_identical(case(c.but(s=None)), case(c))
 
 
-@cases_of(pairwise_exposure)
+@cases_of(pairwise_exposure, exposure, *PARITY)
 def test_exposure_does_not_look_at_the_outcomes(case):
     c = labelled()
     assert_identical(case(c.but(y=None)), case(c))
 
 
-@cases_of(pairwise_accuracy, pairwise_preference)
+@cases_of(pairwise_accuracy, pairwise_preference, dips)
 @on_both
 def test_monotone_transformation_of_outcomes(case, make):
     c = make()

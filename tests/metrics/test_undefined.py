@@ -14,9 +14,12 @@ from skrankfair.metrics import (
 
 from ..calls import (
     GOOD,
+    OF_ITEMS,
     call,
     columns_of,
     each_by_group,
+    each_of_pairs,
+    each_with_variance,
 )
 
 
@@ -25,7 +28,8 @@ def test_group_without_rows_in_a_membership_matrix(metric):
     member = pd.DataFrame(
         {"some": [True, False] * 3, "others": [False, True] * 3, "nobody": False}
     )
-    message = r"undefined \(NaN\) for groups without pairs: nobody\.$"
+    unit = "items" if metric in OF_ITEMS else "pairs"
+    message = rf"undefined \(NaN\) for groups without {unit}: nobody\.$"
     with pytest.warns(UndefinedMetricWarning, match=message):
         r = call(metric, sensitive_features=member)
     assert r.groups == ("some", "others", "nobody")
@@ -55,7 +59,7 @@ def test_group_without_pairs(metric, changed):
     assert np.isfinite(r.estimate[1])
 
 
-@each_by_group
+@each_of_pairs
 def test_one_group(metric):
     only = {"sensitive_features": ["x"] * 6}
     if metric is pairwise_accuracy:
@@ -70,7 +74,7 @@ def test_one_group(metric):
     assert np.isnan(r.covariance).all()
 
 
-@each_by_group
+@each_of_pairs
 @pytest.mark.parametrize("qid", [range(6), None], ids=["one item a query", "one row"])
 def test_queries_of_one_item(metric, qid):
     changed = {"qid": qid}
@@ -85,7 +89,7 @@ def test_queries_of_one_item(metric, qid):
     assert (r.support == 0).all()
 
 
-@each_by_group
+@each_with_variance
 @pytest.mark.parametrize("average", ["pairs", "queries"])
 def test_one_cluster_has_no_error(metric, average):
     with pytest.warns(UndefinedMetricWarning, match=r"standard error.*: f, m\.$"):

@@ -1,0 +1,406 @@
+"""Shares of exposure, and how far they are from what the groups merit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._ranking import RankedData, Ranking, ranked_data
+from .._sums import ClusterSums
+from .._validation import Array, Groups, check_choice
+from ._browsing import as_browsing, visit_weights
+from ._metric import Metric, warn_undefined
+from ._pair_table import sum_over_queries
+from ._result import GroupEstimates
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TARGETS = ("expected", "relevance", "population")
+AVERAGES = ("queries", "amortized")
+
+
+@dataclass(frozen=True)
+class Share:
+    """A column of the group over its total, NaN for a group without items.
+
+    Attributes
+    ----------
+    column : int
+        Column of the group, and of the shared totals.
+    """
+
+    column: int = 0
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the shares, shape (..., G)."""
+        value = by_group[..., self.column]
+        total = np.broadcast_to(shared[..., None, self.column], value.shape)
+        share = np.full(value.shape, np.nan, dtype=value.dtype)
+        there = (total.real != 0) & (by_group[..., -1].real != 0)
+        np.divide(value, total, out=share, where=there)
+        return share
+
+
+@dataclass(frozen=True)
+class ShareGap:
+    """The share of the first column less that of the second."""
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the differences, shape (..., G)."""
+        return Share(0)(by_group, shared) - Share(1)(by_group, shared)
+
+
+@dataclass(frozen=True)
+class ItemCount:
+    """The number of items."""
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the counts, shape (..., G)."""
+        return np.array(by_group[..., -1])
+
+
+def _sums_by_group(values: Array, ranking: Ranking, groups: Groups) -> Array:
+    """Return the sums of a column of ranked rows by query and group, shape (Q, G)."""
+    n_queries, n_groups = ranking.n_queries, len(groups)
+    if groups.overlapping:
+        columns = [
+            np.bincount(
+                ranking.query, weights=values * groups.mask(g), minlength=n_queries
+            )
+            for g in range(n_groups)
+        ]
+        return np.stack(columns, axis=1)
+    key = ranking.query * np.int64(n_groups) + groups.values
+    sums = np.bincount(key, weights=values, minlength=n_queries * n_groups)
+    return sums.reshape(n_queries, n_groups)
+
+
+def _target_values(
+    target: str, ranking: Ranking, y: Array | None, visits: Array
+) -> Array:
+    """Return what each ranked row merits, to be summed by group."""
+    if target == "population" or y is None:
+        return np.ones(ranking.n_rows)
+    if target == "relevance":
+        return y
+    # In the ideal ranking items of equal relevance are in random order.
+    ideal = Ranking.from_scores(y, ranking.query.astype(np.int64))
+    values = np.empty(ranking.n_rows)
+    values[ideal.order] = ideal.tie_means(visits[ideal.position()])
+    return values
+
+
+def _query_sums(
+    data: RankedData, visits: Array, target: str | None
+) -> tuple[Array, Array]:
+    """Return exposure, target (if there is one) and items by query.
+
+    By group, shape (Q, G, C), the items last; and totals, shape (Q, C - 1).
+    """
+    ranking, groups = data.ranking, data.groups
+    y = data.y_true if target in ("expected", "relevance") else None
+    n_totals = 1 if target is None else 2
+    by_group = np.zeros((ranking.n_queries, len(groups), n_totals + 1))
+    totals = np.zeros((ranking.n_queries, n_totals))
+    for rows, queries, part in ranking.blocks():
+        columns = [part.tie_means(visits[part.position()])]
+        if target is not None:
+            merit = None if y is None else y[rows]
+            columns.append(_target_values(target, part, merit, visits))
+        members = groups.take(rows)
+        with np.errstate(over="ignore"):
+            for index, values in enumerate(columns):
+                by_group[queries, :, index] = _sums_by_group(values, part, members)
+                totals[queries, index] = np.add.reduceat(values, part.starts[:-1])
+        ones = np.ones(part.n_rows)
+        by_group[queries, :, -1] = _sums_by_group(ones, part, members)
+    return by_group, totals
+
+
+def _share_sums(
+    data: RankedData, browsing: Any, target: str | None, average: str
+) -> ClusterSums:
+    """Return the sums over clusters of exposure, of the target, and of items."""
+    check_choice(average, "average", AVERAGES)
+    visits = visit_weights(browsing, int(data.ranking.lengths.max()))
+    by_group, totals = _query_sums(data, visits, target)
+    if not np.isfinite(totals.sum(axis=0)).all():
+        raise ValueError(
+            "y_true must have a finite sum for target='relevance'; the largest is "
+            f"{data.y_true.max():g}."
+        )
+    there = np.all(totals > 0, axis=1)
+    by_group[~there], totals[~there] = 0.0, 0.0
+    if average == "queries":
+        for index in range(totals.shape[1]):
+            by_group[there, :, index] /= totals[there, index, None]
+        totals[...] = there[:, None]
+    rows = sum_over_queries(data, by_group, totals)
+    return ClusterSums.from_clusters(data.groups.labels, rows, [ItemCount()])
+
+
+def share_estimates(
+    data: RankedData, *, browsing: Any = "log", average: str = "queries"
+) -> GroupEstimates:
+    """Return `exposure` of data that is validated and ordered."""
+    browsing = as_browsing(browsing)
+    result = GroupEstimates(
+        metric=Metric("exposure", Share(), ItemCount(), unit="items"),
+        sums=_share_sums(data, browsing, None, average),
+        parameters={"browsing": browsing, "average": average},
+    )
+    return warn_undefined(result)
+
+
+def _both_shares(result: GroupEstimates) -> pd.DataFrame:
+    """Return the share of exposure and the target of each group."""
+    import pandas as pd
+
+    columns: dict[str, Any] = {"group": pd.Series(list(result.groups), dtype=object)}
+    for index, name in enumerate(("exposure", "target")):
+        columns[name] = result.sums.estimate(Share(index))
+    columns |= {"estimate": result.estimate, "std_error": result.standard_error}
+    return pd.DataFrame({**columns, "support": result.support})
+
+
+def gap_estimates(
+    data: RankedData,
+    *,
+    target: str = "expected",
+    browsing: Any = "log",
+    average: str = "queries",
+) -> GroupEstimates:
+    """Return `exposure_gap` of data that is validated and ordered."""
+    check_choice(target, "target", TARGETS)
+    browsing = as_browsing(browsing)
+    if target == "relevance" and data.y_true.min() < 0:
+        raise ValueError(
+            "y_true must not be negative for target='relevance'; got "
+            f"{data.y_true.min():g}."
+        )
+    result = GroupEstimates(
+        metric=Metric(
+            name="exposure_gap",
+            finalize=ShareGap(),
+            support=ItemCount(),
+            unit="items",
+            fair_value=0.0,
+            disparity="l1",
+            breakdown=_both_shares,
+        ),
+        sums=_share_sums(data, browsing, target, average),
+        parameters={"target": target, "browsing": browsing, "average": average},
+    )
+    return warn_undefined(result)
+
+
+def exposure(
+    y_true: Any = None,
+    y_score: Any = None,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    browsing: Any = "log",
+    average: str = "queries",
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Which share of the visits goes to the items of a group.
+
+    The exposure of an item is how likely users are to visit its position; that of a
+    group is the sum over its items, and its share is of the sum over all items. It
+    describes the ranking; `exposure_gap` compares it with what the group merits.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or None, default=None
+        Not used: all metrics are called alike.
+    y_score : array-like of shape (n,)
+        Scores: the higher is ranked the earlier. Items of equal score are in random
+        order: each has the mean exposure of their positions.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels; several columns are crossed. A boolean matrix or frame is a
+        membership matrix of overlapping groups, one a column.
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row; rows are ranked within their query. None is one list, which
+        has no standard error.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries. None: each query is its own.
+    browsing : {"uniform", "log", "geometric", "reciprocal"}, callable or \
+            array-like, default="log"
+        How likely users are to visit position k = 0, 1, ..., up to a factor: 1,
+        ``1 / log2(k + 2)``, ``0.8**k``, ``1 / (k + 1)``; a function of the array of
+        positions; or a value a position.
+    average : {"queries", "amortized"}, default="queries"
+        "queries" is the mean over queries of the share; "amortized" the share of the
+        exposure summed over queries, in which long lists count more.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it; 2 is the query seen twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row a group, whose support is the number of its items.
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths, values that are not finite, missing labels,
+        a query in two clusters, a browsing model shorter than the longest query, or an
+        unknown option.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without items, whose estimate is NaN, or if there is only one query.
+
+    See Also
+    --------
+    exposure_gap : Less the share that the group merits.
+    pairwise_exposure : Ranked above the others, pair by pair.
+
+    Notes
+    -----
+    With e_q the group's exposure in query q and t_q that of all items (for "queries"
+    their ratio, and 1), T = Σ t_q and θ the estimate, the variance is
+    ``Q / (Q - 1) · Σ_q (e_q - θ t_q)² / T²`` over Q clusters.
+
+    References
+    ----------
+    Singh, A., Joachims, T. (2018). "Fairness of Exposure in Rankings". KDD.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import exposure
+    >>> query = [0, 0, 0, 1, 1, 1]
+    >>> group = ["f", "m", "m", "f", "m", "f"]
+    >>> score = [0.2, 0.7, 0.1, 0.4, 0.9, 0.3]
+    >>> exposure(None, score, sensitive_features=group, qid=query).estimate.round(4)
+    array([0.4134, 0.5866])
+    """
+    data = ranked_data(
+        None,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    return share_estimates(data, browsing=browsing, average=average)
+
+
+def exposure_gap(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    target: str = "expected",
+    browsing: Any = "log",
+    average: str = "queries",
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Share of exposure of a group less the share that it merits.
+
+    The fair value is 0; a positive value says that the group is visited more than it
+    merits. `GroupEstimates.disparity` is the sum of the absolute values over groups.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or None
+        Relevance, the larger the better; not negative for ``target="relevance"``. May
+        be None for ``target="population"``.
+    y_score : array-like of shape (n,)
+        Scores: the higher is ranked the earlier. Items of equal score are in random
+        order: each has the mean exposure of their positions.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels; several columns are crossed. A boolean matrix or frame is a
+        membership matrix of overlapping groups, one a column.
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row; rows are ranked within their query. None is one list, which
+        has no standard error.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries. None: each query is its own.
+    target : {"expected", "relevance", "population"}, default="expected"
+        The share that the group merits: "expected": its share of exposure in the
+        ranking by relevance, items of equal relevance in random order (expected
+        exposure, Diaz et al.); "relevance": its share of the summed relevance (equity
+        of attention, Biega et al.); "population": its share of the items.
+    browsing : {"uniform", "log", "geometric", "reciprocal"}, callable or \
+            array-like, default="log"
+        How likely users are to visit position k = 0, 1, ..., up to a factor: 1,
+        ``1 / log2(k + 2)``, ``0.8**k``, ``1 / (k + 1)``; a function of the array of
+        positions; or a value a position.
+    average : {"queries", "amortized"}, default="queries"
+        "queries" is the mean over queries of the gap; "amortized" the gap between the
+        shares of exposure and of the target summed over queries. Queries whose
+        relevance is all 0 have no shares of it, and are left out for
+        ``target="relevance"``.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it; 2 is the query seen twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row a group, whose support is the number of its items in queries that count.
+        `GroupEstimates.breakdown` has both shares.
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths, values that are not finite, negative
+        relevance where it is shared out, missing labels, a query in two clusters, a
+        browsing model shorter than the longest query, or an unknown option.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without items, whose estimate is NaN, or if there is only one query.
+
+    See Also
+    --------
+    exposure : The share of exposure alone.
+    dips : Whether items of less relevance stand above.
+
+    Notes
+    -----
+    With e_q the group's exposure and r_q its target in query q, t_q and u_q their
+    totals over all items (for "queries" the two shares, and 1 and 1), T = Σ t_q,
+    U = Σ u_q and θ, τ the shares, the variance is
+    ``Q / (Q - 1) · Σ_q [(e_q - θ t_q) / T - (r_q - τ u_q) / U]²`` over Q clusters.
+
+    References
+    ----------
+    Diaz, F., Mitra, B., Ekstrand, M. D., Biega, A. J., Carterette, B. (2020).
+    "Evaluating Stochastic Rankings with Expected Exposure". CIKM.
+
+    Biega, A. J., Gummadi, K. P., Weikum, G. (2018). "Equity of Attention: Amortizing
+    Individual Fairness in Rankings". SIGIR.
+
+    Fabris, A., Silvello, G., Susto, G. A., Biega, A. J. (2023). "Dissatisfaction
+    Induced by Pairwise Swaps". IIR. Section 5.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import exposure_gap
+    >>> query = [0, 0, 0, 1, 1, 1]
+    >>> group = ["f", "m", "m", "f", "m", "f"]
+    >>> relevance = [1, 1, 0, 1, 0, 0]
+    >>> score = [0.2, 0.7, 0.1, 0.4, 0.9, 0.3]
+    >>> r = exposure_gap(relevance, score, sensitive_features=group, qid=query)
+    >>> r.estimate.round(4), round(r.disparity(), 4)
+    (array([-0.1453,  0.1453]), 0.2905)
+    """
+    data = ranked_data(
+        None if isinstance(target, str) and target == "population" else y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    return gap_estimates(data, target=target, browsing=browsing, average=average)

@@ -1,0 +1,339 @@
+"""Skew of the first k places, and the divergence over all of them.
+
+Geyik et al. 2019, as in Kuhlman et al. 2021.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._ranking import RankedData, ranked_data
+from .._sums import Finalize
+from .._validation import Array, Groups, check_choice, check_number
+from ..exceptions import UndefinedMetricWarning
+from . import _format as fmt
+from ._advantage import top_share_estimates
+from ._list_estimates import (
+    AVERAGES,
+    ListsWith,
+    list_estimates,
+    one_length,
+)
+from ._lists import Cuts, Lists
+from ._metric import Metric, user_level
+from ._pair_table import ColumnSum, MeanOfRatios
+from ._result import GroupEstimates
+from ._top_shares import Distance, TopShares
+
+
+def _or_minus_infinity(values: Array, nobody: Array) -> Array:
+    """Return the values, -inf where there is nobody; it has no derivative."""
+    complex_ = np.iscomplexobj(values)
+    lowest = complex(-np.inf, np.nan) if complex_ else -np.inf
+    return np.where(nobody, lowest, values)
+
+
+@dataclass(frozen=True)
+class MeanSkew:
+    """The mean of the skews: their finite part, number of lists, number without."""
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the means, shape (..., G)."""
+        mean = MeanOfRatios()(by_group, shared)
+        return _or_minus_infinity(mean, by_group[..., 2].real > 0)
+
+
+@dataclass(frozen=True)
+class SkewOfShares:
+    """The skew of the mean shares, from sums over lists.
+
+    Attributes
+    ----------
+    long : bool
+        Whether the lists are long enough to have a value.
+    """
+
+    long: bool
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the skews, shape (..., G)."""
+        p, q = by_group[..., 0], by_group[..., 1]
+        n = shared[..., 0, None]
+        there = (q.real > 0) & (q.real < n.real) & self.long
+        some = there & (p.real > 0)
+        skew = np.log(np.where(some, p, 1.0) / np.where(some, q, 1.0))
+        out = np.where(there, skew, np.nan)
+        return _or_minus_infinity(out, there & ~some)
+
+
+@dataclass(frozen=True)
+class SkewKernel:
+    """The kernel of `skew_at_k`.
+
+    Attributes
+    ----------
+    k : int
+    average : {"queries", "representation"}
+    """
+
+    k: int
+    average: str
+
+    def labels(self, groups: Groups) -> tuple[Hashable, ...]:
+        """Return the labels of the rows of the result."""
+        return groups.labels
+
+    def table(self, lists: Lists) -> tuple[Array, Array]:
+        """Return sums by list and group, and shared ones."""
+        long = np.flatnonzero(lists.lengths > self.k)
+        k = np.full(long.size, self.k)
+        cuts = Cuts(long, k, lists.starts[long] + self.k)
+        size, n = lists.sizes, lists.lengths[:, None]
+        p = np.zeros(size.shape)
+        for group in range(size.shape[1]):
+            p[long, group] = lists.members_above(group, cuts) / self.k
+        q = size / n
+        if self.average == "representation":
+            return np.stack([p, q], axis=2), np.ones((lists.n_lists, 1))
+        there = (size > 0) & (size < n) & (n > self.k)
+        some = there & (p > 0)
+        skew = np.log(np.where(some, p, 1.0) / np.where(some, q, 1.0))
+        out = np.stack([skew, there, there & ~some], axis=2)
+        return out, np.zeros((lists.n_lists, 0))
+
+
+def _warn_nobody(result: GroupEstimates, k: int) -> None:
+    """Warn of groups of which a list has nobody among the first k."""
+    nobody = np.flatnonzero(np.isneginf(result.estimate))
+    if nobody.size:
+        names = ", ".join(fmt.label(result.groups[i]) for i in nobody)
+        warnings.warn(
+            f"skew_at_k is -inf for groups of which some query has nobody in its "
+            f"first {k}: {names}.",
+            UndefinedMetricWarning,
+            stacklevel=user_level(),
+        )
+
+
+def _skew_estimates(data: RankedData, k: int, average: str) -> GroupEstimates:
+    check_choice(average, "average", AVERAGES)
+    check_number(k, "k", 1, 1 << 62, integer=True)
+    finalize: Finalize = MeanSkew()
+    support: Finalize = ColumnSum(1, 2)
+    first_pass = {}
+    if average == "representation":
+        n_items = one_length(data)
+        first_pass["n_items"] = n_items
+        finalize, support = SkewOfShares(n_items > k), ListsWith(None, n_items > k)
+    metric = Metric(
+        "skew_at_k",
+        finalize,
+        support,
+        unit="queries",
+        fair_value=0.0,
+        disparity="max_abs",
+        test_method="permutation",
+    )
+    parameters = {"k": k, "average": average}
+    kernel = SkewKernel(int(k), average)
+    return list_estimates(
+        data, kernel, metric, parameters, first_pass, "two-sided", (k, f"items (k={k})")
+    )
+
+
+def skew_at_k(
+    y_true: Any = None,
+    y_score: Any = None,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    k: int = 10,
+    average: str = "queries",
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """How many times a group's share of the list is its share of the first k, as a log.
+
+    ``ln(p_k / q)``, with p_k the share of the group among the first k and q its share
+    of the list: 0 is parity, positive an advantage, -inf nobody among the first k. It
+    has no bound and grows with the advantage where the other metrics of statistical
+    parity turn at parity, so the paper recommends against it.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or None, default=None
+        Not used: all metrics are called alike.
+    y_score : array-like of shape (n,)
+        Scores: the higher is ranked the earlier. Tied items are members in expectation.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels; several columns are crossed. A boolean matrix or frame is a
+        membership matrix of overlapping groups, one a column, each against the rest.
+    qid : array-like of shape (n,) or None, default=None
+        Query, that is list, of each row. None is one list.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries. None: each query is its own.
+    k : int, default=10
+        Positions. Lists of no more items have no value: it would be 0 in any order.
+    average : {"queries", "representation"}, default="queries"
+        "queries": the mean over lists, -inf if one of them has nobody among its first
+        k. "representation": of the mean shares, for lists of one length.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it; 2 is the query seen twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row a group; fair value 0, tested by permutation, two-sided.
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths, values that are not finite, missing labels,
+        a query in two clusters, lists of different lengths for
+        ``average="representation"``, or an unknown option.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a value of -inf, which has no error; for lists that are left out because
+        they are too short; for a group that is in no list or is the whole of every
+        one, whose estimate is NaN; and for a group in one list of several, which has
+        no error.
+
+    See Also
+    --------
+    ndkl : The divergence of all positions and groups.
+
+    Notes
+    -----
+    The variance is that of a mean over lists, or of the delta method over the mean
+    shares. Even in fair rankings the mean is not 0, since it is of a logarithm.
+
+    References
+    ----------
+    Geyik, S. C., Ambler, S., Kenthapadi, K. (2019). "Fairness-Aware Ranking in Search &
+    Recommendation Systems with Application to LinkedIn Talent Search". KDD. §3.
+
+    Kuhlman, C., Gerych, W., Rundensteiner, E. (2021). "Measuring Group Advantage: A
+    Comparative Study of Fair Ranking Metrics". AIES. §2.1, equation 4.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import skew_at_k
+    >>> score = [8, 7, 6, 5, 4, 3, 2, 1]
+    >>> group = ["m", "m", "m", "f", "m", "f", "f", "f"]
+    >>> skew_at_k(None, score, sensitive_features=group, k=4).estimate.round(4)
+    array([-0.6931,  0.4055])
+    """
+    data = ranked_data(
+        None,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    result = _skew_estimates(data, k, average)
+    _warn_nobody(result, k)
+    return result
+
+
+def ndkl(
+    y_true: Any = None,
+    y_score: Any = None,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    joint: bool = False,
+    average: str = "queries",
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Divergence of the shares of the first k from those of the list, over all k.
+
+    ``Σ_k KL(p_k, q) / log2(k + 1) / Σ_k 1 / log2(k + 1)`` over k = 1, ..., n, in nats:
+    p_k is the share of the group (and the rest) among the first k, q that of the list.
+    ``joint=True`` takes all groups at once, as Geyik et al. do; with two groups it is
+    the value of both. 0 is parity at every position. The largest value depends on the
+    shares: see `normalized_discounted_kl`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or None, default=None
+        Not used: all metrics are called alike.
+    y_score : array-like of shape (n,)
+        Scores: the higher is ranked the earlier. Tied items are members in expectation.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels; several columns are crossed. A boolean matrix or frame is a
+        membership matrix of overlapping groups, one a column, each against the rest.
+    qid : array-like of shape (n,) or None, default=None
+        Query, that is list, of each row. None is one list.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries. None: each query is its own.
+    joint : bool, default=False
+        One value for all groups at once, labelled "all", in place of one a group
+        against the rest. Disjoint groups.
+    average : {"queries", "representation"}, default="queries"
+        The mean over lists, or the metric of the mean shares (lists of one length).
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it; 2 is the query seen twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row a group, or one in all, not negative; fair value 0, tested by
+        permutation. Lists of one item, and of one group, have no value.
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths, values that are not finite, missing labels,
+        a query in two clusters, ``joint=True`` of a membership matrix, lists of
+        different lengths for ``average="representation"``, or an unknown option.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group that is in no list or is the whole of every one, whose estimate is
+        NaN; for lists of one item, which are left out; and for a group in one list of
+        several, which has no error.
+
+    See Also
+    --------
+    normalized_discounted_kl : Divided by its maximum, with cuts every so many places.
+
+    Notes
+    -----
+    The variance is that of a mean over lists, or of the delta method over the mean
+    shares. FairRankTune adds 1e-7 to the shares; here ``0 ln 0`` is 0.
+
+    References
+    ----------
+    Geyik, S. C., Ambler, S., Kenthapadi, K. (2019). "Fairness-Aware Ranking in Search &
+    Recommendation Systems with Application to LinkedIn Talent Search". KDD. §3.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import ndkl
+    >>> group = ["A"] * 7 + ["B"] * 3
+    >>> r = ndkl(None, range(10, 0, -1), sensitive_features=group, joint=True)
+    >>> r.groups, r.estimate.round(8)
+    (('all',), array([0.29255664]))
+    """
+    data = ranked_data(
+        None,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    check_choice(joint, "joint", (True, False))
+    kernel = TopShares(Distance("kl"), 1, "dcg", "weights", joint, average)
+    parameters = {"joint": joint, "average": average}
+    return top_share_estimates("ndkl", data, kernel, parameters)

@@ -1,0 +1,318 @@
+"""Metrics of distributions of rankings, and the paper's three theorems."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from skrankfair.datasets import make_biased_rankings
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.metrics import (
+    expected_advantage,
+    exposure_parity,
+    ndkl,
+    normalized_discounted_difference,
+    normalized_discounted_kl,
+    normalized_discounted_ratio,
+    pairwise_parity,
+    skew_at_k,
+)
+
+METRICS = {
+    normalized_discounted_difference: {"step": 3},
+    normalized_discounted_ratio: {"step": 3},
+    normalized_discounted_kl: {"step": 3},
+    ndkl: {},
+    skew_at_k: {"k": 4},
+    exposure_parity: {},
+    pairwise_parity: {},
+}
+#: Those that are 0 at parity and turn there.
+DISTANCES = [m.__name__ for m in METRICS if m is not skew_at_k]
+
+
+def matrix_of(orders):
+    """Position probabilities of orders of items, the first item at the top."""
+    n = len(orders[0])
+    matrix = np.zeros((n, n))
+    for order in orders:
+        matrix[np.arange(n), order] += 1 / len(orders)
+    return matrix
+
+
+class TestAgainstTheMetrics:
+    @pytest.mark.filterwarnings("ignore:skew_at_k is -inf")
+    @pytest.mark.parametrize("seed", range(5))
+    def test_one_ranking(self, seed):
+        rng = np.random.default_rng(seed)
+        group, order = rng.choice(["a", "b", "c"], 14), rng.permutation(14)
+        table = expected_advantage(
+            matrix_of([order]), sensitive_features=group, **OPTIONS
+        )
+        score = -np.argsort(order)
+        for metric, options in METRICS.items():
+            r = metric(None, score, sensitive_features=group, **options)
+            np.testing.assert_allclose(table[metric.__name__], r.estimate, atol=1e-12)
+            assert tuple(table.index) == r.groups
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_many_rankings_of_the_same_items(self, seed):
+        rng = np.random.default_rng(seed)
+        group = rng.choice(["a", "b"], 12, p=[0.3, 0.7])
+        group[:2] = ["a", "b"]
+        orders = [rng.permutation(12) for _ in range(20)]
+        table = expected_advantage(
+            matrix_of(orders), sensitive_features=group, **OPTIONS
+        )
+        score = np.concatenate([-np.argsort(order) for order in orders])
+        who = {
+            "sensitive_features": np.tile(group, 20),
+            "qid": np.repeat(np.arange(20), 12),
+            "average": "representation",
+        }
+        for metric, options in METRICS.items():
+            r = metric(None, score, **who, **options)
+            np.testing.assert_allclose(table[metric.__name__], r.estimate, atol=1e-10)
+
+    def test_groups_that_overlap(self):
+        rng = np.random.default_rng(0)
+        member = rng.random((10, 3)) < 0.5
+        matrix = matrix_of([rng.permutation(10) for _ in range(7)])
+        table = expected_advantage(matrix, sensitive_features=member, **OPTIONS)
+        for group in range(3):
+            alone = expected_advantage(
+                matrix, sensitive_features=member[:, group], **OPTIONS
+            )
+            np.testing.assert_allclose(table.loc[group], alone.loc[True])
+
+    def test_sign_of_pairs(self):
+        rng = np.random.default_rng(1)
+        orders = [rng.permutation(8) for _ in range(5)]
+        group = np.array(list("aababbab"))
+        matrix = matrix_of(orders)
+        table = expected_advantage(
+            matrix, sensitive_features=group, pairs="sign", **OPTIONS
+        )
+        rank = np.mean([np.argsort(order) for order in orders], axis=0)
+        won = [
+            np.sign(rank[j] - rank[i])
+            for i, j in itertools.product(range(8), repeat=2)
+            if group[i] == "a" and group[j] == "b"
+        ]
+        expected = abs(np.mean(won))
+        np.testing.assert_allclose(table["pairwise_parity"], expected, atol=1e-12)
+        # In one ranking both are the same.
+        one = {"sensitive_features": group, **OPTIONS}
+        first, second = (
+            expected_advantage(matrix_of(orders[:1]), pairs=pairs, **one)
+            for pairs in ("share", "sign")
+        )
+        np.testing.assert_allclose(first, second, atol=1e-12)
+
+
+OPTIONS = {"step": 3, "k": 4}
+
+
+def advantage_matrix(position_share, n_protected):
+    """Position probabilities of items that are alike within their group."""
+    n = position_share.size
+    of_protected = position_share[:, None] / n_protected
+    of_others = (1 - position_share[:, None]) / (n - n_protected)
+    return np.hstack(
+        [
+            np.repeat(of_protected, n_protected, axis=1),
+            np.repeat(of_others, n - n_protected, axis=1),
+        ]
+    )
+
+
+def mixture(n, m, alpha):
+    """Chance, mixed with the group all first or all last: both assumptions hold."""
+    q, place = m / n, np.arange(n)
+    if alpha >= q:
+        weight, extreme = (alpha - q) / (1 - q), place < m
+    else:
+        weight, extreme = (q - alpha) / q, place >= n - m
+    return (1 - weight) * q + weight * extreme
+
+
+def tilted(n, m, alpha):
+    """Logistic in the position: both assumptions hold, and at 0 and 1 the extremes."""
+    q = m / n
+    if alpha in (0.0, 1.0):
+        return mixture(n, m, alpha)
+    slope = 0.5 * (alpha - q) / (alpha * (1 - alpha))
+    place = np.arange(n) - (n - 1) / 2
+    low, high = -200.0, 200.0
+    for _ in range(200):  # the intercept that gives the group its size
+        middle = (low + high) / 2
+        share = 1 / (1 + np.exp(np.clip(slope * place - middle, -500, 500)))
+        low, high = (middle, high) if share.sum() < m else (low, middle)
+    return share
+
+
+FAMILIES = {"mixture": mixture, "tilted": tilted}
+N = 40
+GRID = np.linspace(0, 1, 41)
+
+
+def table_of(family, m):
+    """Metrics of the protected group over the grid, a column a metric."""
+    group = np.arange(N) < m
+    rows = []
+    for alpha in GRID:
+        share = FAMILIES[family](N, m, alpha)
+        # Assumptions 1 and 2.
+        steps = np.diff(share) * (1 if alpha <= m / N else -1)
+        assert (steps > -1e-12).all()
+        found = expected_advantage(
+            advantage_matrix(share, m), sensitive_features=group, step=5, k=8
+        )
+        rows.append(found.loc[True])
+    return {name: np.array([row[name] for row in rows]) for name in rows[0].index}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("m", [8, 20, 32], ids=["20%", "50%", "80%"])
+class TestTheorems:
+    @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+    def test_1_same_minimum(self, family, m):
+        fair = int(np.argmin(np.abs(GRID - m / N)))
+        table = table_of(family, m)
+        for name in DISTANCES:
+            values = table[name]
+            assert values[fair] == pytest.approx(0, abs=1e-9), name
+            others = np.delete(values, fair)
+            assert (others > 1e-9).all(), name
+
+    def test_2_same_signs_of_slopes(self, family, m):
+        fair = int(np.argmin(np.abs(GRID - m / N)))
+        table = table_of(family, m)
+        for name in DISTANCES:
+            slopes = np.diff(table[name])
+            if name == "normalized_discounted_ratio":
+                # It explodes, and breaks off where nothing but the group is first.
+                slopes = slopes[: int(np.argmax(table[name] > 1e3)) or -1]
+            assert (slopes[:fair] < 1e-12).all(), name
+            assert (slopes[fair:] > -1e-12).all(), name
+
+    def test_3_pairs_are_worst_at_total_advantage_alone(self, family, m):
+        values = table_of(family, m)["pairwise_parity"]
+        np.testing.assert_allclose(values[[0, -1]], 1, atol=1e-12)
+        assert (values[1:-1] < 1).all()
+
+    def test_skew_is_the_exception(self, family, m):
+        table = table_of(family, m)
+        skew = table["skew_at_k"]
+        fair = int(np.argmin(np.abs(GRID - m / N)))
+        assert (np.diff(skew[1:]) > -1e-12).all()
+        assert (skew[:fair] < 0).all()
+        # Only pairs call a total disadvantage of a minority as bad as can be.
+        if m < N / 2:
+            for name in ("normalized_discounted_difference", "exposure_parity", "ndkl"):
+                assert table[name][0] < 0.99 * table[name][-1], name
+
+
+class TestSimulation:
+    """Figure 2: the generator has no exact parity, but the metrics turn at it."""
+
+    @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+    def test_metrics_turn_at_the_share(self, share):
+        grid = np.arange(0, 1.01, 0.1)
+        options = {
+            normalized_discounted_difference: {},
+            normalized_discounted_kl: {},
+            exposure_parity: {},
+            pairwise_parity: {},
+        }
+        for metric, extra in options.items():
+            means = []
+            for alpha in grid:
+                data = make_biased_rankings(20, 300, share, alpha, random_state=0)
+                who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
+                r = metric(None, data.y_score, **who, **extra)
+                means.append(r.estimate[1])
+            turn = int(np.argmin(means))
+            assert abs(grid[turn] - share) < 0.11, metric.__name__
+            # Up on both sides, but for the noise of neighbours.
+            assert (np.diff(means[: turn - 1]) < 0).all()
+            assert (np.diff(means[turn + 1 :]) > 0).all()
+            if metric is pairwise_parity:
+                np.testing.assert_allclose([means[0], means[-1]], 1)
+            elif share != 0.5:
+                weak = means[0] if share < 0.5 else means[-1]
+                assert weak < 0.95
+
+    def test_exact_shares_give_the_metric_of_the_mean(self):
+        n_rankings = 3000
+        data = make_biased_rankings(n_rankings, 20, 0.3, 0.6, random_state=0)
+        r = pairwise_parity(
+            None,
+            data.y_score,
+            sensitive_features=data.sensitive_features,
+            qid=data.qid,
+            average="representation",
+        )
+        matrix = advantage_matrix(data.position_share, data.n_protected)
+        group = np.arange(20) < data.n_protected
+        table = expected_advantage(matrix, sensitive_features=group, step=5)
+        expected = table.loc[True, "pairwise_parity"]
+        assert abs(r.estimate[1] - expected) < 5 * r.standard_error[1]
+
+
+class TestInput:
+    @pytest.mark.parametrize(
+        ("matrix", "message"),
+        [
+            ([[1.0]] * 2, "square matrix"),
+            (np.eye(2)[0], r"shape \(2,\)"),
+            ("abc", "square matrix"),
+            ([[1, "x"], [0, 1]], "cannot be read"),
+            ([[2, -1], [-1, 2]], "numbers in"),
+            ([[np.nan, 1], [0, 1]], "numbers in"),
+            ([[0.5, 0.4], [0.5, 0.6]], "row [01] sums to"),
+            ([[0.5, 0.5], [0.4, 0.6]], "column [01] sums to"),
+        ],
+    )
+    def test_matrix(self, matrix, message):
+        with pytest.raises(ValueError, match=message):
+            expected_advantage(matrix, sensitive_features=["a", "b"])
+
+    @pytest.mark.parametrize(
+        ("option", "value"),
+        [
+            ("step", 0),
+            ("k", 1.5),
+            ("discount", "log"),
+            ("exposure", None),
+            ("zero_division", -1),
+            ("pairs", "all"),
+        ],
+    )
+    def test_options(self, option, value):
+        given = {"sensitive_features": list("abab"), "step": 1, "k": 1, option: value}
+        with pytest.raises(ValueError, match="must be"):
+            expected_advantage(np.eye(4), **given)
+
+    def test_lengths(self):
+        with pytest.raises(ValueError, match="sensitive_features: 3"):
+            expected_advantage(np.eye(4), sensitive_features=list("aba"))
+
+    def test_undefined(self):
+        options = {"step": 2, "k": 2}
+        message = r"ndkl.*pairwise_parity for a\.$"
+        with pytest.warns(UndefinedMetricWarning, match=message):
+            table = expected_advantage(
+                np.eye(4), sensitive_features=["a"] * 4, **options
+            )
+        assert table.isna().all(axis=None)
+        message = "difference.*skew_at_k for a, b"
+        with pytest.warns(UndefinedMetricWarning, match=message):
+            table = expected_advantage(np.eye(4), sensitive_features=list("abab"))
+        known = table[["ndkl", "exposure_parity", "pairwise_parity"]]
+        assert known.notna().all(axis=None)
+        options["sensitive_features"] = np.array([[1, 0, 0], [0, 1, 0]] * 2, dtype=bool)
+        for pairs in ("share", "sign"):
+            with pytest.warns(UndefinedMetricWarning, match=r"for 2\.$"):
+                table = expected_advantage(np.eye(4), pairs=pairs, **options)
+            assert table.loc[2].isna().all()

@@ -1,0 +1,328 @@
+"""Exposure: naive loops, shuffled ties, other libraries' discounted sums."""
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.metrics import dcg_score
+
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.inference import compare
+from skrankfair.metrics import exposure, exposure_gap
+
+from ..calls import GOOD, OF_ITEMS, call
+from ..reference import dissatisfaction as naive
+from ..reference import variance
+from .naive_rules import assert_close, assert_covariance, difference, matrix, too_few
+from .problems import make_problem
+from .test_dissatisfaction import (
+    BROWSING,
+    each_browsing,
+    in_chunks,
+    shuffles,
+    undefined_is_fine,
+)
+
+TARGETS = ("expected", "relevance", "population")
+AVERAGES = ("queries", "amortized")
+
+
+def n_items(p, relevant_only=False):
+    """Items by group, of all queries or of those with relevance."""
+    relevant = {q for q, y in zip(p.q, p.y, strict=True) if y > 0 or not relevant_only}
+    return [
+        sum(
+            weight
+            for q, inside, weight in zip(p.q, member, p.weights, strict=True)
+            if inside and q in relevant
+        )
+        for member in p.member.values()
+    ]
+
+
+def positive(p):
+    """Return the problem with outcomes that are not negative, many of them 0."""
+    p.y[:] = [max(y, 0.0) for y in p.y]
+    return p
+
+
+@undefined_is_fine
+@in_chunks
+@each_browsing
+def test_share(seeds, browsing):
+    for seed, average in itertools.product(seeds, AVERAGES):
+        p = make_problem(seed)
+        seen = p.seen()
+        options = {"browsing": browsing, "average": average}
+        r = exposure(None, p.s, **p.who, **options)
+        expected = naive.exposure_share(
+            seen.s, seen.q, seen.member, w=seen.w, **options
+        )
+        assert r.groups == seen.groups
+        assert_close(r.estimate, [v for v, _ in expected.values()], 1e-10, seed)
+        assert r.support.tolist() == n_items(seen)
+        assert r.n_clusters == sum(seen.query_weight.values())
+
+
+@undefined_is_fine
+@in_chunks
+@each_browsing
+def test_gap(seeds, browsing):
+    for seed, target, average in itertools.product(seeds, TARGETS, AVERAGES):
+        p = positive(make_problem(seed))
+        seen = p.seen()
+        options = {"target": target, "browsing": browsing, "average": average}
+        r = exposure_gap(p.y, p.s, **p.who, **options)
+        args = (seen.y, seen.s, seen.q, seen.member)
+        expected = naive.exposure_gap(*args, w=seen.w, **options)
+        # Unlike the reference: not 0 for a group without items in a query that counts.
+        support = n_items(seen, relevant_only=target == "relevance")
+        estimate = [v for v, _ in expected.values()]
+        estimate = np.where(np.array(support) > 0, estimate, np.nan)
+        assert_close(r.estimate, estimate, 1e-10, (seed, target, average))
+        assert r.support.tolist() == support
+        if not np.isnan(estimate).any():
+            assert r.disparity() == pytest.approx(naive.disparity(expected))
+        if not isinstance(p.sensitive_features, np.ndarray):
+            assert np.nansum(r.estimate) == pytest.approx(0, abs=1e-12)
+        table = r.breakdown()
+        gap = table["exposure"] - table["target"]
+        assert_close(table["estimate"], gap, 1e-12)
+        if target != "relevance":
+            share = exposure(None, p.s, browsing=browsing, average=average, **p.who)
+            assert_close(table["exposure"], share.estimate, 1e-12)
+
+
+def lines(amounts, p, in_group, average, weight, use):
+    """One line a query: (row, row, group's amount, total, weight)."""
+    for label in dict.fromkeys(p.q):
+        rows = [row for row, q in enumerate(p.q) if q == label]
+        total = sum(amounts[row] for row in rows)
+        own = sum(amounts[row] for row in rows if in_group[row])
+        if label in use:
+            scale = total if average == "queries" else 1.0
+            w = 1 if weight is None else weight[rows[0]]
+            yield rows[0], rows[0], own / scale, total / scale, w
+
+
+@undefined_is_fine
+@in_chunks
+def test_covariance(seeds):
+    for seed, coarse in itertools.product(seeds, (False, True)):
+        p = positive(make_problem(seed, (3, 18)))
+        seen = p.seen()
+        average, target = AVERAGES[seed % 2], TARGETS[seed % 3]
+        browsing = list(BROWSING.values())[seed % 6]
+        unit, weight, of_query = seen.q, seen.query_weight, None
+        if coarse:
+            unit, weight = seen.cluster, dict.fromkeys(seen.cluster, 1)
+            of_query = seen.w
+        amounts = {
+            "exposure": naive.exposures(seen.s, seen.q, browsing),
+            "target": naive.target_amounts(seen.y, seen.q, target, browsing),
+        }
+        use = set(seen.q)
+        if target == "relevance":
+            use = {q for q, y in zip(seen.q, seen.y, strict=True) if y > 0}
+        tables = {
+            (g, name): list(lines(values, seen, in_group, average, of_query, use))
+            for g, in_group in seen.member.items()
+            for name, values in amounts.items()
+        }
+        keys = list(tables)
+        covariance = matrix(variance.cluster_covariance(tables, unit, weight), keys)
+        there = {
+            g: [
+                (row, row)
+                for row, inside in enumerate(in_group)
+                if inside and seen.q[row] in use
+            ]
+            for g, in_group in seen.member.items()
+        }
+        few = too_few(there, unit, weight)
+        options = {"browsing": browsing, "average": average, **p.who}
+        options["cluster"] = p.cluster if coarse else None
+        r = exposure_gap(p.y, p.s, target=target, **options)
+        hint = (seed, coarse, target, average)
+        assert_covariance(r.covariance, difference(covariance), few, hint)
+        if target != "relevance":
+            r = exposure(None, p.s, **options)
+            assert_covariance(r.covariance, covariance[::2, ::2], few, hint)
+
+
+@pytest.mark.parametrize("target", ["expected", "score"])
+@each_browsing
+def test_ties_are_the_mean_over_shuffles(browsing, target):
+    # Of relevance in the ideal ranking, or of scores in this one.
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 4, 24)
+    group, query = rng.choice(list("abc"), 24), np.repeat([0, 1], 12)
+    who = {"sensitive_features": group, "qid": query, "browsing": browsing}
+    n = 2000
+    copy = np.repeat(np.arange(n), 24)
+    shuffled = exposure(
+        *(None, shuffles(values, n, rng).ravel()),
+        sensitive_features=np.tile(group, n),
+        qid=np.tile(query, n) + 2 * copy,
+        cluster=copy,
+        browsing=browsing,
+    )
+    shares = shuffled.sums.table.by_group[..., 0] / 2
+    mean = shares.mean(axis=0)
+    error = np.std(shares, axis=0, ddof=1) / np.sqrt(n)
+    if target == "score":
+        actual = exposure(None, values, **who).estimate
+    else:
+        gap = exposure_gap(values, rng.normal(size=24), **who)
+        actual = gap.breakdown()["target"]
+    assert (error > 1e-6).all() == (browsing != "uniform")
+    assert np.all(np.abs(mean - actual) < 4 * error + 1e-12)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_exposure_of_relevant_items_is_their_dcg(ties):
+    rng = np.random.default_rng(0)
+    relevant = rng.random((30, 20)) < 0.4
+    score = relevant + rng.normal(size=relevant.shape)
+    score = score.round() if ties else score
+    r = exposure(
+        *(None, score.ravel()),
+        sensitive_features=np.where(relevant, "yes", "no").ravel(),
+        qid=np.repeat(np.arange(30), 20),
+    )
+    total = (1 / np.log2(np.arange(20) + 2)).sum()
+    expected = dcg_score(relevant.astype(float), score) / total
+    assert r.estimate[1] == pytest.approx(expected)
+
+
+def test_the_ideal_ranking_has_no_gap():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 300)
+    who = {
+        "sensitive_features": rng.choice(list("abc"), 300),
+        "qid": np.arange(300) % 9,
+    }
+    for average in AVERAGES:
+        r = exposure_gap(y, 3.5 * y, average=average, **who)
+        assert_close(r.estimate, np.zeros(3), 1e-12)
+        assert r.disparity() == pytest.approx(0, abs=1e-12)
+
+
+def test_by_hand():
+    # Reciprocal visits 1, 1/2, 1/3 and 1, 1/2. Group a first and last, then last.
+    columns = {"sensitive_features": list("abaab"), "qid": [0, 0, 0, 1, 1]}
+    y, s = [2, 1, 1, 3, 1], [3, 2, 1, 0, 1]
+    shares = [(4 / 3) / (11 / 6), (1 / 2) / (3 / 2)]
+    visits = {"browsing": "reciprocal"}
+    r = exposure(None, s, **visits, **columns)
+    assert r.estimate == pytest.approx([np.mean(shares), 1 - np.mean(shares)])
+    amortized = (4 / 3 + 1 / 2) / (11 / 6 + 3 / 2)
+    r = exposure(None, s, average="amortized", **visits, **columns)
+    assert r.estimate[0] == pytest.approx(amortized)
+    for target, (first, second), together in (
+        # In the first query the ideal has a, then the other two in either order.
+        ("expected", ((17 / 12) / (11 / 6), 2 / 3), (29 / 12) / (10 / 3)),
+        ("relevance", (3 / 4, 3 / 4), 6 / 8),
+        ("population", (2 / 3, 1 / 2), 3 / 5),
+    ):
+        r = exposure_gap(y, s, target=target, **visits, **columns)
+        gap = np.mean(shares) - (first + second) / 2
+        assert r.estimate == pytest.approx([gap, -gap])
+        assert r.disparity() == pytest.approx(2 * abs(gap))
+        r = exposure_gap(y, s, target=target, average="amortized", **visits, **columns)
+        assert r.estimate[0] == pytest.approx(amortized - together)
+
+
+def test_amortized_exposure_makes_up_for_another_query():
+    # Equal items: each group is first in one of two queries.
+    columns = {"sensitive_features": list("abab"), "qid": [0, 0, 1, 1]}
+    y, s = [1, 1, 1, 1], [1, 0, 0, 1]
+    for average in AVERAGES:
+        r = exposure_gap(y, s, average=average, **columns)
+        assert r.estimate == pytest.approx([0, 0])
+    apart = exposure_gap(y, [1, 0, 1, 0], average="amortized", **columns)
+    assert apart.estimate[0] > 0.1
+
+
+def test_test_comparison_and_bound():
+    rng = np.random.default_rng(0)
+    group = rng.choice(list("ab"), 2000)
+    y = rng.normal(size=2000)
+    who = {"sensitive_features": group, "qid": np.repeat(np.arange(200), 10)}
+    fair = exposure_gap(y, y + rng.normal(size=2000), **who)
+    unfair = exposure_gap(y, y + (group == "b"), **who)
+    assert (fair.test().pvalue > 0.01).all()
+    assert (unfair.test().pvalue < 1e-6).all()
+    assert unfair.estimate[0] < 0 < unfair.estimate[1]
+    paired = compare(unfair, fair)
+    assert_close(paired.estimate, unfair.estimate - fair.estimate, 1e-12)
+    # With two groups the gaps are one number and its negative.
+    _, high = unfair.confidence_interval(0.9)
+    assert unfair.disparity() == pytest.approx(2 * unfair.estimate[1])
+    bound = unfair.disparity_bound(0.9)
+    assert bound == pytest.approx(2 * high[1], rel=0.01)
+    assert unfair.disparity("max_abs") == pytest.approx(unfair.estimate[1])
+
+
+def test_group_without_items_in_a_query_that_counts():
+    # "b" is only in the second query, where nothing is relevant.
+    columns = {"sensitive_features": list("acabcca"), "qid": [0, 0, 1, 1, 1, 2, 2]}
+    y, s = [1, 0, 0, 0, 0, 2, 1], [1, 2, 3, 2, 1, 2, 1]
+    for average in AVERAGES:
+        with pytest.warns(UndefinedMetricWarning, match="without items: b."):
+            r = exposure_gap(y, s, target="relevance", average=average, **columns)
+        assert np.isnan(r.estimate).tolist() == [False, True, False]
+        assert r.support.tolist() == [2, 0, 2]
+        assert np.isnan(r.disparity())
+
+
+def test_no_relevance_at_all():
+    with pytest.warns(UndefinedMetricWarning, match="without items: f, m"):
+        r = call(exposure_gap, y_true=[0] * 6, target="relevance")
+    assert np.isnan(r.estimate).all()
+    assert np.isnan(r.disparity())
+
+
+def test_population_needs_no_outcomes():
+    expected = call(exposure_gap, target="population")
+    r = call(exposure_gap, y_true=None, target="population")
+    assert np.array_equal(r.estimate, expected.estimate)
+
+
+@pytest.mark.parametrize("metric", OF_ITEMS)
+def test_one_list_has_no_error(metric):
+    with pytest.warns(UndefinedMetricWarning, match=r"no standard error.*: f, m\.$"):
+        r = call(metric, qid=None)
+    assert np.isfinite(r.estimate).all()
+    assert np.isnan(r.standard_error).all()
+
+
+@pytest.mark.parametrize("metric", OF_ITEMS)
+def test_visits_may_increase(metric):
+    # Measured visits need not fall from place to place.
+    r = call(metric, browsing=[1, 0.2, 0.5])
+    assert np.isfinite(r.estimate).all()
+    with pytest.raises(ValueError, match="^browsing must .*longest query, which has 3"):
+        call(metric, browsing=[1, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"target": "merit"}, "^target must be one of 'expected', 'relevance', 'pop"),
+        ({"average": "pairs"}, "^average must be one of 'queries', 'amortized'; got"),
+        ({"browsing": "dcg"}, "^browsing must be one of"),
+        ({"y_true": None}, "^y_true must be given"),
+        (
+            {"target": "relevance", "y_true": [1, 0, 0, -1, 2, 3]},
+            "^y_true must not be negative for target='relevance'; got -1",
+        ),
+        (
+            {"target": "relevance", "y_true": [1e308] * 6},
+            r"^y_true must have a finite sum.*the largest is 1e\+308",
+        ),
+    ],
+)
+def test_bad_options(changed, said):
+    with pytest.raises(ValueError, match=said):
+        exposure_gap(**{**GOOD, **changed})

@@ -1,0 +1,274 @@
+"""The permutation test: exact where all orders can be counted, its size, its parts."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from skrankfair._validation import Groups
+from skrankfair.inference import compare
+from skrankfair.metrics import (
+    exposure_parity,
+    ndcg,
+    ndkl,
+    normalized_discounted_difference,
+    normalized_discounted_kl,
+    normalized_discounted_ratio,
+    pairwise_accuracy,
+    pairwise_parity,
+    skew_at_k,
+)
+from skrankfair.metrics._lists import Lists
+
+METRICS = {
+    normalized_discounted_difference: {"step": 2},
+    normalized_discounted_ratio: {"step": 2},
+    normalized_discounted_kl: {"step": 2},
+    ndkl: {},
+    skew_at_k: {"k": 5},
+    exposure_parity: {},
+    pairwise_parity: {},
+}
+every_metric = pytest.mark.parametrize("metric", METRICS, ids=lambda m: m.__name__)
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:skew_at_k is -inf:sklearn.exceptions.UndefinedMetricWarning"
+)
+
+
+def columns(n_lists=1, n=8, seed=0, ties=False):
+    rng = np.random.default_rng(seed)
+    score = rng.integers(0, 5, n_lists * n) if ties else rng.permutation(n_lists * n)
+    group = np.tile(np.arange(n) < n // 3, n_lists)
+    return {
+        "y_score": score,
+        "sensitive_features": group,
+        "qid": np.repeat(np.arange(n_lists), n),
+    }
+
+
+def all_labels(c):
+    """Labels in every order within the lists."""
+    lists = [np.flatnonzero(c["qid"] == q) for q in np.unique(c["qid"])]
+    choices = []
+    for rows in lists:
+        size = int(c["sensitive_features"][rows].sum())
+        choices.append([list(x) for x in itertools.combinations(rows, size)])
+    for chosen in itertools.product(*choices):
+        group = np.zeros(c["qid"].size, dtype=bool)
+        group[np.concatenate(chosen)] = True
+        yield group
+
+
+@every_metric
+@pytest.mark.parametrize("ties", [False, True], ids=["", "ties"])
+@pytest.mark.parametrize("n_lists", [1, 2])
+def test_pvalue_is_the_share_of_all_orders(metric, ties, n_lists):
+    n, options = (9, METRICS[metric]) if n_lists == 1 else (6, METRICS[metric])
+    c = columns(n_lists, n, seed=3, ties=ties)
+    r = metric(**c, **options)
+    values = np.array(
+        [
+            metric(**(c | {"sensitive_features": group}), **options).estimate[1]
+            for group in all_labels(c)
+        ]
+    )
+    observed = r.estimate[1]
+    slack = 1e-9 if np.isfinite(observed) else 0.0
+    exact = (values >= observed - slack).mean()
+    if metric is skew_at_k:
+        exact = min(1.0, 2 * min(exact, (values <= observed + slack).mean()))
+    n_resamples = 20_000
+    test = r.test(method="permutation", n_resamples=n_resamples, random_state=0)
+    # Five standard errors of the share of shuffles, twice for two sides.
+    assert abs(test.pvalue[1] - exact) < 10 * np.sqrt(0.25 / n_resamples)
+    if np.isfinite(values).all():
+        spread = values.std()
+        assert abs(test.null_value[1] - values.mean()) < 5 * spread / np.sqrt(
+            n_resamples
+        )
+        assert test.standard_error[1] == pytest.approx(spread, rel=0.05)
+
+
+@every_metric
+def test_size_in_fair_lists(metric):
+    # p is uniform in fair lists but for its steps: at 10%, five standard errors.
+    rng = np.random.default_rng(0)
+    rejected, times = 0, 200
+    for _ in range(times):
+        c = columns(1, 24)
+        c["y_score"] = rng.permutation(24)
+        test = metric(**c, **METRICS[metric]).test(n_resamples=49, random_state=rng)
+        rejected += test.pvalue[1] <= 0.1
+    error = np.sqrt(0.1 * 0.9 / times)
+    assert rejected / times < 0.1 + 5 * error
+    if metric is not skew_at_k:  # which has few values
+        assert rejected / times > 0.1 - 5 * error
+
+
+@every_metric
+def test_finds_an_advantage(metric):
+    rng = np.random.default_rng(0)
+    c = columns(20, 12)
+    c["y_score"] = rng.normal(size=240) - 1.5 * c["sensitive_features"]
+    c["qid"] = np.repeat(np.arange(20), 12)
+    test = metric(**c, **METRICS[metric]).test(random_state=0)
+    if metric is skew_at_k:
+        # Some list has nobody among the first: so have those of shuffled labels.
+        assert test.pvalue[0] <= 0.01
+    elif metric is normalized_discounted_ratio:
+        # The ratio of a minority hides it, that of the rest shows it.
+        assert test.pvalue.min() <= 0.01
+    else:
+        assert (test.pvalue <= 0.01).all()
+
+
+def test_statistic_is_in_units_of_the_shuffles():
+    r = pairwise_parity(**columns(5, 12, seed=1))
+    test = r.test(n_resamples=500, random_state=1)
+    drawn = test.null_distribution
+    assert drawn.shape == (500, 2)
+    np.testing.assert_allclose(
+        test.statistic, (r.estimate - drawn.mean(0)) / drawn.std(0)
+    )
+    expected = (1 + (drawn >= r.estimate - 1e-12).sum(0)) / 501
+    np.testing.assert_array_equal(test.pvalue, expected)
+    assert np.isnan(test.df)
+    assert "null_distribution" not in repr(test)
+
+
+def test_two_sides_of_a_signed_value():
+    c = columns(4, 10, seed=2)
+    up = pairwise_parity(**c, signed=True)
+    down = pairwise_parity(**(c | {"y_score": -c["y_score"]}), signed=True)
+    first, second = (
+        r.test(method="permutation", n_resamples=2000, random_state=0)
+        for r in (up, down)
+    )
+    np.testing.assert_allclose(first.pvalue, second.pvalue, atol=0.1)
+    assert (first.pvalue <= 1).all()
+    # Without a method it is Student's t.
+    assert up.test().df == 3
+    np.testing.assert_array_equal(up.pvalue, up.test(method="t").pvalue)
+
+
+def test_weight_is_repetition():
+    c = columns(3, 10, seed=4)
+    weight = np.array([1.0, 3.0, 0.0])[c["qid"]]
+    r = exposure_parity(**c, sample_weight=weight)
+    drawn = r.test(n_resamples=300, random_state=0).null_distribution
+    kept = {name: value[c["qid"] < 2] for name, value in c.items()}
+    same = exposure_parity(**kept, sample_weight=weight[c["qid"] < 2])
+    other = same.test(n_resamples=300, random_state=0).null_distribution
+    np.testing.assert_array_equal(drawn, other)
+    parts = [
+        exposure_parity(**{name: value[c["qid"] == q] for name, value in c.items()})
+        for q in (0, 1)
+    ]
+    one, three = (part.permutation for part in parts)
+    rng = np.random.default_rng(0)
+    estimates = [
+        p.resampled(parts[0].metric.finalize, 20_000, rng).mean(0) for p in (one, three)
+    ]
+    expected = (estimates[0] + 3 * estimates[1]) / 4
+    found = r.permutation.resampled(r.metric.finalize, 20_000, rng).mean(0)
+    np.testing.assert_allclose(found, expected, atol=0.01)
+
+
+@pytest.mark.parametrize("ties", [(False, False), (True, True), (True, False)])
+@pytest.mark.parametrize("overlapping", [False, True])
+def test_parts_are_tested_as_the_whole(ties, overlapping):
+    parts = []
+    for index, tied in enumerate(ties):
+        c = columns(3, 9, seed=index, ties=tied)
+        labels = np.array(["b", "a" if index else "c"])[c["sensitive_features"] * 1]
+        c["sensitive_features"] = labels
+        if overlapping:
+            c["sensitive_features"] = np.stack(
+                [labels == "a", labels == "b", np.arange(labels.size) % 2 == 0], axis=1
+            )
+        c["qid"] = c["qid"] + 10 * index
+        parts.append(c)
+    whole = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+    if overlapping:
+        both = ndkl(**parts[1]) + ndkl(**parts[1] | {"qid": parts[1]["qid"] + 9})
+        assert both.permutation.lists.n_lists == 6
+        return
+    merged = sum(ndkl(**part) for part in parts)
+    expected = ndkl(**whole)
+    assert merged.groups == expected.groups == ("a", "b", "c")
+    first, second = (
+        r.test(n_resamples=400, random_state=0).null_distribution
+        for r in (merged, expected)
+    )
+    if any(ties):
+        # The order of tied rows is nobody's choice.
+        error = first.std(axis=0) / np.sqrt(400)
+        assert (np.abs(first.mean(0) - second.mean(0)) < 6 * error).all()
+    else:
+        np.testing.assert_allclose(first, second, rtol=1e-12)
+
+
+def test_many_rows_are_shuffled_in_chunks(monkeypatch):
+    r = ndkl(**columns(4, 10))
+    whole = r.test(n_resamples=50, random_state=0)
+    monkeypatch.setattr("skrankfair.metrics._permutation._ROWS", 100)
+    chunked = r.test(n_resamples=50, random_state=0)
+    assert chunked.null_distribution.shape == whole.null_distribution.shape
+    np.testing.assert_allclose(chunked.null_value, whole.null_value, rtol=0.2)
+
+
+def test_shuffles_within_lists():
+    groups = Groups(("a", "b", "c"), np.repeat([0, 1, 2, 0], [4, 5, 6, 3]))
+    lists = Lists(groups, np.array([0, 6, 12, 18]))
+    shuffled = lists.shuffled(7, np.random.default_rng(0))
+    assert shuffled.n_lists == 21
+    np.testing.assert_array_equal(shuffled.sizes, np.tile(lists.sizes, (7, 1)))
+    assert len({tuple(row) for row in shuffled.groups.values.reshape(7, 18)}) == 7
+
+
+class TestWhatCannotBeTested:
+    def test_after_compact(self):
+        r = ndkl(**columns(3)).compact()
+        assert r.permutation is None
+        with pytest.raises(ValueError, match=r"kept until compact\(\); ndkl has none"):
+            r.test()
+        whole = r + ndkl(**columns(3))
+        assert whole.permutation is None
+
+    def test_other_metrics(self):
+        c = columns(4)
+        r = pairwise_accuracy(np.arange(32) % 3, **c)
+        with pytest.raises(ValueError, match="pairwise_accuracy has none"):
+            r.test(method="permutation")
+        r = ndcg(np.arange(32) % 3, c["y_score"], qid=c["qid"])
+        with pytest.raises(ValueError, match="no fair value"):
+            r.test()
+
+    @every_metric
+    def test_distances_by_student_t(self, metric):
+        r = metric(**columns(4, seed=1), **METRICS[metric])
+        with pytest.raises(ValueError, match="method must be 'permutation'"):
+            r.test(method="t")
+        assert np.isnan(r.pvalue).all()
+        assert np.isnan(r.to_frame()["pvalue"]).all()
+        assert "  p\n" not in repr(r)
+
+    def test_differences_of_two_models_are(self):
+        r = compare(ndkl(**columns(9)), ndkl(**columns(9, seed=1)))
+        assert np.isfinite(r.test().pvalue).all()
+        assert r.permutation is None
+        with pytest.raises(ValueError, match="needs the lists"):
+            r.test(method="permutation")
+
+    @pytest.mark.parametrize(
+        ("option", "message"),
+        [
+            ({"method": "bootstrap"}, "method must be one of 't', 'permutation'"),
+            ({"n_resamples": 0}, "n_resamples must be an integer"),
+            ({"random_state": "x"}, "random_state must be"),
+        ],
+    )
+    def test_bad_options(self, option, message):
+        with pytest.raises(ValueError, match=message):
+            ndkl(**columns()).test(**option)
