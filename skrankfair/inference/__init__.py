@@ -1,5 +1,13 @@
 """Tests and comparisons that need more than one estimate."""
 
 from ._compare import compare
+from ._monotonicity import MonotonicityTest, monotonicity_test
+from ._recommend import MetricRecommendation, recommend_metrics
 
-__all__ = ["compare"]
+__all__ = [
+    "MetricRecommendation",
+    "MonotonicityTest",
+    "compare",
+    "monotonicity_test",
+    "recommend_metrics",
+]
