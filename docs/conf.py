@@ -46,6 +46,7 @@ numpydoc_validation_exclude = {
     r"\.(AuditReport|ConfidenceInterval|Estimate|GroupEstimates|GroupTest)$",
     r"\.(FairnessConstrained|FairnessScore)$",
     r"\.(MatchedPairCurve|OutcomeInequalityTest)$",
+    r"\.(MetricRecommendation|MonotonicityTest)$",
     r"\.ConfidenceInterval\.",
 }
 extlinks = {"doi": ("https://doi.org/%s", "doi:%s")}

@@ -3,11 +3,13 @@
 from ._estimates import GroupEstimatesDisplay
 from ._inequality import OutcomeInequalityDisplay
 from ._matched_pair_curve import MatchedPairCurveDisplay
+from ._monotonicity import MonotonicityDisplay
 from ._tradeoff import FairnessTradeoffDisplay
 
 __all__ = [
     "FairnessTradeoffDisplay",
     "GroupEstimatesDisplay",
     "MatchedPairCurveDisplay",
+    "MonotonicityDisplay",
     "OutcomeInequalityDisplay",
 ]

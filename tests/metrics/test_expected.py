@@ -303,7 +303,7 @@ class TestInput:
         message = r"ndkl.*pairwise_parity for a\.$"
         with pytest.warns(UndefinedMetricWarning, match=message):
             table = expected_advantage(
-                np.eye(4), sensitive_features=["a"] * 4, **options
+                np.eye(4), sensitive_features=list("aaaa"), **options
             )
         assert table.isna().all(axis=None)
         message = "difference.*skew_at_k for a, b"

@@ -1,0 +1,214 @@
+"""Shares by position with their monotone fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._estimates import BETTER, UNCLEAR, WORSE, plain_label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..inference import MonotonicityTest
+
+_LINE = "#333333"
+_MANY = 40
+
+
+class MonotonicityDisplay:
+    """A group's share at every position, the monotone fit, and the verdict.
+
+    Made by `from_test` or `MonotonicityTest.plot`. Shares outside the band of the fit
+    are coloured.
+
+    Parameters
+    ----------
+    position : array-like of shape (n,)
+        Counted from 1, the top.
+    share, fit : array-like of shape (n,)
+        Observed, and monotone.
+    band_low, band_high : array-like of shape (n,)
+        Around the fit; NaN draws no band.
+    pvalue : float
+        NaN gives no verdict.
+    passed : bool
+    confidence_level : float, default=0.95
+        Of the band.
+    group : hashable, default=""
+    group_share : float or None, default=None
+        Its share over all positions; None draws no line.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    shares_ : list of matplotlib Line2D
+        Inside the band and, if there are any, outside.
+    fit_ : matplotlib Line2D
+    band_ : matplotlib PolyCollection or None
+    group_share_ : matplotlib Line2D or None
+    verdict_ : matplotlib Text
+    legend_ : matplotlib Legend
+
+    See Also
+    --------
+    skrankfair.inference.monotonicity_test : The test.
+
+    Examples
+    --------
+    >>> from skrankfair.datasets import make_biased_rankings
+    >>> from skrankfair.inference import monotonicity_test
+    >>> data = make_biased_rankings(200, 10, share=0.4, advantage=0.5, random_state=0)
+    >>> test = monotonicity_test(
+    ...     data.y_score,
+    ...     sensitive_features=data.sensitive_features,
+    ...     qid=data.qid,
+    ...     group="protected",
+    ...     random_state=0,
+    ... )
+    >>> test.plot().verdict_.get_text().split(":")[0]
+    'monotone'
+    """
+
+    def __init__(
+        self,
+        position: Any,
+        share: Any,
+        fit: Any,
+        band_low: Any,
+        band_high: Any,
+        *,
+        pvalue: float,
+        passed: bool,
+        confidence_level: float = 0.95,
+        group: Any = "",
+        group_share: float | None = None,
+    ) -> None:
+        self.position = position
+        self.share = share
+        self.fit = fit
+        self.band_low = band_low
+        self.band_high = band_high
+        self.pvalue = pvalue
+        self.passed = passed
+        self.confidence_level = confidence_level
+        self.group = group
+        self.group_share = group_share
+
+    @classmethod
+    def from_test(
+        cls, test: MonotonicityTest, *, ax: Axes | None = None
+    ) -> MonotonicityDisplay:
+        """Draw the result of a test.
+
+        Parameters
+        ----------
+        test : MonotonicityTest
+        ax : matplotlib Axes or None, default=None
+            None makes a figure.
+
+        Returns
+        -------
+        MonotonicityDisplay
+        """
+        display = cls(
+            test.position,
+            test.share,
+            test.fit,
+            test.band_low,
+            test.band_high,
+            pvalue=test.pvalue,
+            passed=test.passed,
+            confidence_level=test.confidence_level,
+            group=test.group,
+            group_share=test.group_share,
+        )
+        return display.plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> MonotonicityDisplay:
+        """Draw the shares, the fit with its band, and the verdict.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None makes a figure.
+
+        Returns
+        -------
+        MonotonicityDisplay
+            This one, with the artists.
+        """
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        position = np.asarray(self.position)
+        share, fit = (np.asarray(x, dtype=float) for x in (self.share, self.fit))
+        low, high = (
+            np.asarray(x, dtype=float) for x in (self.band_low, self.band_high)
+        )
+        self.band_ = None
+        if not (np.isnan(low).all() or np.isnan(high).all()):
+            self.band_ = ax.fill_between(
+                position,
+                low,
+                high,
+                color=BETTER,
+                alpha=0.18,
+                linewidth=0,
+                label=f"{self.confidence_level:.0%} band of the fit",
+            )
+        (self.fit_,) = ax.plot(position, fit, color=BETTER, lw=2, label="monotone fit")
+        with np.errstate(invalid="ignore"):
+            outside = (share < low - 1e-12) | (share > high + 1e-12)
+        self.shares_ = []
+        for rows, color, label in (
+            (~outside, _LINE, "observed share"),
+            (outside, WORSE, "outside the band"),
+        ):
+            if rows.any():
+                self.shares_ += ax.plot(
+                    position[rows],
+                    share[rows],
+                    "o",
+                    color=color,
+                    markersize=5 if position.size <= _MANY else 3,
+                    label=label,
+                    zorder=3,
+                )
+        self.group_share_ = None
+        if self.group_share is not None:
+            self.group_share_ = ax.axhline(
+                self.group_share,
+                color=UNCLEAR,
+                lw=1,
+                ls=":",
+                zorder=0,
+                label="share of the group",
+            )
+        self._draw_frame(position)
+        return self
+
+    def _draw_frame(self, position: Any) -> None:
+        """Draw the labels, the verdict and the legend."""
+        ax = self.ax_
+        if np.isnan(self.pvalue):
+            words = "no verdict"
+        else:
+            words = "monotone" if self.passed else "not monotone"
+            small = self.pvalue < 0.001
+            words += ": p < 0.001" if small else f": p = {self.pvalue:.3f}"
+        self.verdict_ = ax.set_title(words, loc="left", color=_LINE, size="medium")
+        ax.set_xlabel("position, 1 = top", color=_LINE)
+        label = f"share of {plain_label(self.group, 40)}"
+        ax.set_ylabel(label, color=_LINE, parse_math=False)
+        ax.set_ylim(-0.03, 1.03)
+        if position.size <= _MANY // 2:
+            ax.set_xticks(position)
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+        ax.tick_params(colors=_LINE)
+        self.legend_ = ax.legend(frameon=False, fontsize="small", labelcolor=_LINE)

@@ -1,0 +1,469 @@
+"""Is a group's advantage monotone in the position? Kuhlman et al. 2021, §5."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+from scipy.optimize import isotonic_regression
+
+from .._ranking import RankedData, ranked_data
+from .._sums import ClusterSums
+from .._validation import Array, check_choice, check_number
+from ..exceptions import UndefinedMetricWarning
+from ..metrics import _format as fmt
+from ..metrics._estimate import check_level, generator, t_quantile
+from ..metrics._lists import Lists
+from ..metrics._metric import user_level
+from ..metrics._pair_table import ColumnSum, MeanOfRatios, sum_over_queries
+
+if TYPE_CHECKING:
+    from ..display import MonotonicityDisplay
+
+_FEW_POSITIONS, _MOST_POSITIONS = 50, 1000
+_EQUAL = 1e-12
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class MonotonicityTest:
+    """Result of `monotonicity_test`; arrays have one value a position.
+
+    Attributes
+    ----------
+    group : hashable
+    statistic : float
+        Pearson's chi-square of the counts against the monotone fit.
+    pvalue : float
+        Of the hypothesis that the share of the group is monotone in the position.
+    df : int
+        Positions less one: the degrees of freedom of ``method="chi2"``.
+    method : {"bootstrap", "chi2"}
+    increasing : bool
+        Whether the fit increases towards the bottom: a disadvantage of the group.
+    position : ndarray of shape (n,), int
+        Counted from 1, the top.
+    count : ndarray of shape (n,)
+        Members of the group at each position over the rankings.
+    support : ndarray of shape (n,)
+        Rankings that have the position.
+    share : ndarray of shape (n,)
+        ``count / support``.
+    fit : ndarray of shape (n,)
+        The monotone shares closest to `share`.
+    band_low, band_high : ndarray of shape (n,)
+        Where a share is with `confidence_level`, position by position, if the fit is
+        true; NaN for fewer than two clusters.
+    confidence_level : float
+        Of the band; a p-value of at least one less this passes the test.
+    n_rankings : float
+    n_clusters : float
+    null_distribution : ndarray of shape (n_resamples,) or None
+        The statistic in resamples; None for ``method="chi2"``.
+    """
+
+    group: Hashable
+    statistic: float
+    pvalue: float
+    df: int
+    method: str
+    increasing: bool
+    position: Array
+    count: Array
+    support: Array
+    share: Array
+    fit: Array
+    band_low: Array
+    band_high: Array
+    confidence_level: float
+    n_rankings: float
+    n_clusters: float
+    null_distribution: Array | None = field(default=None, repr=False)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the data are compatible with a monotone advantage."""
+        return bool(self.pvalue >= 1 - self.confidence_level)
+
+    @property
+    def group_share(self) -> float:
+        """The share of the group over all positions."""
+        return float(self.count.sum() / self.support.sum())
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> MonotonicityDisplay:
+        """Draw the shares, the monotone fit with its band, and the verdict.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+        **kwargs : dict
+            Passed to `MonotonicityDisplay.plot`.
+
+        Returns
+        -------
+        MonotonicityDisplay
+        """
+        from ..display import MonotonicityDisplay
+
+        return MonotonicityDisplay.from_test(self, ax=ax, **kwargs)
+
+    def __repr__(self) -> str:
+        """Return the verdict in two lines."""
+        verdict = "passed" if self.passed else "rejected"
+        if np.isnan(self.pvalue):
+            verdict = "undecided"
+        side = "increases" if self.increasing else "decreases"
+        return (
+            f"Monotone share of {fmt.label(self.group)}: {verdict} (p = "
+            f"{fmt.pvalue(self.pvalue)}, {self.method}, chi-square "
+            f"{self.statistic:.4g})\n{fmt.count(self.n_rankings)} rankings, "
+            f"{self.position.size} positions; the fit {side} from "
+            f"{self.fit[0]:.3f} at the top to {self.fit[-1]:.3f}"
+        )
+
+
+def _increasing_fits(rows: Array, weight: Array) -> Array:
+    """Return the isotonic regression of each row.
+
+    Few positions: the largest, over the starts of a stretch that contains the position,
+    of the smallest weighted mean over its ends, for all rows at once. Many: one by one.
+    """
+    n = weight.size
+    if n > _FEW_POSITIONS:
+        return np.array(
+            [isotonic_regression(row, weights=weight).x for row in rows]
+        ).reshape(rows.shape)
+    sums = np.zeros((len(rows), n + 1))
+    np.cumsum(rows * weight, axis=1, out=sums[:, 1:])
+    total = np.append(0.0, np.cumsum(weight))
+    forward = np.tri(n, dtype=bool).T
+    size = np.where(forward, total[None, 1:] - total[:-1, None], 1.0)
+    means = (sums[:, None, 1:] - sums[:, :-1, None]) / size
+    means[:, ~forward] = np.inf
+    smallest = np.minimum.accumulate(means[:, :, ::-1], axis=2)[:, :, ::-1]
+    smallest[:, ~forward] = -np.inf
+    fits: Array = smallest.max(axis=1)
+    return fits
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Monotone fits of shares with fixed weights, and their chi-square.
+
+    Attributes
+    ----------
+    weight : ndarray of shape (n,)
+        Rankings that have each position.
+    increasing : bool or "auto"
+    """
+
+    weight: Array
+    increasing: bool | str
+
+    def directions(self, shares: Array) -> Array:
+        """Return whether each row is to increase; "auto": the sign of Spearman's."""
+        if self.increasing != "auto":
+            return np.full(len(shares), bool(self.increasing))
+        ranks = stats.rankdata(shares, axis=1)
+        place = np.arange(shares.shape[1]) - (shares.shape[1] - 1) / 2
+        up: Array = ranks @ place >= -_EQUAL
+        return up
+
+    def __call__(self, shares: Array) -> Array:
+        """Return the fits of the rows."""
+        up, out = self.directions(shares), np.empty(shares.shape)
+        out[up] = _increasing_fits(shares[up], self.weight)
+        down = _increasing_fits(shares[~up, ::-1], self.weight[::-1])
+        out[~up] = down[:, ::-1]
+        return out
+
+    def chi_square(self, shares: Array, fits: Array, expected: Array) -> Array:
+        """Return Pearson's statistic of the rows; a share of 0 takes no part."""
+        there = expected > _EQUAL
+        scale = self.weight / np.where(there, expected, 1.0)
+        out: Array = (shares - fits) ** 2 @ np.where(there, scale, 0.0)
+        return out
+
+
+def _common(data: RankedData) -> int:
+    """Return the number of positions that at least half of the rankings have."""
+    lengths, weight = data.ranking.lengths, data.query_weight
+    order = np.argsort(-lengths)
+    having = np.arange(1, order.size + 1) if weight is None else weight[order].cumsum()
+    return int(lengths[order][having >= having[-1] / 2][0])
+
+
+def _position_sums(data: RankedData, group: Hashable, top_k: int | None) -> ClusterSums:
+    """Return members and rows at every position, by cluster: positions as groups."""
+    groups, lists = data.groups, Lists.of(data)
+    if group not in groups.labels:
+        raise ValueError(
+            f"group must be one of the groups {list(groups.labels)}; got {group!r}."
+        )
+    longest = int(lists.lengths.max())
+    n_positions = _common(data) if top_k is None else min(int(top_k), longest)
+    if n_positions < 2:
+        raise ValueError(
+            f"The test needs at least 2 positions; got {n_positions} (the longest of "
+            f"the queries of qid has {longest} items, and without top_k half of them "
+            "must have a position)."
+        )
+    if n_positions > _MOST_POSITIONS:
+        raise ValueError(
+            f"top_k must be given, at most {_MOST_POSITIONS}, for rankings of so many "
+            f"positions; got {n_positions}."
+        )
+    member = groups.mask(groups.labels.index(group)).astype(float)
+    rows = np.flatnonzero(lists.position < n_positions)
+    table = np.zeros((lists.n_lists, n_positions, 2))
+    at = lists.of_row[rows], lists.position[rows]
+    table[(*at, 0)] = lists.block_means(member)[rows]
+    table[(*at, 1)] = 1.0
+    shared = np.zeros((lists.n_lists, 0))
+    positions = tuple(range(1, n_positions + 1))
+    clusters = sum_over_queries(data, table, shared)
+    return ClusterSums.from_clusters(positions, clusters, [ColumnSum(1, 2)])
+
+
+def _pooled(fit: Array, covariance: Array, weight: Array, least: float) -> Array:
+    """Return the fit with neighbouring levels merged that differ by little.
+
+    Levels are merged while some difference is below `least` standard errors, the
+    smallest first: noise bends the fit also where the truth is flat.
+    """
+    edges = np.flatnonzero(np.abs(np.diff(fit)) > _EQUAL) + 1
+    levels = [level.tolist() for level in np.split(np.arange(fit.size), edges)]
+
+    def distance(low: list[int], high: list[int]) -> float:
+        slope = np.zeros(fit.size)
+        slope[low] = -weight[low] / weight[low].sum()
+        slope[high] = weight[high] / weight[high].sum()
+        variance = slope @ covariance @ slope
+        return float(abs(slope @ fit) / np.sqrt(variance)) if variance > 0 else np.inf
+
+    while len(levels) > 1:
+        apart = [distance(low, high) for low, high in pairwise(levels)]
+        weakest = int(np.argmin(apart))
+        if apart[weakest] >= least:
+            break
+        levels[weakest] += levels.pop(weakest + 1)
+    merged = np.empty(fit.size)
+    for level in levels:
+        merged[level] = np.average(fit[level], weights=weight[level])
+    return merged
+
+
+def _resampled(
+    sums: ClusterSums, fit: _Fit, n_resamples: int, rng: np.random.Generator
+) -> Array:
+    """Return statistics of resampled rankings whose mean shares are monotone."""
+    share, covariance = sums.estimate(MeanOfRatios()), sums.covariance(MeanOfRatios())
+    # Of a position that one ranking has: the variance of a draw of a member.
+    mean = np.average(share, weights=fit.weight)
+    alone = np.isnan(np.diag(covariance))
+    covariance = np.nan_to_num(covariance, nan=0.0)
+    covariance[alone, alone] = mean * (1 - mean) / fit.weight[alone]
+    # A sequence that grows without bound, and more slowly than the errors shrink.
+    least = np.sqrt(2 * max(0.0, np.log(max(1.0, np.log(sums.count)))))
+    model = _pooled(fit(share[None])[0], covariance, fit.weight, least)
+    drawn = []
+    for totals in sums.resample(n_resamples, rng):
+        resampled = MeanOfRatios()(*totals)
+        # A position that no drawn ranking has says nothing.
+        shift = np.where(np.isnan(resampled), 0.0, resampled - share)
+        shift *= np.sqrt(sums.count / (sums.count - 1))
+        shares = model + shift
+        drawn.append(fit.chi_square(shares, fit(shares), model))
+    return np.concatenate(drawn)
+
+
+def _warn_undefined(group: Hashable, count: Array, support: Array) -> None:
+    """Warn that there is no p-value, and why."""
+    why = "for fewer than two clusters of rankings"
+    if count.sum() == 0:
+        why = f"since nobody is in {fmt.label(group)}"
+    elif (support == count).all():
+        why = f"since everybody is in {fmt.label(group)}"
+    warnings.warn(
+        f"monotonicity_test has no p-value (NaN), {why}.",
+        UndefinedMetricWarning,
+        stacklevel=user_level(),
+    )
+
+
+def _check_options(
+    method: str, increasing: bool | str, top_k: int | None, n_resamples: int
+) -> None:
+    check_choice(method, "method", ("bootstrap", "chi2"))
+    check_choice(increasing, "increasing", ("auto", True, False))
+    check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
+    if top_k is not None:
+        check_number(top_k, "top_k", 2, np.inf, integer=True)
+
+
+def monotonicity_test(
+    y_score: Any,
+    *,
+    sensitive_features: Any,
+    qid: Any,
+    group: Hashable,
+    cluster: Any = None,
+    top_k: int | None = None,
+    method: str = "bootstrap",
+    increasing: bool | str = "auto",
+    confidence_level: float = 0.95,
+    n_resamples: int = 999,
+    random_state: int | np.random.Generator | None = None,
+    sample_weight: Any = None,
+) -> MonotonicityTest:
+    """Test whether a group's share only rises, or only falls, from the top down.
+
+    The paper's theorems, that the metrics of statistical parity have the same minima
+    and slopes, assume such an advantage (its Assumptions 1 and 2). The null hypothesis
+    is that the share of the group at position i, over rankings, is monotone in i: a
+    small p-value says that the metrics may disagree.
+
+    Parameters
+    ----------
+    y_score : array-like of shape (n,)
+        Scores: the higher is ranked the earlier. Tied items are members in expectation.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels; several columns are crossed. A boolean matrix or frame is a
+        membership matrix, one group a column.
+    qid : array-like of shape (n,)
+        Ranking of each row: the sample are rankings.
+    group : hashable
+        The protected group: one of the labels.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole rankings, such as the experts of several
+        weeks or a panel that copies from each other. None: each ranking is its own.
+    top_k : int or None, default=None
+        Only the first positions, at most 1000. None: those that at least half of the
+        rankings have.
+    method : {"bootstrap", "chi2"}, default="bootstrap"
+        "bootstrap" resamples clusters of rankings under the fitted monotone model.
+        "chi2" is the paper's: the upper tail of a chi-square distribution with
+        positions - 1 degrees of freedom, as if the counts were independent and the fit
+        given. See the notes.
+    increasing : {"auto", True, False}, default="auto"
+        The direction from the top down; "auto": by the sign of Spearman's correlation
+        of position and share, as in scikit-learn's `IsotonicRegression`.
+    confidence_level : float, default=0.95
+        Of the band; `MonotonicityTest.passed` compares the p-value with one less it.
+    n_resamples : int, default=999
+    random_state : int, Generator or None, default=None
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the ranking, constant within it; 2 is the ranking seen twice.
+
+    Returns
+    -------
+    MonotonicityTest
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths, values that are not finite, missing labels,
+        a label that is no group, fewer than two positions, a ranking in two clusters,
+        or an unknown option.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If nobody or everybody is in the group, or if there are fewer than two clusters
+        to resample: the p-value is NaN.
+
+    See Also
+    --------
+    recommend_metrics : What to measure, given the result.
+
+    Notes
+    -----
+    With O_i members at position i of the N_i rankings that have it (positions that the
+    group never has count 0), and f_i the isotonic regression of O_i / N_i with weights
+    N_i, the statistic is ``Σ_i (O_i - N_i f_i)² / (N_i f_i)``, over the positions
+    with f_i > 0. For rankings of one length this is the paper's fit of the counts.
+
+    The positions of one ranking exclude each other, the fit is chosen by the data, and
+    rankings may depend on each other, so the statistic has no chi-square distribution:
+    with independent rankings the chi-square version hardly ever rejects, and with
+    dependent ones it rejects too often. The bootstrap draws whole clusters, shifts
+    their mean shares to the model, fits again (its direction too), and compares the
+    statistics with the expected counts held. The model is the fit, with neighbouring
+    levels merged that differ by less than ``sqrt(2 ln ln Q)`` standard errors of Q
+    clusters: noise bends the fit where the truth is flat, which is the null hypothesis
+    that is hardest to tell from its alternatives. Where the truth is steep the test
+    rejects less often than its level.
+
+    References
+    ----------
+    Kuhlman, C., Gerych, W., Rundensteiner, E. (2021). "Measuring Group Advantage: A
+    Comparative Study of Fair Ranking Metrics". AIES. §5.
+
+    Andrews, D. W. K., Soares, G. (2010). "Inference for Parameters Defined by Moment
+    Inequalities Using Generalized Moment Selection". Econometrica 78(1).
+
+    Examples
+    --------
+    >>> from skrankfair.datasets import make_biased_rankings
+    >>> from skrankfair.inference import monotonicity_test
+    >>> data = make_biased_rankings(200, 10, share=0.4, advantage=0.5, random_state=0)
+    >>> who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
+    >>> monotonicity_test(data.y_score, **who, group="protected", random_state=0)
+    Monotone share of protected: passed (p = 0.579, bootstrap, chi-square 1.286)
+    200 rankings, 10 positions; the fit decreases from 0.516 at the top to 0.230
+    """
+    _check_options(method, increasing, top_k, n_resamples)
+    check_level(confidence_level)
+    rng = generator(random_state)
+    if qid is None:
+        raise ValueError("qid must be given: the test is of many rankings; got None.")
+    data = ranked_data(
+        None,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    sums = _position_sums(data, group, top_k)
+    count, support = sums.by_group[:, 0], sums.by_group[:, 1]
+    share, fit = count / support, _Fit(support, increasing)
+    fitted = fit(share[None])[0]
+    statistic = float(fit.chi_square(share[None], fitted[None], fitted)[0])
+    pvalue, drawn = float("nan"), None
+    if not 0 < count.sum() < support.sum():
+        _warn_undefined(group, count, support)
+    elif method == "chi2":
+        pvalue = float(stats.chi2.sf(statistic, share.size - 1))
+    elif sums.count > 1:
+        drawn = _resampled(sums, fit, n_resamples, rng)
+        extreme = np.count_nonzero(drawn >= statistic - _SLACK)
+        pvalue = (1 + extreme) / (1 + n_resamples)
+    else:
+        _warn_undefined(group, count, support)
+    error = np.sqrt(np.diag(sums.covariance(MeanOfRatios())))
+    margin = t_quantile(confidence_level, sums.count - 1) * error
+    return MonotonicityTest(
+        group=group,
+        statistic=statistic,
+        pvalue=pvalue,
+        df=share.size - 1,
+        method=method,
+        increasing=bool(fit.directions(share[None])[0]),
+        position=np.arange(1, share.size + 1),
+        count=count,
+        support=support,
+        share=share,
+        fit=fitted,
+        band_low=np.clip(fitted - margin, 0.0, 1.0),
+        band_high=np.clip(fitted + margin, 0.0, 1.0),
+        confidence_level=confidence_level,
+        n_rankings=float(support[0]),
+        n_clusters=sums.count,
+        null_distribution=drawn,
+    )

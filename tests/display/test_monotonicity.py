@@ -1,0 +1,98 @@
+"""The picture of the monotonicity test draws what the test found."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+
+from skrankfair.datasets import make_biased_rankings
+from skrankfair.display import MonotonicityDisplay
+from skrankfair.inference import monotonicity_test
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def result():
+    data = make_biased_rankings(80, 8, 0.5, 0.6, random_state=0)
+    return monotonicity_test(
+        data.y_score,
+        sensitive_features=data.sensitive_features,
+        qid=data.qid,
+        group="protected",
+        random_state=0,
+    )
+
+
+def drawn(**changes):
+    options = {
+        "position": [1, 2, 3],
+        "share": [0.1, 0.9, 0.2],
+        "fit": [0.1, 0.5, 0.5],
+        "band_low": [0.0, 0.4, 0.15],
+        "band_high": [0.2, 0.6, 0.6],
+        "pvalue": 0.2,
+        "passed": True,
+        "group": "$a$",
+    }
+    return MonotonicityDisplay(**{**options, **changes}).plot()
+
+
+def test_draws_the_numbers_of_the_test(result):
+    display = result.plot()
+    np.testing.assert_array_equal(display.fit_.get_ydata(), result.fit)
+    places = np.concatenate([line.get_xdata() for line in display.shares_])
+    shares = np.concatenate([line.get_ydata() for line in display.shares_])
+    np.testing.assert_array_equal(shares[np.argsort(places)], result.share)
+    edges = display.band_.get_paths()[0].vertices
+    assert edges[:, 1].max() == pytest.approx(result.band_high.max())
+    assert display.group_share_.get_ydata()[0] == result.group_share
+    assert display.verdict_.get_text() == f"monotone: p = {result.pvalue:.3f}"
+    assert display.ax_.get_ylabel() == "share of protected"
+    assert "95% band of the fit" in [t.get_text() for t in display.legend_.get_texts()]
+
+
+def test_draws_on_given_axes(result):
+    _, ax = plt.subplots()
+    display = result.plot(ax=ax)
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+
+
+def test_marks_shares_outside_the_band():
+    display = drawn()
+    inside, outside = display.shares_
+    assert inside.get_xdata().tolist() == [1, 3]
+    assert outside.get_xdata().tolist() == [2]
+    assert inside.get_color() != outside.get_color()
+    assert len(drawn(share=[0.1, 0.5, 0.5]).shares_) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "monotone: p = 0.200"),
+        ({"pvalue": 0.01, "passed": False}, "not monotone: p = 0.010"),
+        ({"pvalue": 1e-9, "passed": False}, "not monotone: p < 0.001"),
+        ({"pvalue": np.nan, "passed": False}, "no verdict"),
+    ],
+)
+def test_verdict(changes, words):
+    assert drawn(**changes).verdict_.get_text() == words
+
+
+def test_without_band_or_share_of_the_group():
+    display = drawn(band_low=[np.nan] * 3, band_high=[np.nan] * 3)
+    assert display.band_ is None
+    assert display.group_share_ is None
+    assert len(display.shares_) == 1
+    # A label is data, and may have dollars.
+    display.figure_.canvas.draw()
+    assert display.ax_.get_ylabel() == "share of $a$"

@@ -1,0 +1,453 @@
+"""The monotonicity test: the paper's numbers, its size, its power, its input."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.isotonic import IsotonicRegression, check_increasing
+
+from skrankfair.datasets import make_biased_rankings
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.inference import monotonicity_test, recommend_metrics
+from skrankfair.inference._monotonicity import _Fit, _increasing_fits, _pooled
+
+
+def columns(member, **options):
+    """Rankings with these members, a row each, from the top."""
+    n_lists, n = np.shape(member)
+    return {
+        "y_score": np.tile(-np.arange(n), n_lists),
+        "sensitive_features": np.ravel(member).astype(bool),
+        "qid": np.repeat(np.arange(n_lists), n),
+        "group": True,
+        **options,
+    }
+
+
+def isotonic(place, values, weight=None, increasing=True):
+    """scikit-learn's isotonic regression."""
+    model = IsotonicRegression(increasing=increasing)
+    return model.fit(place, values, sample_weight=weight).predict(place)
+
+
+def ranked(scores, n_members):
+    """Who is a member at each position; the first items are the members."""
+    return np.argsort(-scores, axis=-1) < n_members
+
+
+def fair(rng, n_lists=50, n=10, n_members=4):
+    return ranked(rng.random((n_lists, n)), n_members)
+
+
+def panels(rng, n_panels=40, n_lists=5, noise=0.5, shift=0.0, n=10, n_members=4):
+    """Lists of a panel copy from each other; a shift is an advantage."""
+    scores = rng.normal(size=(n_panels, 1, n))
+    scores = scores + noise * rng.normal(size=(n_panels, n_lists, n))
+    scores[..., :n_members] += shift
+    return ranked(scores, n_members).reshape(-1, n)
+
+
+def reserved(rng, first=2, n_lists=60, n=10, n_members=4):
+    """The first positions are for others; from there members have an advantage."""
+    data = make_biased_rankings(
+        n_lists, n - first, n_members / (n - first), 0.85, random_state=rng
+    )
+    tail = data.sensitive_features.reshape(n_lists, -1) == "protected"
+    return np.hstack([np.zeros((n_lists, first), dtype=bool), tail])
+
+
+def bump(rng, scale=0.4, n_lists=80, n=10, n_members=4):
+    """Members crowd in the middle."""
+    scores = rng.normal(size=(n_lists, n))
+    scores[:, :n_members] *= scale
+    return ranked(scores, n_members)
+
+
+class TestChiSquare:
+    @pytest.mark.filterwarnings("ignore:Confidence interval of the Spearman")
+    @pytest.mark.parametrize("seed", range(10))
+    def test_is_the_papers(self, seed):
+        # Counts, scikit-learn's isotonic regression of them, scipy's chi-square.
+        rng = np.random.default_rng(seed)
+        member = bump(rng, 0.9, 60)
+        member[0, 0] = True
+        count, place = member.sum(axis=0).astype(float), np.arange(10)
+        increasing = check_increasing(place, count)
+        fit = isotonic(place, count, increasing=increasing)
+        expected = stats.chisquare(count, fit)
+        test = monotonicity_test(**columns(member), method="chi2")
+        assert test.statistic == pytest.approx(expected.statistic, rel=1e-9)
+        assert test.pvalue == pytest.approx(expected.pvalue, rel=1e-9)
+        assert test.increasing == increasing
+        assert (test.df, test.null_distribution) == (9, None)
+        np.testing.assert_array_equal(test.count, count)
+        np.testing.assert_allclose(test.fit * 60, fit)
+        np.testing.assert_allclose(test.share, count / 60)
+
+    # Counts of AFC quarterbacks at the ten positions, over 90 experts, of the weeks 1,
+    # 5, 8 and 9 of 2019, and the p-values of the paper's test.
+    @pytest.mark.parametrize(
+        ("count", "pvalue"),
+        [
+            ([7, 32, 66, 66, 71, 48, 40, 35, 33, 52], 0.000374),
+            ([0, 5, 19, 75, 85, 87, 90, 89, 90, 90], 1.0),
+            ([18, 73, 89, 88, 84, 80, 71, 68, 53, 6], 7.07e-08),
+            ([86, 44, 74, 77, 70, 20, 24, 21, 48, 76], 4.74e-12),
+        ],
+    )
+    def test_quarterbacks(self, count, pvalue):
+        # The test looks at the counts alone.
+        member = np.arange(90)[:, None] < np.array(count)
+        test = monotonicity_test(**columns(member), method="chi2")
+        assert test.pvalue == pytest.approx(pvalue, rel=5e-3)
+        assert test.passed == (pvalue > 0.05)
+
+    def test_positions_that_are_never_taken_count_0(self):
+        member = np.zeros((30, 6), dtype=bool)
+        member[:, 2:4] = True
+        member[0, 1:3] = [True, False]
+        test = monotonicity_test(**columns(member), method="chi2", increasing=True)
+        assert test.count.tolist() == [0, 1, 29, 30, 0, 0]
+        assert test.df == 5
+        assert np.isfinite(test.pvalue)
+        # Two positions of 0 among a fit of 0 take no part.
+        test = monotonicity_test(
+            **columns(member[:, :4]), method="chi2", increasing=True
+        )
+        assert test.fit[0] == 0
+        assert test.statistic == 0
+
+    def test_direction(self):
+        member = np.zeros((20, 5), dtype=bool)
+        member[:, 0] = True
+        for increasing, passed in (("auto", True), (False, True), (True, False)):
+            test = monotonicity_test(
+                **columns(member), method="chi2", increasing=increasing
+            )
+            assert test.increasing is (increasing is True)
+            assert test.passed is passed
+
+    def test_rankings_of_several_lengths(self):
+        # A position's share is of the rankings that have it.
+        rng = np.random.default_rng(0)
+        qid = np.repeat(np.arange(30), rng.integers(4, 9, 30))
+        group = rng.random(qid.size) < 0.4
+        score = rng.normal(size=qid.size)
+        test = monotonicity_test(
+            score,
+            sensitive_features=group,
+            qid=qid,
+            group=True,
+            top_k=8,
+            random_state=0,
+        )
+        count, support = np.zeros(8), np.zeros(8)
+        for q in range(30):
+            rows = np.flatnonzero(qid == q)
+            for place, row in enumerate(rows[np.argsort(-score[rows])]):
+                count[place] += group[row]
+                support[place] += 1
+        np.testing.assert_array_equal(test.count, count)
+        np.testing.assert_array_equal(test.support, support)
+        fit = isotonic(
+            np.arange(8), count / support, support, increasing=test.increasing
+        )
+        expected = ((count - support * fit) ** 2 / (support * fit)).sum()
+        assert test.statistic == pytest.approx(expected, rel=1e-9)
+
+
+class TestBootstrap:
+    @pytest.mark.parametrize("increasing", ["auto", False])
+    def test_holds_its_level_in_fair_rankings(self, increasing):
+        # Flat is the hardest monotone law. 1000 replications, 5% within 1.5 points.
+        rng = np.random.default_rng(0)
+        rejected = [
+            monotonicity_test(
+                **columns(fair(rng)),
+                increasing=increasing,
+                n_resamples=99,
+                random_state=rng,
+            ).pvalue
+            <= 0.05
+            for _ in range(1000)
+        ]
+        assert abs(np.mean(rejected) - 0.05) < 0.015
+
+    def test_holds_its_level_where_rankings_depend(self):
+        # 20 panels of 10 lists: chi-square, and lists as clusters, reject too often.
+        rng = np.random.default_rng(0)
+        rejected = []
+        for _ in range(150):
+            c = columns(panels(rng, 20, 10), increasing=False, n_resamples=99)
+            c["random_state"] = rng
+            results = [
+                monotonicity_test(**c, cluster=c["qid"] // 10),
+                monotonicity_test(**c),
+                monotonicity_test(**c, method="chi2"),
+            ]
+            rejected.append([test.pvalue <= 0.05 for test in results])
+        by_panel, by_list, chi2 = np.mean(rejected, axis=0)
+        # Five standard errors of 150 at 5%.
+        assert by_panel < 0.05 + 5 * np.sqrt(0.05 * 0.95 / 150)
+        assert by_list > 0.25
+        assert chi2 > 0.1
+
+    @pytest.mark.parametrize("advantage", [0.2, 0.5, 0.7])
+    def test_passes_monotone_advantages(self, advantage):
+        rng = np.random.default_rng(1)
+        rejected = 0
+        for _ in range(60):
+            data = make_biased_rankings(50, 20, 0.5, advantage, random_state=rng)
+            test = monotonicity_test(
+                data.y_score,
+                sensitive_features=data.sensitive_features,
+                qid=data.qid,
+                group="protected",
+                n_resamples=99,
+                random_state=rng,
+            )
+            rejected += not test.passed
+        assert rejected <= 3 + 5 * np.sqrt(60 * 0.05 * 0.95)
+
+    @pytest.mark.parametrize("law", [reserved, bump], ids=["reserved", "bump"])
+    def test_rejects_what_is_not_monotone(self, law):
+        rng = np.random.default_rng(2)
+        tests = [
+            monotonicity_test(**columns(law(rng)), n_resamples=199, random_state=rng)
+            for _ in range(40)
+        ]
+        assert np.mean([not test.passed for test in tests]) > 0.8
+
+    def test_statistic_is_that_of_chi_square(self):
+        member = bump(np.random.default_rng(3))
+        boot = monotonicity_test(**columns(member), random_state=0, n_resamples=50)
+        chi2 = monotonicity_test(**columns(member), method="chi2")
+        assert boot.statistic == chi2.statistic
+        drawn = boot.null_distribution
+        assert drawn.shape == (50,)
+        assert boot.pvalue == (1 + (drawn >= boot.statistic).sum()) / 51
+        again = monotonicity_test(**columns(member), random_state=0, n_resamples=50)
+        np.testing.assert_array_equal(drawn, again.null_distribution)
+
+    def test_spread_is_that_of_new_rankings(self):
+        # The statistic of fresh fair rankings, against that of resampled ones.
+        rng = np.random.default_rng(4)
+        fresh = [
+            monotonicity_test(**columns(fair(rng, 100)), method="chi2").statistic
+            for _ in range(600)
+        ]
+        resampled = np.concatenate(
+            [
+                monotonicity_test(
+                    **columns(fair(rng, 100)), n_resamples=200, random_state=rng
+                ).null_distribution
+                for _ in range(30)
+            ]
+        )
+        # Quantiles of 600 draws: about 5% standard error in the middle of the law.
+        for level in (0.5, 0.75, 0.9):
+            new, drawn = (np.quantile(x, level) for x in (fresh, resampled))
+            assert drawn == pytest.approx(new, rel=0.2)
+
+    def test_band_covers_the_law(self):
+        rng = np.random.default_rng(5)
+        law = make_biased_rankings(1, 10, 0.5, 0.7).position_share
+        inside = []
+        for _ in range(200):
+            data = make_biased_rankings(60, 10, 0.5, 0.7, random_state=rng)
+            test = monotonicity_test(
+                data.y_score,
+                sensitive_features=data.sensitive_features,
+                qid=data.qid,
+                group="protected",
+                method="chi2",
+            )
+            inside.append((test.band_low <= law) & (law <= test.band_high))
+        # Position by position; the fit has less noise than the shares.
+        assert (np.mean(inside, axis=0) > 0.93).all()
+
+    def test_weight_is_repetition_in_the_statistic(self):
+        member = bump(np.random.default_rng(6), n_lists=20)
+        weight = np.random.default_rng(7).integers(0, 4, 20)
+        repeated = monotonicity_test(
+            **columns(np.repeat(member, weight, axis=0)), method="chi2"
+        )
+        weighted = monotonicity_test(
+            **columns(member), sample_weight=np.repeat(weight, 10), method="chi2"
+        )
+        assert weighted.statistic == pytest.approx(repeated.statistic, rel=1e-12)
+        np.testing.assert_allclose(weighted.band_low, repeated.band_low)
+        assert weighted.n_rankings == weight.sum()
+
+    def test_ties_are_members_in_expectation(self):
+        member = np.array([[True, False, False, True]] * 10)
+        c = columns(member) | {"y_score": np.tile([2, 2, 1, 0], 10)}
+        test = monotonicity_test(**c, method="chi2")
+        np.testing.assert_allclose(test.share, [0.5, 0.5, 0, 1])
+
+    def test_first_positions(self):
+        member = bump(np.random.default_rng(8))
+        cut = monotonicity_test(**columns(member), top_k=4, random_state=0)
+        assert cut.position.tolist() == [1, 2, 3, 4]
+        np.testing.assert_array_equal(cut.count, member[:, :4].sum(axis=0))
+
+
+@pytest.mark.parametrize("n", [2, 7, 50, 51, 80])
+def test_fits_are_isotonic_regressions(n):
+    rng = np.random.default_rng(n)
+    rows, weight = rng.normal(size=(20, n)).round(1), rng.integers(1, 9, n) / 2
+    for row, fit in zip(rows, _increasing_fits(rows, weight), strict=True):
+        expected = isotonic(np.arange(n), row, weight)
+        np.testing.assert_allclose(fit, expected, atol=1e-12)
+    for row, fit in zip(rows, _Fit(weight, increasing=False)(rows), strict=True):
+        expected = isotonic(np.arange(n), row, weight, increasing=False)
+        np.testing.assert_allclose(fit, expected, atol=1e-12)
+
+
+def test_positions_that_few_rankings_have():
+    # One ranking is longer, with a member at its end.
+    rng = np.random.default_rng(0)
+    steep = columns(np.arange(6) < rng.integers(2, 4, 40)[:, None])
+    longer = steep | {
+        name: np.append(steep[name], last)
+        for name, last in (("y_score", -6), ("sensitive_features", True), ("qid", 0))
+    }
+    test = monotonicity_test(**longer, random_state=0)
+    assert test.support.tolist() == [40] * 6
+    assert test.passed
+    test = monotonicity_test(**longer, random_state=0, top_k=9)
+    assert test.support.tolist() == [40] * 6 + [1]
+    assert np.isnan(test.band_low).tolist() == [False] * 6 + [True]
+    assert test.fit[0] > 0.9
+    # Half of the rankings, by weight.
+    half = np.repeat([True, False], 3)[:, None] & np.ones((6, 4), dtype=bool)
+    rows = np.flatnonzero((np.arange(24) % 4 < 2) | (np.arange(24) < 12))
+    c = {
+        name: np.asarray(value)[rows]
+        for name, value in columns(half).items()
+        if name != "group"
+    } | {"group": True, "method": "chi2"}
+    assert monotonicity_test(**c).position.size == 4
+    weight = np.where(c["qid"] < 3, 1.0, 2.0)
+    assert monotonicity_test(**c, sample_weight=weight).position.size == 2
+
+
+def test_levels_that_hardly_differ_are_pooled():
+    fit, weight = np.array([0.1, 0.1, 0.2, 0.6, 0.65]), np.full(5, 100.0)
+    covariance = np.eye(5) * 0.05**2
+    # 0.1 and 0.2 differ by 1.6 standard errors, 0.6 and 0.65 by 0.7.
+    np.testing.assert_allclose(_pooled(fit, covariance, weight, 0.5), fit)
+    np.testing.assert_allclose(
+        _pooled(fit, covariance, weight, 1.5), [0.1, 0.1, 0.2, 0.625, 0.625]
+    )
+    np.testing.assert_allclose(
+        _pooled(fit, covariance, weight, 2.0), [0.4 / 3] * 3 + [0.625] * 2
+    )
+    np.testing.assert_allclose(_pooled(fit, covariance, weight, 99), [0.33] * 5)
+    # Without noise every difference is one.
+    np.testing.assert_allclose(_pooled(fit, np.zeros((5, 5)), weight, 9), fit)
+
+
+class TestResult:
+    def test_text(self):
+        test = monotonicity_test(
+            **columns(bump(np.random.default_rng(0))), random_state=0
+        )
+        assert "Monotone share of True: rejected (p = " in repr(test)
+        assert "80 rankings, 10 positions" in repr(test)
+        assert "null_distribution" not in repr(test)
+        assert test.group_share == pytest.approx(0.4)
+
+    def test_recommendation(self):
+        rng = np.random.default_rng(0)
+        failed = monotonicity_test(**columns(bump(rng)), random_state=0)
+        passed = monotonicity_test(**columns(fair(rng)), random_state=1)
+        assert (failed.passed, passed.passed) == (False, True)
+        for purpose in ("minimize", "evaluate"):
+            r = recommend_metrics(failed, purpose)
+            assert {"pairwise_parity", "ndkl", "exposure_parity"} < set(r.metrics)
+            assert "look at all" in r.reason
+            assert not r.passed
+        assert recommend_metrics(passed).metrics == (
+            "normalized_discounted_kl",
+            "normalized_discounted_difference",
+            "pairwise_parity",
+            "exposure_parity",
+        )
+        r = recommend_metrics(passed, purpose="evaluate")
+        assert r.metrics == ("pairwise_parity",)
+        assert "minority (40%)" in r.reason
+        assert repr(r).startswith("Use pairwise_parity.\nAvoid normalized_discounted_r")
+        majority = monotonicity_test(
+            **columns(~fair(np.random.default_rng(0))), random_state=0
+        )
+        assert "minority" not in recommend_metrics(majority, "evaluate").reason
+        for r in (recommend_metrics(t) for t in (failed, passed)):
+            assert set(r.avoid) == {"normalized_discounted_ratio", "skew_at_k"}
+            assert not set(r.avoid) & set(r.metrics)
+
+    def test_bad_recommendation(self):
+        test = monotonicity_test(
+            **columns(fair(np.random.default_rng(0))), method="chi2"
+        )
+        with pytest.raises(ValueError, match="purpose must be one of"):
+            recommend_metrics(test, "report")
+        with pytest.raises(ValueError, match="test must be a result of monotonicity"):
+            recommend_metrics(0.3)
+
+
+class TestUndefined:
+    @pytest.mark.parametrize("method", ["bootstrap", "chi2"])
+    def test_everybody_or_nobody(self, method):
+        member = np.ones((4, 5), dtype=bool)
+        with pytest.warns(UndefinedMetricWarning, match="everybody is in True"):
+            test = monotonicity_test(**columns(member), method=method)
+        assert np.isnan(test.pvalue)
+        assert not test.passed
+        assert "undecided" in repr(test)
+        frame = pd.DataFrame({"a": [False] * 20, "b": [True] * 20})
+        c = columns(member) | {"sensitive_features": frame, "group": "a"}
+        with pytest.warns(UndefinedMetricWarning, match="nobody is in a"):
+            assert np.isnan(monotonicity_test(**c, method=method).pvalue)
+
+    def test_one_cluster(self):
+        member = fair(np.random.default_rng(0), 1)
+        for c in (columns(member), columns(np.tile(member, (3, 1)), cluster=[0] * 30)):
+            with pytest.warns(UndefinedMetricWarning, match="fewer than two clusters"):
+                test = monotonicity_test(**c)
+            assert np.isnan(test.pvalue)
+            assert np.isnan(test.band_low).all()
+            # The paper's test has an answer, of a kind.
+            assert np.isfinite(monotonicity_test(**c, method="chi2").pvalue)
+
+    @pytest.mark.parametrize(
+        ("option", "message"),
+        [
+            (
+                {"group": "x"},
+                r"group must be one of the groups \[False, True\]; got 'x'",
+            ),
+            ({"qid": None}, "qid must be given"),
+            ({"qid": range(60)}, "at least 2 positions; got 1"),
+            ({"method": "bayes"}, "method must be one of 'bootstrap', 'chi2'"),
+            ({"increasing": "yes"}, "increasing must be one of"),
+            ({"increasing": None}, "increasing must be one of"),
+            ({"top_k": 1}, "top_k must be an integer"),
+            ({"n_resamples": 0}, "n_resamples must be"),
+            ({"confidence_level": 1.0}, "confidence_level must be"),
+            ({"random_state": -1}, "random_state must be"),
+            ({"y_score": None}, "y_score must be given"),
+            ({"sensitive_features": None}, "sensitive_features must be given"),
+            ({"cluster": range(60)}, "cluster must be constant within a query"),
+        ],
+    )
+    def test_bad_input(self, option, message):
+        c = columns(fair(np.random.default_rng(0), 6))
+        with pytest.raises(ValueError, match=message):
+            monotonicity_test(**(c | option))
+
+    def test_too_many_positions(self):
+        c = columns(fair(np.random.default_rng(0), 3, 1200, 600))
+        with pytest.raises(ValueError, match="top_k must be given, at most 1000"):
+            monotonicity_test(**c)
+        assert monotonicity_test(**c, top_k=50, method="chi2").df == 49
