@@ -44,7 +44,7 @@ numpydoc_validation_exclude = {
     r"UndefinedMetricWarning",  # scikit-learn's
     # Results are made by functions; their docstrings list attributes.
     r"\.(AuditReport|ConfidenceInterval|Estimate|GroupEstimates|GroupTest)$",
-    r"\.(FairnessConstrained|FairnessScore)$",
+    r"\.(FairnessConstrained|FairnessScore|SmoothCurve)$",
     r"\.ConfidenceInterval\.",
 }
 extlinks = {"doi": ("https://doi.org/%s", "doi:%s")}
