@@ -14,8 +14,8 @@ from .._validation import Array, check_choice
 _SQRT_2PI = float(np.sqrt(2 * np.pi))
 # McMurry and Politis (2004): flat up to _FLAT, then down to 0 at 1, all derivatives
 # continuous.
-_FLAT, _SLOPE = 0.05, 1.0
-_FLAT_TOP_REACH = 350.0
+_FLAT, _SLOPE = 0.05, 0.25
+_FLAT_TOP_REACH = 370.0
 _FLAT_TOP_STEP = 0.05
 
 
@@ -166,7 +166,7 @@ KERNELS = {
             band=8.8,
         ),
         Kernel(
-            *("flat_top", _flat_top, np.inf, _FLAT_TOP_REACH, False, 0.6, 64),
+            *("flat_top", _flat_top, np.inf, _FLAT_TOP_REACH, False, 0.51, 64),
             transform=_flat_top_transform,
             band=1.0,
         ),

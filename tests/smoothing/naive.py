@@ -20,7 +20,7 @@ def flat_top(u):
     s = (np.arange(500) + 0.5) / 500
     window = np.where(s <= 0.05, 1.0, 0.0)
     between = s > 0.05
-    steep = np.exp(-1 / (s[between] - 0.05) ** 2) / (s[between] - 1) ** 2
+    steep = 0.25 * np.exp(-0.25 / (s[between] - 0.05) ** 2) / (s[between] - 1) ** 2
     window[between] = np.exp(-steep)
     return float(np.sum(window * np.cos(s * u)) / 500 / math.pi)
 
