@@ -15,30 +15,59 @@ def _difference(s, i, j, direction):
     raise ValueError(direction)
 
 
-def eligible_pairs(y, s, q, member_of_group, direction="below"):
+def ranking(s, q):
+    """Rank of every row in its query from 0, the best first; ties in row order."""
+    rank = [0] * len(q)
+    for rows in rows_by_query(q).values():
+        ordered = sorted(rows, key=lambda row: -float(s[row]))
+        for k, row in enumerate(ordered):
+            rank[row] = k
+    return rank
+
+
+def eligible_pairs(y, s, q, member_of_group, direction="below", adjacent=False):
     """Pairs (i, j, y_i - y_j) the estimator could use with epsilon infinite.
 
     Definition 1: i in the group, j outside, same query, 0 <= s_j - s_i; "both"
-    (section 4.1.3) drops the last condition.
+    (section 4.1.3) drops the last condition. ``adjacent``: only neighbours in the
+    ranking, score ties in row order, and always both directions.
     """
+    rank = ranking(s, q)
+    if adjacent:
+        direction = "both"
     for rows in rows_by_query(q).values():
         for i in rows:
             for j in rows:
                 if not member_of_group[i] or member_of_group[j]:
                     continue
+                if adjacent and abs(rank[i] - rank[j]) != 1:
+                    continue
                 if _difference(s, i, j, direction) >= 0:
                     yield i, j, float(y[i]) - float(y[j])
 
 
-def matched_pairs(y, s, q, member_of_group, direction="below", *, epsilon):
+def matched_pairs(
+    y, s, q, member_of_group, direction="below", adjacent=False, *, epsilon
+):
     """Eligible pairs whose difference is at most epsilon; Definition 1."""
-    for i, j, value in eligible_pairs(y, s, q, member_of_group, direction):
+    if adjacent:
+        direction = "both"
+    for i, j, value in eligible_pairs(y, s, q, member_of_group, direction, adjacent):
         if _difference(s, i, j, direction) <= epsilon:
             yield i, j, value
 
 
 def epsilon_for(
-    y, s, q, member_of_group, direction="below", *, n_pairs=None, quantile=None, w=None
+    y,
+    s,
+    q,
+    member_of_group,
+    direction="below",
+    adjacent=False,
+    *,
+    n_pairs=None,
+    quantile=None,
+    w=None,
 ):
     """Return the K-th smallest difference among eligible pairs; section 4.1.1.
 
@@ -48,9 +77,11 @@ def epsilon_for(
     """
     if (n_pairs is None) == (quantile is None):
         raise ValueError("give one of n_pairs and quantile")
+    if adjacent:
+        direction = "both"
     weights = query_weights(q, w)
     differences = []
-    for i, j, _ in eligible_pairs(y, s, q, member_of_group, direction):
+    for i, j, _ in eligible_pairs(y, s, q, member_of_group, direction, adjacent):
         if weights[q[i]] > 0:
             differences.append((_difference(s, i, j, direction), weights[q[i]]))
     if not differences:
@@ -67,6 +98,212 @@ def epsilon_for(
     return differences[-1][0]
 
 
+def _group_epsilon(y, s, q, in_group, epsilon, n_pairs, quantile, w, **which):
+    given = [v for v in (epsilon, n_pairs, quantile) if v is not None]
+    if len(given) > 1:
+        raise ValueError("give one of epsilon, n_pairs and quantile")
+    if epsilon is not None:
+        return epsilon
+    if not given:
+        quantile = 0.01
+    return epsilon_for(
+        *(y, s, q, in_group), n_pairs=n_pairs, quantile=quantile, w=w, **which
+    )
+
+
+# Weights by position of the lower item, section 4.1.2
+
+
+def weight_of_position(position_weight, k):
+    """Weight of rank k, counted from 0: a name, a function of k, or a list."""
+    if isinstance(position_weight, str):
+        return {"dcg": 1 / math.log2(k + 2), "reciprocal": 1 / (k + 1)}[position_weight]
+    if callable(position_weight):
+        return float(position_weight(k))
+    return float(position_weight[k])
+
+
+def position_chances(s, q, adjacent=False):
+    """{rank: probability} of every row; a tied block shares its ranks evenly.
+
+    ``adjacent``: ties are broken by row order, there as here, so one rank for sure.
+    """
+    if adjacent:
+        return [{k: 1.0} for k in ranking(s, q)]
+    chances = [{}] * len(q)
+    for rows in rows_by_query(q).values():
+        for row in rows:
+            above = sum(float(s[other]) > float(s[row]) for other in rows)
+            tied = sum(float(s[other]) == float(s[row]) for other in rows)
+            chances[row] = {above + t: 1 / tied for t in range(tied)}
+    return chances
+
+
+def lower_item(i, j, s, q, adjacent=False):
+    """Return the row of the pair that is ranked lower; equal scores: i of the group.
+
+    (Equal scores have equal `position_chances`, so the last rule matters to nobody;
+    with ``adjacent`` the row order decides.)
+    """
+    if adjacent:
+        rank = ranking(s, q)
+        return i if rank[i] > rank[j] else j
+    return i if float(s[i]) <= float(s[j]) else j
+
+
+def position_weighted(pairs, chances, position_weight):
+    """Sum of w_k MPC_k over sum of w_k, k over the positions with support.
+
+    ``pairs`` are (i, j, value, frequency, lower item); MPC_k is the mean of the values
+    when every pair counts with the chance that its lower item is at k. Returns the
+    estimate and the influence of one copy of every pair: by the chain rule
+    sum_k (w_k / W) * chance_k * (value - MPC_k) / N_k.
+    """
+    numerator, denominator = {}, {}
+    for _, _, value, frequency, lower in pairs:
+        for k, chance in chances[lower].items():
+            numerator[k] = numerator.get(k, 0.0) + frequency * chance * value
+            denominator[k] = denominator.get(k, 0.0) + frequency * chance
+    weight = {k: weight_of_position(position_weight, k) for k in denominator}
+    total = math.fsum(weight.values())
+    if not pairs or total == 0:
+        return NAN, []
+    mpc = {k: numerator[k] / denominator[k] for k in denominator}
+    estimate = math.fsum(weight[k] * mpc[k] for k in mpc) / total
+    influence = []
+    for i, j, value, frequency, lower in pairs:
+        phi = math.fsum(
+            weight[k] / total * chance * (value - mpc[k]) / denominator[k]
+            for k, chance in chances[lower].items()
+        )
+        influence.append((i, j, phi, frequency))
+    return estimate, influence
+
+
+# The value at a difference of zero, section 4.1
+
+
+def local_linear(pairs, s, epsilon):
+    """Intercept of the regression of y_i - y_j on s_j - s_i; section 4.1.
+
+    Weighted least squares with the triangular kernel 1 - |s_j - s_i| / epsilon; the
+    difference keeps its sign, also for "both". ``pairs`` are (i, j, value, frequency).
+    Returns the estimate and the influence of one copy of every pair on the intercept:
+    K (S2 - S1 d) / (S0 S2 - S1^2) times the residual. One difference only, or none,
+    under the kernel: the mean if that difference is 0 (always so for epsilon 0), else
+    nan.
+    """
+    rows = []
+    for i, j, value, frequency in pairs:
+        d = float(s[j]) - float(s[i])
+        kernel = max(0.0, 1 - abs(d) / epsilon) if epsilon > 0 else 1.0
+        rows.append((i, j, value, frequency, d, kernel))
+    distinct = {d for *_, d, kernel in rows if kernel > 0}
+    if distinct == {0.0}:
+        weight = math.fsum(f * kernel for *_, f, _, kernel in rows)
+        mean = math.fsum(f * k * v for _, _, v, f, _, k in rows) / weight
+        return mean, [(i, j, k * (v - mean) / weight, f) for i, j, v, f, _, k in rows]
+    if len(distinct) < 2:
+        return NAN, []
+    s0, s1, s2 = (
+        math.fsum(f * k * d**power for *_, f, d, k in rows) for power in range(3)
+    )
+    t0, t1 = (
+        math.fsum(f * k * d**power * v for _, _, v, f, d, k in rows)
+        for power in range(2)
+    )
+    determinant = s0 * s2 - s1**2
+    intercept = (s2 * t0 - s1 * t1) / determinant
+    slope = (s0 * t1 - s1 * t0) / determinant
+    influence = []
+    for i, j, value, frequency, d, kernel in rows:
+        residual = value - intercept - slope * d
+        phi = kernel * (s2 - s1 * d) / determinant * residual
+        influence.append((i, j, phi, frequency))
+    return intercept, influence
+
+
+# The metric
+
+
+def _estimate(pairs, s, q, epsilon, adjacent, position_weight, estimator):
+    """Estimate and influence from (i, j, value, frequency)."""
+    if estimator == "local_linear":
+        if position_weight is not None:
+            raise ValueError("local_linear takes no position_weight")
+        return local_linear(pairs, s, epsilon)
+    if estimator != "mean":
+        raise ValueError(estimator)
+    if position_weight is None:
+        n = math.fsum(frequency for *_, frequency in pairs)
+        if n == 0:
+            return NAN, []
+        mean = math.fsum(f * value for _, _, value, f in pairs) / n
+        return mean, [(i, j, (value - mean) / n, f) for i, j, value, f in pairs]
+    lower = [lower_item(i, j, s, q, adjacent) for i, j, _, _ in pairs]
+    rows = [(*pair, row) for pair, row in zip(pairs, lower, strict=True)]
+    return position_weighted(rows, position_chances(s, q, adjacent), position_weight)
+
+
+def _mean_of_queries(pairs, q, estimate):
+    """Mean of the queries' own estimates; influence (row, row, phi, frequency).
+
+    One line a query, so of use for clusters and not for items.
+    """
+    by_query = {}
+    for i, j, value, frequency in pairs:
+        by_query.setdefault(q[i], []).append((i, j, value, frequency))
+    values = []
+    for of_query in by_query.values():
+        row, _, _, frequency = of_query[0]
+        value, _ = estimate([(i, j, v, 1) for i, j, v, _ in of_query])
+        if not math.isnan(value):
+            values.append((row, value, frequency))
+    n = math.fsum(frequency for *_, frequency in values)
+    if n == 0:
+        return NAN, []
+    mean = math.fsum(f * value for _, value, f in values) / n
+    return mean, [(row, row, (value - mean) / n, f) for row, value, f in values]
+
+
+def estimate_and_influence(
+    y,
+    s,
+    q,
+    in_group,
+    epsilon,
+    direction="below",
+    average="pairs",
+    w=None,
+    adjacent=False,
+    position_weight=None,
+    estimator="mean",
+):
+    """Estimate of one group and [(i, j, influence, frequency)], epsilon a number.
+
+    To first order the estimate misses its expectation by the sum of frequency times
+    influence: `variance.linearised_cluster_covariance` and
+    `variance.linearised_item_covariance` take it from there.
+    """
+    weights = query_weights(q, w)
+    pairs = [
+        (i, j, value, weights[q[i]])
+        for i, j, value in matched_pairs(
+            y, s, q, in_group, direction, adjacent, epsilon=epsilon
+        )
+        if weights[q[i]] > 0
+    ]
+
+    def estimate(some):
+        return _estimate(some, s, q, epsilon, adjacent, position_weight, estimator)
+
+    if average == "queries":
+        return _mean_of_queries(pairs, q, estimate)
+    if average != "pairs":
+        raise ValueError(average)
+    return estimate(pairs)
+
+
 def matched_pair_calibration(
     y,
     s,
@@ -78,24 +315,26 @@ def matched_pair_calibration(
     direction="below",
     average="pairs",
     w=None,
+    adjacent=False,
+    position_weight=None,
+    estimator="mean",
 ):
     """Mean of y_i - y_j over the matched pairs; Definitions 2 and 3.
 
     At most one of epsilon, n_pairs and quantile; none: quantile 0.01.
-    Returns {group: (estimate or nan, number of pairs, epsilon of the group)}.
+    Returns {group: (estimate or nan, number of pairs, epsilon of the group)}; the
+    number counts every pair within epsilon, also where the kernel is 0.
     """
-    given = [v for v in (epsilon, n_pairs, quantile) if v is not None]
-    if len(given) > 1:
-        raise ValueError("give one of epsilon, n_pairs and quantile")
-    if not given:
-        quantile = 0.01
+    which = {"direction": direction, "adjacent": adjacent}
     result = {}
     for group, in_group in member.items():
-        eps = epsilon
-        if eps is None:
-            eps = epsilon_for(
-                y, s, q, in_group, direction, n_pairs=n_pairs, quantile=quantile, w=w
+        eps = _group_epsilon(y, s, q, in_group, epsilon, n_pairs, quantile, w, **which)
+        pairs = matched_pairs(y, s, q, in_group, epsilon=eps, **which)
+        mean, number = average_of_pairs(pairs, q, average, w)
+        if position_weight is not None or estimator != "mean":
+            mean, _ = estimate_and_influence(
+                *(y, s, q, in_group, eps, direction, average),
+                *(w, adjacent, position_weight, estimator),
             )
-        pairs = matched_pairs(y, s, q, in_group, direction, epsilon=eps)
-        result[group] = (*average_of_pairs(pairs, q, average, w), eps)
+        result[group] = mean, number, eps
     return result

@@ -125,6 +125,57 @@ def item_covariance(pairs_by_group, n_rows):
     return covariance
 
 
+def linearised_cluster_covariance(influence, cluster, cluster_weight=None):
+    """Cluster-robust covariance from {group: [(i, j, influence, frequency)]}.
+
+    For functions of totals that are not one ratio: cov_gh = Q / (Q - 1) * sum over
+    clusters of r_gc * r_hc, r_gc the sum of frequency * influence over the pairs of g
+    in c, minus its mean over all Q clusters. With ``cluster_weight`` {label: n} the
+    cluster is there n times and the frequencies within it are 1. No pairs: nan.
+    """
+    weights = _clusters(cluster, cluster_weight)
+    n_clusters = sum(weights.values())
+    residual = {}
+    for group, pairs in influence.items():
+        sums = dict.fromkeys(weights, 0.0)
+        for i, j, phi, frequency in pairs:
+            if cluster[i] != cluster[j]:
+                raise ValueError(f"rows {i} and {j} are in different clusters")
+            sums[cluster[i]] += phi * (1 if cluster_weight else frequency)
+        mean = math.fsum(weights[c] * sums[c] for c in weights) / n_clusters
+        residual[group] = {c: sums[c] - mean for c in weights}
+    covariance = {}
+    for g in influence:
+        for h in influence:
+            if not influence[g] or not influence[h] or n_clusters <= 1:
+                covariance[g, h] = NAN
+                continue
+            products = math.fsum(
+                weights[c] * residual[g][c] * residual[h][c] for c in weights
+            )
+            covariance[g, h] = n_clusters / (n_clusters - 1) * products
+    return covariance
+
+
+def linearised_item_covariance(influence):
+    """Item-robust covariance from {group: [(i, j, influence, frequency)]}.
+
+    cov_gh = sum of the products of influences over all couples of a pair of g and a
+    pair of h with an item in common, as in `item_covariance`.
+    """
+    covariance = {}
+    for g in influence:
+        for h in influence:
+            products = []
+            for i, j, phi, frequency in influence[g]:
+                for k, m, psi, _ in influence[h]:
+                    if {i, j} & {k, m}:
+                        products.append(frequency * phi * psi)
+            empty = not influence[g] or not influence[h]
+            covariance[g, h] = NAN if empty else math.fsum(products)
+    return covariance
+
+
 def item_variance(pairs):
     """Variance of the mean of (i, j, value) when no item is on both sides.
 

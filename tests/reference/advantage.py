@@ -1,0 +1,400 @@
+"""Group advantage, Kuhlman et al. 2021, and NDKL, Geyik et al. 2019.
+
+A ranking is seen as the profile of a group: its expected number of members (0 to 1)
+at every rank, tied scores in random order. Ranks k are counted from 1 here, as in the
+paper; discounts take such a k.
+"""
+
+import itertools
+import math
+
+from ._common import NAN, query_weights, rows_by_query
+
+INFINITY = float("inf")
+
+
+def profile(s, rows, in_group):
+    """Return the expected membership of ranks 1 to n; a tied block shares it evenly."""
+    result = []
+    for value in sorted({float(s[row]) for row in rows}, reverse=True):
+        block = [row for row in rows if float(s[row]) == value]
+        inside = sum(bool(in_group[row]) for row in block)
+        result += [inside / len(block)] * len(block)
+    return result
+
+
+def first(n, size):
+    """Profile of a group of ``size`` at the top of n; a fraction shares a rank."""
+    return [min(1.0, max(0.0, size - k)) for k in range(n)]
+
+
+def last(n, size):
+    """Profile of a group of ``size`` at the bottom of n."""
+    return first(n, size)[::-1]
+
+
+def arrangements(n, size):
+    """Profiles of every ranking of n items, ``size`` of the group; n <= 10."""
+    for places in itertools.combinations(range(n), size):
+        yield [1.0 if k in places else 0.0 for k in range(n)]
+
+
+def top_share(members, k):
+    """p_k: the share of the group in the top k."""
+    return math.fsum(members[:k]) / k
+
+
+def log_discount(k):
+    """1 / log2(k + 1), what the released numbers use; the paper prints log2 k."""
+    return 1 / math.log2(k + 1)
+
+
+# Terms by cut point
+
+
+def difference_term(p, q):
+    """|p - q|; equation 14."""
+    return abs(p - q)
+
+
+def ratio_term(p, q, zero_division=1.0):
+    """|p / (1 - p) - q / (1 - q)|; equation 15, a ratio by 0 is ``zero_division``."""
+
+    def ratio(share):
+        return zero_division if share == 1 else share / (1 - share)
+
+    return abs(ratio(p) - ratio(q))
+
+
+def kl(p, q):
+    """Sum of p ln(p / q), 0 ln 0 = 0: equation 17 without its misprint."""
+    return math.fsum(a * math.log(a / b) for a, b in zip(p, q, strict=True) if a > 0)
+
+
+def kl_term(p, q):
+    """Of the group and the rest."""
+    # Rounding may take 1 - p below 0 when p is 1.
+    return kl([p, max(0.0, 1 - p)], [q, 1 - q])
+
+
+def discounted(members, term, step=10, discount=log_discount):
+    """Sum over k = step, 2 step, ... <= n of discount(k) * term(p_k, q); equation 1."""
+    n = len(members)
+    q = top_share(members, n)
+    return math.fsum(
+        discount(k) * term(top_share(members, k), q) for k in range(step, n + 1, step)
+    )
+
+
+def maximum(n, size, term, step=10, discount=log_discount):
+    """R of equation 1: the larger of the group all first and all last."""
+    return max(
+        discounted(extreme(n, size), term, step, discount) for extreme in (first, last)
+    )
+
+
+def brute_force_maximum(n, size, term, step=10, discount=log_discount):
+    """Return the largest value over all rankings; n <= 10."""
+    return max(
+        discounted(members, term, step, discount) for members in arrangements(n, size)
+    )
+
+
+def normalized(members, term, step=10, discount=log_discount):
+    """Discounted sum over its maximum; nan if nothing can differ."""
+    n, size = len(members), math.fsum(members)
+    # Sums of shares of blocks are not exact.
+    size = round(size, 9)
+    if size in (0, n):
+        return NAN
+    most = maximum(n, size, term, step, discount)
+    return discounted(members, term, step, discount) / most if most > 0 else NAN
+
+
+# Many rankings
+
+
+def _profiles(s, q, in_group, w):
+    weights = query_weights(q, w)
+    return [
+        (profile(s, rows, in_group), weights[label])
+        for label, rows in rows_by_query(q).items()
+        if weights[label] > 0
+    ]
+
+
+def mean_profile(profiles):
+    """Mean of (profile, weight), of one length."""
+    if len({len(members) for members, _ in profiles}) > 1:
+        raise ValueError("representation needs lists of one length")
+    total = math.fsum(weight for _, weight in profiles)
+    return [
+        math.fsum(weight * members[k] for members, weight in profiles) / total
+        for k in range(len(profiles[0][0]))
+    ]
+
+
+def weighted_mean(values):
+    """Mean of (value, weight) over values that are not nan, and the sum of weights."""
+    values = [(value, weight) for value, weight in values if not math.isnan(value)]
+    total = sum(weight for _, weight in values)
+    if total == 0:
+        return NAN, 0
+    if any(math.isinf(value) for value, _ in values):
+        return -INFINITY, total
+    return math.fsum(value * weight for value, weight in values) / total, total
+
+
+def _by_profile(s, q, member, metric, average, w):
+    """{group: (metric of profiles, number of queries)}.
+
+    "queries": mean of the metric over queries where it is not nan; "representation":
+    the metric of the mean profile, hence of the mean p_k.
+    """
+    result = {}
+    for group, in_group in member.items():
+        profiles = _profiles(s, q, in_group, w)
+        if average == "queries":
+            result[group] = weighted_mean([(metric(m), c) for m, c in profiles])
+        elif average == "representation":
+            n_queries = sum(weight for _, weight in profiles)
+            value = metric(mean_profile(profiles))
+            result[group] = value, 0 if math.isnan(value) else n_queries
+        else:
+            raise ValueError(average)
+    return result
+
+
+def normalized_discounted_difference(
+    s, q, member, step=10, discount=log_discount, average="queries", w=None
+):
+    """rND of every group against the rest: {group: (value, queries)}."""
+    return _by_profile(
+        *(s, q, member),
+        lambda members: normalized(members, difference_term, step, discount),
+        *(average, w),
+    )
+
+
+def normalized_discounted_ratio(
+    s,
+    q,
+    member,
+    step=10,
+    discount=log_discount,
+    average="queries",
+    w=None,
+    zero_division=1.0,
+):
+    """rRD of every group against the rest: {group: (value, queries)}."""
+
+    def term(p, share):
+        return ratio_term(p, share, zero_division)
+
+    return _by_profile(
+        *(s, q, member),
+        lambda members: normalized(members, term, step, discount),
+        *(average, w),
+    )
+
+
+def normalized_discounted_kl(
+    s, q, member, step=10, discount=log_discount, average="queries", w=None
+):
+    """rKL of every group against the rest: {group: (value, queries)}."""
+    return _by_profile(
+        *(s, q, member),
+        lambda members: normalized(members, kl_term, step, discount),
+        *(average, w),
+    )
+
+
+def skew_at_k(s, q, member, k, average="queries", w=None):
+    """ln(p_k / q): {group: (value, queries)}; -inf without the group in the top k.
+
+    Lists shorter than k, and without the group: nan.
+    """
+
+    def skew(members):
+        share = top_share(members, len(members))
+        if k > len(members) or share == 0:
+            return NAN
+        p = top_share(members, k)
+        return math.log(p / share) if p > 0 else -INFINITY
+
+    return _by_profile(s, q, member, skew, average, w)
+
+
+# Several groups at once
+
+
+def discounted_kl_of_groups(profiles, step=10, discount=log_discount):
+    """Sum over cut points of discount(k) * sum_g p_g ln(p_g / q_g).
+
+    ``profiles``: one a group, of one ranking, summing to 1 at every rank.
+    """
+    n = len(profiles[0])
+    q = [top_share(members, n) for members in profiles]
+    return math.fsum(
+        discount(k) * kl([top_share(members, k) for members in profiles], q)
+        for k in range(step, n + 1, step)
+    )
+
+
+def ndkl_of_groups(profiles):
+    """Sum over k = 1..n of KL(p_k | q) / log2(k + 1), over the sum of the weights."""
+    n = len(profiles[0])
+    weights = math.fsum(log_discount(k) for k in range(1, n + 1))
+    return discounted_kl_of_groups(profiles, step=1) / weights
+
+
+def _profiles_of_groups(s, rows, g):
+    return [
+        profile(s, rows, [label == group for label in g])
+        for group in sorted({g[row] for row in rows})
+    ]
+
+
+def ndkl(s, q, g, average="queries", w=None):
+    """NDKL over all groups of the labels g: (value, queries).
+
+    "representation": of the mean profiles, a group absent from a list being 0 there.
+    """
+    weights = query_weights(q, w)
+    if average == "queries":
+        values = [
+            (ndkl_of_groups(_profiles_of_groups(s, rows, g)), weights[label])
+            for label, rows in rows_by_query(q).items()
+            if weights[label] > 0
+        ]
+        return weighted_mean(values)
+    if average != "representation":
+        raise ValueError(average)
+    profiles = [
+        mean_profile(_profiles(s, q, [label == group for label in g], w))
+        for group in sorted(set(g))
+    ]
+    return ndkl_of_groups(profiles), sum(weights.values())
+
+
+def _profiles_of_order(order, groups):
+    return [[1.0 if label == g else 0.0 for label in order] for g in groups]
+
+
+def maximum_of_groups(sizes, step=10, discount=log_discount):
+    """Return the largest value over orders of the groups, one group after the other."""
+    groups = range(len(sizes))
+    return max(
+        discounted_kl_of_groups(
+            _profiles_of_order([g for g in order for _ in range(sizes[g])], groups),
+            *(step, discount),
+        )
+        for order in itertools.permutations(groups)
+    )
+
+
+def brute_force_maximum_of_groups(sizes, step=10, discount=log_discount):
+    """Return the largest value over all rankings; 7 items at most."""
+    groups = range(len(sizes))
+    items = [g for g in groups for _ in range(sizes[g])]
+    return max(
+        discounted_kl_of_groups(_profiles_of_order(order, groups), step, discount)
+        for order in set(itertools.permutations(items))
+    )
+
+
+def normalized_discounted_kl_of_groups(
+    s, q, g, step=10, discount=log_discount, average="queries", w=None
+):
+    """rKL over all groups of the labels g, by `maximum_of_groups`: (value, queries).
+
+    "queries" only: the mean over queries with at least two groups and a cut point.
+    """
+    if average != "queries":
+        raise ValueError(average)
+    weights = query_weights(q, w)
+    values = []
+    for label, rows in rows_by_query(q).items():
+        profiles = _profiles_of_groups(s, rows, g)
+        sizes = [round(math.fsum(members)) for members in profiles]
+        most = maximum_of_groups(sizes, step, discount)
+        value = discounted_kl_of_groups(profiles, step, discount)
+        values.append((value / most if most > 0 else NAN, weights[label]))
+    return weighted_mean(values)
+
+
+# Exposure
+
+
+def exposure_discount(discount, k):
+    """v(k): 1 / k (expRR), 1 / log2(k + 1) (expDCG), or a function of k."""
+    if discount == "reciprocal":
+        return 1 / k
+    if discount == "dcg":
+        return 1 / math.log2(k + 1)
+    return float(discount(k))
+
+
+def exposure_of(members, discount="reciprocal"):
+    """e_a / (e_a + e_rest), e the mean discount of the members; equation 6."""
+    n, size = len(members), math.fsum(members)
+    # Sums of shares of blocks are not exact.
+    if round(size, 9) in (0, n):
+        return NAN
+    values = [exposure_discount(discount, k) for k in range(1, n + 1)]
+    own = math.fsum(v * m for v, m in zip(values, members, strict=True)) / size
+    rest = math.fsum(v * (1 - m) for v, m in zip(values, members, strict=True))
+    rest /= n - size
+    return own / (own + rest)
+
+
+def exposure_parity(
+    s, q, member, discount="reciprocal", average="queries", w=None, signed=False
+):
+    """|1 - 2 e_a / (e_a + e_rest)|, equation 7: {group: (value, queries)}.
+
+    ``signed``: 2 e_a / (e_a + e_rest) - 1, positive when the group has the advantage.
+    """
+
+    def metric(members):
+        value = 2 * exposure_of(members, discount) - 1
+        return value if signed else abs(value)
+
+    return _by_profile(s, q, member, metric, average, w)
+
+
+# Pairs
+
+
+def pair_share(s, rows, in_group):
+    """Share of cross-group pairs with the member above, ties a half; equation 8."""
+    wins = []
+    for i in rows:
+        for j in rows:
+            if in_group[i] and not in_group[j]:
+                wins.append(0.5 * (float(s[i]) > float(s[j])))
+                wins.append(0.5 * (float(s[i]) >= float(s[j])))
+    return math.fsum(wins) / (len(wins) / 2) if wins else NAN
+
+
+def pairwise_parity(s, q, member, average="queries", w=None, signed=False):
+    """|1 - 2 pair_a|, equation 9: {group: (value, queries)}.
+
+    "representation": of the mean of pair_a over queries, which for lists of one length
+    and groups of one size is the pair_a of the mean profile. ``signed``:
+    2 pair_a - 1, positive when the group has the advantage.
+    """
+    if average not in ("queries", "representation"):
+        raise ValueError(average)
+    weights = query_weights(q, w)
+    result = {}
+    for group, in_group in member.items():
+        values = [
+            (2 * pair_share(s, rows, in_group) - 1, weights[label])
+            for label, rows in rows_by_query(q).items()
+        ]
+        if average == "queries" and not signed:
+            values = [(abs(value), weight) for value, weight in values]
+        mean, n_queries = weighted_mean(values)
+        result[group] = mean if signed else abs(mean), n_queries
+    return result

@@ -1,0 +1,383 @@
+"""Dissatisfaction induced by pairwise swaps, and exposure; Fabris et al. 2023."""
+
+import itertools
+import math
+
+from ._common import NAN, query_weights, rows_by_query
+
+
+def visit(browsing, k, gamma=0.8):
+    """F(k), the chance that a user visits rank k, from 0; section 4.
+
+    A name, a function of k, or a list with a value for every rank.
+    """
+    if isinstance(browsing, str):
+        return {
+            "uniform": 1.0,
+            "log": 1 / math.log2(k + 2),
+            "geometric": gamma**k,
+            "reciprocal": 1 / (k + 1),
+        }[browsing]
+    if callable(browsing):
+        return float(browsing(k))
+    return float(browsing[k])
+
+
+def cost(y_i, y_j, tie_cost):
+    """What i suffers from j above it; equation 4: 1, or c_t for equal relevance."""
+    if y_i > y_j:
+        return 1.0
+    return float(tie_cost) if y_i == y_j else 0.0
+
+
+def _all_visits(browsing, n, gamma):
+    return [visit(browsing, k, gamma) for k in range(n)]
+
+
+def _blocks(s, rows):
+    """Tied blocks from the top: (first rank, rows)."""
+    blocks, first = [], 0
+    for value in sorted({float(s[row]) for row in rows}, reverse=True):
+        block = [row for row in rows if float(s[row]) == value]
+        blocks.append((first, block))
+        first += len(block)
+    return blocks
+
+
+def orders(s, rows):
+    """Every order of the rows by score, all orders of tied blocks."""
+    blocks = [itertools.permutations(block) for _, block in _blocks(s, rows)]
+    for order in itertools.product(*blocks):
+        yield [row for block in order for row in block]
+
+
+# The numerator of a query
+
+
+def dissatisfaction_of_order(y, order, in_a, in_b, browsing, tie_cost, gamma=0.8):
+    """Sum over i of A and ranks k of B, k above i, of F(k) d_U(i, k); equation 5."""
+    terms = []
+    for position, i in enumerate(order):
+        for k, j in enumerate(order):
+            if in_a[i] and in_b[j] and position > k:
+                terms.append(visit(browsing, k, gamma) * cost(y[i], y[j], tie_cost))
+    return math.fsum(terms)
+
+
+def dissatisfaction(y, s, rows, in_a, in_b, browsing, tie_cost, gamma=0.8):
+    """Return the same, expected over random orders of tied scores, pair by pair.
+
+    j above i: mean of F over the ranks of j's block. Both in one block of m from rank
+    f: j is at f + t with chance 1 / m, and i below it with (m - 1 - t) / (m - 1).
+    """
+    terms = []
+    blocks = _blocks(s, rows)
+    for above, (first, block) in enumerate(blocks):
+        m = len(block)
+        values = [visit(browsing, first + t, gamma) for t in range(m)]
+        anywhere = math.fsum(values) / m
+        for j in block:
+            for below, (_, others) in enumerate(blocks):
+                for i in others:
+                    if not (in_a[i] and in_b[j]) or below < above or i == j:
+                        continue
+                    expected = anywhere
+                    if below == above:
+                        expected = math.fsum(
+                            values[t] / m * (m - 1 - t) / (m - 1) for t in range(m)
+                        )
+                    terms.append(expected * cost(y[i], y[j], tie_cost))
+    return math.fsum(terms)
+
+
+def dissatisfaction_by_permutation(
+    y, s, rows, in_a, in_b, browsing, tie_cost, gamma=0.8
+):
+    """Mean over every order of the tied blocks; small data."""
+    values = [
+        dissatisfaction_of_order(y, order, in_a, in_b, browsing, tie_cost, gamma)
+        for order in orders(s, rows)
+    ]
+    return math.fsum(values) / len(values)
+
+
+# Its normaliser
+
+
+def normaliser(y, rows, in_a, in_b, browsing, tie_cost, gamma=0.8):
+    """C_AB: c_j of the items of B, descending, against F of the first ranks.
+
+    c_j is the cost of j above all of A. The largest numerator of any ranking as long
+    as F does not increase; an increasing F is refused.
+    """
+    visits = _all_visits(browsing, len(rows), gamma)
+    if any(b > a for a, b in itertools.pairwise(visits)) or min(visits) < 0:
+        raise ValueError("browsing must not increase, nor be negative")
+    costs = [
+        math.fsum(cost(y[i], y[j], tie_cost) for i in rows if in_a[i])
+        for j in rows
+        if in_b[j]
+    ]
+    costs.sort(reverse=True)
+    return math.fsum(c * visits[k] for k, c in enumerate(costs))
+
+
+def brute_force_normaliser(y, rows, in_a, in_b, browsing, tie_cost, gamma=0.8):
+    """Return the largest numerator over all rankings of the rows; 7 rows at most."""
+    return max(
+        dissatisfaction_of_order(y, order, in_a, in_b, browsing, tie_cost, gamma)
+        for order in itertools.permutations(rows)
+    )
+
+
+# The measure
+
+
+def _of_queries(y, s, q, in_a, in_b, browsing, tie_cost, w, gamma, numerator):
+    """(first row, numerator, normaliser, pairs of positive cost, weight) by query."""
+    weights = query_weights(q, w)
+    for label, rows in rows_by_query(q).items():
+        args = (in_a, in_b, browsing, tie_cost, gamma)
+        n_pairs = sum(
+            in_a[i] and in_b[j] and cost(y[i], y[j], tie_cost) > 0
+            for i in rows
+            for j in rows
+        )
+        if weights[label] > 0:
+            yield (
+                rows[0],
+                numerator(y, s, rows, *args),
+                normaliser(y, rows, *args),
+                n_pairs,
+                weights[label],
+            )
+
+
+def table_of_pair(
+    y,
+    s,
+    q,
+    in_a,
+    in_b,
+    browsing="uniform",
+    tie_cost=0.0,
+    average="pairs",
+    w=None,
+    gamma=0.8,
+    numerator=dissatisfaction,
+):
+    """Lines (row, row, numerator, denominator, weight), one a query, of M_AB.
+
+    What `variance.cluster_covariance` takes. "pairs": sum of numerators over sum of
+    normalisers; "queries": mean of the ratio over queries with a positive normaliser.
+    """
+    table = []
+    queries = _of_queries(y, s, q, in_a, in_b, browsing, tie_cost, w, gamma, numerator)
+    for row, num, constant, _, weight in queries:
+        if average == "pairs":
+            table.append((row, row, num, constant, weight))
+        elif average != "queries":
+            raise ValueError(average)
+        elif constant > 0:
+            table.append((row, row, num / constant, 1.0, weight))
+    return table
+
+
+def _dips(y, s, q, in_a, in_b, browsing, tie_cost, average, w, gamma, numerator):
+    table = table_of_pair(
+        y, s, q, in_a, in_b, browsing, tie_cost, average, w, gamma, numerator
+    )
+    top = math.fsum(weight * num for _, _, num, _, weight in table)
+    bottom = math.fsum(weight * den for _, _, _, den, weight in table)
+    queries = _of_queries(y, s, q, in_a, in_b, browsing, tie_cost, w, gamma, numerator)
+    n_pairs = sum(weight * n for *_, n, weight in queries)
+    return (top / bottom if bottom > 0 else NAN), n_pairs
+
+
+def _complement(in_group):
+    return [not inside for inside in in_group]
+
+
+def dips(
+    y,
+    s,
+    q,
+    member,
+    browsing="uniform",
+    tie_cost=0.0,
+    average="pairs",
+    w=None,
+    gamma=0.8,
+    numerator=dissatisfaction,
+):
+    """M_AB of every group A against the rest B; equation 5 with our normaliser.
+
+    Returns {group: (estimate or nan, number of pairs (i, j) with a positive cost)}.
+    ``numerator=dissatisfaction_by_permutation`` goes through all orders of ties.
+    """
+    args = (browsing, tie_cost, average, w, gamma, numerator)
+    return {
+        group: _dips(y, s, q, in_a, _complement(in_a), *args)
+        for group, in_a in member.items()
+    }
+
+
+def rest_dips(
+    y,
+    s,
+    q,
+    member,
+    browsing="uniform",
+    tie_cost=0.0,
+    average="pairs",
+    w=None,
+    gamma=0.8,
+    numerator=dissatisfaction,
+):
+    """M_BA: the rest's dissatisfaction with the group, the other line of the result."""
+    args = (browsing, tie_cost, average, w, gamma, numerator)
+    return {
+        group: _dips(y, s, q, _complement(in_a), in_a, *args)
+        for group, in_a in member.items()
+    }
+
+
+# Exposure
+
+
+def exposures(s, q, browsing="log", gamma=0.8):
+    """Expected F of every row; a tied block shares the mean of its ranks."""
+    result = [NAN] * len(q)
+    for rows in rows_by_query(q).values():
+        for first, block in _blocks(s, rows):
+            ranks = range(first, first + len(block))
+            mean = math.fsum(visit(browsing, k, gamma) for k in ranks) / len(block)
+            for row in block:
+                result[row] = mean
+    return result
+
+
+def exposures_by_permutation(s, q, browsing="log", gamma=0.8):
+    """Mean over all orders of the tied blocks; small data."""
+    result = [NAN] * len(q)
+    for rows in rows_by_query(q).values():
+        values = {row: [] for row in rows}
+        for order in orders(s, rows):
+            for k, row in enumerate(order):
+                values[row].append(visit(browsing, k, gamma))
+        for row in rows:
+            result[row] = math.fsum(values[row]) / len(values[row])
+    return result
+
+
+def shares_of(amounts, q, member, average="queries", w=None, use=None):
+    """{group: (share of the amount that is the group's, queries)}.
+
+    "queries": mean over queries of the group's share in it, queries in which the
+    group has no item included as 0; "amortized": amounts are summed over queries
+    first. A query whose amounts sum to 0 has no shares and is left out, as is every
+    query not in ``use``. A group without any item, or no query: nan.
+    """
+    weights = query_weights(q, w)
+    result = {}
+    for group, in_group in member.items():
+        numerators, denominators, n_queries = [], [], 0
+        for label, rows in rows_by_query(q).items():
+            total = math.fsum(amounts[row] for row in rows)
+            own = math.fsum(amounts[row] for row in rows if in_group[row])
+            skipped = use is not None and label not in use
+            if weights[label] == 0 or total == 0 or skipped:
+                continue
+            n_queries += weights[label]
+            if average == "queries":
+                numerators.append(weights[label] * own / total)
+                denominators.append(weights[label])
+            elif average == "amortized":
+                numerators.append(weights[label] * own)
+                denominators.append(weights[label] * total)
+            else:
+                raise ValueError(average)
+        there = any(
+            inside and weights[q[row]] > 0 for row, inside in enumerate(in_group)
+        )
+        if not denominators or not there:
+            result[group] = NAN, n_queries
+        else:
+            share = math.fsum(numerators) / math.fsum(denominators)
+            result[group] = share, n_queries
+    return result
+
+
+def exposure_share(s, q, member, browsing="log", average="queries", w=None, gamma=0.8):
+    """{group: (share of exposure, queries)}."""
+    return shares_of(exposures(s, q, browsing, gamma), q, member, average, w)
+
+
+def target_amounts(y, q, target, browsing="log", gamma=0.8):
+    """Amount of every row whose share is the target.
+
+    "expected" (EE): exposure under the ideal ranking, ties in relevance shuffled;
+    "relevance" (EA): the relevance; "population" (EA-dp): 1.
+    """
+    if target == "expected":
+        return exposures(y, q, browsing, gamma)
+    if target == "relevance":
+        if min(y) < 0:
+            raise ValueError("relevance must not be negative")
+        return [float(value) for value in y]
+    if target == "population":
+        return [1.0] * len(q)
+    raise ValueError(target)
+
+
+def exposure_gap(
+    y,
+    s,
+    q,
+    member,
+    target="expected",
+    browsing="log",
+    average="queries",
+    w=None,
+    gamma=0.8,
+):
+    """{group: (share of exposure minus target share, queries)}.
+
+    Both shares are over the same queries: those where both are defined (a query
+    without relevance has no share of it).
+    """
+    seen = exposures(s, q, browsing, gamma)
+    wanted = target_amounts(y, q, target, browsing, gamma)
+    use = {
+        label
+        for label, rows in rows_by_query(q).items()
+        if all(math.fsum(a[row] for row in rows) > 0 for a in (seen, wanted))
+    }
+    share = shares_of(seen, q, member, average, w, use)
+    aim = shares_of(wanted, q, member, average, w, use)
+    return {g: (share[g][0] - aim[g][0], share[g][1]) for g in member}
+
+
+def disparity(gaps):
+    """Sum over groups of the absolute gap, |delta|_1."""
+    return math.fsum(abs(gap) for gap, _ in gaps.values())
+
+
+# Shuffled ties
+
+
+def shuffled_ties(s, rng):
+    """Scores in the same order without ties: tied ones in a random order."""
+    keys = sorted((float(s[row]), rng.random(), row) for row in range(len(s)))
+    result = [0] * len(s)
+    for place, (_, _, row) in enumerate(keys):
+        result[row] = place
+    return result
+
+
+def monte_carlo(statistic, s, rng, n_shuffles=1000):
+    """Mean of statistic(scores) over shuffles of the ties, and its standard error."""
+    values = [statistic(shuffled_ties(s, rng)) for _ in range(n_shuffles)]
+    mean = math.fsum(values) / n_shuffles
+    squares = math.fsum((value - mean) ** 2 for value in values)
+    return mean, math.sqrt(squares / (n_shuffles - 1) / n_shuffles)

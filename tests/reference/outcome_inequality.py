@@ -1,0 +1,168 @@
+"""Outcome inequalities by position; Roth et al. 2022, Korevaar et al. section 3.2.1.
+
+For positions j < k and groups a != b an unbiased ranker has
+E[(Y_j - Y_k) 1{G_j = a, G_k = b}] >= 0: no item of b would do better further up.
+"""
+
+import itertools
+import math
+
+from ._common import NAN, rows_by_query
+
+
+def _blocks(s, rows):
+    """{row: (first rank of its tied block, size)}, ranks from 0."""
+    place = {}
+    for row in rows:
+        above = sum(float(s[other]) > float(s[row]) for other in rows)
+        tied = sum(float(s[other]) == float(s[row]) for other in rows)
+        place[row] = above, tied
+    return place
+
+
+def chance(place, row, j, other, k):
+    """Chance that row is at rank j and other at rank k, tied blocks in random order."""
+    first, size = place[row]
+    other_first, other_size = place[other]
+    if row == other or j == k:
+        return 0.0
+    if not (first <= j < first + size):
+        return 0.0
+    if not (other_first <= k < other_first + other_size):
+        return 0.0
+    if first == other_first:
+        return 1 / (size * (size - 1))
+    return 1 / (size * other_size)
+
+
+def positions_of(q, top_k=None, pairs="adjacent"):
+    """Pairs of ranks j < k from 0 below ``top_k``: neighbours, or all of them."""
+    longest = max(len(rows) for rows in rows_by_query(q).values())
+    n = longest if top_k is None else min(top_k, longest)
+    if pairs == "adjacent":
+        return [(j, j + 1) for j in range(n - 1)]
+    if pairs == "all":
+        return list(itertools.combinations(range(n), 2))
+    raise ValueError(pairs)
+
+
+def query_moments(y, s, g, rows, positions, labels):
+    """{(j, k, a, b): (value, support)} of one query, expected over ties.
+
+    value: (Y_j - Y_k) 1{G_j = a, G_k = b}; support: the chance of the indicator. A
+    query without position k has 0 and 0.
+    """
+    place = _blocks(s, rows)
+    moments = {}
+    for (j, k), (a, b) in itertools.product(
+        positions, itertools.permutations(labels, 2)
+    ):
+        value, support = [], []
+        for row, other in itertools.permutations(rows, 2):
+            if g[row] == a and g[other] == b:
+                p = chance(place, row, j, other, k)
+                value.append(p * (float(y[row]) - float(y[other])))
+                support.append(p)
+        moments[j, k, a, b] = math.fsum(value), math.fsum(support)
+    return moments
+
+
+def query_moments_by_permutation(y, s, g, rows, positions, labels):
+    """Return the same by going through every order of the tied blocks; small data."""
+    keys = itertools.product(positions, itertools.permutations(labels, 2))
+    sums = {(*position, *groups): [0.0, 0.0, 0] for position, groups in keys}
+    for order in itertools.permutations(rows):
+        if any(s[above] < s[below] for above, below in itertools.pairwise(order)):
+            continue
+        for (j, k, a, b), total in sums.items():
+            total[2] += 1
+            if k < len(order) and (g[order[j]], g[order[k]]) == (a, b):
+                total[0] += float(y[order[j]]) - float(y[order[k]])
+                total[1] += 1
+    return {key: (value / n, support / n) for key, (value, support, n) in sums.items()}
+
+
+def moments(y, s, g, q, cluster=None, top_k=None, pairs="adjacent", by_query=None):
+    """Mean over queries of every moment, and what the clusters do to it.
+
+    Returns {(j, k, a, b): (mean, standard error, support, {cluster: residual})}. The
+    residual is the sum over the cluster's queries of (value - mean), by the number of
+    queries: what the mean moves by. Its squares, times C / (C - 1), sum to the squared
+    standard error. Moments whose indicator never occurs are left out.
+    """
+    cluster = q if cluster is None else cluster
+    by_query = query_moments if by_query is None else by_query
+    labels, positions = sorted(set(g)), positions_of(q, top_k, pairs)
+    queries = rows_by_query(q)
+    of_query = {
+        label: by_query(y, s, g, rows, positions, labels)
+        for label, rows in queries.items()
+    }
+    clusters = list(dict.fromkeys(cluster))
+    result = {}
+    for (j, k), (a, b) in itertools.product(
+        positions, itertools.permutations(labels, 2)
+    ):
+        key = j, k, a, b
+        mean = math.fsum(of_query[label][key][0] for label in queries) / len(queries)
+        support = math.fsum(of_query[label][key][1] for label in queries)
+        if support == 0:
+            continue
+        residual = dict.fromkeys(clusters, 0.0)
+        for label, rows in queries.items():
+            value = of_query[label][key][0]
+            residual[cluster[rows[0]]] += (value - mean) / len(queries)
+        error = NAN
+        if len(clusters) > 1:
+            factor = len(clusters) / (len(clusters) - 1)
+            error = math.sqrt(factor * math.fsum(r**2 for r in residual.values()))
+        result[key] = mean, error, support, residual
+    return result
+
+
+def max_statistic(table):
+    """Return the largest violation in standard errors, max of -mean / error.
+
+    A moment that does not vary (error 0) is left out; no moment left: nan.
+    """
+    violations = [-mean / error for mean, error, _, _ in table.values() if error > 0]
+    return max(violations) if violations else NAN
+
+
+def bootstrap_statistics(table, multipliers):
+    """Maxima over moments of -sum_c xi_c residual_c / error, one a line of multipliers.
+
+    ``multipliers`` are lists with a value for every cluster in order of appearance.
+    Centred at the means found, so as if every inequality were an equality.
+    """
+    maxima = []
+    for line in multipliers:
+        values = []
+        for _, error, _, residual in table.values():
+            if error > 0:
+                terms = zip(line, residual.values(), strict=True)
+                values.append(-math.fsum(xi * r for xi, r in terms) / error)
+        maxima.append(max(values) if values else NAN)
+    return maxima
+
+
+def critical_value(maxima, alpha=0.05):
+    """Return the ceil((1 - alpha) B)-th smallest of the B maxima."""
+    ordered = sorted(maxima)
+    return ordered[math.ceil((1 - alpha) * len(ordered) - 1e-9) - 1]
+
+
+def pvalue(statistic, maxima):
+    """(1 + number of maxima at least as large) / (1 + B)."""
+    if math.isnan(statistic):
+        return NAN
+    return (1 + sum(value >= statistic for value in maxima)) / (1 + len(maxima))
+
+
+def outcome_inequality_test(
+    y, s, g, q, multipliers, cluster=None, top_k=None, pairs="adjacent"
+):
+    """(statistic, p-value); small p: some group would do better further up."""
+    table = moments(y, s, g, q, cluster, top_k, pairs)
+    statistic = max_statistic(table)
+    return statistic, pvalue(statistic, bootstrap_statistics(table, multipliers))

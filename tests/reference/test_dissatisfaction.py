@@ -1,0 +1,207 @@
+"""DIPS and exposure against hand-computed examples and brute force."""
+
+import itertools
+import math
+import random
+
+import numpy as np
+import pytest
+
+from . import dissatisfaction as naive
+from . import pairwise, variance
+from .test_reference import assert_same, make_data, repeat_queries
+
+BROWSING = ("uniform", "log", "geometric", "reciprocal")
+SHUFFLED = {"numerator": naive.dissatisfaction_by_permutation}
+
+
+def test_dips_by_hand():
+    # Ranking B1 A2 B0 A0 (letter: group, digit: relevance).
+    y, s, q = [1, 2, 0, 0], [4, 3, 2, 1], [0] * 4
+    member = {"A": [False, True, False, True], "B": [True, False, True, False]}
+    # A2 below B1: F(0). A0 below B0: c_t F(2). Most: B0 then B1 above A, or: c_B1 = 1
+    # (A2), c_B0 = 1 + c_t (A2, tie with A0): F(0) (1 + c_t) + F(1).
+    assert naive.dips(y, s, q, member)["A"] == (1 / 2, 2)
+    assert naive.dips(y, s, q, member, tie_cost=0.5)["A"] == (1.5 / 2.5, 3)
+    result = naive.dips(y, s, q, member, "reciprocal", 0.5)["A"]
+    assert result == (pytest.approx((1 + 0.5 / 3) / (1.5 + 1 / 2)), 3)
+    result = naive.dips(y, s, q, member, "geometric")["A"]
+    assert result == (pytest.approx(1 / 1.8), 2)
+    result = naive.dips(y, s, q, member, "log")["A"]
+    assert result == (pytest.approx(1 / (1 + 1 / math.log2(3))), 2)
+    # B: B1 should be above A0 and is; B0 ties with A0 and is above.
+    assert naive.dips(y, s, q, member, tie_cost=1)["B"] == (0, 2)
+    assert naive.rest_dips(y, s, q, member, tie_cost=1)["A"] == (0, 2)
+    # Shared scores: B1 and A2 in either order.
+    tied = naive.dips(y, [4, 4, 2, 1], q, member, "reciprocal")["A"]
+    assert tied == (pytest.approx(0.5 / 1.5), 2)
+
+
+def test_dips_averages_and_undefined():
+    # Query u: A all below, 1 of 1. Query v: right, 0 of 2. Query x: no pair.
+    y = [1, 0, 1, 1, 0, 0, 1]
+    s = [0, 1, 1, 1, 0, 0, 1]
+    q = list("uuvvvxx")
+    member = {"A": [True, False, True, True, False, True, False]}
+    assert naive.dips(y, s, q, member)["A"] == (1 / 3, 3)
+    assert naive.dips(y, s, q, member, average="queries")["A"] == (1 / 2, 3)
+    result = naive.dips(y[5:], s[5:], q[5:], {"A": member["A"][5:]})["A"]
+    assert math.isnan(result[0])
+    assert result[1] == 0
+    with pytest.raises(ValueError, match="increase"):
+        naive.dips(y, s, q, member, browsing=[0.5, 1, 0.5])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("average", ["pairs", "queries"])
+def test_uniform_dips_is_one_minus_inter_group_accuracy(seed, average):
+    y, s, q, member = make_data(seed)
+    accuracy = pairwise.pairwise_accuracy(y, s, q, member, "inter", average=average)
+    rest = pairwise.rest_pairwise_accuracy(y, s, q, member, "inter", average=average)
+    for function, other in ((naive.dips, accuracy), (naive.rest_dips, rest)):
+        result = function(y, s, q, member, average=average)
+        for group, (estimate, n_pairs) in result.items():
+            assert 1 - estimate == pytest.approx(other[group][0], nan_ok=True)
+            assert n_pairs == other[group][1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("browsing", [*BROWSING, [1, 1, 0.5, 0.5, 0, 0, 0]])
+def test_normaliser_is_the_largest_numerator(seed, browsing):
+    rng = np.random.default_rng(seed)
+    n = 6
+    y = rng.integers(0, 3, n).tolist() if seed % 2 else rng.normal(size=n).tolist()
+    # Group 2, in some lists, is neither A nor B.
+    g = rng.integers(0, 2 + seed % 3 // 2, n)
+    in_a, in_b = list(g == 0), list(g == 1)
+    for tie_cost in (0, 0.4, 1):
+        args = (y, range(n), in_a, in_b, browsing, tie_cost)
+        value = naive.normaliser(*args)
+        assert value == pytest.approx(naive.brute_force_normaliser(*args))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("browsing", BROWSING)
+def test_ties_are_the_mean_over_orders(seed, browsing):
+    y, s, q, member = make_data(seed, n_queries=12, size=6)
+    for tie_cost, average in ((0, "pairs"), (0.3, "queries")):
+        args = (y, s, q, member, browsing, tie_cost, average)
+        assert_same(naive.dips(*args), naive.dips(*args, **SHUFFLED))
+        assert_same(naive.rest_dips(*args), naive.rest_dips(*args, **SHUFFLED))
+        for estimate, _ in naive.dips(*args).values():
+            assert 0 <= estimate <= 1
+    assert naive.exposures(s, q, browsing) == pytest.approx(
+        naive.exposures_by_permutation(s, q, browsing)
+    )
+
+
+def test_monte_carlo_is_near():
+    y, s, q, member = make_data(5, n_queries=10)
+    args = (q, member, "log", 0.5)
+    mean, error = naive.monte_carlo(
+        lambda scores: naive.dips(y, scores, *args)["a"][0], s, random.Random(0), 400
+    )
+    assert 0 < error < 0.01
+    assert abs(mean - naive.dips(y, s, *args)["a"][0]) < 4 * error
+
+
+def test_weights_are_repeated_queries():
+    y, s, q, member = make_data(1)
+    times = [2, 0, 3, 1, 2, 1, 0, 1]
+    w = [times[label] for label in q]
+    (y2, s2, a2, b2), q2 = repeat_queries(w, y, s, member["a"], member["b"], q=q)
+    member2 = {"a": a2, "b": b2}
+    for average in ("pairs", "queries"):
+        options = {"browsing": "log", "tie_cost": 0.2, "average": average}
+        assert_same(
+            naive.dips(y, s, q, member, w=w, **options),
+            naive.dips(y2, s2, q2, member2, **options),
+        )
+    for target, average in itertools.product(
+        ("expected", "relevance", "population"), ("queries", "amortized")
+    ):
+        assert_same(
+            naive.exposure_gap(y, s, q, member, target, average=average, w=w),
+            naive.exposure_gap(y2, s2, q2, member2, target, average=average),
+        )
+
+
+def test_table_feeds_the_cluster_covariance():
+    # Ratios (1, 1), (0, 2): theta 1/3, residuals 2/3, -2/3; 2 (4/9 + 4/9) / 9.
+    y, s, q = [1, 0, 1, 1, 0], [0, 1, 1, 1, 0], list("uuvvv")
+    in_a = [True, False, True, True, False]
+    in_b = [not inside for inside in in_a]
+    table = naive.table_of_pair(y, s, q, in_a, in_b)
+    covariance = variance.cluster_covariance({"A": table}, q)
+    assert covariance["A", "A"] == pytest.approx(16 / 81)
+    # By queries: values 1 and 0.
+    table = naive.table_of_pair(y, s, q, in_a, in_b, average="queries")
+    covariance = variance.cluster_covariance({"A": table}, q)
+    assert covariance["A", "A"] == pytest.approx(1 / 4)
+
+
+# Exposure
+
+
+def test_exposure_by_hand():
+    # One query: F = 1, 1/2, 1/3; a first and last. Another: b alone above a.
+    s, q = [3, 2, 1, 1, 0], list("uuuvv")
+    member = {
+        "a": [True, False, True, False, True],
+        "b": [False, True, False, True, False],
+    }
+    share = naive.exposure_share(s, q, member, "reciprocal")
+    first, second = (4 / 3) / (11 / 6), (1 / 2) / (3 / 2)
+    assert share["a"] == (pytest.approx((first + second) / 2), 2)
+    share = naive.exposure_share(s, q, member, "reciprocal", "amortized")
+    assert share["a"] == (pytest.approx((4 / 3 + 1 / 2) / (11 / 6 + 3 / 2)), 2)
+    y = [0, 1, 1, 3, 0]
+    gap = naive.exposure_gap(y, s, q, member, "population", "reciprocal")
+    aim = (2 / 3 + 1 / 2) / 2
+    assert gap["a"] == (pytest.approx((first + second) / 2 - aim), 2)
+    gap = naive.exposure_gap(y, s, q, member, "relevance", "reciprocal")
+    assert gap["a"] == (pytest.approx((first + second) / 2 - 1 / 4), 2)
+    gap = naive.exposure_gap(y, s, q, member, "relevance", "reciprocal", "amortized")
+    assert gap["a"] == (pytest.approx(11 / 6 / (10 / 3) - 1 / 5), 2)
+    # Ideal: rows 1 and 2 share 1 and 1/2, row 0 has 1/3; in v nothing changes.
+    gap = naive.exposure_gap(y, s, q, member, "expected", "reciprocal")
+    ideal = (3 / 4 + 1 / 3) / (11 / 6)
+    assert gap["a"] == (pytest.approx((first - ideal) / 2), 2)
+    assert naive.disparity(gap) == pytest.approx(first - ideal)
+    # No relevance in v: only u counts.
+    gap = naive.exposure_gap([0, 1, 1, 0, 0], s, q, member, "relevance", "reciprocal")
+    assert gap["a"] == (pytest.approx(first - 1 / 2), 1)
+
+
+def test_gaps_of_a_partition_sum_to_zero_and_the_ideal_has_none():
+    y, s, q, _ = make_data(4)
+    rng = np.random.default_rng(0)
+    g = rng.integers(0, 3, len(q))
+    member = {label: list(g == label) for label in range(3)}
+    for target, average in itertools.product(
+        ("expected", "relevance", "population"), ("queries", "amortized")
+    ):
+        gaps = naive.exposure_gap(y, s, q, member, target, average=average)
+        assert math.fsum(gap for gap, _ in gaps.values()) == pytest.approx(0)
+        assert naive.disparity(gaps) > 0
+        perfect = naive.exposure_gap(y, y, q, member, target, average=average)
+        if target == "expected":
+            assert naive.disparity(perfect) == pytest.approx(0, abs=1e-12)
+
+
+def test_a_swap_of_equals_moves_exposure_and_not_dips():
+    # Figure 1b: A goes up among equally relevant items; nobody is below a lesser one.
+    y, q = [2, 1, 1, 0, 0], [0] * 5
+    in_a = [False, True, False, True, False]
+    member = {"A": in_a, "B": [not inside for inside in in_a]}
+    before, after = [5, 3, 4, 2, 1], [5, 4, 3, 2, 1]
+    for s in (before, after):
+        assert [value for value, _ in naive.dips(y, s, q, member).values()] == [0, 0]
+    for target in ("expected", "relevance", "population"):
+        first, second = (
+            naive.exposure_gap(y, s, q, member, target)["A"][0] for s in (before, after)
+        )
+        assert second > first
+    # With a cost of ties it moves from A to B.
+    assert naive.dips(y, before, q, member, tie_cost=0.5)["A"][0] > 0
+    assert naive.dips(y, after, q, member, tie_cost=0.5)["A"][0] == 0
