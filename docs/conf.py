@@ -45,6 +45,7 @@ numpydoc_validation_exclude = {
     # Results are made by functions; their docstrings list attributes.
     r"\.(AuditReport|ConfidenceInterval|Estimate|GroupEstimates|GroupTest)$",
     r"\.(FairnessConstrained|FairnessScore|SmoothCurve)$",
+    r"\.(MarginalOutcomeTest|PredictiveParityTest)$",
     r"\.ConfidenceInterval\.",
 }
 extlinks = {"doi": ("https://doi.org/%s", "doi:%s")}
