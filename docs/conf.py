@@ -44,9 +44,10 @@ numpydoc_validation_exclude = {
     r"UndefinedMetricWarning",  # scikit-learn's
     # Results are made by functions; their docstrings list attributes.
     r"\.(AuditReport|ConfidenceInterval|Estimate|GroupEstimates|GroupTest)$",
-    r"\.(FairnessConstrained|FairnessScore)$",
     r"\.(MatchedPairCurve|OutcomeInequalityTest)$",
     r"\.(MetricRecommendation|MonotonicityTest)$",
+    r"\.(FairnessConstrained|FairnessScore|SmoothCurve)$",
+    r"\.(MarginalOutcomeTest|PredictiveParityTest)$",
     r"\.ConfidenceInterval\.",
 }
 extlinks = {"doi": ("https://doi.org/%s", "doi:%s")}

@@ -1,15 +1,21 @@
 """One Display class a picture; they draw numbers and compute none."""
 
+from ._calibration import CalibrationByGroupDisplay
 from ._estimates import GroupEstimatesDisplay
 from ._inequality import OutcomeInequalityDisplay
+from ._marginal import MarginalOutcomeDisplay
 from ._matched_pair_curve import MatchedPairCurveDisplay
 from ._monotonicity import MonotonicityDisplay
+from ._parity import PredictiveParityDisplay
 from ._tradeoff import FairnessTradeoffDisplay
 
 __all__ = [
+    "CalibrationByGroupDisplay",
     "FairnessTradeoffDisplay",
     "GroupEstimatesDisplay",
+    "MarginalOutcomeDisplay",
     "MatchedPairCurveDisplay",
     "MonotonicityDisplay",
     "OutcomeInequalityDisplay",
+    "PredictiveParityDisplay",
 ]

@@ -1,16 +1,24 @@
 """Tests and comparisons that need more than one estimate."""
 
 from ._compare import compare
+from ._marginal import MarginalOutcomeTest
+from ._marginal_test import marginal_outcome_test
 from ._monotonicity import MonotonicityTest, monotonicity_test
 from ._outcome_inequality import OutcomeInequalityTest, outcome_inequality_test
+from ._parity import PredictiveParityTest
+from ._parity_test import predictive_parity_test
 from ._recommend import MetricRecommendation, recommend_metrics
 
 __all__ = [
+    "MarginalOutcomeTest",
     "MetricRecommendation",
     "MonotonicityTest",
     "OutcomeInequalityTest",
+    "PredictiveParityTest",
     "compare",
+    "marginal_outcome_test",
     "monotonicity_test",
     "outcome_inequality_test",
+    "predictive_parity_test",
     "recommend_metrics",
 ]

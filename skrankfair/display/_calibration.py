@@ -1,0 +1,290 @@
+"""Calibration curves of groups: the mean outcome against the score itself."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._columns import column_of
+from .._score_function import as_outcomes
+from .._sklearn import call_once, response_values
+from .._validation import check_choice
+from ..inference._parity_test import curves_by_group
+from ..smoothing._score_rows import score_rows
+from . import _curves as draw
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SIZE = 5.2
+_RESPONSES = ("predict_proba", "predict")
+
+
+class CalibrationByGroupDisplay:
+    """Calibration curve of each group, smoothed, with simultaneous bands.
+
+    Made by `from_predictions` or `from_estimator`. On the diagonal the mean outcome is
+    the score; a group above it is underestimated. Groups whose curves are one are
+    treated alike, on the diagonal or off it.
+
+    Parameters
+    ----------
+    grid : array-like of shape (J,)
+        Scores.
+    groups : sequence of hashable, length G
+    curves, ci_low, ci_high : array-like of shape (G, J)
+        Mean outcome by group and score, with its band; NaN where undefined.
+    edges : array-like of shape (B + 1,) or None, default=None
+        Edges of the histograms.
+    bars : array-like of shape (G, B) or None, default=None
+        Number of rows by group and bar; None draws no histogram.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_, bands_ : list of matplotlib artists
+        One a group.
+    diagonal_ : matplotlib Line2D
+    histograms_ : list of matplotlib StepPatch
+        One a group, or none.
+
+    See Also
+    --------
+    skrankfair.inference.predictive_parity_test : Tests whether the curves are one.
+    skrankfair.metrics.calibration_error : The distance to the diagonal as a number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skrankfair.display import CalibrationByGroupDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> group, score = rng.choice(["a", "b"], size=2000), rng.uniform(size=2000)
+    >>> y = rng.uniform(size=2000) < score
+    >>> display = CalibrationByGroupDisplay.from_predictions(
+    ...     y, score, sensitive_features=group
+    ... )
+    >>> [line.get_label() for line in display.lines_]
+    ['a', 'b']
+    """
+
+    def __init__(
+        self,
+        grid: Any,
+        groups: Sequence[Hashable],
+        curves: Any,
+        ci_low: Any,
+        ci_high: Any,
+        *,
+        edges: Any = None,
+        bars: Any = None,
+    ) -> None:
+        self.grid = grid
+        self.groups = groups
+        self.curves = curves
+        self.ci_low = ci_low
+        self.ci_high = ci_high
+        self.edges = edges
+        self.bars = bars
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        sensitive_features: Any = None,
+        cluster: Any = None,
+        grid: Any = None,
+        bandwidth: str | float = "undersmooth",
+        kernel: str = "gaussian",
+        cluster_weight: str = "cluster",
+        confidence_level: float = 0.95,
+        sample_weight: Any = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> CalibrationByGroupDisplay:
+        """Draw the calibration curves of scores.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            Outcomes.
+        y_prob : array-like of shape (n,)
+            Scores on the scale of the outcomes, such as probabilities.
+        sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+            Group labels; None draws one curve.
+        cluster : array-like of shape (n,) or None, default=None
+            Independent units; None: each row.
+        grid : array-like of shape (J,) or None, default=None
+            Scores. None: 100 quantiles of all scores.
+        bandwidth : {"undersmooth", "rule_of_thumb", "cv"} or float, \
+                default="undersmooth"
+            As in `skrankfair.inference.predictive_parity_test`.
+        kernel : str, default="gaussian"
+        cluster_weight : {"cluster", "row"}, default="cluster"
+        confidence_level : float, default=0.95
+            Of the bands, each of which holds at all points of its curve at once.
+        sample_weight : array-like of shape (n,) or None, default=None
+        ax : matplotlib Axes or None, default=None
+        **kwargs : dict
+            Passed to `plot`.
+
+        Returns
+        -------
+        CalibrationByGroupDisplay
+
+        Raises
+        ------
+        ValueError
+            For bad columns or options, as `predictive_parity_test` raises.
+
+        Warns
+        -----
+        UndefinedMetricWarning
+            For a group without a curve.
+        """
+        rows = score_rows(
+            y_true,
+            y_prob,
+            sensitive_features=sensitive_features,
+            cluster=cluster,
+            sample_weight=sample_weight,
+        )
+        if grid is None:
+            weight = rows.weight
+            levels = (np.arange(100) + 0.5) / 100
+            grid = np.unique(
+                np.quantile(rows.x, levels, weights=weight, method="inverted_cdf")
+            )
+        result = curves_by_group(
+            rows,
+            grid,
+            bandwidth,
+            kernel,
+            cluster_weight,
+            confidence_level=confidence_level,
+        )
+        order = np.argsort(result.grid, kind="stable")
+        low, high = (np.asarray(end)[:, order] for end in result.curve_band())
+        bars = result.sums.range.bars
+        edges = np.linspace(result.grid.min(), result.grid.max(), bars.shape[1] + 1)
+        display = cls(
+            result.grid[order],
+            result.groups,
+            result.curves[:, order],
+            low,
+            high,
+            edges=edges,
+            bars=bars if edges[0] < edges[-1] else None,
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        cluster: Any = None,
+        response_method: str = "auto",
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> CalibrationByGroupDisplay:
+        """Draw the calibration curves of an estimator's predictions.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted; a classifier of two classes, or a regressor.
+        X : frame or array of shape (n, n_features)
+        y : array-like of shape (n,)
+            Classes, or numbers.
+        sensitive_features, cluster : str, callable, array-like or None, default=None
+            A column of X by name, a function of X, or the values.
+        response_method : {"auto", "predict_proba", "predict"}, default="auto"
+            "auto": the probability of the second class, else the prediction. What of
+            the groups and clusters the method has a parameter for is passed on.
+        ax : matplotlib Axes or None, default=None
+        **kwargs : dict
+            Passed to `from_predictions`.
+
+        Returns
+        -------
+        CalibrationByGroupDisplay
+
+        Raises
+        ------
+        ValueError
+            For a column that X does not have, or a classifier of several classes.
+        """
+        check_choice(response_method, "response_method", ("auto", *_RESPONSES))
+        columns = {
+            name: column_of(X, spec, name)
+            if isinstance(spec, str) or callable(spec)
+            else spec
+            for name, spec in (
+                ("sensitive_features", sensitive_features),
+                ("cluster", cluster),
+            )
+            if spec is not None
+        }
+        methods = list(_RESPONSES) if response_method == "auto" else response_method
+        classes = getattr(estimator, "classes_", None)
+        positive = None
+        if classes is not None:
+            if len(classes) != 2:
+                raise ValueError(
+                    "estimator must have two classes, of which the second is the "
+                    f"outcome; it has {len(classes)}."
+                )
+            positive = classes[1]
+        scores = response_values(call_once, estimator, X, methods, columns, positive)
+        outcome, scores = as_outcomes(y, scores, positive)
+        return cls.from_predictions(outcome, scores, ax=ax, **columns, **kwargs)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        xlabel: str = "score",
+        ylabel: str = "mean outcome",
+    ) -> CalibrationByGroupDisplay:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None makes a figure.
+        xlabel, ylabel : str, default="score", "mean outcome"
+
+        Returns
+        -------
+        CalibrationByGroupDisplay
+            This one, with the artists.
+        """
+        self.ax_ = draw.new_axes(1, (_SIZE,)) if ax is None else ax
+        self.figure_ = self.ax_.figure
+        ax, grid = self.ax_, np.asarray(self.grid, dtype=float)
+        draw.frame(ax, xlabel, ylabel)
+        ends = [grid.min(), grid.max()]
+        self.diagonal_: Any = ax.plot(
+            ends, ends, color=draw.LINE, linewidth=1.2, linestyle=":", zorder=1
+        )[0]
+        drawn = [
+            draw.curve(ax, grid, y, low, high, place, draw.label_of(group))
+            for place, (group, y, low, high) in enumerate(
+                zip(self.groups, self.curves, self.ci_low, self.ci_high, strict=True)
+            )
+        ]
+        self.lines_ = [line for line, _ in drawn]
+        self.bands_ = [band for _, band in drawn]
+        self.histograms_: list[Any] = []
+        if self.bars is not None:
+            _, self.histograms_ = draw.histograms(ax, self.edges, self.bars)
+        draw.legend(ax, len(self.lines_))
+        return self

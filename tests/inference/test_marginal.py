@@ -1,0 +1,347 @@
+"""Marginal outcomes at a threshold, and the test of their equality."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.inference import marginal_outcome_test
+
+T, H = 0.4, 0.15
+
+
+def rows(seed=0, n_clusters=60, labels="ab"):
+    rng = np.random.default_rng(seed)
+    cluster = np.repeat(np.arange(n_clusters), 1 + rng.poisson(3, n_clusters))
+    cluster = rng.permutation(cluster)
+    group = rng.choice(list(labels), size=cluster.size)
+    s = rng.random(cluster.size)
+    own = 0.2 * rng.normal(size=n_clusters)[cluster]
+    return (rng.random(s.size) < s + own).astype(float), s, group, cluster
+
+
+def value_at_threshold(weight, s, y, boundary):
+    """Weighted least squares of the outcome on a constant or a line."""
+    if boundary == "constant":
+        return np.average(y, weights=weight)
+    root = np.sqrt(weight)
+    design = np.column_stack([np.ones(s.size), s - T])
+    return np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0][0]
+
+
+def naive(y, s, cluster, boundary, counts=None):
+    """Fit the rows above; each cluster weighs one, or as often as it counts."""
+    above = s >= T
+    y, s, cluster = y[above], s[above], cluster[above]
+    sizes = {m: np.count_nonzero(cluster == m) for m in set(cluster)}
+    share = np.array([1 / sizes[m] for m in cluster])
+    if counts is not None:
+        share = share * np.array([counts[m] for m in cluster])
+    weight = share * np.exp(-0.5 * ((s - T) / H) ** 2)
+    return value_at_threshold(weight, s, y, boundary)
+
+
+@pytest.mark.parametrize("boundary", ["constant", "local_linear"])
+def test_value_and_error_are_those_of_weighted_regression(boundary):
+    y, s, group, cluster = rows()
+    t = marginal_outcome_test(
+        *(y, s),
+        sensitive_features=group,
+        cluster=cluster,
+        threshold=T,
+        bandwidth=H,
+        boundary=boundary,
+    )
+    labels = sorted(set(cluster[s >= T]))
+    influence = np.zeros((2, len(labels)))
+    for g, name in enumerate("ab"):
+        own = group == name
+        data = (y[own], s[own], cluster[own], boundary)
+        value = naive(*data)
+        assert t.estimates.estimate[g] == pytest.approx(value, rel=1e-10)
+        for i, m in enumerate(labels):
+            # How the value changes when the cluster counts a little more often.
+            counts = dict.fromkeys(labels, 1.0)
+            step = 1e-5
+            counts[m] += step
+            more = naive(*data, counts)
+            counts[m] -= 2 * step
+            influence[g, i] = (more - naive(*data, counts)) / (2 * step)
+    n = len(labels)
+    assert t.n_clusters == n
+    covariance = n / (n - 1) * influence @ influence.T
+    np.testing.assert_allclose(t.estimates.covariance, covariance, rtol=1e-6)
+    error = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+    assert t.standard_error[0] == pytest.approx(error, rel=1e-6)
+    assert t.difference[0] == np.diff(t.estimates.estimate[::-1])[0]
+    z = t.difference[0] / t.standard_error[0]
+    assert t.statistic == pytest.approx(z)
+    assert t.pvalue == pytest.approx(2 * special.stdtr(t.df[0], -abs(z)))
+    low, high = t.confidence_interval()
+    quantile = special.stdtrit(t.df[0], 0.975)
+    assert high[0] - low[0] == pytest.approx(2 * quantile * t.standard_error[0])
+
+
+@pytest.mark.parametrize("boundary", ["constant", "local_linear"])
+def test_effective_clusters_are_those_of_the_weights_of_the_value(boundary):
+    y, s, group, cluster = rows(1)
+    t = marginal_outcome_test(
+        *(y, s),
+        sensitive_features=group,
+        cluster=cluster,
+        threshold=T,
+        bandwidth=H,
+        boundary=boundary,
+    )
+    for g, name in enumerate("ab"):
+        own = (group == name) & (s >= T)
+        sizes = np.bincount(cluster[own], minlength=60)[cluster[own]]
+        weight = np.exp(-0.5 * ((s[own] - T) / H) ** 2) / sizes
+        if boundary == "local_linear":
+            u = s[own] - T
+            first, second = np.sum(weight * u), np.sum(weight * u * u)
+            weight *= second - first * u
+        by_cluster = np.bincount(cluster[own], weight)
+        effective = by_cluster.sum() ** 2 / np.sum(by_cluster**2)
+        assert t.effective_clusters[g] == pytest.approx(effective, rel=1e-9)
+
+
+def test_unknown_outcomes_below_change_nothing():
+    y, s, group, cluster = rows()
+    options = {"threshold": T, "bandwidth": "undersmooth"}
+    all_known = marginal_outcome_test(
+        y, s, sensitive_features=group, cluster=cluster, **options
+    )
+    unknown = np.where(s >= T, y, np.nan)
+    some = marginal_outcome_test(
+        unknown, s, sensitive_features=group, cluster=cluster, **options
+    )
+    keep = s >= T
+    none = marginal_outcome_test(
+        *(y[keep], s[keep]),
+        sensitive_features=group[keep],
+        cluster=cluster[keep],
+        **options,
+    )
+    for other in (some, none):
+        assert other.bandwidth == all_known.bandwidth
+        assert other.pvalue == all_known.pvalue
+        np.testing.assert_array_equal(other.difference, all_known.difference)
+        assert other.n_clusters == all_known.n_clusters
+
+
+def test_infra_marginal_means_mislead_and_the_test_does_not():
+    """Both groups are held to one standard; one has more who are far above it."""
+    rng = np.random.default_rng(0)
+    group = rng.choice(["a", "b"], size=20_000)
+    chance = np.where(
+        group == "a", rng.beta(2, 2, group.size), rng.beta(4, 2, group.size)
+    )
+    y = (rng.random(group.size) < chance).astype(float)
+    t = marginal_outcome_test(y, chance, sensitive_features=group, threshold=0.5)
+    above = t.inframarginal.contrast("a", "b")
+    for i, g in enumerate("ab"):
+        accepted = (group == g) & (chance >= 0.5)
+        assert t.inframarginal.estimate[i] == pytest.approx(y[accepted].mean())
+    assert above.pvalue < 1e-6
+    assert above.estimate < 0
+    assert t.pvalue > 0.05
+    # "a" must be better to be accepted, and yet does worse on average.
+    score = chance - 0.05 * (group == "a")
+    t = marginal_outcome_test(y, score, sensitive_features=group, threshold=0.5)
+    assert t.inframarginal.contrast("a", "b").estimate < -0.01
+    assert t.difference[0] > 0
+
+
+def test_a_line_is_unbiased_at_the_boundary():
+    """Outcomes rise by 1 for 1 of score; a mean looks above the threshold."""
+    n_replications, n = 300, 400
+    found = {"constant": [], "local_linear": []}
+    for seed in range(n_replications):
+        rng = np.random.default_rng(seed)
+        s = rng.random(n)
+        group = rng.choice(["a", "b"], size=n)
+        y = (rng.random(n) < s).astype(float)
+        for boundary, values in found.items():
+            t = marginal_outcome_test(
+                *(y, s),
+                sensitive_features=group,
+                threshold=T,
+                bandwidth=0.2,
+                boundary=boundary,
+            )
+            values.append(t.estimates.estimate[0])
+    mean = {name: np.mean(values) for name, values in found.items()}
+    error = {
+        name: np.std(values) / np.sqrt(n_replications) for name, values in found.items()
+    }
+    assert abs(mean["local_linear"] - T) < 3 * error["local_linear"]
+    # A half normal of scale 0.2, cut at 0.6: about 0.16 above.
+    assert mean["constant"] - T > 0.1 > 10 * error["constant"]
+
+
+def test_rejects_a_true_null_at_its_level():
+    n_replications, rejected = 300, 0
+    for seed in range(n_replications):
+        rng = np.random.default_rng(1000 + seed)
+        cluster = np.repeat(np.arange(250), 1 + rng.poisson(3, 250))
+        own = special.ndtr(rng.normal(size=250))
+        group = rng.choice(["a", "b"], size=250)[cluster]
+        s = rng.random(cluster.size) ** np.where(group == "a", 1.0, 0.7)
+        y = (0.5 * (own[cluster] + rng.random(s.size)) < s).astype(float)
+        t = marginal_outcome_test(
+            y, s, sensitive_features=group, cluster=cluster, threshold=T
+        )
+        rejected += t.pvalue < 0.05
+    # Four binomial standard errors above 5%.
+    assert rejected / n_replications < 0.05 + 4 * np.sqrt(0.05 * 0.95 / n_replications)
+
+
+def test_several_groups():
+    y, s, group, cluster = rows(labels="abc")
+    options = {"sensitive_features": group, "cluster": cluster, "threshold": T}
+    t = marginal_outcome_test(y, s, **options)
+    assert t.contrasts == (("a", "b"), ("a", "c"), ("b", "c"))
+    strict = marginal_outcome_test(y, s, correction="bonferroni", **options)
+    pointwise = 2 * special.stdtr(t.df, -np.abs(t.difference / t.standard_error))
+    np.testing.assert_allclose(strict.pvalues, np.minimum(3 * pointwise, 1))
+    assert (t.pvalues >= pointwise).all()
+    assert t.pvalue == t.pvalues.min() < strict.pvalue
+    one = marginal_outcome_test(y, s, reference="b", **options)
+    assert one.contrasts == (("a", "b"), ("c", "b"))
+    frame = t.to_frame()
+    assert frame["a"].tolist() == ["a", "a", "b"]
+    above = t.inframarginal.estimate
+    np.testing.assert_allclose(
+        frame["inframarginal_difference"],
+        [above[0] - above[1], above[0] - above[2], above[1] - above[2]],
+    )
+
+
+def test_parts_are_the_whole():
+    y, s, group, cluster = rows()
+
+    def measure(part, **options):
+        return marginal_outcome_test(
+            *(y[part], s[part]),
+            sensitive_features=group[part],
+            cluster=cluster[part],
+            threshold=T,
+            **options,
+        )
+
+    whole = measure(slice(None), bandwidth=H)
+    total = sum(measure(p, bandwidth=H) for p in (cluster < 20, cluster >= 20))
+    for name in ("difference", "standard_error", "df"):
+        np.testing.assert_allclose(getattr(total, name), getattr(whole, name))
+    assert total.inframarginal.estimate == pytest.approx(whole.inframarginal.estimate)
+    with pytest.raises(ValueError, match="same threshold, bandwidth"):
+        measure(cluster < 20) + measure(cluster >= 20)
+
+
+@pytest.mark.parametrize("clustered", [True, False])
+def test_weight_is_repetition(clustered):
+    y, s, group, cluster = rows()
+    weight = np.random.default_rng(1).integers(0, 4, y.size)
+    again = np.repeat(np.arange(y.size), weight)
+    a = marginal_outcome_test(
+        *(y, s),
+        sensitive_features=group,
+        cluster=cluster if clustered else None,
+        threshold=T,
+        sample_weight=weight,
+    )
+    b = marginal_outcome_test(
+        *(y[again], s[again]),
+        sensitive_features=group[again],
+        cluster=cluster[again] if clustered else None,
+        threshold=T,
+    )
+    assert a.bandwidth == pytest.approx(b.bandwidth)
+    np.testing.assert_allclose(a.difference, b.difference)
+    np.testing.assert_allclose(a.standard_error, b.standard_error)
+    np.testing.assert_allclose(a.df, b.df)
+    np.testing.assert_allclose(a.estimates.support, b.estimates.support)
+
+
+class TestUndefined:
+    def test_group_without_rows_above(self):
+        y, s, group, cluster = rows(labels="abc")
+        s = np.where(group == "c", s * T / 2, s)
+        with pytest.warns(UndefinedMetricWarning, match="without rows: c"):
+            t = marginal_outcome_test(
+                y, s, sensitive_features=group, cluster=cluster, threshold=T
+            )
+        assert np.isnan(t.estimates.estimate).tolist() == [False, False, True]
+        assert np.isnan(t.pvalues).tolist() == [False, True, True]
+        assert not np.isnan(t.pvalue)
+        assert "c: – ± –" in repr(t)
+
+    def test_group_with_one_cluster(self):
+        y, s, group, cluster = rows()
+        cluster = np.where(group == "b", 0, cluster)
+        with pytest.warns(UndefinedMetricWarning, match="too few clusters, in: b"):
+            t = marginal_outcome_test(
+                y, s, sensitive_features=group, cluster=cluster, threshold=T
+            )
+        assert np.isnan(t.pvalue)
+        assert not np.isnan(t.estimates.estimate).any()
+
+    def test_all_scores_at_one_place_have_a_mean_and_no_line(self):
+        y = [0.0, 1, 1, 1, 0, 0]
+        t = marginal_outcome_test(
+            *(y, [0.5] * 6),
+            sensitive_features=list("ababab"),
+            threshold=0.5,
+            bandwidth=0.1,
+        )
+        np.testing.assert_allclose(t.estimates.estimate, [1 / 3, 2 / 3])
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("threshold", np.nan),
+            ("threshold", None),
+            ("threshold", 5.0),
+            ("boundary", "line"),
+            ("bandwidth", 0),
+            ("bandwidth", np.nan),
+            ("kernel", "cosine"),
+            ("cluster_weight", 1),
+            ("correction", "none"),
+            ("reference", "z"),
+            ("confidence_level", 0),
+            ("n_resamples", 1.5),
+            ("random_state", -1),
+            ("y_true", [0, np.nan, 1, 0]),
+            ("y_true", [0, np.inf, 1, 0]),
+            ("y_score", None),
+        ],
+    )
+    def test_names_the_argument(self, name, value):
+        good = {
+            "y_true": [np.nan, 0, 1, 1],
+            "y_score": [0.1, 0.5, 0.6, 0.7],
+            "sensitive_features": list("abab"),
+            "threshold": 0.5,
+        }
+        with pytest.raises(ValueError, match=name):
+            marginal_outcome_test(**{**good, name: value})
+
+    def test_names_the_row_of_an_unknown_outcome(self):
+        with pytest.raises(ValueError, match="row 2 has a score at or above 0.5"):
+            marginal_outcome_test(
+                [0, 1, np.nan, 1],
+                [0.1, 0.5, 0.6, 0.7],
+                sensitive_features=list("abab"),
+                threshold=0.5,
+                sample_weight=[0, 1, 1, 1],
+            )
+
+    def test_scores_without_spread_above(self):
+        with pytest.raises(ValueError, match="y_score must have a finite spread"):
+            marginal_outcome_test(
+                [0, 1, 1], [0, 1, 1], sensitive_features=list("aba"), threshold=0.5
+            )

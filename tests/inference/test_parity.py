@@ -1,0 +1,446 @@
+"""Curves of groups and the test of their equality."""
+
+import numpy as np
+import pytest
+from scipy import special, stats
+from statsmodels.stats.multitest import multipletests
+
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.inference import predictive_parity_test
+from tests.reference import predictive_parity as naive
+
+GRID = np.linspace(0.15, 0.85, 8)
+FIXED = {"grid": GRID, "bandwidth": 0.2}
+
+
+def rows(seed=0, n_clusters=40, labels="abc", mixed=True):
+    """Return columns; a cluster has rows of several groups if `mixed`."""
+    rng = np.random.default_rng(seed)
+    cluster = np.repeat(np.arange(n_clusters), 1 + rng.poisson(3, n_clusters))
+    cluster = rng.permutation(cluster)
+    size = cluster.size if mixed else n_clusters
+    group = rng.choice(list(labels), size=size)
+    group = group if mixed else group[cluster]
+    s = rng.random(cluster.size)
+    own = 0.2 * rng.normal(size=n_clusters)[cluster]
+    y = (rng.random(cluster.size) < s + own).astype(float)
+    return y, s, group, cluster
+
+
+def members(group, a, b):
+    rest = group != a if b == "rest" else group == b
+    return (group == a).tolist(), rest.tolist()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"reference": "b"}, {"comparison": "rest"}], ids=str
+)
+@pytest.mark.parametrize("cluster_weight", ["cluster", "row"])
+def test_differences_and_errors_are_those_of_the_reference(options, cluster_weight):
+    y, s, group, cluster = rows()
+    weight = np.random.default_rng(1).integers(0, 3, y.size)
+    for w in (None, weight):
+        t = predictive_parity_test(
+            *(y, s),
+            sensitive_features=group,
+            cluster=cluster,
+            cluster_weight=cluster_weight,
+            sample_weight=w,
+            **FIXED,
+            **options,
+        )
+        others = {"reference": 2, "comparison": 3}.get(next(iter(options), ""), 3)
+        assert len(t.contrasts) == others
+        given = ("gaussian", cluster_weight, None if w is None else w.tolist())
+        for i, (a, b) in enumerate(t.contrasts):
+            both = members(group, a, b)
+            difference, covariance = naive.contrast(
+                y.tolist(), s.tolist(), cluster.tolist(), *both, GRID, 0.2, *given
+            )
+            np.testing.assert_allclose(t.difference[i], difference, rtol=1e-10)
+            np.testing.assert_allclose(
+                t.difference_standard_error[i] ** 2, np.diag(covariance), rtol=1e-9
+            )
+            curve = naive.nadaraya_watson(
+                y.tolist(), s.tolist(), cluster.tolist(), both[0], GRID, 0.2, *given
+            )
+            np.testing.assert_allclose(t.curves[t.groups.index(a)], curve, rtol=1e-10)
+
+
+def test_groups_that_overlap_are_compared_with_their_rest():
+    y, s, group, cluster = rows()
+    member = np.stack([group == "a", group != "b"], axis=1)
+    t = predictive_parity_test(
+        y, s, sensitive_features=member, cluster=cluster, **FIXED
+    )
+    assert t.contrasts == ((0, "rest"), (1, "rest"))
+    for i in range(2):
+        difference, covariance = naive.contrast(
+            *(y.tolist(), s.tolist(), cluster.tolist()),
+            *(member[:, i].tolist(), (~member[:, i]).tolist()),
+            *(GRID, 0.2),
+        )
+        np.testing.assert_allclose(t.difference[i], difference, rtol=1e-10)
+        np.testing.assert_allclose(
+            t.difference_standard_error[i] ** 2, np.diag(covariance), rtol=1e-9
+        )
+
+
+def test_covariance_of_all_curves_is_that_of_the_reference():
+    y, s, group, cluster = rows(labels="ab")
+    t = predictive_parity_test(y, s, sensitive_features=group, cluster=cluster, **FIXED)
+    psi = [
+        naive.influence(
+            *(y.tolist(), s.tolist(), cluster.tolist(), (group == g).tolist()),
+            *(GRID, 0.2),
+        )
+        for g in "ab"
+    ]
+    for i, first in enumerate(psi):
+        for j, second in enumerate(psi):
+            np.testing.assert_allclose(
+                t.sums.covariance[i, :, j],
+                naive.covariance(first, second),
+                rtol=1e-8,
+                atol=1e-14,
+            )
+
+
+class TestPValues:
+    def test_pointwise_has_welchs_degrees_of_freedom(self):
+        y, s, group, cluster = rows(labels="ab")
+        t = predictive_parity_test(
+            y, s, sensitive_features=group, cluster=cluster, **FIXED
+        )
+        for j, point in enumerate(GRID):
+            variance, effective = [], []
+            for g in "ab":
+                member = (group == g).tolist()
+                weights = naive.row_weights(cluster.tolist(), member)
+                sums = naive.cluster_sums(
+                    y, s, cluster.tolist(), weights, point, 0.2
+                ).values()
+                masses = np.array([b for _, b in sums])
+                effective.append(masses.sum() ** 2 / (masses**2).sum() - 1)
+                variance.append(t.standard_error[t.groups.index(g), j] ** 2)
+            df = sum(variance) ** 2 / sum(
+                v**2 / n for v, n in zip(variance, effective, strict=True)
+            )
+            assert t.df[0, j] == pytest.approx(df, rel=1e-9)
+            z = t.difference[0, j] / t.difference_standard_error[0, j]
+            p = 2 * special.stdtr(df, -abs(z))
+            assert t.pointwise_pvalues[0, j] == pytest.approx(p, rel=1e-9)
+
+    @pytest.mark.parametrize("correction", ["bonferroni", "holm", "fdr_bh"])
+    def test_corrections_are_those_of_statsmodels(self, correction):
+        y, s, group, cluster = rows()
+        t = predictive_parity_test(
+            *(y, s),
+            sensitive_features=group,
+            cluster=cluster,
+            correction=correction,
+            **FIXED,
+        )
+        expected = multipletests(t.pointwise_pvalues.ravel(), method=correction)[1]
+        np.testing.assert_allclose(t.pvalues.ravel(), expected)
+        assert t.pvalue == expected.min()
+
+    def test_sup_t_is_the_largest_of_correlated_normals(self):
+        y, s, group, cluster = rows()
+        options = {"sensitive_features": group, "cluster": cluster, **FIXED}
+        t = predictive_parity_test(y, s, **options)
+        # Draw what the contrasts are made of by another route.
+        size = 3 * GRID.size
+        covariance = t.sums.covariance.reshape(size, size)
+        rng = np.random.default_rng(5)
+        draws = rng.multivariate_normal(np.zeros(size), covariance, 100_000)
+        draws = draws.reshape(-1, 3, GRID.size)
+        pairs = [(0, 1), (0, 2), (1, 2)]
+        z = np.stack([draws[:, a] - draws[:, b] for a, b in pairs], axis=1)
+        largest = np.abs(z / t.difference_standard_error).max((1, 2))
+        deviate = stats.norm.isf(t.pointwise_pvalues.min() / 2)
+        assert t.statistic == pytest.approx(deviate)
+        # Two simulations, of 20000 and of 100000.
+        p = (largest >= deviate).mean()
+        tolerance = 4 * np.sqrt(p * (1 - p) * (1 / 20_000 + 1 / 100_000))
+        assert t.pvalue == pytest.approx(p, abs=tolerance)
+        assert (t.pvalues >= t.pointwise_pvalues).all()
+        strict = predictive_parity_test(y, s, correction="bonferroni", **options)
+        assert t.pvalue < strict.pvalue
+
+    def test_bands_reject_where_the_test_does(self):
+        y, s, group, cluster = rows(1, 400, "ab", mixed=False)
+        y = np.where(group == "a", 1 - (1 - y) * (s < 0.5), y)
+        for correction in ("sup_t", "bonferroni"):
+            t = predictive_parity_test(
+                *(y, s),
+                sensitive_features=group,
+                cluster=cluster,
+                correction=correction,
+            )
+            low, high = t.band()
+            outside = (low > 0) | (high < 0)
+            sure = np.abs(t.pvalues - 0.05) > 0.005
+            np.testing.assert_array_equal(outside[sure], t.rejected[sure])
+            assert t.rejected.any()
+            assert not t.rejected.all()
+        inner = t.band(kind="pointwise")
+        assert (inner.low > low).all()
+        wide, narrow = t.curve_band(0.99), t.curve_band(0.5)
+        assert (wide.low <= narrow.low).all()
+        assert (narrow.high <= wide.high).all()
+        assert (narrow.high < wide.high).mean() > 0.9
+
+    def test_seed_is_held(self):
+        y, s, group, _ = rows(3)
+        options = {"sensitive_features": group, "n_resamples": 500}
+        first = predictive_parity_test(y, s, **options)
+        again = predictive_parity_test(y, s, **options)
+        other = predictive_parity_test(y, s, random_state=1, **options)
+        np.testing.assert_array_equal(first.pvalues, again.pvalues)
+        assert not np.array_equal(first.pvalues, other.pvalues)
+
+
+class TestAdds:
+    @pytest.mark.parametrize("options", [{}, {"comparison": "rest"}], ids=str)
+    def test_parts_are_the_whole(self, options):
+        y, s, group, cluster = rows()
+        keep = (group != "c") | (cluster >= 20)  # the first parts lack "c"
+        y, s, group, cluster = y[keep], s[keep], group[keep], cluster[keep]
+
+        def measure(part):
+            return predictive_parity_test(
+                *(y[part], s[part]),
+                sensitive_features=group[part],
+                cluster=cluster[part],
+                **FIXED,
+                **options,
+            )
+
+        whole = measure(slice(None))
+        parts = [cluster < 10, (cluster >= 10) & (cluster < 20), cluster >= 20]
+        total = sum(measure(part) for part in parts)
+        assert total.contrasts == whole.contrasts
+        assert total.n_clusters == whole.n_clusters
+        for name in ("difference", "difference_standard_error", "df", "curves"):
+            np.testing.assert_allclose(
+                getattr(total, name), getattr(whole, name), rtol=1e-10
+            )
+        assert total.pvalue == pytest.approx(whole.pvalue, abs=1e-3)
+        np.testing.assert_array_equal(total.sums.range.bars, whole.sums.range.bars)
+        np.testing.assert_array_equal(total.sums.range.rows, whole.sums.range.rows)
+
+    @pytest.mark.parametrize(
+        "change", [{"bandwidth": 0.3}, {"grid": GRID[1:]}, {"kernel": "tricube"}]
+    )
+    def test_only_what_is_alike(self, change):
+        y, s, group, _ = rows()
+        a = predictive_parity_test(y, s, sensitive_features=group, **FIXED)
+        b = predictive_parity_test(
+            y, s, sensitive_features=group, **{**FIXED, **change}
+        )
+        with pytest.raises(ValueError, match="same grid, bandwidth and options"):
+            a + b
+
+
+class TestInvariances:
+    def same(self, a, b):
+        np.testing.assert_allclose(a.difference, b.difference, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            a.difference_standard_error, b.difference_standard_error, rtol=1e-9
+        )
+        assert a.bandwidth == pytest.approx(b.bandwidth)
+        np.testing.assert_allclose(a.grid, b.grid)
+
+    def test_order_of_rows(self):
+        y, s, group, cluster = rows()
+        order = np.random.default_rng(0).permutation(y.size)
+        a = predictive_parity_test(y, s, sensitive_features=group, cluster=cluster)
+        b = predictive_parity_test(
+            y[order], s[order], sensitive_features=group[order], cluster=cluster[order]
+        )
+        self.same(a, b)
+
+    @pytest.mark.parametrize("clustered", [True, False])
+    def test_weight_is_repetition(self, clustered):
+        y, s, group, cluster = rows()
+        weight = np.random.default_rng(1).integers(0, 4, y.size)
+        again = np.repeat(np.arange(y.size), weight)
+        options = {"comparison": "rest"}
+        a = predictive_parity_test(
+            *(y, s),
+            sensitive_features=group,
+            cluster=cluster if clustered else None,
+            sample_weight=weight,
+            **options,
+        )
+        b = predictive_parity_test(
+            *(y[again], s[again]),
+            sensitive_features=group[again],
+            cluster=cluster[again] if clustered else None,
+            **options,
+        )
+        self.same(a, b)
+        np.testing.assert_array_equal(a.sums.range.rows, b.sums.range.rows)
+
+    def test_shift_of_outcomes_and_scale_of_scores(self):
+        y, s, group, cluster = rows()
+        options = {"sensitive_features": group, "cluster": cluster}
+        a = predictive_parity_test(y, s, **options)
+        b = predictive_parity_test(5 + 2 * y, 3 * s - 1, **options)
+        np.testing.assert_allclose(2 * a.difference, b.difference, atol=1e-9)
+        np.testing.assert_allclose(a.pvalues, b.pvalues, atol=1e-3)
+
+
+class TestUndefined:
+    def test_group_with_one_cluster(self):
+        y, s, group, cluster = rows(labels="ab")
+        group = np.where(cluster == 0, "z", group)
+        with pytest.warns(UndefinedMetricWarning, match="fewer than two clusters: z"):
+            t = predictive_parity_test(
+                y, s, sensitive_features=group, cluster=cluster, **FIXED
+            )
+        assert np.isnan(t.curves[2]).all()
+        assert np.isnan(t.difference[1:]).all()
+        alone = predictive_parity_test(
+            *(y[group != "z"], s[group != "z"]),
+            sensitive_features=group[group != "z"],
+            cluster=cluster[group != "z"],
+            **FIXED,
+        )
+        np.testing.assert_allclose(t.difference[0], alone.difference[0])
+        assert t.pvalue == pytest.approx(alone.pvalue, abs=0.01)
+        assert "z: undefined" in repr(t)
+
+    def test_grid_outside_the_support(self):
+        y, s, group, _ = rows(labels="ab")
+        with pytest.warns(UndefinedMetricWarning, match="on the whole grid.*for a, b"):
+            t = predictive_parity_test(
+                y, s, sensitive_features=group, grid=[-3.0, 7.0], bandwidth=0.1
+            )
+        assert np.isnan(t.pvalue)
+        assert np.isnan(t.statistic)
+        assert not t.rejected.any()
+        assert np.isnan(t.band().low).all()
+
+    def test_point_outside_the_support_of_one_group(self):
+        y, s, group, _ = rows(labels="ab")
+        s = np.where(group == "a", s / 2, s)
+        t = predictive_parity_test(
+            y, s, sensitive_features=group, grid=[0.3, 0.8], bandwidth=0.1
+        )
+        assert np.isnan(t.curves[0]).tolist() == [False, True]
+        assert np.isnan(t.difference[0]).tolist() == [False, True]
+        assert not np.isnan(t.pvalue)
+        default = predictive_parity_test(y, s, sensitive_features=group)
+        assert default.grid.max() <= s[group == "a"].max()
+        assert not np.isnan(default.difference).any()
+
+    def test_one_cluster_and_one_group(self):
+        y, s, group, _ = rows(labels="ab")
+        with pytest.warns(UndefinedMetricWarning, match="two clusters: a, b"):
+            t = predictive_parity_test(
+                y, s, sensitive_features=group, cluster=[0] * y.size, **FIXED
+            )
+        assert np.isnan(t.pvalue)
+        with pytest.warns(UndefinedMetricWarning, match="for one group: x"):
+            t = predictive_parity_test(y, s, sensitive_features=["x"] * y.size)
+        assert np.isnan(t.pvalue)
+        assert t.difference.shape == (0, 50)
+        assert t.curve_band().low.shape == (1, 50)
+
+    def test_a_point_that_rests_on_one_cluster_has_no_test(self):
+        y = np.array([0.0, 1, 0, 1, 1, 1])
+        s = np.array([0.1, 0.2, 0.3, 0.9, 0.95, 0.92])
+        group = np.array(list("ababab"))
+        cluster = [0, 1, 2, 3, 4, 4]
+        with pytest.warns(UndefinedMetricWarning, match=r"two clusters near\) for b"):
+            t = predictive_parity_test(
+                *(y, s),
+                sensitive_features=group,
+                cluster=cluster,
+                grid=[0.2],
+                bandwidth=0.02,
+            )
+        # Nearly all of the weight is that of one row, whose error seems to be 0.
+        assert np.isnan(t.pvalue)
+
+    def test_no_variation_at_all(self):
+        _, s, group, _ = rows(labels="ab")
+        t = predictive_parity_test(np.ones(s.size), s, sensitive_features=group)
+        assert t.pvalue == 1
+        assert t.statistic == 0
+        t = predictive_parity_test(group == "a", s, sensitive_features=group)
+        assert t.pvalue < 1e-3
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("bandwidth", 0),
+            ("bandwidth", np.nan),
+            ("bandwidth", "silverman"),
+            ("kernel", "cosine"),
+            ("cluster_weight", "user"),
+            ("correction", "sidak"),
+            ("comparison", "all"),
+            ("reference", "z"),
+            ("confidence_level", 95),
+            ("n_resamples", 0),
+            ("random_state", "seed"),
+            ("grid", []),
+            ("grid", [np.inf]),
+            ("y_true", None),
+            ("y_score", [1, np.nan, 2, 3]),
+            ("sample_weight", [0, 0, 0, 0]),
+            ("sensitive_features", ["a", "b", None, "a"]),
+            ("cluster", [1, 2, None, 3]),
+        ],
+    )
+    def test_names_the_argument(self, name, value):
+        good = {
+            "y_true": [0, 1, 1, 0],
+            "y_score": [0.1, 0.2, 0.3, 0.4],
+            "sensitive_features": list("abab"),
+        }
+        with pytest.raises(ValueError, match=name):
+            predictive_parity_test(**{**good, name: value})
+
+    def test_scores_without_spread(self):
+        message = "y_score must have a finite spread"
+        with pytest.raises(ValueError, match=message):
+            predictive_parity_test([0, 1, 1], [0.5] * 3, sensitive_features=list("aba"))
+
+    def test_scores_that_do_not_overlap(self):
+        with pytest.raises(ValueError, match="y_score must have a range"):
+            predictive_parity_test(
+                [0, 1, 0, 1], [1, 2, 8, 9], sensitive_features=list("aabb")
+            )
+
+    def test_reference_and_rest(self):
+        y, s, group, _ = rows()
+        with pytest.raises(ValueError, match="reference must be None"):
+            predictive_parity_test(
+                y, s, sensitive_features=group, comparison="rest", reference="a"
+            )
+
+    @pytest.mark.parametrize("name", ["band", "curve_band"])
+    def test_bands(self, name):
+        y, s, group, _ = rows()
+        t = predictive_parity_test(y, s, sensitive_features=group)
+        with pytest.raises(ValueError, match="kind must be one of"):
+            getattr(t, name)(kind="both")
+        with pytest.raises(ValueError, match="confidence_level"):
+            getattr(t, name)(1.5)
+
+
+def test_frame_has_a_row_a_contrast_and_point():
+    y, s, group, _ = rows()
+    t = predictive_parity_test(y, s, sensitive_features=group, **FIXED)
+    frame = t.to_frame()
+    assert len(frame) == 3 * GRID.size
+    assert frame["a"].tolist()[:: GRID.size] == ["a", "a", "b"]
+    np.testing.assert_array_equal(frame["difference"], t.difference.ravel())
+    np.testing.assert_array_equal(frame["band_low"], t.band().low.ravel())
+    np.testing.assert_array_equal(frame["pvalue_corrected"], t.pvalues.ravel())
