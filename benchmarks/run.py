@@ -24,6 +24,7 @@ import sklearn
 import skrankfair
 from skrankfair import metrics
 from skrankfair._ranking import order_rows
+from skrankfair.smoothing import nadaraya_watson
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 REPEATS = 5
@@ -98,6 +99,13 @@ def rows_of(p: Problem) -> list[Row]:
 
     result = accuracy(p.binary)()
     epsilon = 500 / p.score.size
+    sizes = np.random.default_rng(1).integers(1, 21, p.score.size)
+    user = np.repeat(np.arange(sizes.size), sizes)[: p.score.size]
+
+    def smoothed(points: int, **options: object) -> object:
+        grid = np.linspace(0.01, 0.99, points)
+        return nadaraya_watson(p.binary, p.score, grid, bandwidth=0.03, **options)
+
     accuracy_row = "`pairwise_accuracy`, binary y, with standard errors"
     mpc = "`matched_pair_calibration`"
     return [
@@ -140,6 +148,13 @@ def rows_of(p: Problem) -> list[Row]:
             2.0,
             1.0,
             lambda: result.confidence_interval(method="bootstrap", random_state=0),
+        ),
+        Row("Nadaraya-Watson on 1000 points", 0.5, 0.15, lambda: smoothed(1000)),
+        Row(
+            "its cluster-robust errors on 100 points, clusters of 1 to 20",
+            4.0,
+            2.0,
+            lambda: smoothed(100, cluster=user).standard_error,
         ),
         Row(
             "audit: eight estimates with intervals, one ordering",

@@ -44,8 +44,8 @@ numpydoc_validation_exclude = {
     r"UndefinedMetricWarning",  # scikit-learn's
     # Results are made by functions; their docstrings list attributes.
     r"\.(AuditReport|ConfidenceInterval|Estimate|GroupEstimates|GroupTest)$",
-    r"\.(FairnessConstrained|FairnessScore)$",
     r"\.(MatchedPairCurve|OutcomeInequalityTest)$",
+    r"\.(FairnessConstrained|FairnessScore|SmoothCurve)$",
     r"\.ConfidenceInterval\.",
 }
 extlinks = {"doi": ("https://doi.org/%s", "doi:%s")}

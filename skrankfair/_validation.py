@@ -400,5 +400,5 @@ def as_weights(values: Any, name: str = "sample_weight") -> Array:
             f"{name} must not be negative; got {weights[first]} in row {first}."
         )
     if not weights.any():
-        raise ValueError(f"{name} must have a positive value; all are 0.")
+        raise ValueError(f"{name} must have a positive value; all are zero.")
     return weights

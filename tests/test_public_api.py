@@ -17,6 +17,7 @@ MODULES = (
     "skrankfair.model_selection",
     "skrankfair.rankers",
     "skrankfair.scoring",
+    "skrankfair.smoothing",
 )
 
 

@@ -296,7 +296,7 @@ def test_negative_weight(metric):
 
 @each_metric
 def test_no_positive_weight(metric):
-    message = r"^sample_weight must have a positive value; all are 0\.$"
+    message = r"^sample_weight must have a positive value; all are zero\.$"
     with pytest.raises(ValueError, match=message):
         call(metric, sample_weight=[0] * 6)
 

@@ -1,0 +1,146 @@
+"""Bandwidths: a rule, or cross-validation that leaves out whole clusters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._validation import Array, check_number
+from ._kernel_sums import kernel_sums, kernel_values
+from ._kernels import Kernel
+from ._sample import Sample
+
+RULES = ("rule_of_thumb", "undersmooth", "cv")
+# Candidates of the cross-validation, relative to the rule of thumb.
+FACTORS = 2.0 ** np.arange(-4, 3.25, 0.25)
+_NORMAL_IQR = 1.349
+# Relative to all clusters, a mass that rounding may leave when a cluster is left out.
+NOTHING = 1e-6
+_PADDED = 64
+
+
+def check_bandwidth(bandwidth: Any) -> None:
+    """Raise a ValueError unless the bandwidth is a rule or a positive number."""
+    if isinstance(bandwidth, str):
+        if bandwidth not in RULES:
+            options = ", ".join(repr(rule) for rule in RULES)
+            raise ValueError(
+                f"bandwidth must be one of {options} or a positive number; got "
+                f"{bandwidth!r}."
+            )
+        return
+    check_number(bandwidth, "bandwidth", 0, np.inf, inclusive=(False, False))
+
+
+def robust_scale(x: Array, weight: Array | None = None) -> float:
+    """Return the standard deviation, or the scaled interquartile range if smaller.
+
+    The range is divided by 1.349, which makes it the standard deviation of a normal
+    distribution; where it is 0, because more than half of the values are equal, the
+    standard deviation is taken.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+    weight : ndarray of shape (n,) or None
+
+    Returns
+    -------
+    float
+    """
+    weight = np.ones(x.size) if weight is None else weight
+    mean = np.average(x, weights=weight)
+    with np.errstate(over="ignore"):
+        deviation = float(np.sqrt(np.average((x - mean) ** 2, weights=weight)))
+        low, high = np.quantile(x, [0.25, 0.75], weights=weight, method="inverted_cdf")
+        spread = float(high - low) / _NORMAL_IQR
+    if x.min() == x.max():
+        return 0.0
+    return min(deviation, spread) if spread > 0 else deviation
+
+
+def choose_bandwidth(rule: Any, sample: Sample, kernel: Kernel) -> float:
+    """Return the bandwidth that the rule gives for the sample.
+
+    Parameters
+    ----------
+    rule : {"rule_of_thumb", "undersmooth", "cv"} or float
+        A number is returned as it is.
+    sample : Sample
+    kernel : Kernel
+
+    Returns
+    -------
+    float
+        0 if all scores are equal.
+    """
+    if not isinstance(rule, str):
+        return float(rule)
+    power = 4 if rule == "undersmooth" else 5
+    scale = robust_scale(sample.x, sample.weight) * kernel.relative_width
+    bandwidth = scale * sample.n_active ** (-1 / power)
+    if rule != "cv" or bandwidth == 0:
+        return bandwidth
+    candidates = bandwidth * FACTORS
+    scores = [leave_cluster_out_error(h, sample, kernel) for h in candidates]
+    return float(candidates[int(np.argmin(scores))])
+
+
+def leave_cluster_out_error(
+    bandwidth: float, sample: Sample, kernel: Kernel, method: str = "auto"
+) -> float:
+    """Return the mean squared error of predicting each cluster from all others.
+
+    Where the others have no weight, their mean is the prediction.
+
+    Parameters
+    ----------
+    bandwidth : float
+    sample : Sample
+    kernel : Kernel
+    method : {"auto", "exact", "fast"}
+
+    Returns
+    -------
+    float
+        Weighted as the rows are in the curve.
+    """
+    weight, y = sample.weight, sample.y
+    total, mass = kernel_sums(
+        sample.x, sample.x, sample.columns(y), bandwidth, kernel, method
+    )
+    own_total, own_mass = _own_sums(sample, bandwidth, kernel)
+    left = mass - own_mass
+    mean = np.full(y.size, np.average(y, weights=weight))
+    np.divide(total - own_total, left, out=mean, where=left > NOTHING * mass)
+    return float(np.average((y - mean) ** 2, weights=weight))
+
+
+def _own_sums(sample: Sample, bandwidth: float, kernel: Kernel) -> tuple[Array, Array]:
+    """Return the kernel sums over the rows of the row's own cluster."""
+    x, share = sample.x, sample.share
+    outcome = share * sample.y
+    starts = np.flatnonzero(np.diff(sample.cluster, prepend=-1))
+    lengths = np.diff(starts, append=x.size)
+    total, mass = np.empty(x.size), np.empty(x.size)
+    for length in np.unique(lengths):
+        first = starts[lengths == length]
+        if length > _PADDED:
+            for start in first:
+                rows = slice(start, start + length)
+                columns = np.stack([outcome[rows], share[rows]])
+                total[rows], mass[rows] = kernel_sums(
+                    x[rows], x[rows], columns, bandwidth, kernel
+                )
+            continue
+        step = max(1, (1 << 20) // int(length) ** 2)
+        for block in range(0, first.size, step):
+            places = first[block : block + step, None] + np.arange(length)
+            points = x[places]
+            weights = kernel_values(
+                points[:, None, :], points[:, :, None], bandwidth, kernel
+            )
+            total[places] = np.einsum("cij,cj->ci", weights, outcome[places])
+            mass[places] = np.einsum("cij,cj->ci", weights, share[places])
+    return total, mass

@@ -1,0 +1,257 @@
+"""The smoother as a scikit-learn regressor."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Real
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._columns import check_spec, column_of, is_column
+from .._validation import (
+    Array,
+    as_numbers,
+    as_weights,
+    check_choice,
+    check_lengths,
+    encode,
+)
+from ..exceptions import UndefinedMetricWarning
+from ._bandwidth import check_bandwidth, choose_bandwidth
+from ._curve import METHODS
+from ._kernels import Kernel, get_kernel
+from ._product import line_means, product_means, rule_bandwidths
+from ._sample import CLUSTER_WEIGHTS, Sample
+
+
+class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
+    """Kernel regression in which every cluster of dependent rows weighs one.
+
+    The prediction at x is the weighted mean of the outcomes, ``Σ_i w_i y_i K_i /
+    Σ_i w_i K_i``, ``K_i`` the product over the columns of ``K((x_i - x) / h)`` and
+    ``w_i`` one over the number of rows in the cluster of row i. One column has a fast
+    path whose time does not grow with the number of predictions; a few columns are
+    computed directly.
+
+    Parameters
+    ----------
+    bandwidth : {"rule_of_thumb", "undersmooth", "cv"}, float or sequence of float, \
+            default="rule_of_thumb"
+        A rule as in `nadaraya_watson`, with ``M^(-1/(4+d))`` (to undersmooth
+        ``M^(-1/(3+d))``) for d columns; a number; or a number for each column.
+    kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", \
+            "flat_top"}, default="gaussian"
+    cluster : str, callable or None, default=None
+        The column of X with the cluster, which is no feature, or a function of X. None:
+        `cluster` may be passed to `fit`; without it every row is a cluster.
+    cluster_weight : {"cluster", "row"}, default="cluster"
+        "row": every row weighs one.
+    method : {"auto", "exact", "fast"}, default="auto"
+        As in `nadaraya_watson`, for one column.
+
+    Attributes
+    ----------
+    bandwidth_ : ndarray of shape (d,)
+        One for each column; 1 for a column without spread.
+    n_clusters_ : float
+        Number of clusters (of rows, with their weights).
+    n_features_in_ : int
+        Number of columns seen in `fit`, that of the cluster included.
+    feature_names_in_ : ndarray of str
+        Their names, where X has names.
+
+    See Also
+    --------
+    nadaraya_watson : The curve with its standard errors.
+
+    Notes
+    -----
+    A compact kernel has no prediction where there is no row within the bandwidth, nor
+    a higher-order kernel where its weights sum to less than 0: it is NaN there, with
+    an `UndefinedMetricWarning`. The gaussian kernel predicts the nearest outcome far
+    away from all rows.
+
+    References
+    ----------
+    DiCiccio, C., Hsu, B., Yu, Y., Nandy, P., Basu, K. (2023). "Detection and Mitigation
+    of Algorithmic Bias via Predictive Parity". FAccT '23, §3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skrankfair.smoothing import NadarayaWatsonRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(2000, 1))
+    >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=2000)
+    >>> model = NadarayaWatsonRegressor(bandwidth=0.05).fit(X, y)
+    >>> model.predict([[0.25], [0.5]]).round(2)
+    array([0.96, 0.13])
+    """
+
+    def __init__(
+        self,
+        bandwidth: Any = "rule_of_thumb",
+        *,
+        kernel: str = "gaussian",
+        cluster: Any = None,
+        cluster_weight: str = "cluster",
+        method: str = "auto",
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.kernel = kernel
+        self.cluster = cluster
+        self.cluster_weight = cluster_weight
+        self.method = method
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, cluster: Any = None
+    ) -> NadarayaWatsonRegressor:
+        """Keep the rows and choose the bandwidth.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row; 2 is the row seen twice.
+        cluster : array-like of shape (n_samples,) or None, default=None
+            Independent units, if the constructor names no column.
+
+        Returns
+        -------
+        NadarayaWatsonRegressor
+
+        Raises
+        ------
+        ValueError
+            For an unknown option, a bandwidth that is not positive, or a cluster that
+            is given twice, is missing or of another length.
+        """
+        kernel = get_kernel(self.kernel)
+        check_choice(self.method, "method", METHODS)
+        check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
+        check_spec(self.cluster, "cluster")
+        features, y = self._checked_fit(X, y)
+        if is_column(self.cluster):
+            if cluster is not None:
+                raise ValueError(
+                    "cluster must be given once; the constructor has "
+                    f"cluster={self.cluster!r}."
+                )
+            cluster = column_of(X, self.cluster, "cluster")
+        codes = None if cluster is None else encode(cluster, "cluster").dense()
+        weight = None if sample_weight is None else as_weights(sample_weight)
+        check_lengths(
+            X=len(features),
+            cluster=None if codes is None else codes.codes.size,
+            sample_weight=None if weight is None else weight.size,
+        )
+        if weight is not None and not weight.all():
+            kept = np.flatnonzero(weight)
+            features, y, weight = features[kept], y[kept], weight[kept]
+            codes = None if codes is None else codes.take(kept).dense()
+        sample = Sample.of_rows(
+            features[:, 0],
+            y,
+            cluster=None if codes is None else codes.codes,
+            weight=weight,
+            cluster_weight=self.cluster_weight,
+        )
+        self._X = features[sample.row]
+        self._columns = sample.columns(sample.y)
+        self.bandwidth_ = self._bandwidths(sample, kernel)
+        self.n_clusters_ = sample.n_active
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return the smoothed outcome at each row.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+            With the column of the cluster, if the constructor names one.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+
+        Warns
+        -----
+        UndefinedMetricWarning
+            Where no row of the fit has a weight, whose prediction is NaN.
+        """
+        check_is_fitted(self)
+        points, kernel = self._checked(X), get_kernel(self.kernel)
+        if points.shape[1] == 1:
+            means = line_means(
+                points[:, 0],
+                self._X[:, 0],
+                self._columns,
+                float(self.bandwidth_[0]),
+                kernel,
+                self.method,
+            )
+        else:
+            means = product_means(
+                points, self._X, self._columns, self.bandwidth_, kernel
+            )
+        if (missing := np.isnan(means)).any():
+            warnings.warn(
+                f"{int(missing.sum())} of {means.size} predictions are undefined "
+                f"(NaN): no row is near for kernel={self.kernel!r} and bandwidth "
+                f"{', '.join(f'{h:g}' for h in self.bandwidth_)}.",
+                UndefinedMetricWarning,
+                stacklevel=2,
+            )
+        return means
+
+    def _checked_fit(self, X: Any, y: Any) -> tuple[Array, Array]:
+        """Return features and outcomes of `fit` as floats."""
+        if not isinstance(self.cluster, str):
+            return validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        validate_data(self, X, skip_check_array=True)
+        features, outcome = self._frame_features(X), as_numbers(y, "y")
+        check_lengths(X=len(features), y=outcome.size)
+        return features, outcome
+
+    def _checked(self, X: Any) -> Array:
+        """Return features of `predict` as floats."""
+        if not isinstance(self.cluster, str):
+            return validate_data(self, X, reset=False, dtype=np.float64)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self._frame_features(X)
+
+    def _frame_features(self, X: Any) -> Array:
+        """Return the columns of a frame without that of the cluster."""
+        column_of(X, self.cluster, "cluster")
+        frame = nw.from_native(X, eager_only=True).drop(self.cluster)
+        columns = [as_numbers(frame[name], name) for name in frame.columns]
+        if not columns:
+            raise ValueError(
+                f"X must have a column beside cluster={self.cluster!r}; it has none."
+            )
+        return np.column_stack(columns)
+
+    def _bandwidths(self, sample: Sample, kernel: Kernel) -> Array:
+        n_columns = self._X.shape[1]
+        rule = self.bandwidth
+        if isinstance(rule, str | Real):
+            check_bandwidth(rule)
+            if not isinstance(rule, str):
+                return np.full(n_columns, float(rule))
+            if n_columns > 1:
+                return np.array(rule_bandwidths(rule, self._X, sample, kernel))
+            return np.array([choose_bandwidth(rule, sample, kernel) or 1.0])
+        bandwidths = as_numbers(rule, "bandwidth")
+        if bandwidths.size != n_columns:
+            raise ValueError(
+                f"bandwidth must be one number or one for each of {n_columns} columns; "
+                f"got {bandwidths.size}."
+            )
+        for bandwidth in bandwidths.tolist():
+            check_bandwidth(bandwidth)
+        return bandwidths

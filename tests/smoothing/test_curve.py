@@ -1,0 +1,256 @@
+"""The smoothed curve and its covariance, against loops and another library."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from skrankfair.smoothing import nadaraya_watson
+from skrankfair.smoothing._features import FourierFeatures, GridFeatures, WindowFeatures
+from skrankfair.smoothing._kernels import KERNELS
+from tests.smoothing import naive
+
+GRID = np.linspace(0.1, 0.9, 40)
+METHODS = {"exact": 1e-10, "fast": 1e-6}
+
+
+def clustered(seed=0, n_clusters=25):
+    """Return outcomes, scores and clusters, rows in no order."""
+    rng = np.random.default_rng(seed)
+    cluster = np.repeat(np.arange(n_clusters), 1 + rng.poisson(3, n_clusters))
+    cluster = rng.permutation(cluster)
+    own = rng.normal(size=n_clusters)[cluster]
+    s = rng.beta(2, 1.5, cluster.size)
+    return s + 0.3 * own + 0.3 * rng.normal(size=s.size), s, cluster
+
+
+def assert_close(actual, expected, tolerance):
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_curve_and_covariance_are_those_of_the_loops(kernel, method):
+    y, s, cluster = clustered()
+    weight = np.random.default_rng(1).integers(0, 3, y.size).astype(float)
+    for rows, w in itertools.product((False, True), (None, weight)):
+        f, covariance = naive.curve(
+            y, s, cluster.tolist(), GRID, 0.3, kernel, rows=rows, weight=w
+        )
+        r = nadaraya_watson(
+            *(y, s, GRID),
+            bandwidth=0.3,
+            kernel=kernel,
+            cluster=cluster,
+            cluster_weight="row" if rows else "cluster",
+            sample_weight=w,
+            method=method,
+        )
+        assert_close(r.estimate, f, METHODS[method])
+        assert_close(r.covariance, covariance, METHODS[method])
+        assert_close(r.standard_error**2, np.diag(covariance), METHODS[method])
+
+
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if KERNELS[k].transform])
+def test_low_rank_basis_is_the_kernel(kernel):
+    y, s, cluster = clustered(2, 200)
+    grid = np.linspace(0.1, 0.9, 400)
+    options = {"bandwidth": 0.05, "kernel": kernel, "cluster": cluster}
+    fast = nadaraya_watson(y, s, grid, method="fast", **options)
+    exact = nadaraya_watson(y, s, grid, method="exact", **options)
+    assert isinstance(fast._features, FourierFeatures)
+    assert type(exact._features) is GridFeatures
+    assert fast._features.rank < 200
+    np.testing.assert_allclose(fast.standard_error, exact.standard_error, rtol=1e-6)
+    assert_close(fast.covariance, exact.covariance, 1e-7)
+    assert_close(fast.influence(), exact.influence(), 1e-7)
+    np.testing.assert_allclose(
+        fast.effective_clusters, exact.effective_clusters, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if k != "flat_top"])
+def test_windows_are_the_kernel(kernel):
+    y, s, cluster = clustered(2, 200)
+    grid = np.random.default_rng(0).permutation(np.linspace(0.1, 0.9, 60))
+    options = {"bandwidth": 0.01, "kernel": kernel, "cluster": cluster}
+    fast = nadaraya_watson(y, s, grid, method="fast", **options)
+    exact = nadaraya_watson(y, s, grid, method="exact", **options)
+    assert isinstance(fast._features, WindowFeatures)
+    np.testing.assert_allclose(fast.standard_error, exact.standard_error, rtol=1e-6)
+    assert_close(fast.influence(), exact.influence(), 1e-7)
+
+
+def test_influence_is_what_the_covariance_is_made_of():
+    y, s, cluster = clustered()
+    r = nadaraya_watson(y, s, GRID, bandwidth=0.2, cluster=cluster)
+    psi = r.influence()
+    assert psi.shape == (25, GRID.size)
+    np.testing.assert_allclose(psi.sum(0), 0, atol=1e-14)
+    np.testing.assert_allclose(25 / 24 * psi.T @ psi, r.covariance, rtol=1e-12)
+    # To first order: what leaving the cluster out changes.
+    for m in range(25):
+        rest = cluster != m
+        options = {"bandwidth": 0.2, "cluster": cluster[rest]}
+        without = nadaraya_watson(y[rest], s[rest], GRID, **options)
+        np.testing.assert_allclose(r.estimate - without.estimate, psi[m], atol=0.02)
+
+
+def test_many_rows_are_those_of_few():
+    """Blocks of clusters, some longer than a block, add up."""
+    rng = np.random.default_rng(3)
+    sizes = np.concatenate([rng.integers(1, 20, 3000), [60_000], np.ones(500, int)])
+    cluster = np.repeat(np.arange(sizes.size), sizes)
+    s = rng.random(cluster.size)
+    y = s + rng.normal(size=s.size)
+    grid = np.linspace(0.2, 0.8, 7)
+    r = nadaraya_watson(y, s, grid, bandwidth=0.1, cluster=cluster)
+    share = 1 / sizes[cluster]
+    weights = np.exp(-0.5 * ((s[:, None] - grid) / 0.1) ** 2) * share[:, None]
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    a = np.add.reduceat(weights * y[:, None], starts)
+    b = np.add.reduceat(weights, starts)
+    psi = (a - a.sum(0) / b.sum(0) * b) / b.sum(0)
+    m = sizes.size
+    np.testing.assert_allclose(r.estimate, a.sum(0) / b.sum(0), rtol=1e-7)
+    np.testing.assert_allclose(r.covariance, m / (m - 1) * psi.T @ psi, rtol=1e-6)
+    np.testing.assert_allclose(
+        r.effective_clusters, b.sum(0) ** 2 / (b**2).sum(0), rtol=1e-6
+    )
+
+
+@pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
+class TestKernelReg:
+    """statsmodels, where every cluster has one row."""
+
+    def test_the_same_curve(self):
+        from statsmodels.nonparametric.kernel_regression import KernelReg
+
+        y, s, _ = clustered(4)
+        theirs = KernelReg(y, s, "c", reg_type="lc", bw=[0.07]).fit(GRID)[0]
+        for method, tolerance in METHODS.items():
+            ours = nadaraya_watson(y, s, GRID, bandwidth=0.07, method=method)
+            np.testing.assert_allclose(ours.estimate, theirs, rtol=tolerance)
+
+    def test_the_cross_validated_bandwidth_is_near_theirs(self):
+        from statsmodels.nonparametric.kernel_regression import KernelReg
+
+        rng = np.random.default_rng(5)
+        s = rng.random(150)
+        y = np.sin(6 * s) + 0.3 * rng.normal(size=150)
+        theirs = KernelReg(y, s, "c", reg_type="lc", bw=[0.07])
+        ours = nadaraya_watson(y, s, GRID, bandwidth="cv").bandwidth
+
+        def error(h):
+            return theirs.cv_loo(np.array([h]), theirs.est["lc"])
+
+        # No candidate of the grid is better by their criterion.
+        assert error(ours) <= min(error(ours * 2**0.25), error(ours / 2**0.25))
+
+
+class TestWeights:
+    def test_weight_of_a_row_is_repetition_in_its_cluster(self):
+        y, s, cluster = clustered()
+        weight = np.random.default_rng(1).integers(0, 4, y.size)
+        again = np.repeat(np.arange(y.size), weight)
+        for cluster_weight in ("cluster", "row"):
+            options = {"bandwidth": 0.1, "cluster_weight": cluster_weight}
+            a = nadaraya_watson(
+                y, s, GRID, cluster=cluster, sample_weight=weight, **options
+            )
+            b = nadaraya_watson(
+                y[again], s[again], GRID, cluster=cluster[again], **options
+            )
+            np.testing.assert_allclose(a.estimate, b.estimate, rtol=1e-12)
+            np.testing.assert_allclose(a.covariance, b.covariance, rtol=1e-9)
+
+    def test_without_clusters_it_is_repetition_of_the_row(self):
+        y, s, _ = clustered()
+        weight = np.random.default_rng(1).integers(0, 4, y.size)
+        again = np.repeat(np.arange(y.size), weight)
+        for rule in ("rule_of_thumb", "undersmooth", "cv", 0.1):
+            a = nadaraya_watson(y, s, GRID, sample_weight=weight, bandwidth=rule)
+            b = nadaraya_watson(y[again], s[again], GRID, bandwidth=rule)
+            assert a.n_clusters == b.n_clusters == weight.sum()
+            np.testing.assert_allclose(a.bandwidth, b.bandwidth, rtol=1e-12)
+            np.testing.assert_allclose(a.estimate, b.estimate, rtol=1e-12)
+            np.testing.assert_allclose(a.covariance, b.covariance, rtol=1e-9)
+            np.testing.assert_allclose(
+                a.effective_clusters, b.effective_clusters, rtol=1e-9
+            )
+
+    def test_a_person_with_many_rows_weighs_one(self):
+        s = np.full(14, 0.5)
+        y = np.array([1.0] * 10 + [0.0] * 4)
+        cluster = np.array([0] * 10 + [1, 2, 3, 4])
+        options = {"bandwidth": 0.1, "cluster": cluster}
+        assert nadaraya_watson(y, s, [0.5], **options).estimate == pytest.approx(0.2)
+        by_row = nadaraya_watson(y, s, [0.5], cluster_weight="row", **options)
+        assert by_row.estimate == pytest.approx(10 / 14)
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("bandwidth", [0, -1, np.nan, np.inf, "scott", None, True])
+    def test_bandwidth(self, bandwidth):
+        with pytest.raises(ValueError, match="bandwidth must be"):
+            nadaraya_watson([0, 1], [0, 1], [0.5], bandwidth=bandwidth)
+
+    @pytest.mark.parametrize("rule", ["rule_of_thumb", "undersmooth", "cv"])
+    def test_scores_without_spread(self, rule):
+        message = f"y_score must have a finite spread for bandwidth='{rule}'"
+        with pytest.raises(ValueError, match=message):
+            nadaraya_watson([0, 1], [0.5, 0.5], [0.5], bandwidth=rule)
+        curve = nadaraya_watson([0, 1], [0.5, 0.5], [0.5], bandwidth=1.0)
+        assert curve.estimate == 0.5
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("kernel", "cosine"),
+            ("method", "slow"),
+            ("cluster_weight", "user"),
+            ("grid", []),
+            ("grid", [[0.5]]),
+            ("grid", [np.nan]),
+            ("y_score", [0.1, np.inf, 0.3]),
+            ("y_true", None),
+            ("cluster", [1, None, 2]),
+            ("sample_weight", [1, -1, 1]),
+        ],
+    )
+    def test_names_the_argument(self, name, value):
+        good = {"y_true": [0, 1, 1], "y_score": [0.1, 0.2, 0.3], "grid": [0.2]}
+        with pytest.raises(ValueError, match=name):
+            nadaraya_watson(**{**good, name: value})
+
+    def test_lengths(self):
+        with pytest.raises(ValueError, match="same number of rows.*cluster: 2"):
+            nadaraya_watson([0, 1, 1], [0, 1, 2], [0.5], cluster=[0, 1])
+
+    def test_one_cluster_has_no_error(self):
+        r = nadaraya_watson([0, 1], [0.4, 0.6], [0.5], bandwidth=1, cluster=[3, 3])
+        assert r.estimate == 0.5
+        assert np.isnan(r.standard_error).all()
+        assert np.isnan(r.covariance).all()
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_no_row_within_reach_is_nan(self, method):
+        r = nadaraya_watson(
+            [0, 1], [0.4, 0.6], [5.0], bandwidth=0.1, kernel="tricube", method=method
+        )
+        assert np.isnan(r.estimate).all()
+        assert np.isnan(r.standard_error).all()
+
+    def test_extreme_scores(self):
+        s = [1e308, -1e308, 5e-324, -0.0, 0.0, 1.0]
+        for kernel, method in itertools.product(KERNELS, METHODS):
+            r = nadaraya_watson(
+                [1, 0, 1, 0, 1, 0],
+                s,
+                [0.0, 1e308],
+                bandwidth=1e-3,
+                kernel=kernel,
+                method=method,
+            )
+            np.testing.assert_allclose(r.estimate, [2 / 3, 1.0], rtol=1e-9)

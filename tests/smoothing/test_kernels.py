@@ -1,0 +1,178 @@
+"""Kernels and their sums: what they are, and that the fast sums are the exact ones."""
+
+import numpy as np
+import pytest
+from scipy.integrate import trapezoid
+
+from skrankfair.smoothing._bandwidth import (
+    choose_bandwidth,
+    leave_cluster_out_error,
+    robust_scale,
+)
+from skrankfair.smoothing._kernel_sums import exact_sums, kernel_sums, windowed_sums
+from skrankfair.smoothing._kernels import KERNELS
+from skrankfair.smoothing._sample import Sample
+from tests.smoothing import naive
+
+each_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=list(KERNELS))
+
+
+def on_a_line(kernel):
+    u = np.linspace(-kernel.reach, kernel.reach, 700_001)
+    return u, kernel(u)
+
+
+@each_kernel
+def test_is_the_function_it_is_called(kernel):
+    u = np.array([0.0, 0.3, -0.99, 0.999999, 1.5, -7.0])
+    expected = [naive.KERNELS[kernel.name](v) for v in u]
+    np.testing.assert_allclose(kernel(u), expected, rtol=1e-9, atol=1e-12)
+
+
+@each_kernel
+def test_integrates_to_one_and_has_the_moments_of_its_order(kernel):
+    u, weights = on_a_line(kernel)
+    assert trapezoid(weights, u) == pytest.approx(1, abs=1e-5)
+    second = trapezoid(weights * u**2, u)
+    if kernel.order == 2:
+        assert second > 0.1
+    else:
+        assert abs(second) < 1e-6
+    if kernel.name == "gaussian4":
+        assert trapezoid(weights * u**4, u) == pytest.approx(-3, abs=1e-6)
+
+
+@each_kernel
+def test_relative_width_gives_the_same_trade_of_bias_and_variance(kernel):
+    if kernel.order > 2:
+        pytest.skip("no common scale with a kernel of another order")
+
+    def canonical(k):
+        u, weights = on_a_line(k)
+        roughness, second = trapezoid(weights**2, u), trapezoid(weights * u**2, u)
+        return (roughness / second**2) ** 0.2
+
+    ratio = canonical(kernel) / canonical(KERNELS["gaussian"])
+    assert kernel.relative_width == pytest.approx(ratio, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", [k for k in KERNELS if KERNELS[k].transform])
+def test_transform_is_that_of_the_kernel(name):
+    kernel = KERNELS[name]
+    u, weights = on_a_line(kernel)
+    for frequency in (0.0, 0.3, 0.7, 0.95):
+        transform = trapezoid(weights * np.cos(frequency * u), u)
+        given = kernel.transform(np.array([frequency]))[0]
+        assert transform == pytest.approx(given, abs=1e-9)
+    assert kernel.transform(np.array([kernel.band]))[0] < 1e-13
+
+
+SCORES = {
+    "uniform": lambda rng, n: rng.random(n),
+    "skewed": lambda rng, n: rng.beta(5, 1, n),
+    "discrete": lambda rng, n: rng.integers(0, 30, n) / 30,
+    "outliers": lambda rng, n: np.concatenate([rng.random(n - 2), [-1e9, 1e4]]),
+}
+
+
+@pytest.mark.parametrize("scores", SCORES)
+@each_kernel
+def test_fast_sums_are_the_exact_ones(kernel, scores):
+    rng = np.random.default_rng(0)
+    x = SCORES[scores](rng, 1500)
+    columns = np.stack([rng.normal(size=x.size) + x, rng.random(x.size)])
+    points = np.linspace(0.02, 0.98, 120)
+    for h in (0.2, 0.02):
+        exact = exact_sums(points, x, columns, h, kernel)
+        fast = kernel_sums(points, x, columns, h, kernel, "fast")
+        there = exact[1] > 1e-3 * exact[1].max()
+        np.testing.assert_allclose(fast[1, there], exact[1, there], rtol=1e-6)
+        means = exact[0, there] / exact[1, there]
+        np.testing.assert_allclose(
+            fast[0, there] / fast[1, there], means, rtol=1e-6, atol=1e-6
+        )
+
+
+@each_kernel
+def test_windows_lose_nothing(kernel):
+    rng = np.random.default_rng(1)
+    x = np.concatenate([rng.random(300), 3 + rng.random(10)])
+    columns = np.ones((1, x.size))
+    points = np.linspace(-0.5, 4.5, 200)
+    exact = exact_sums(points, x, columns, 0.05, kernel)
+    windowed = windowed_sums(points, x, columns, 0.05, kernel)
+    if kernel.name == "flat_top":  # its tails end at the reach, below 1e-12
+        np.testing.assert_allclose(windowed, exact, atol=1e-10)
+    else:
+        np.testing.assert_allclose(windowed, exact, rtol=1e-12, atol=0)
+
+
+class TestBandwidth:
+    def test_rules(self):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=400)
+        sample = Sample.of_rows(x, x)
+        scale = robust_scale(x)
+        low, high = np.quantile(x, [0.25, 0.75], method="inverted_cdf")
+        assert scale == min(x.std(), (high - low) / 1.349)
+        gaussian = KERNELS["gaussian"]
+        rules = {"rule_of_thumb": 5, "undersmooth": 4}
+        for rule, power in rules.items():
+            expected = scale * 400 ** (-1 / power)
+            assert choose_bandwidth(rule, sample, gaussian) == pytest.approx(expected)
+        wider = choose_bandwidth("undersmooth", sample, KERNELS["epanechnikov"])
+        assert wider == pytest.approx(2.2138 * scale * 400**-0.25)
+
+    def test_counts_clusters_not_rows(self):
+        rng = np.random.default_rng(0)
+        x = rng.random(1000)
+        sample = Sample.of_rows(x, x, cluster=np.repeat(np.arange(10), 100))
+        expected = robust_scale(x) * 10**-0.2
+        found = choose_bandwidth("rule_of_thumb", sample, KERNELS["gaussian"])
+        assert found == pytest.approx(expected)
+
+    def test_outliers_and_ties_keep_a_scale(self):
+        x = np.concatenate([np.linspace(0, 1, 99), [1e6]])
+        assert robust_scale(x) < 1
+        ties = np.array([0.0] * 80 + [1.0] * 10 + [2.0] * 10)
+        assert robust_scale(ties) == pytest.approx(ties.std())
+        assert robust_scale(np.full(5, 0.1)) == 0
+
+    @pytest.mark.parametrize("method", ["exact", "fast"])
+    def test_leaves_whole_clusters_out(self, method):
+        rng = np.random.default_rng(2)
+        cluster = rng.permutation(np.repeat(np.arange(12), rng.integers(1, 6, 12)))
+        x = rng.random(cluster.size)
+        y = x + rng.normal(size=12)[cluster]
+        sample = Sample.of_rows(x, y, cluster=cluster)
+        found = leave_cluster_out_error(0.2, sample, KERNELS["gaussian"], method)
+        expected = naive.leave_cluster_out_error(
+            y.tolist(), x.tolist(), cluster.tolist(), 0.2
+        )
+        assert found == pytest.approx(expected, rel=1e-7)
+
+    def test_clusters_longer_than_a_block_are_left_out_alike(self):
+        rng = np.random.default_rng(3)
+        cluster = np.repeat(np.arange(5), [70, 90, 65, 3, 1])
+        x = rng.random(cluster.size)
+        y = x + rng.normal(size=5)[cluster]
+        sample = Sample.of_rows(x, y, cluster=cluster)
+        found = leave_cluster_out_error(0.3, sample, KERNELS["gaussian"])
+        expected = naive.leave_cluster_out_error(
+            y.tolist(), x.tolist(), cluster.tolist(), 0.3
+        )
+        assert found == pytest.approx(expected, rel=1e-10)
+
+    def test_whole_clusters_need_more_smoothing_than_rows(self):
+        """Rows of one's own cluster predict well and would let the curve follow it."""
+        rng = np.random.default_rng(4)
+        cluster = np.repeat(np.arange(40), 10)
+        centre = rng.random(40)
+        x = centre[cluster] + 0.01 * rng.normal(size=cluster.size)
+        y = rng.normal(size=40)[cluster] + 0.1 * rng.normal(size=cluster.size)
+        kernel = KERNELS["gaussian"]
+        by_row = choose_bandwidth("cv", Sample.of_rows(x, y), kernel)
+        by_cluster = choose_bandwidth(
+            "cv", Sample.of_rows(x, y, cluster=cluster), kernel
+        )
+        assert by_cluster > 5 * by_row

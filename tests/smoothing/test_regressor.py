@@ -1,0 +1,183 @@
+"""The smoother as a scikit-learn regressor."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.smoothing import NadarayaWatsonRegressor, nadaraya_watson
+from tests.smoothing import naive
+
+ESTIMATORS = [
+    NadarayaWatsonRegressor(),
+    NadarayaWatsonRegressor("cv"),
+    NadarayaWatsonRegressor(1.0, cluster_weight="row", method="exact"),
+    NadarayaWatsonRegressor("undersmooth", method="fast"),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def clustered(n_columns=1, seed=0):
+    rng = np.random.default_rng(seed)
+    cluster = rng.permutation(np.repeat(np.arange(30), 1 + rng.poisson(3, 30)))
+    X = rng.random((cluster.size, n_columns))
+    y = X.sum(1) + rng.normal(size=30)[cluster]
+    return X, y, cluster
+
+
+@pytest.mark.parametrize("method", ["exact", "fast"])
+def test_one_column_is_the_curve(method):
+    X, y, cluster = clustered()
+    grid = np.linspace(0, 1, 50)
+    for rule, weight in itertools.product(
+        ("rule_of_thumb", "undersmooth", "cv", 0.1), ("cluster", "row")
+    ):
+        options = {"bandwidth": rule, "cluster_weight": weight, "method": method}
+        curve = nadaraya_watson(y, X[:, 0], grid, cluster=cluster, **options)
+        model = NadarayaWatsonRegressor(**options).fit(X, y, cluster=cluster)
+        assert model.bandwidth_ == curve.bandwidth
+        assert model.n_clusters_ == 30
+        np.testing.assert_allclose(model.predict(grid[:, None]), curve.estimate)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "tricube"])
+def test_product_kernel_is_that_of_the_loops(kernel):
+    X, y, cluster = clustered(2)
+    points = np.random.default_rng(1).random((6, 2))
+    bandwidth = [0.4, 0.6]
+    model = NadarayaWatsonRegressor(bandwidth, kernel=kernel)
+    found = model.fit(X, y, cluster=cluster).predict(points)
+    sizes = np.bincount(cluster)
+    for point, value in zip(points, found, strict=True):
+        weights = [
+            np.prod(
+                [
+                    naive.KERNELS[kernel]((x[k] - point[k]) / bandwidth[k])
+                    for k in range(2)
+                ]
+            )
+            / sizes[c]
+            for x, c in zip(X, cluster, strict=True)
+        ]
+        assert value == pytest.approx(np.dot(weights, y) / sum(weights), rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
+def test_product_kernel_is_that_of_statsmodels():
+    from statsmodels.nonparametric.kernel_regression import KernelReg
+
+    X, y, _ = clustered(2)
+    theirs = KernelReg(y, X, "cc", reg_type="lc", bw=[0.3, 0.2]).fit(X)[0]
+    ours = NadarayaWatsonRegressor([0.3, 0.2]).fit(X, y).predict(X)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+def test_bandwidths_of_several_columns():
+    X, y, cluster = clustered(3)
+    X[:, 1] *= 100
+    X[:, 2] = 7.0
+    h = NadarayaWatsonRegressor().fit(X, y, cluster=cluster).bandwidth_
+    assert h[1] == pytest.approx(
+        100 * NadarayaWatsonRegressor().fit(X / 100, y, cluster=cluster).bandwidth_[1]
+    )
+    assert h[2] == 1.0
+    by_row = NadarayaWatsonRegressor().fit(X, y).bandwidth_
+    under = NadarayaWatsonRegressor("undersmooth").fit(X, y).bandwidth_
+    n = len(y)
+    np.testing.assert_allclose(under[:2] / by_row[:2], n ** (1 / 7 - 1 / 6))
+
+
+def test_cross_validation_leaves_clusters_out_of_several_columns():
+    X, y, cluster = clustered(2)
+    factor = (
+        NadarayaWatsonRegressor("cv").fit(X, y, cluster=cluster).bandwidth_
+        / NadarayaWatsonRegressor().fit(X, y, cluster=cluster).bandwidth_
+    )
+    assert factor[0] == pytest.approx(factor[1])
+    column = clustered(1)
+    one = NadarayaWatsonRegressor("cv").fit(*column[:2], cluster=column[2])
+    # A column that says nothing is no dimension when its bandwidth is wide.
+    wide = np.column_stack([column[0], np.zeros(len(y))])
+    two = NadarayaWatsonRegressor(one.bandwidth_.tolist() + [1.0])
+    two.fit(wide, column[1], cluster=column[2])
+    np.testing.assert_allclose(two.predict(wide), one.predict(column[0]), rtol=1e-9)
+
+
+def test_far_away_the_nearest_row_decides():
+    model = NadarayaWatsonRegressor(0.01).fit([[0.0], [1.0], [1.0]], [5.0, 7.0, 9.0])
+    assert model.predict([[-50.0], [60.0], [1e6]]).tolist() == [5, 8, 8]
+    plane = NadarayaWatsonRegressor(0.01).fit([[0.0, 0], [1, 0]], [5.0, 7.0])
+    assert plane.predict([[-50.0, 3], [60, 3]]).tolist() == [5, 7]
+
+
+def test_no_row_within_a_compact_kernel_is_nan():
+    model = NadarayaWatsonRegressor(0.1, kernel="uniform").fit([[0.0], [1]], [5, 7])
+    with pytest.warns(UndefinedMetricWarning, match="1 of 2 predictions"):
+        found = model.predict([[0.05], [0.5]])
+    np.testing.assert_array_equal(found, [5, np.nan])
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_cluster_is_a_column_of_x(frame):
+    X, y, cluster = clustered()
+    table = frame({"person": cluster, "score": X[:, 0]})
+    model = NadarayaWatsonRegressor(0.1, cluster="person")
+    by_column = model.fit(table, y).predict(table)
+    by_argument = NadarayaWatsonRegressor(0.1).fit(X, y, cluster=cluster).predict(X)
+    np.testing.assert_array_equal(by_column, by_argument)
+    assert model.feature_names_in_.tolist() == ["person", "score"]
+    with pytest.raises(ValueError, match="cluster must be given once"):
+        model.fit(table, y, cluster=cluster)
+    with pytest.raises(ValueError, match="cluster must name columns of X"):
+        model.fit(table["score"].to_frame(), y)
+    if frame is pd.DataFrame:
+        scores = cross_val_score(model, table, y, cv=3)
+        assert np.isfinite(scores).all()
+
+
+def test_goes_through_a_pipeline_and_a_search():
+    X, y, _ = clustered()
+    pipe = make_pipeline(StandardScaler(), NadarayaWatsonRegressor())
+    grid = {"nadarayawatsonregressor__bandwidth": [0.01, 0.5, 100.0]}
+    search = GridSearchCV(pipe, grid, cv=3).fit(X, y)
+    assert search.best_params_ == {"nadarayawatsonregressor__bandwidth": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bandwidth": 0}, "bandwidth must be a number"),
+        ({"bandwidth": np.nan}, "bandwidth must be a number"),
+        ({"bandwidth": "silverman"}, "bandwidth must be one of"),
+        ({"bandwidth": [0.1, 0.2]}, "one for each of 1 columns; got 2"),
+        ({"bandwidth": [-1.0]}, "bandwidth must be a number"),
+        ({"kernel": "cosine"}, "kernel must be one of"),
+        ({"method": 3}, "method must be one of"),
+        ({"cluster_weight": None}, "cluster_weight must be one of"),
+        ({"cluster": 3}, "cluster must be a column name"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        NadarayaWatsonRegressor(**options).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_bad_columns():
+    model = NadarayaWatsonRegressor()
+    with pytest.raises(ValueError, match="cluster: 3"):
+        model.fit([[0.0], [1.0]], [0, 1], cluster=[1, 2, 3])
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        model.fit([[0.0], [1.0]], [0, 1], sample_weight=[1, -1])
+    with pytest.raises(ValueError, match="X must have a column beside"):
+        NadarayaWatsonRegressor(cluster="c").fit(pd.DataFrame({"c": [0, 1]}), [0, 1])
