@@ -14,11 +14,13 @@ from sklearn.calibration import _SigmoidCalibration
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 
 from skrankfair.mitigation import GroupCalibrator
+from skrankfair.scoring import make_fairness_scorer
 from skrankfair.smoothing import NadarayaWatsonRegressor, nadaraya_watson
 from tests.mitigation.data import TRUTH, WAVE, parity_pvalue, scores
 
@@ -350,7 +352,10 @@ class TestInsideScikitLearn:
         ).fit(X, y)
         with sklearn.config_context(enable_metadata_routing=True):
             search = GridSearchCV(
-                self.pipeline(sensitive_features=True), CANDIDATES, **options
+                self.pipeline(sensitive_features=True),
+                CANDIDATES,
+                scoring=make_fairness_scorer(r2_score, sensitive_features=True),
+                **options,
             )
             search.fit(data, y, sensitive_features=X["group"])
             found = search.best_estimator_.predict(data, sensitive_features=X["group"])
