@@ -1,5 +1,10 @@
 """Mitigations that plug into scikit-learn's Pipelines and searches."""
 
+from ._calibrated import GroupCalibratedClassifier, GroupCalibratedRegressor
 from ._group_calibrator import GroupCalibrator
 
-__all__ = ["GroupCalibrator"]
+__all__ = [
+    "GroupCalibratedClassifier",
+    "GroupCalibratedRegressor",
+    "GroupCalibrator",
+]

@@ -34,14 +34,14 @@ def with_requests(request: Any, estimator: Any) -> Any:
     for name in ("sensitive_features", "cluster"):
         if getattr(estimator, name, None) is not True:
             continue
-        for method in ("fit", "transform", "inverse_transform", *_RESPONSES):
+        for method in ("fit", "transform", "inverse_transform", *RESPONSES):
             requests = getattr(request, method, None)
             if requests and requests.requests.get(name, False) is None:
                 requests.add_request(param=name, alias=True)
     return request
 
 
-_RESPONSES = ("predict", "predict_proba", "decision_function")
+RESPONSES = ("predict", "predict_proba", "decision_function")
 
 
 def take_column(X: Any, spec: ColumnSpec, given: Any, name: str) -> Any:
