@@ -2,9 +2,11 @@
 
 from ._calibrated import GroupCalibratedClassifier, GroupCalibratedRegressor
 from ._group_calibrator import GroupCalibrator
+from ._thresholds import GroupThresholdClassifier
 
 __all__ = [
     "GroupCalibratedClassifier",
     "GroupCalibratedRegressor",
     "GroupCalibrator",
+    "GroupThresholdClassifier",
 ]

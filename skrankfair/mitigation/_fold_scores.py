@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -31,20 +31,27 @@ class Fold(NamedTuple):
     scores: Array
 
 
-def scores_of(estimator: Any, X: Any, metadata: Mapping[str, Any]) -> Array:
+METHODS = ("decision_function", "predict_proba")
+
+
+def scores_of(
+    estimator: Any,
+    X: Any,
+    metadata: Mapping[str, Any],
+    methods: Sequence[str] = METHODS,
+) -> Array:
     """Return the scores of a fitted model, one a row.
 
-    The decision function or else the probability of the second class of a classifier,
-    the prediction of a regressor.
+    The first response of a classifier that it has, the probability being that of the
+    second class; the prediction of a regressor.
     """
     method = "predict"
     if hasattr(estimator, "classes_"):
-        methods = ("decision_function", "predict_proba")
         found = [name for name in methods if hasattr(estimator, name)]
         if not found:
             raise ValueError(
-                "estimator must have decision_function or predict_proba; "
-                f"{type(estimator).__name__} has neither."
+                f"estimator must have {' or '.join(methods)}; "
+                f"{type(estimator).__name__} has not."
             )
         method = found[0]
     values = np.asarray(call_with_metadata(estimator, method, X, metadata), dtype=float)
@@ -63,14 +70,30 @@ def taken(metadata: Mapping[str, Any], rows: Array) -> dict[str, Any]:
     return {name: rows_of(value, rows) for name, value in metadata.items()}
 
 
+def labelled(y: Array, rows: Array) -> Array:
+    """Return the rows whose outcome is known."""
+    return rows[~np.isnan(y[rows])] if y.dtype.kind == "f" else rows
+
+
+def _strata(y: Array) -> Array:
+    return np.unique(y, return_inverse=True)[1]
+
+
 def _fold(
-    estimator: Any, X: Any, y: Any, train: Array, test: Array, metadata: Any
+    estimator: Any,
+    X: Any,
+    y: Any,
+    train: Array,
+    test: Array,
+    metadata: Any,
+    methods: Sequence[str],
 ) -> Fold:
     model = clone(estimator)
+    train = labelled(y, train)
     fit_with_metadata(
         model, rows_of(X, train), rows_of(y, train), taken(metadata, train)
     )
-    scores = scores_of(model, rows_of(X, test), taken(metadata, test))
+    scores = scores_of(model, rows_of(X, test), taken(metadata, test), methods)
     return Fold(model, test, scores)
 
 
@@ -84,6 +107,7 @@ def out_of_fold(
     cluster: Array | None,
     classifier: bool,
     n_jobs: Any,
+    methods: Sequence[str] = METHODS,
 ) -> list[Fold]:
     """Return the models of the folds, with their scores of the rows left out.
 
@@ -101,13 +125,16 @@ def out_of_fold(
     classifier : bool
         Whether an integer `cv` keeps the shares of the classes.
     n_jobs : int or None
+    methods : sequence of str
+        Responses of a classifier that may be the score, the best one first.
 
     Returns
     -------
     list of Fold
     """
     if isinstance(estimator, FrozenEstimator):
-        return [Fold(estimator, np.arange(len(y)), scores_of(estimator, X, metadata))]
+        scores = scores_of(estimator, X, metadata, methods)
+        return [Fold(estimator, np.arange(len(y)), scores)]
     if cluster is not None and (cv is None or isinstance(cv, Integral)):
         n_splits = 5 if cv is None else int(cv)
         n_clusters = int(np.unique(cluster).size)
@@ -116,9 +143,13 @@ def out_of_fold(
                 f"cluster must have at least cv={n_splits} clusters; got {n_clusters}."
             )
         splitter = GroupKFold(n_splits)
+        strata = y
     else:
-        splitter = check_cv(cv, y, classifier=classifier)
-    splits = list(splitter.split(X, y, groups=cluster))
+        # Rows of unknown outcome are a stratum of their own.
+        strata = y if labelled(y, np.arange(len(y))).size == len(y) else _strata(y)
+        splitter = check_cv(cv, strata, classifier=classifier)
+    splits = list(splitter.split(X, strata, groups=cluster))
     return Parallel(n_jobs=n_jobs)(
-        delayed(_fold)(estimator, X, y, train, test, metadata) for train, test in splits
+        delayed(_fold)(estimator, X, y, train, test, metadata, methods)
+        for train, test in splits
     )

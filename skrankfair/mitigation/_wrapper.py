@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from .._sklearn import consumed_metadata, rows_of
 from .._validation import Array, Codes, as_numbers, as_weights, check_lengths
+from ._fold_scores import labelled
 from ._inputs import (
     RESPONSES,
     dense_clusters,
@@ -104,6 +105,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
         cluster: Any,
         *,
         classifier: bool,
+        allow_nan: bool = False,
     ) -> FitRows:
         """Validate the arguments of `fit`."""
         labels = take_column(
@@ -119,7 +121,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
         validate_data(self, X, skip_check_array=True)
         y = column_or_1d(y, warn=True)
         X, y = indexable(X, y)
-        assert_all_finite(y, input_name="y")
+        assert_all_finite(y, input_name="y", allow_nan=allow_nan)
         if not classifier:
             y = as_numbers(y, "y")
         clusters = None if units is None else dense_clusters(units)
@@ -131,7 +133,8 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
             sample_weight=None if weight is None else weight.size,
         )
         if classifier:
-            self._set_classes(y if weight is None else y[weight > 0])
+            counted = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+            self._set_classes(y[labelled(y, counted)])
         metadata = {
             "sample_weight": weight,
             "sensitive_features": labels,
@@ -143,6 +146,8 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
 
     def _set_classes(self, y: Array) -> None:
         """Keep the two classes, in order."""
+        if not y.size:
+            raise ValueError("Input y contains NaN in all rows of positive weight.")
         check_classification_targets(y)
         kind = type_of_target(y, input_name="y")
         classes = np.unique(y)

@@ -12,6 +12,7 @@ from skrankfair.mitigation import (
     GroupCalibratedClassifier,
     GroupCalibratedRegressor,
     GroupCalibrator,
+    GroupThresholdClassifier,
 )
 from skrankfair.smoothing import NadarayaWatsonRegressor
 
@@ -25,6 +26,10 @@ ESTIMATORS = [
     GroupCalibratedClassifier(GaussianNB(), cv=3),
     GroupCalibratedClassifier(
         LogisticRegression(tol=1e-10), calibrator="platt", ensemble=True, cv=3
+    ),
+    GroupThresholdClassifier(GaussianNB(), cv=3),
+    GroupThresholdClassifier(
+        LogisticRegression(tol=1e-10), calibrator="isotonic", threshold=0.4, cv=3
     ),
     GroupCalibratedRegressor(Ridge()),
     GroupCalibratedRegressor(
