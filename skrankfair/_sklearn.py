@@ -200,3 +200,27 @@ class RoutedScorer(_BaseScorer):
 
     def _accept_sample_weight(self) -> bool:
         return "sample_weight" in self._metadata_names()
+
+
+def fit_with_metadata(
+    estimator: Any, X: Any, y: Any, metadata: Mapping[str, Any]
+) -> Any:
+    """Fit with what of the metadata the estimator wants; the last step of a pipeline.
+
+    With routing off a pipeline takes metadata under the names of its steps.
+    """
+    consumed = consumed_metadata(estimator, "fit", metadata)
+    if consumed and not routing_enabled():
+        prefix, step = "", estimator
+        while _is_pipeline(step):
+            name, step = step.steps[-1]
+            prefix += f"{name}__"
+        consumed = {prefix + name: value for name, value in consumed.items()}
+    return estimator.fit(X, y, **consumed)
+
+
+def call_with_metadata(
+    estimator: Any, method: str, X: Any, metadata: Mapping[str, Any]
+) -> Any:
+    """Call a response method with what of the metadata the estimator wants."""
+    return _call(estimator, method, X, consumed_metadata(estimator, method, metadata))

@@ -2,6 +2,7 @@
 
 from ._calibration import CalibrationByGroupDisplay
 from ._estimates import GroupEstimatesDisplay
+from ._group_calibrator import GroupCalibratorDisplay
 from ._inequality import OutcomeInequalityDisplay
 from ._marginal import MarginalOutcomeDisplay
 from ._matched_pair_curve import MatchedPairCurveDisplay
@@ -12,6 +13,7 @@ from ._tradeoff import FairnessTradeoffDisplay
 __all__ = [
     "CalibrationByGroupDisplay",
     "FairnessTradeoffDisplay",
+    "GroupCalibratorDisplay",
     "GroupEstimatesDisplay",
     "MarginalOutcomeDisplay",
     "MatchedPairCurveDisplay",

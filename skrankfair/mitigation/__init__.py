@@ -1,0 +1,12 @@
+"""Mitigations that plug into scikit-learn's Pipelines and searches."""
+
+from ._calibrated import GroupCalibratedClassifier, GroupCalibratedRegressor
+from ._group_calibrator import GroupCalibrator
+from ._thresholds import GroupThresholdClassifier
+
+__all__ = [
+    "GroupCalibratedClassifier",
+    "GroupCalibratedRegressor",
+    "GroupCalibrator",
+    "GroupThresholdClassifier",
+]

@@ -1,0 +1,314 @@
+"""Curves of one score: how each method turns it into an expected outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+from scipy.special import expit, logit
+
+from .._validation import Array
+
+_SMALLEST = np.finfo(float).eps
+_KNOTS = 200
+
+
+class Curve(Protocol):
+    """The expected outcome as a function of one score."""
+
+    def predict(self, score: Array) -> Array:
+        """Return the expected outcomes at the scores."""
+        ...
+
+    def inverse(self, outcome: Array) -> Array:
+        """Return the lowest scores at which the curve reaches the outcomes."""
+        ...
+
+    @property
+    def increasing(self) -> bool:
+        """Whether the curve falls nowhere."""
+        ...
+
+    @property
+    def knots(self) -> tuple[Array, Array]:
+        """Scores and outcomes between which it is (nearly) straight."""
+        ...
+
+
+@dataclass(frozen=True)
+class Line:
+    """Straight between the knots, constant outside of them.
+
+    Attributes
+    ----------
+    score : ndarray of shape (k,)
+        Increasing.
+    outcome : ndarray of shape (k,)
+    """
+
+    score: Array
+    outcome: Array
+
+    def predict(self, score: Array) -> Array:
+        return np.interp(score, self.score, self.outcome)
+
+    def inverse(self, outcome: Array) -> Array:
+        last = self.score.size - 1
+        right = np.minimum(np.searchsorted(self.outcome, outcome, side="left"), last)
+        left = np.maximum(right - 1, 0)
+        rise = self.outcome[right] - self.outcome[left]
+        part = np.ones(right.shape)
+        np.divide(outcome - self.outcome[left], rise, out=part, where=rise > 0)
+        step = self.score[right] - self.score[left]
+        return self.score[left] + np.clip(part, 0, 1) * step
+
+    @property
+    def increasing(self) -> bool:
+        return bool((np.diff(self.outcome) >= 0).all())
+
+    @property
+    def knots(self) -> tuple[Array, Array]:
+        return self.score, self.outcome
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Constant within bins.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (b - 1,)
+        Lowest scores of all bins but the first.
+    outcome : ndarray of shape (b,)
+    low, high : float
+        Range of the scores.
+    """
+
+    edges: Array
+    outcome: Array
+    low: float
+    high: float
+
+    def predict(self, score: Array) -> Array:
+        return self.outcome[np.searchsorted(self.edges, score, side="right")]
+
+    def inverse(self, outcome: Array) -> Array:
+        starts = np.concatenate(([self.low], self.edges))
+        place = np.searchsorted(self.outcome, outcome, side="left")
+        return starts[np.minimum(place, starts.size - 1)]
+
+    @property
+    def increasing(self) -> bool:
+        return bool((np.diff(self.outcome) >= 0).all())
+
+    @property
+    def knots(self) -> tuple[Array, Array]:
+        edges = np.concatenate(([self.low], self.edges, [self.high]))
+        return np.repeat(edges, 2)[1:-1], np.repeat(self.outcome, 2)
+
+
+@dataclass(frozen=True)
+class Sigmoid:
+    """``σ(intercept + slope · s)``, of the score or of its log-odds.
+
+    Attributes
+    ----------
+    intercept, slope : float
+    log_odds : bool
+        Whether s is the log-odds of the score.
+    low, high : float
+        Range of the scores.
+    """
+
+    intercept: float
+    slope: float
+    log_odds: bool
+    low: float
+    high: float
+
+    def predict(self, score: Array) -> Array:
+        link = link_of(score) if self.log_odds else score
+        return expit(self.intercept + self.slope * link)
+
+    def inverse(self, outcome: Array) -> Array:
+        if not self.slope:
+            return np.full(np.shape(outcome), self.low)
+        with np.errstate(divide="ignore"):
+            link = (logit(np.clip(outcome, 0, 1)) - self.intercept) / self.slope
+        score = expit(link) if self.log_odds else link
+        return np.clip(score, self.low, self.high)
+
+    @property
+    def increasing(self) -> bool:
+        return self.slope >= 0
+
+    @property
+    def knots(self) -> tuple[Array, Array]:
+        score = np.linspace(self.low, self.high, _KNOTS)
+        return score, self.predict(score)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted scikit-learn regressor or classifier of one column.
+
+    Attributes
+    ----------
+    estimator : estimator
+    low, high : float
+        Range of the scores.
+    """
+
+    estimator: Any
+    low: float
+    high: float
+
+    def predict(self, score: Array) -> Array:
+        return estimator_response(self.estimator, score)
+
+    def inverse(self, outcome: Array) -> Array:
+        return Line(*self.knots).inverse(outcome)
+
+    @property
+    def increasing(self) -> bool:
+        return Line(*self.knots).increasing
+
+    @property
+    def knots(self) -> tuple[Array, Array]:
+        score = np.unique(np.linspace(self.low, self.high, _KNOTS))
+        return score, self.predict(score)
+
+
+def estimator_response(estimator: Any, score: Array) -> Array:
+    """Return the probability of the outcome 1, or the prediction."""
+    column = np.asarray(score, dtype=float)[:, None]
+    if not hasattr(estimator, "classes_"):
+        return np.asarray(estimator.predict(column), dtype=float)
+    proba = estimator.predict_proba(column)
+    return proba @ np.asarray(estimator.classes_, dtype=float)
+
+
+def link_of(score: Array) -> Array:
+    """Return the log-odds of probabilities; those of 0 and 1 are finite."""
+    return logit(np.clip(score, _SMALLEST, 1 - _SMALLEST))
+
+
+def pooled_ties(x: Array, y: Array, weight: Array) -> tuple[Array, Array, Array]:
+    """Return distinct scores in order, mean outcomes and weights of each."""
+    score, place = np.unique(x, return_inverse=True)
+    mass = np.bincount(place, weight)
+    return score, np.bincount(place, weight * y) / mass, mass
+
+
+def fit_isotonic(x: Array, y: Array, weight: Array) -> Line:
+    """Return the non-decreasing curve with the least squared error."""
+    score, mean, mass = pooled_ties(x, y, weight)
+    outcome = isotonic_regression(mean, weights=mass).x
+    # The ends of each constant part are enough.
+    kept = np.ones(score.size, dtype=bool)
+    kept[1:-1] = (outcome[1:-1] != outcome[:-2]) | (outcome[1:-1] != outcome[2:])
+    return Line(score[kept], outcome[kept])
+
+
+def project(curve: Curve, x: Array, weight: Array) -> Curve:
+    """Return the non-decreasing curve nearest to this one, in weighted squares."""
+    if curve.increasing:
+        return curve
+    if isinstance(curve, Steps):
+        place = np.searchsorted(curve.edges, x, side="right")
+        mass = np.bincount(place, weight, minlength=curve.outcome.size)
+        outcome = isotonic_regression(curve.outcome, weights=mass + _SMALLEST).x
+        return Steps(curve.edges, outcome, curve.low, curve.high)
+    score = np.unique(np.concatenate([curve.knots[0], knots_of(x, weight)]))
+    nearest = np.searchsorted((score[1:] + score[:-1]) / 2, x)
+    mass = np.bincount(nearest, weight, minlength=score.size)
+    floor = 1e-9 * weight.sum() / score.size
+    outcome = isotonic_regression(curve.predict(score), weights=mass + floor).x
+    return Line(score, outcome)
+
+
+def fit_binning(x: Array, y: Array, weight: Array, n_bins: int) -> Steps:
+    """Return the means of bins of equal mass; equal scores are in one bin."""
+    order = np.argsort(x, kind="stable")
+    levels = np.arange(1, n_bins) / n_bins
+    starts = weighted_quantiles(x[order], weight[order], levels, above=True)
+    edges = np.unique(starts[starts > x[order[0]]])
+    place = np.searchsorted(edges, x, side="right")
+    mass = np.bincount(place, weight)
+    outcome = np.bincount(place, weight * y) / mass
+    return Steps(edges, outcome, float(x.min()), float(x.max()))
+
+
+def weighted_quantiles(
+    x: Array, weight: Array, levels: Array, *, above: bool = False
+) -> Array:
+    """Return the first of the sorted values with enough weight up to it.
+
+    Parameters
+    ----------
+    x, weight : ndarray of shape (n,)
+        Sorted values and their weights.
+    levels : ndarray of shape (k,)
+    above : bool, default=False
+        Whether more than the level's weight is wanted, not as much.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+    """
+    reached = np.cumsum(weight)
+    # Equal weights must give the same as repeated rows, whatever is rounded.
+    wanted = levels * reached[-1] * (1 + (1 if above else -1) * 1e-12)
+    place = np.searchsorted(reached, wanted, side="right" if above else "left")
+    return x[np.minimum(place, x.size - 1)]
+
+
+def knots_of(x: Array, weight: Array) -> Array:
+    """Return scores to evaluate a smooth curve at: even in range and in rank."""
+    order = np.argsort(x, kind="stable")
+    levels = (np.arange(_KNOTS) + 0.5) / _KNOTS
+    ranks = weighted_quantiles(x[order], weight[order], levels)
+    return np.unique(np.concatenate([ranks, np.linspace(x.min(), x.max(), _KNOTS)]))
+
+
+def fit_sigmoid(x: Array, y: Array, weight: Array, *, log_odds: bool) -> Sigmoid:
+    """Return Platt's sigmoid: logistic regression with his smoothed outcomes."""
+    score = link_of(x) if log_odds else x
+    positive = float(weight @ y)
+    negative = float(weight.sum()) - positive
+    target = y * (positive + 1) / (positive + 2) + (1 - y) / (negative + 2)
+    mean = np.average(score, weights=weight)
+    scale = float(np.sqrt(np.average((score - mean) ** 2, weights=weight)))
+    low, high = float(x.min()), float(x.max())
+    level = float(logit(np.average(target, weights=weight)))
+    if low == high or not scale > 0:
+        return Sigmoid(level, 0.0, log_odds, low, high)
+    design = np.column_stack([np.ones(score.size), (score - mean) / scale])
+    first, second = _logistic(design, target, weight, np.array([level, 0.0]))
+    return Sigmoid(first - second * mean / scale, second / scale, log_odds, low, high)
+
+
+def _logistic(design: Array, target: Array, weight: Array, start: Array) -> Array:
+    """Return the coefficients of a logistic regression, by Newton's method."""
+    weight = weight / weight.sum()
+
+    def loss(coefficients: Array) -> float:
+        linear = design @ coefficients
+        return float(weight @ (np.logaddexp(0, linear) - target * linear))
+
+    found, value = start, loss(start)
+    for _ in range(100):
+        proba = expit(design @ found)
+        gradient = design.T @ (weight * (proba - target))
+        hessian = (design.T * (weight * proba * (1 - proba))) @ design
+        step = np.linalg.solve(hessian + 1e-14 * np.eye(2), gradient)
+        size = 1.0
+        while size > 1e-8 and loss(found - size * step) > value:
+            size /= 2
+        found = found - size * step
+        value, previous = loss(found), value
+        if np.abs(gradient).max() < 1e-13 or previous - value <= 0:
+            break
+    return found

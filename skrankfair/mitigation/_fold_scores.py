@@ -1,0 +1,155 @@
+"""Scores of rows that the model has not seen, as the wrappers need them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GroupKFold, check_cv
+from sklearn.utils.parallel import Parallel, delayed
+
+from .._sklearn import call_with_metadata, fit_with_metadata, rows_of
+from .._validation import Array
+
+
+class Fold(NamedTuple):
+    """A fitted model and its scores of rows that it has not seen.
+
+    Attributes
+    ----------
+    estimator : estimator
+    rows : ndarray of shape (m,), int64
+    scores : ndarray of shape (m,)
+    """
+
+    estimator: Any
+    rows: Array
+    scores: Array
+
+
+METHODS = ("decision_function", "predict_proba")
+
+
+def scores_of(
+    estimator: Any,
+    X: Any,
+    metadata: Mapping[str, Any],
+    methods: Sequence[str] = METHODS,
+) -> Array:
+    """Return the scores of a fitted model, one a row.
+
+    The first response of a classifier that it has, the probability being that of the
+    second class; the prediction of a regressor.
+    """
+    method = "predict"
+    if hasattr(estimator, "classes_"):
+        found = [name for name in methods if hasattr(estimator, name)]
+        if not found:
+            raise ValueError(
+                f"estimator must have {' or '.join(methods)}; "
+                f"{type(estimator).__name__} has not."
+            )
+        method = found[0]
+    values = np.asarray(call_with_metadata(estimator, method, X, metadata), dtype=float)
+    values = values[:, 1] if method == "predict_proba" else values
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise ValueError(
+            f"estimator must give one finite score a row; {method} of "
+            f"{type(estimator).__name__} gives shape {values.shape}, "
+            f"{int(np.isfinite(values).sum())} of {values.size} values finite."
+        )
+    return values
+
+
+def taken(metadata: Mapping[str, Any], rows: Array) -> dict[str, Any]:
+    """Return the metadata of some rows."""
+    return {name: rows_of(value, rows) for name, value in metadata.items()}
+
+
+def labelled(y: Array, rows: Array) -> Array:
+    """Return the rows whose outcome is known."""
+    return rows[~np.isnan(y[rows])] if y.dtype.kind == "f" else rows
+
+
+def _strata(y: Array) -> Array:
+    return np.unique(y, return_inverse=True)[1]
+
+
+def _fold(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    train: Array,
+    test: Array,
+    metadata: Any,
+    methods: Sequence[str],
+) -> Fold:
+    model = clone(estimator)
+    train = labelled(y, train)
+    fit_with_metadata(
+        model, rows_of(X, train), rows_of(y, train), taken(metadata, train)
+    )
+    scores = scores_of(model, rows_of(X, test), taken(metadata, test), methods)
+    return Fold(model, test, scores)
+
+
+def out_of_fold(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    metadata: Mapping[str, Any],
+    *,
+    cv: Any,
+    cluster: Array | None,
+    classifier: bool,
+    n_jobs: Any,
+    methods: Sequence[str] = METHODS,
+) -> list[Fold]:
+    """Return the models of the folds, with their scores of the rows left out.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A `FrozenEstimator` is not fitted and scores all rows, one fold.
+    X : array or frame of shape (n, d)
+    y : ndarray of shape (n,)
+    metadata : dict of array-like of shape (n,)
+        For the estimator, where it wants it.
+    cv : int, splitter, iterable or None
+    cluster : ndarray of shape (n,), int64, or None
+        With it, an integer `cv` is `GroupKFold`.
+    classifier : bool
+        Whether an integer `cv` keeps the shares of the classes.
+    n_jobs : int or None
+    methods : sequence of str
+        Responses of a classifier that may be the score, the best one first.
+
+    Returns
+    -------
+    list of Fold
+    """
+    if isinstance(estimator, FrozenEstimator):
+        scores = scores_of(estimator, X, metadata, methods)
+        return [Fold(estimator, np.arange(len(y)), scores)]
+    if cluster is not None and (cv is None or isinstance(cv, Integral)):
+        n_splits = 5 if cv is None else int(cv)
+        n_clusters = int(np.unique(cluster).size)
+        if n_clusters < n_splits:
+            raise ValueError(
+                f"cluster must have at least cv={n_splits} clusters; got {n_clusters}."
+            )
+        splitter = GroupKFold(n_splits)
+        strata = y
+    else:
+        # Rows of unknown outcome are a stratum of their own.
+        strata = y if labelled(y, np.arange(len(y))).size == len(y) else _strata(y)
+        splitter = check_cv(cv, strata, classifier=classifier)
+    splits = list(splitter.split(X, strata, groups=cluster))
+    return Parallel(n_jobs=n_jobs)(
+        delayed(_fold)(estimator, X, y, train, test, metadata, methods)
+        for train, test in splits
+    )

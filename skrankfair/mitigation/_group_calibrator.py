@@ -1,0 +1,474 @@
+"""Scores of each group replaced by the outcomes to expect: predictive parity."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._validation import (
+    Array,
+    Codes,
+    Groups,
+    as_numbers,
+    as_weights,
+    check_choice,
+    check_lengths,
+    check_number,
+)
+from ._inputs import (
+    TakesMetadata,
+    dense_clusters,
+    disjoint_groups,
+    everyone,
+    named_columns,
+    quoted,
+    score_columns,
+    take_column,
+)
+from ._methods import CLUSTER_WEIGHTS, check_calibrator, fit_curve
+from ._score_curves import ScoreCurves
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..display import GroupCalibratorDisplay
+
+
+class GroupCalibrator(TakesMetadata, TransformerMixin, BaseEstimator):
+    """Replace a score by the outcome to expect of it in its group.
+
+    ``t(s, g) = f̂_g(s)``, an estimate of ``E[Y | S = s, G = g]``: after it equal scores
+    mean equal outcomes in all groups, which is predictive parity. X is the column of
+    scores (several are calibrated each on its own); columns of X named by
+    `sensitive_features` or `cluster` are taken out of it first.
+
+    Parameters
+    ----------
+    calibrator : {"nadaraya_watson", "isotonic", "platt", "binning"} or estimator, \
+            default="nadaraya_watson"
+        "nadaraya_watson": the kernel smoother at 400 scores (200 even in range, 200 in
+        rank), linear between them and constant outside; needs neither a monotone curve
+        nor a model, but many rows (§4.1). "isotonic": the non-decreasing curve with the
+        least squared error, equal scores pooled, linear between them. "platt": a
+        logistic curve of the score, or of its log-odds where all scores of the fit are
+        in [0, 1], with Platt's smoothed outcomes; outcomes must be in [0, 1].
+        "binning": means of `n_bins` bins of equal mass. An estimator: any regressor or
+        classifier (0 and 1) of one column, such as
+        ``NadarayaWatsonRegressor(bandwidth=0.05)``, whose options a search may tune.
+    sensitive_features : str, list of str, callable, True or None, default=None
+        The column (or columns, crossed) of X with the group, or a function of X. True:
+        passed to `fit` and `transform`, which request it from metadata routing. None:
+        may be passed; else all rows are one group.
+    cluster : str, callable, True or None, default=None
+        Where the independent units (users) come from, in the same way; `fit` only.
+    cluster_weight : {"cluster", "row"}, default="cluster"
+        "cluster": the rows of a cluster in a group weigh one together. "row": every row
+        weighs one, and one user may dominate.
+    monotonic : bool, default=False
+        Whether the curve is projected on the nearest non-decreasing one, so that the
+        order within a group stays.
+    min_group_size : int, default=20
+        A group with fewer clusters (rows, without clusters) is calibrated like all rows
+        together, with a warning.
+    n_bins : int, default=15
+        For "binning".
+
+    Attributes
+    ----------
+    calibrators_ : dict
+        By group the fitted curves; their ``predict(scores)`` calibrates scores of it.
+    pooled_calibrator_ : object
+        That of all rows, for small groups and groups that the fit has not seen.
+    groups_ : tuple
+        The labels of the fit.
+    n_features_in_ : int
+        Number of columns of X, those of group and cluster included.
+    feature_names_in_ : ndarray of str
+        Their names, where X has names.
+
+    See Also
+    --------
+    GroupCalibratedClassifier : Calibrates a classifier with out-of-fold scores.
+    skrankfair.smoothing.NadarayaWatsonRegressor : The smoother.
+
+    Notes
+    -----
+    The scores must not be those of the rows that the model was trained with: they are
+    too good there. Each method asks of the outcomes what is said above; isotonic fails
+    where a curve falls, Platt's where it is not logistic, and binning is biased within
+    its bins. With ``sample_weight`` w, a row of weight 2 is the row seen twice, and in
+    a cluster the rows share its weight in proportion to w.
+
+    References
+    ----------
+    DiCiccio, C., Hsu, B., Yu, Y., Nandy, P., Basu, K. (2023). "Detection and Mitigation
+    of Algorithmic Bias via Predictive Parity". FAccT '23, §4 and appendix C.
+
+    Platt, J. (1999). "Probabilistic outputs for support vector machines". Advances in
+    Large Margin Classifiers.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from skrankfair.mitigation import GroupCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"score": rng.uniform(size=4000)})
+    >>> X["group"] = rng.choice(["a", "b"], size=4000)
+    >>> fair = X["score"].where(X["group"] == "a", X["score"] ** 2)
+    >>> y = rng.random(4000) < fair
+    >>> calibrator = GroupCalibrator(sensitive_features="group").fit(X, y)
+    >>> equal = pd.DataFrame({"score": [0.5, 0.5], "group": ["a", "b"]})
+    >>> calibrator.transform(equal).round(1)
+    array([[0.5],
+           [0.3]])
+    """
+
+    def __init__(
+        self,
+        calibrator: Any = "nadaraya_watson",
+        *,
+        sensitive_features: Any = None,
+        cluster: Any = None,
+        cluster_weight: str = "cluster",
+        monotonic: bool = False,
+        min_group_size: int = 20,
+        n_bins: int = 15,
+    ) -> None:
+        self.calibrator = calibrator
+        self.sensitive_features = sensitive_features
+        self.cluster = cluster
+        self.cluster_weight = cluster_weight
+        self.monotonic = monotonic
+        self.min_group_size = min_group_size
+        self.n_bins = n_bins
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+        cluster: Any = None,
+    ) -> GroupCalibrator:
+        """Fit a curve to the scores of each group.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+            Scores, with the columns of group and cluster that the constructor names.
+        y : array-like of shape (n_samples,)
+            Outcomes.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if the constructor names no column; disjoint.
+        cluster : array-like of shape (n_samples,) or None, default=None
+            Independent units, if the constructor names no column.
+
+        Returns
+        -------
+        GroupCalibrator
+
+        Raises
+        ------
+        ValueError
+            For an unknown option, overlapping groups, outcomes or scores that are not
+            finite, or columns that are given twice, missing or of another length.
+
+        Warns
+        -----
+        UserWarning
+            That names the groups of fewer than `min_group_size` clusters.
+        """
+        self._check_options()
+        labels = take_column(
+            X, self.sensitive_features, sensitive_features, "sensitive_features"
+        )
+        units = take_column(X, self.cluster, cluster, "cluster")
+        score, outcome = self._checked_fit(X, y)
+        n_rows = len(score)
+        groups = everyone(n_rows) if labels is None else disjoint_groups(labels)
+        clusters = None if units is None else dense_clusters(units)
+        weight = None if sample_weight is None else as_weights(sample_weight)
+        check_lengths(
+            X=n_rows,
+            sensitive_features=groups.n_rows,
+            cluster=None if clusters is None else clusters.codes.size,
+            sample_weight=None if weight is None else weight.size,
+        )
+        if weight is not None and not weight.all():
+            kept = np.flatnonzero(weight)
+            score, outcome, weight = score[kept], outcome[kept], weight[kept]
+            groups = groups.take(kept).without_unused()
+            clusters = None if clusters is None else clusters.take(kept).dense()
+        self._grouped = labels is not None
+        self.groups_ = groups.labels
+        self._fit_groups(score, outcome, groups, clusters, weight)
+        return self
+
+    def transform(self, X: Any, sensitive_features: Any = None) -> Any:
+        """Return the outcomes to expect.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if they were passed to `fit`.
+
+        Returns
+        -------
+        ndarray or frame of shape (n_samples, n_scores)
+            One column for each column of scores.
+
+        Raises
+        ------
+        ValueError
+            For groups without those of `fit`, or the other way round.
+
+        Warns
+        -----
+        UserWarning
+            That names the groups which `fit` has not seen: they are calibrated like all
+            rows together.
+        """
+        return self._mapped(X, sensitive_features, ScoreCurves.predict)
+
+    def inverse_transform(self, X: Any, sensitive_features: Any = None) -> Any:
+        """Return the lowest scores that have these expected outcomes.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+            Expected outcomes in the place of scores.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if they were passed to `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_scores)
+            In the range of the scores of the fit.
+
+        Raises
+        ------
+        ValueError
+            If a curve falls somewhere; ``monotonic=True`` prevents that.
+        """
+        check_is_fitted(self)
+        falling = [g for g, c in self.calibrators_.items() if not c.increasing]
+        if falling or not self.pooled_calibrator_.increasing:
+            raise ValueError(
+                "inverse_transform must have curves that fall nowhere; that of "
+                f"{quoted(falling) or 'all rows'} does. Fit with monotonic=True."
+            )
+        return self._mapped(X, sensitive_features, ScoreCurves.inverse)
+
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+        cluster: Any = None,
+    ) -> Any:
+        """Fit, and return the outcomes to expect in the rows of the fit.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+        cluster : array-like of shape (n_samples,) or None, default=None
+
+        Returns
+        -------
+        ndarray or frame of shape (n_samples, n_scores)
+        """
+        self.fit(X, y, sample_weight, sensitive_features, cluster)
+        return self.transform(X, sensitive_features)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names of the columns of scores.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the columns of X, if it had none.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        own = getattr(self, "feature_names_in_", None)
+        if input_features is None:
+            names = [f"x{i}" for i in range(self.n_features_in_)]
+            names = names if own is None else list(own)
+        else:
+            names = list(input_features)
+            if own is not None and list(own) != names:
+                raise ValueError("input_features is not equal to feature_names_in_")
+            if len(names) != self.n_features_in_:
+                raise ValueError(
+                    "input_features should have length equal to number of features "
+                    f"({self.n_features_in_}), got {len(names)}"
+                )
+        left_out = self._left_out()
+        return np.array([name for name in names if name not in left_out], dtype=object)
+
+    def plot(
+        self, *, column: int = 0, ax: Axes | None = None
+    ) -> GroupCalibratorDisplay:
+        """Draw the curve of each group.
+
+        Parameters
+        ----------
+        column : int, default=0
+            Of the scores.
+        ax : matplotlib Axes or None, default=None
+            None makes a figure.
+
+        Returns
+        -------
+        GroupCalibratorDisplay
+        """
+        from ..display import GroupCalibratorDisplay
+
+        return GroupCalibratorDisplay.from_calibrator(self, column=column, ax=ax)
+
+    def _check_options(self) -> None:
+        check_calibrator(self.calibrator)
+        check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
+        check_choice(self.monotonic, "monotonic", (False, True))
+        check_number(self.min_group_size, "min_group_size", 1, np.inf, integer=True)
+        check_number(self.n_bins, "n_bins", 1, np.inf, integer=True)
+
+    def _left_out(self) -> list[str]:
+        return named_columns(self.sensitive_features, self.cluster)
+
+    def _checked_fit(self, X: Any, y: Any) -> tuple[Array, Array]:
+        """Return scores, shape (n, d), and outcomes of `fit` as floats."""
+        if not (left_out := self._left_out()):
+            return validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but "
+                "the target y is None."
+            )
+        validate_data(self, X, skip_check_array=True)
+        score, outcome = score_columns(X, left_out), as_numbers(y, "y")
+        check_lengths(X=len(score), y=outcome.size)
+        return score, outcome
+
+    def _fit_groups(
+        self,
+        score: Array,
+        outcome: Array,
+        groups: Groups,
+        clusters: Codes | None,
+        weight: Array | None,
+    ) -> None:
+        if self.calibrator == "platt" and ((outcome < 0) | (outcome > 1)).any():
+            wrong = outcome[(outcome < 0) | (outcome > 1)][0]
+            raise ValueError(
+                "y must be in [0, 1] for calibrator='platt'; got "
+                f"{wrong}. Other methods take any outcomes."
+            )
+        odds = [bool(column.min() >= 0 and column.max() <= 1) for column in score.T]
+
+        def fitted(rows: Array) -> ScoreCurves:
+            curves = [
+                fit_curve(
+                    self.calibrator,
+                    score[rows, k],
+                    outcome[rows],
+                    weight=None if weight is None else weight[rows],
+                    cluster=None if clusters is None else clusters.codes[rows],
+                    cluster_weight=self.cluster_weight,
+                    monotonic=self.monotonic,
+                    n_bins=self.n_bins,
+                    log_odds=odds[k],
+                )
+                for k in range(score.shape[1])
+            ]
+            return ScoreCurves(tuple(curves), rows.size)
+
+        pooled = self.pooled_calibrator_ = fitted(np.arange(outcome.size))
+        self.calibrators_: dict[Hashable, ScoreCurves] = {}
+        small = []
+        for g, label in enumerate(groups.labels):
+            rows = np.flatnonzero(groups.values == g)
+            n_units = rows.size if clusters is None else _distinct(clusters.codes[rows])
+            if self._grouped and n_units < self.min_group_size:
+                small.append(label)
+            alone = self._grouped and label not in small
+            self.calibrators_[label] = fitted(rows) if alone else pooled
+        if small:
+            warnings.warn(
+                f"Groups with fewer than min_group_size={self.min_group_size} "
+                f"{'rows' if clusters is None else 'clusters'} are calibrated like all "
+                f"rows together: {quoted(small)}.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _mapped(
+        self,
+        X: Any,
+        sensitive_features: Any,
+        function: Callable[[ScoreCurves, Array], Array],
+    ) -> Array:
+        """Return the function of the group's curves of each row's scores."""
+        check_is_fitted(self)
+        labels = take_column(
+            X, self.sensitive_features, sensitive_features, "sensitive_features"
+        )
+        if (labels is not None) != self._grouped:
+            raise ValueError(
+                "sensitive_features must be given to fit and transform, or to neither; "
+                f"fit had {'some' if self._grouped else 'none'}."
+            )
+        if left_out := self._left_out():
+            validate_data(self, X, reset=False, skip_check_array=True)
+            score = score_columns(X, left_out)
+        else:
+            score = validate_data(self, X, reset=False, dtype=np.float64)
+        if labels is None:
+            return function(self.pooled_calibrator_, score)
+        groups = disjoint_groups(labels)
+        check_lengths(X=len(score), sensitive_features=groups.n_rows)
+        self._warn_of_unseen(groups)
+        out = np.empty(score.shape)
+        for g, label in enumerate(groups.labels):
+            rows = np.flatnonzero(groups.values == g)
+            curves = self.calibrators_.get(label, self.pooled_calibrator_)
+            out[rows] = function(curves, score[rows])
+        return out
+
+    def _warn_of_unseen(self, groups: Groups) -> None:
+        unseen = [label for label in groups.labels if label not in self.calibrators_]
+        if unseen:
+            warnings.warn(
+                f"Groups that fit has not seen are calibrated like all rows together: "
+                f"{quoted(unseen)} (seen: {quoted(list(self.groups_))}).",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _distinct(codes: Array) -> int:
+    return int(np.unique(codes).size)

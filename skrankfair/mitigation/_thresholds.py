@@ -1,0 +1,414 @@
+"""Thresholds by group with equal outcomes of the rows that just pass."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .._sklearn import fit_with_metadata, rows_of
+from .._validation import Array, Groups, check_choice, check_lengths, check_number
+from ._curves import Curve
+from ._fold_scores import labelled, out_of_fold, scores_of, taken
+from ._inputs import disjoint_groups, everyone, quoted
+from ._marginal import common_level, extrapolated, threshold_at
+from ._methods import check_calibrator, fit_curve
+from ._wrapper import FitRows, ModelWrapper
+
+_RESPONSES = ("predict_proba", "decision_function")
+
+
+class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
+    """Decide by thresholds at which all groups have the same expected outcome.
+
+    One threshold holds a group to a higher standard if its rows that just pass have
+    better outcomes than those of another. Here ``f̂_a(t_a) = f̂_b(t_b)`` (eq. 3), f̂_g the
+    mean outcome at a score in group g, made non-decreasing; and, with
+    ``adjust="both"``, as many rows are positive as before. The decisions are those of
+    calibrating the scores by group and applying one threshold.
+
+    Parameters
+    ----------
+    estimator : classifier
+        For two classes, with `predict_proba` or `decision_function`. In a
+        `sklearn.frozen.FrozenEstimator` it is fitted already and stays; then the rows
+        of `fit` must be new to it.
+    threshold : float, default=0.5
+        The one threshold of now: a row is positive if its score reaches it.
+    adjust : {"both", "raise", "lower"}, default="both"
+        "both": thresholds move up in some groups and down in others. "raise": to the
+        highest of the groups' marginal outcomes, which needs no outcome below the
+        threshold; fewer rows are positive. "lower": to the lowest; more are.
+    constraint : {"positive_rate"} or None, default="positive_rate"
+        For "both": the share of positives stays, to one row (what eq. 4 means). None:
+        the common outcome is that of all rows together at the threshold.
+    response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+        What the score is; "auto" is the probability of the second class, or else the
+        decision function.
+    calibrator : {"nadaraya_watson", "isotonic", "platt", "binning"} or estimator, \
+            default="nadaraya_watson"
+        How f̂ is estimated, as in `GroupCalibrator`.
+    sensitive_features : str, list of str, callable, True or None, default=None
+        The column (or columns, crossed) of X with the group, or a function of X. True:
+        passed to `fit` and `predict`, which request it from metadata routing. None: may
+        be passed; else all rows are one group, whose threshold stays.
+    cluster : str, callable, True or None, default=None
+        Where the independent units (users) come from, in the same way; `fit` only.
+    cv : int, splitter, iterable or None, default=None
+        Folds of the scores, as in `GroupCalibratedClassifier`.
+    min_group_size : int, default=20
+        A group with fewer known outcomes has the curve of all rows, with a warning.
+    drop_metadata_columns : bool, default=False
+        Whether the columns named by `sensitive_features` and `cluster` are kept from
+        the model. Else it gets X as it is.
+    n_jobs : int or None, default=None
+        Folds at a time.
+
+    Attributes
+    ----------
+    thresholds_ : dict of float
+        By group.
+    marginal_outcomes_, marginal_outcomes_before_ : dict of float
+        By group the expected outcome at its threshold, and at the one threshold.
+    positive_rate_, positive_rate_before_ : float
+        Share of positives among the out-of-fold scores.
+    pooled_threshold_ : float
+        For groups that the fit has not seen.
+    estimator_ : classifier
+        Fitted to all rows.
+    classes_ : ndarray of shape (2,)
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Their names, where X has names.
+
+    See Also
+    --------
+    GroupCalibratedClassifier : Makes all scores comparable, not one threshold.
+
+    Notes
+    -----
+    Who is refused has often no outcome. Numeric outcomes may be NaN: such rows count in
+    the positive rate, but neither train the model nor the curves, which below the
+    lowest score with an outcome go on as a line (§6.1). A threshold that ends there is
+    suggestive only, which a warning says (Remark 5); ``adjust="raise"`` avoids it.
+
+    References
+    ----------
+    DiCiccio, C., Hsu, B., Yu, Y., Nandy, P., Basu, K. (2023). "Detection and Mitigation
+    of Algorithmic Bias via Predictive Parity". FAccT '23, §6.1, Theorem 4.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skrankfair.mitigation import GroupThresholdClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"x": rng.normal(size=8000)})
+    >>> X["group"] = rng.choice(["a", "b"], size=8000)
+    >>> y = X["x"] + rng.logistic(size=8000) > (X["group"] == "b")
+    >>> model = GroupThresholdClassifier(
+    ...     LogisticRegression(), sensitive_features="group", drop_metadata_columns=True
+    ... ).fit(X, y)
+    >>> model.thresholds_["a"] < 0.5 < model.thresholds_["b"]
+    True
+    >>> bool(abs(model.positive_rate_ - model.positive_rate_before_) < 0.001)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        threshold: float = 0.5,
+        adjust: str = "both",
+        constraint: str | None = "positive_rate",
+        response_method: str = "auto",
+        calibrator: Any = "nadaraya_watson",
+        sensitive_features: Any = None,
+        cluster: Any = None,
+        cv: Any = None,
+        min_group_size: int = 20,
+        drop_metadata_columns: bool = False,
+        n_jobs: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.threshold = threshold
+        self.adjust = adjust
+        self.constraint = constraint
+        self.response_method = response_method
+        self.calibrator = calibrator
+        self.sensitive_features = sensitive_features
+        self.cluster = cluster
+        self.cv = cv
+        self.min_group_size = min_group_size
+        self.drop_metadata_columns = drop_metadata_columns
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+        cluster: Any = None,
+    ) -> GroupThresholdClassifier:
+        """Fit the model and find the thresholds.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels of two classes; numbers may be NaN where the outcome is unknown.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if the constructor names no column; disjoint.
+        cluster : array-like of shape (n_samples,) or None, default=None
+            Independent units, if the constructor names no column.
+
+        Returns
+        -------
+        GroupThresholdClassifier
+
+        Raises
+        ------
+        ValueError
+            For more or less than two classes, an unknown option, overlapping groups, or
+            columns that are given twice, missing or of another length.
+
+        Warns
+        -----
+        UserWarning
+            That names small groups, and groups whose threshold rests on a line below
+            all known outcomes.
+        """
+        self._check_options()
+        rows = self._fit_rows(
+            X,
+            y,
+            sample_weight,
+            sensitive_features,
+            cluster,
+            classifier=True,
+            allow_nan=True,
+        )
+        folds = out_of_fold(
+            self.estimator,
+            rows.X,
+            rows.y,
+            rows.metadata,
+            cv=self.cv,
+            cluster=rows.cluster_codes,
+            classifier=True,
+            n_jobs=self.n_jobs,
+            methods=self._methods(),
+        )
+        self.estimator_ = clone(self.estimator)
+        if not isinstance(self.estimator, FrozenEstimator):
+            known = labelled(rows.y, np.arange(len(rows.y)))
+            fit_with_metadata(
+                self.estimator_,
+                rows_of(rows.X, known),
+                rows.y[known],
+                taken(rows.metadata, known),
+            )
+        scored = np.concatenate([fold.rows for fold in folds])
+        self._find(rows, scored, np.concatenate([fold.scores for fold in folds]))
+        return self
+
+    def decision_function(self, X: Any, sensitive_features: Any = None) -> Array:
+        """Return the score less the threshold of the row's group.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if they were passed to `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+
+        Warns
+        -----
+        UserWarning
+            That names the groups which `fit` has not seen: they get the threshold of
+            all rows together.
+        """
+        check_is_fitted(self)
+        features, labels, metadata = self._predict_rows(X, sensitive_features)
+        if (labels is not None) != self._grouped:
+            raise ValueError(
+                "sensitive_features must be given to fit and predict, or to neither; "
+                f"fit had {'some' if self._grouped else 'none'}."
+            )
+        score = scores_of(self.estimator_, features, metadata, self._methods())
+        groups = everyone(score.size) if labels is None else disjoint_groups(labels)
+        check_lengths(X=score.size, sensitive_features=groups.n_rows)
+        if unseen := [g for g in groups.labels if g not in self.thresholds_]:
+            warnings.warn(
+                "Groups that fit has not seen get the threshold of all rows together: "
+                f"{quoted(unseen)} (seen: {quoted(list(self.thresholds_))}).",
+                UserWarning,
+                stacklevel=2,
+            )
+        thresholds = np.array(
+            [self.thresholds_.get(g, self.pooled_threshold_) for g in groups.labels]
+        )
+        return score - thresholds[groups.values]
+
+    def predict(self, X: Any, sensitive_features: Any = None) -> Array:
+        """Return the second class where the score reaches the group's threshold.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if they were passed to `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        positive = self.decision_function(X, sensitive_features) >= 0
+        return self.classes_[positive.astype(int)]
+
+    def _methods(self) -> tuple[str, ...]:
+        return _RESPONSES if self.response_method == "auto" else (self.response_method,)
+
+    def _check_options(self) -> None:
+        check_number(self.threshold, "threshold", -np.inf, np.inf)
+        check_choice(self.adjust, "adjust", ("both", "raise", "lower"))
+        check_choice(self.constraint, "constraint", ("positive_rate", None))
+        check_choice(self.response_method, "response_method", ("auto", *_RESPONSES))
+        check_choice(self.drop_metadata_columns, "drop_metadata_columns", (False, True))
+        check_number(self.min_group_size, "min_group_size", 1, np.inf, integer=True)
+        check_calibrator(self.calibrator)
+
+    def _find(self, rows: FitRows, scored: Array, score: Array) -> None:
+        """Find the common outcome and the thresholds that go with it."""
+        self._grouped = rows.labels is not None
+        groups = everyone(len(rows.y))
+        if self._grouped:
+            groups = disjoint_groups(rows.labels)
+        weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
+        counted = np.flatnonzero(weight[scored] > 0)
+        scored, score = scored[counted], score[counted]
+        weight, groups = weight[scored], groups.take(scored).without_unused()
+        curves = self._curves(rows, scored, score, groups)
+        pooled, by_group = curves[-1], curves[:-1]
+        before = score >= self.threshold
+        at = np.array([self.threshold])
+        marginal = [float(curve.predict(at)[0]) for curve in by_group]
+        if len(by_group) == 1:
+            chosen, level = before, marginal[0]
+        elif self.adjust == "both" and self.constraint is not None:
+            level, chosen = common_level(
+                by_group, score, groups.values, weight, float(weight @ before)
+            )
+        else:
+            level = {
+                "both": float(pooled.predict(at)[0]),
+                "raise": max(marginal),
+                "lower": min(marginal),
+            }[self.adjust]
+            chosen = None
+        self.thresholds_: dict[Hashable, float] = {}
+        for g, (label, curve) in enumerate(zip(groups.labels, by_group, strict=True)):
+            mine = groups.mask(g)
+            if len(by_group) == 1 or (chosen is None and marginal[g] == level):
+                found = float(self.threshold)
+            elif chosen is None:
+                found = float(curve.inverse(np.array([level]))[0])
+            else:
+                found = threshold_at(curve, level, score[mine], chosen[mine])
+            self.thresholds_[label] = found
+        self.pooled_threshold_ = float(pooled.inverse(np.array([level]))[0])
+        self.marginal_outcomes_before_ = dict(zip(groups.labels, marginal, strict=True))
+        self.marginal_outcomes_ = {
+            label: float(curve.predict(np.array([self.thresholds_[label]]))[0])
+            for label, curve in zip(groups.labels, by_group, strict=True)
+        }
+        cut = np.array(list(self.thresholds_.values()))[groups.values]
+        self.positive_rate_ = float(np.average(score >= cut, weights=weight))
+        self.positive_rate_before_ = float(np.average(before, weights=weight))
+        self._warn_of_lines(groups)
+
+    def _curves(
+        self, rows: FitRows, scored: Array, score: Array, groups: Groups
+    ) -> list[Curve]:
+        """Return the curves of the groups and, last, that of all rows."""
+        outcome = np.full(scored.size, np.nan)
+        known = ~np.isin(scored, _unknown(rows.y))
+        outcome[known] = rows.y[scored[known]] == self.classes_[1]
+        odds = bool(score.min() >= 0 and score.max() <= 1)
+
+        def fitted(mine: Array) -> Curve:
+            used = np.flatnonzero(mine & known)
+            which = scored[used]
+            codes = rows.cluster_codes
+            curve = fit_curve(
+                self.calibrator,
+                score[used],
+                outcome[used],
+                weight=None if rows.weight is None else rows.weight[which],
+                cluster=None if codes is None else codes[which],
+                monotonic=True,
+                log_odds=odds,
+            )
+            low = float(score[mine].min())
+            if used.size == np.count_nonzero(mine) or low >= score[used].min():
+                return curve
+            return extrapolated(curve, score[used], outcome[used], low)
+
+        pooled = fitted(np.ones(scored.size, dtype=bool))
+        curves, small, self._lowest = [], [], {}
+        for g, label in enumerate(groups.labels):
+            mine = groups.mask(g)
+            n_known = np.count_nonzero(mine & known)
+            if self._grouped and n_known < self.min_group_size:
+                small.append(label)
+            curves.append(pooled if label in small else fitted(mine))
+            if n_known < np.count_nonzero(mine):
+                self._lowest[label] = float(score[mine & known].min(initial=np.inf))
+        if small:
+            warnings.warn(
+                f"Groups with fewer than min_group_size={self.min_group_size} known "
+                f"outcomes have the curve of all rows: {quoted(small)}.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return [*curves, pooled]
+
+    def _warn_of_lines(self, groups: Groups) -> None:
+        below = [
+            label
+            for label in groups.labels
+            if self.thresholds_[label] < self._lowest.get(label, -np.inf)
+            and self.thresholds_[label] < self.threshold
+        ]
+        if below:
+            warnings.warn(
+                f"The thresholds of {quoted(below)} are below all known outcomes, "
+                "where a line is assumed: they are suggestive. Lower them in steps and "
+                "fit again with the new outcomes, or take adjust='raise'.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _unknown(y: Array) -> Array:
+    return np.flatnonzero(np.isnan(y)) if y.dtype.kind == "f" else np.zeros(0, int)

@@ -1,0 +1,221 @@
+"""What the estimators around a model share: columns, metadata, checks of X and y."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import assert_all_finite, column_or_1d, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import validate_data
+
+from .._sklearn import consumed_metadata, rows_of
+from .._validation import Array, Codes, as_numbers, as_weights, check_lengths
+from ._fold_scores import labelled
+from ._inputs import (
+    RESPONSES,
+    dense_clusters,
+    named_columns,
+    take_column,
+    with_requests,
+    without_columns,
+)
+
+
+@dataclass(frozen=True)
+class FitRows:
+    """The columns of a fit, validated.
+
+    Attributes
+    ----------
+    X : array or frame of shape (n, d)
+        For the wrapped model.
+    y : ndarray of shape (n,)
+    labels : array-like of shape (n,) or (n, k), or None
+        Of groups.
+    cluster : Codes or None
+    weight : ndarray of shape (n,) or None
+    metadata : dict
+        For the wrapped model, what is given.
+    """
+
+    X: Any
+    y: Array
+    labels: Any
+    cluster: Codes | None
+    weight: Array | None
+    metadata: dict[str, Any]
+
+    @property
+    def cluster_codes(self) -> Array | None:
+        """Codes of the clusters, if there are any."""
+        return None if self.cluster is None else self.cluster.codes
+
+    def calibration(self, rows: Array) -> dict[str, Any]:
+        """Return what the fit of a GroupCalibrator takes of some rows."""
+        values = {
+            "sample_weight": self.weight,
+            "sensitive_features": self.labels,
+            "cluster": self.cluster_codes,
+        }
+        return {
+            name: None if value is None else rows_of(value, rows)
+            for name, value in values.items()
+        }
+
+
+class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
+    """An estimator around `estimator`, with `sensitive_features` and `cluster`."""
+
+    estimator: Any
+    sensitive_features: Any
+    cluster: Any
+    drop_metadata_columns: bool
+
+    def get_metadata_routing(self) -> Any:
+        """Return what metadata this estimator and the wrapped one request.
+
+        Returns
+        -------
+        MetadataRouter
+        """
+        request = with_requests(super().get_metadata_routing(), self)
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        for method in RESPONSES:
+            mapping.add(caller="fit", callee=method)
+            for caller in RESPONSES:
+                mapping.add(caller=caller, callee=method)
+        router = MetadataRouter(owner=self.__class__.__name__)
+        return router.add_self_request(request).add(
+            estimator=self.estimator, method_mapping=mapping
+        )
+
+    def _fit_rows(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        sensitive_features: Any,
+        cluster: Any,
+        *,
+        classifier: bool,
+        allow_nan: bool = False,
+    ) -> FitRows:
+        """Validate the arguments of `fit`."""
+        labels = take_column(
+            X, self.sensitive_features, sensitive_features, "sensitive_features"
+        )
+        units = take_column(X, self.cluster, cluster, "cluster")
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but "
+                "the target y is None."
+            )
+        _check_table(X)
+        validate_data(self, X, skip_check_array=True)
+        y = column_or_1d(y, warn=True)
+        X, y = indexable(X, y)
+        assert_all_finite(y, input_name="y", allow_nan=allow_nan)
+        if not classifier:
+            y = as_numbers(y, "y")
+        clusters = None if units is None else dense_clusters(units)
+        weight = None if sample_weight is None else as_weights(sample_weight)
+        check_lengths(
+            X=len(y),
+            sensitive_features=None if labels is None else len(labels),
+            cluster=None if clusters is None else clusters.codes.size,
+            sample_weight=None if weight is None else weight.size,
+        )
+        if classifier:
+            counted = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+            self._set_classes(y[labelled(y, counted)])
+        metadata = {
+            "sample_weight": weight,
+            "sensitive_features": labels,
+            "cluster": units,
+        }
+        given = {name: value for name, value in metadata.items() if value is not None}
+        self._warn_of_weights(given)
+        return FitRows(self._for_model(X), y, labels, clusters, weight, given)
+
+    def _set_classes(self, y: Array) -> None:
+        """Keep the two classes, in order."""
+        if not y.size:
+            raise ValueError("Input y contains NaN in all rows of positive weight.")
+        check_classification_targets(y)
+        kind = type_of_target(y, input_name="y")
+        classes = np.unique(y)
+        if kind != "binary":
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{kind}."
+            )
+        if classes.size < 2:
+            raise ValueError(
+                "y must have two classes in rows of positive weight; there is only one "
+                f"class, {classes[0]!r}."
+            )
+        self.classes_ = classes
+
+    def _warn_of_weights(self, given: dict[str, Any]) -> None:
+        if "sample_weight" not in given or isinstance(self.estimator, FrozenEstimator):
+            return
+        weight = {"sample_weight": given["sample_weight"]}
+        if not consumed_metadata(self.estimator, "fit", weight):
+            warnings.warn(
+                f"{type(self.estimator).__name__} does not take sample_weight, or does "
+                "not request it: only what comes after it is weighted.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _for_model(self, X: Any) -> Any:
+        """Return X as the wrapped model gets it."""
+        if not self.drop_metadata_columns:
+            return X
+        return without_columns(X, named_columns(self.sensitive_features, self.cluster))
+
+    def _predict_rows(
+        self, X: Any, sensitive_features: Any
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """Return X for the model, labels of groups and metadata for the model."""
+        labels = take_column(
+            X, self.sensitive_features, sensitive_features, "sensitive_features"
+        )
+        _check_table(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        metadata = {} if labels is None else {"sensitive_features": labels}
+        return self._for_model(X), labels, metadata
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        tags.target_tags.required = True
+        return tags
+
+
+def _check_table(X: Any) -> None:
+    shape = getattr(X, "shape", (1, 1))
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must be 2-dimensional, one row a sample; got shape {shape}. Reshape "
+            "your data, with .reshape(-1, 1) if it is one column."
+        )
+    if shape[0] == 0:
+        raise ValueError(
+            f"X must have at least one row (n_samples); got shape {shape}."
+        )
+
+
+def once_each(caught: Iterable[warnings.WarningMessage], stacklevel: int) -> None:
+    """Warn again of what several fits or models warned of, once each."""
+    for category, message in dict.fromkeys(
+        (w.category, str(w.message)) for w in caught
+    ):
+        warnings.warn(message, category, stacklevel=stacklevel + 1)

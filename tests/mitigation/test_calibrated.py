@@ -1,0 +1,373 @@
+"""Models calibrated by group, with scores of rows they have not seen."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from scipy.stats import binom
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skrankfair.mitigation import (
+    GroupCalibratedClassifier,
+    GroupCalibratedRegressor,
+    GroupCalibrator,
+)
+from skrankfair.scoring import make_fairness_scorer
+from skrankfair.smoothing import NadarayaWatsonRegressor
+from tests.mitigation.data import parity_pvalue
+
+
+def problem(n=2000, seed=0, shift=1.5):
+    """Features with which a model that does not know the group is wrong in it."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"x": rng.normal(size=n), "z": rng.normal(size=n)})
+    X["group"] = rng.choice(["a", "b"], n)
+    X["user"] = rng.integers(0, n // 4, n)
+    level = X["x"] + 0.5 * X["z"] - shift * (X["group"] == "b")
+    y = np.where(level + rng.logistic(size=n) > 0, "yes", "no")
+    return X, y
+
+
+COLUMNS = {"sensitive_features": "group", "drop_metadata_columns": True}
+LABELS = {"sensitive_features": "group", "cluster": "user"}
+
+
+class TestClassifier:
+    def test_parity_holds_afterwards_on_fresh_data(self):
+        before = after = 0
+        for seed in range(20):
+            X, y = problem(6000, seed)
+            fresh, truth = problem(2000, 1000 + seed)
+            outcome = (truth == "yes").astype(float)
+            plain = LogisticRegression().fit(X[["x", "z"]], y)
+            score = plain.predict_proba(fresh[["x", "z"]])[:, 1]
+            before += parity_pvalue(outcome, score, fresh["group"]) < 0.05
+            model = GroupCalibratedClassifier(LogisticRegression(), **COLUMNS)
+            score = model.fit(X, y).predict_proba(fresh)[:, 1]
+            after += parity_pvalue(outcome, score, fresh["group"]) < 0.05
+        assert before == 20
+        assert after <= binom.ppf(0.999, 20, 0.07)
+
+    @pytest.mark.parametrize("ensemble", [False, True])
+    @pytest.mark.parametrize(
+        ("name", "ours"), [("isotonic", "isotonic"), ("sigmoid", "platt")]
+    )
+    def test_one_group_is_scikit_learns(self, ensemble, name, ours):
+        X, y = problem(600)
+        X, options = X[["x", "z"]], {"cv": KFold(3), "ensemble": ensemble}
+        reference = CalibratedClassifierCV(
+            LogisticRegression(), method=name, **options
+        ).fit(X, y)
+        found = GroupCalibratedClassifier(
+            LogisticRegression(), calibrator=ours, **options
+        ).fit(X, y)
+        np.testing.assert_allclose(
+            found.predict_proba(X), reference.predict_proba(X), atol=1e-3
+        )
+        assert len(found.estimators_) == (3 if ensemble else 1)
+
+    def test_scores_are_out_of_fold(self):
+        """A forest that knows its own rows by heart is calibrated nevertheless."""
+        X, y = problem(1500)
+        fresh, truth = problem(3000, 1)
+        forest = RandomForestClassifier(30, random_state=0)
+        model = GroupCalibratedClassifier(forest, **COLUMNS).fit(X, y)
+        own = forest.fit(X[["x", "z"]], y).predict_proba(X[["x", "z"]])
+        naive = GroupCalibrator().fit(
+            own[:, 1:], y == "yes", sensitive_features=X["group"]
+        )
+        score = forest.predict_proba(fresh[["x", "z"]])[:, 1:]
+        naive = naive.transform(score, sensitive_features=fresh["group"])[:, 0]
+        found = model.predict_proba(fresh)[:, 1]
+        assert log_loss(truth, found) + 0.1 < log_loss(truth, naive.clip(0.01, 0.99))
+
+    def test_no_user_is_on_both_sides(self):
+        X, y = problem(400)
+        model = GroupCalibratedClassifier(UserRecorder(), cluster="user", ensemble=True)
+        for calibrated in model.fit(X, y).estimators_:
+            assert not calibrated.users_ & calibrated.scored_
+            assert calibrated.users_ | calibrated.scored_ == set(X["user"])
+
+    def test_a_splitter_gets_the_clusters(self):
+        X, y = problem(400)
+        options = {**LABELS, "ensemble": True}
+        first = GroupCalibratedClassifier(UserRecorder(), cv=3, **options).fit(X, y)
+        second = GroupCalibratedClassifier(UserRecorder(), cv=GroupKFold(3), **options)
+        np.testing.assert_array_equal(
+            first.predict_proba(X), second.fit(X, y).predict_proba(X)
+        )
+
+    def test_frozen_is_not_fitted(self):
+        X, y = problem(1000)
+        X = X.drop(columns="user")
+        fitted = LogisticRegression().fit(X[["x", "z"]][:500], y[:500])
+        model = GroupCalibratedClassifier(FrozenEstimator(fitted), **COLUMNS)
+        new = X[500:]
+        found = model.fit(new, y[500:]).predict_proba(new)[:, 1]
+        score = fitted.decision_function(new[["x", "z"]])[:, None]
+        calibrator = GroupCalibrator().fit(
+            score, y[500:] == "yes", sensitive_features=new["group"]
+        )
+        expected = calibrator.transform(score, sensitive_features=new["group"])
+        np.testing.assert_allclose(found, expected[:, 0])
+
+    def test_methods_agree(self):
+        X, y = problem(500)
+        model = GroupCalibratedClassifier(LogisticRegression(), **COLUMNS).fit(X, y)
+        positive = model.predict_proba(X)[:, 1]
+        np.testing.assert_allclose(model.predict_proba(X).sum(1), 1)
+        np.testing.assert_array_equal(model.predict(X) == "yes", positive > 0.5)
+        odds = model.decision_function(X)
+        np.testing.assert_allclose(1 / (1 + np.exp(-odds)), positive)
+        forest = GroupCalibratedClassifier(RandomForestClassifier(5), **COLUMNS)
+        assert not hasattr(forest, "decision_function")
+        assert not hasattr(forest.fit(X, y), "decision_function")
+
+    def test_the_model_gets_all_columns_or_the_others(self):
+        X, y = problem(200)
+        for drop, expected in [(False, list(X.columns)), (True, ["x", "z"])]:
+            model = GroupCalibratedClassifier(
+                UserRecorder(), drop_metadata_columns=drop, **LABELS
+            ).fit(X, y)
+            assert model.estimators_[0].columns_ == expected
+            assert list(model.feature_names_in_) == list(X.columns)
+
+    def test_options_of_the_calibrator(self):
+        X, y = problem(500)
+        calibrator = GroupCalibrator(
+            "binning", n_bins=3, min_group_size=400, sensitive_features="no column"
+        )
+        model = GroupCalibratedClassifier(
+            LogisticRegression(), calibrator=calibrator, **COLUMNS
+        )
+        with pytest.warns(UserWarning, match="fewer than min_group_size=400") as caught:
+            model.fit(X, y)
+        assert len(caught) == 1
+        assert np.unique(model.predict_proba(X)[:, 1]).size == 3
+
+    def test_unseen_groups_warn_once(self):
+        X, y = problem(500)
+        model = GroupCalibratedClassifier(
+            LogisticRegression(), ensemble=True, **COLUMNS
+        ).fit(X, y)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.predict_proba(X.assign(group="c"))
+        assert len(caught) == 1
+        assert "'c'" in str(caught[0].message)
+
+    def test_a_model_without_weights_warns(self):
+        X, y = problem(200)
+        model = GroupCalibratedClassifier(UserRecorder(), **LABELS)
+        with pytest.warns(
+            UserWarning, match="UserRecorder does not take sample_weight"
+        ):
+            model.fit(X, y, sample_weight=np.ones(200))
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"calibrator": "spline"}, "calibrator must be one of"),
+            ({"ensemble": "auto"}, "ensemble must be one of"),
+            ({"drop_metadata_columns": None}, "drop_metadata_columns must be one of"),
+            ({"sensitive_features": "sex"}, "there is no 'sex'"),
+            ({"sensitive_features": True}, "must be passed as metadata"),
+            ({"cluster": lambda X: X["group"]}, "at least cv=5 clusters; got 2"),
+            ({"estimator": LinearRegression()}, "estimator|numeric|string"),
+        ],
+    )
+    def test_bad_options_raise(self, options, message):
+        X, y = problem(100)
+        options = {"estimator": LogisticRegression(), **COLUMNS, **options}
+        model = GroupCalibratedClassifier(**options)
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y)
+
+    def test_bad_input_raises(self):
+        X, y = problem(100)
+        model = GroupCalibratedClassifier(LogisticRegression())
+        features = X[["x", "z"]]
+        for given, message in [
+            ({"sensitive_features": X["group"][1:]}, "same number of rows"),
+            ({"sensitive_features": np.ones((100, 2), dtype=bool)}, "disjoint groups"),
+            ({"sample_weight": -np.ones(100)}, "must not be negative"),
+        ]:
+            with pytest.raises(ValueError, match=message):
+                model.fit(features, y, **given)
+        with pytest.raises(ValueError, match="Only binary classification"):
+            model.fit(features, np.arange(100) % 3)
+        with pytest.raises(ValueError, match="only one class"):
+            model.fit(features, np.ones(100))
+
+
+class UserRecorder(ClassifierMixin, BaseEstimator):
+    """Keeps the users that it is fitted with and that it scores."""
+
+    def fit(self, X, y):
+        self.users_, self.classes_ = set(X.get("user", [])), np.unique(y)
+        self.columns_ = list(X.columns)
+        return self
+
+    def predict_proba(self, X):
+        if not hasattr(self, "scored_"):
+            self.scored_ = set(X.get("user", []))
+        positive = 1 / (1 + np.exp(-X["x"].to_numpy()))
+        return np.column_stack([1 - positive, positive])
+
+
+class TestRegressor:
+    def problem(self, seed=0, n=3000):
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame({"x": rng.normal(size=n), "group": rng.choice(["a", "b"], n)})
+        mean = np.where(X["group"] == "a", X["x"], np.abs(X["x"]) - 1)
+        return X, mean + 0.3 * rng.normal(size=n), mean
+
+    @pytest.mark.parametrize("ensemble", [False, True])
+    def test_reaches_the_mean_of_each_group(self, ensemble):
+        X, y, _ = self.problem()
+        fresh, _, mean = self.problem(1)
+        model = GroupCalibratedRegressor(
+            LinearRegression(), ensemble=ensemble, **COLUMNS
+        ).fit(X, y)
+        inside = np.abs(fresh["x"]) < 1.5
+        error = (model.predict(fresh) - mean)[inside]
+        assert np.sqrt(np.mean(error**2)) < 0.12
+        plain = LinearRegression().fit(X[["x"]], y).predict(fresh[["x"]])
+        assert np.sqrt(np.mean((plain - mean)[inside] ** 2)) > 0.4
+
+    def test_rows_in_several_or_no_folds(self):
+        X, y, _ = self.problem(n=500)
+        model = GroupCalibratedRegressor(
+            LinearRegression(), cv=ShuffleSplit(3, random_state=0), **COLUMNS
+        ).fit(X, y)
+        n_rows = [c.n_rows for c in model.group_calibrators_[0].calibrators_.values()]
+        assert sum(n_rows) == 150
+
+    def test_the_model_gets_the_metadata_that_it_wants(self):
+        X, y, _ = self.problem(n=300)
+        features, group = X[["x"]], X["group"]
+        model = GroupCalibratedRegressor(GroupMeans())
+        plain = GroupMeans().fit(features, y, sensitive_features=group)
+        model.fit(features, y, sensitive_features=group)
+        means = model.estimators_[0].means_
+        assert means == plain.means_
+        found = model.predict(features, sensitive_features=group)
+        assert found[group == "a"].std() == 0
+        with sklearn.config_context(enable_metadata_routing=True):
+            inner = GroupMeans().set_fit_request(sensitive_features=True)
+            inner.set_predict_request(sensitive_features=True)
+            routed = GroupCalibratedRegressor(inner, sensitive_features=True)
+            routed.fit(features, y, sensitive_features=group)
+            np.testing.assert_array_equal(
+                routed.predict(features, sensitive_features=group), found
+            )
+
+
+class GroupMeans(RegressorMixin, BaseEstimator):
+    """Predicts the mean of the group."""
+
+    def fit(self, X, y, sensitive_features=None):
+        labels = np.asarray(sensitive_features)
+        self.means_ = {g: y[labels == g].mean() for g in np.unique(labels)}
+        return self
+
+    def predict(self, X, sensitive_features=None):
+        return np.array([self.means_[g] for g in sensitive_features])
+
+
+class TestInsideScikitLearn:
+    grid = property(
+        lambda self: {
+            "calibrator": ["isotonic", NadarayaWatsonRegressor()],
+            "ensemble": [False, True],
+        }
+    )
+
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    def test_search_by_column(self, library):
+        X, y = problem(600)
+        X = pl.from_pandas(X) if library == "polars" else X
+        search = GridSearchCV(
+            GroupCalibratedClassifier(
+                LogisticRegression(), cv=3, **COLUMNS, cluster="user"
+            ),
+            [
+                self.grid,
+                {
+                    "calibrator": [NadarayaWatsonRegressor()],
+                    "calibrator__bandwidth": [0.2, 1.0],
+                },
+            ],
+            error_score="raise",
+            scoring="neg_log_loss",
+            cv=3,
+        ).fit(X, y)
+        assert search.best_score_ > -0.69
+
+    @pytest.mark.parametrize("library", ["numpy", "pandas", "polars"])
+    def test_search_by_metadata_is_that_by_column(self, library):
+        X, y = problem(600)
+        frame = X[["x", "z"]]
+        data = {"numpy": frame.to_numpy(), "pandas": frame}.get(
+            library, pl.from_pandas(frame)
+        )
+        options = {"cv": KFold(3), "error_score": "raise"}
+        by_column = GridSearchCV(
+            GroupCalibratedClassifier(
+                LogisticRegression(), cv=3, **COLUMNS, cluster="user"
+            ),
+            self.grid,
+            scoring="neg_log_loss",
+            **options,
+        ).fit(X, y)
+        with sklearn.config_context(enable_metadata_routing=True):
+            model = GroupCalibratedClassifier(
+                make_pipeline(StandardScaler(), LogisticRegression()),
+                sensitive_features=True,
+                cluster=True,
+                cv=3,
+            )
+            scorer = make_fairness_scorer(
+                log_loss,
+                response_method="predict_proba",
+                greater_is_better=False,
+                sensitive_features=True,
+            )
+            search = GridSearchCV(model, self.grid, scoring=scorer, **options)
+            search.fit(data, y, sensitive_features=X["group"], cluster=X["user"])
+        np.testing.assert_allclose(
+            search.cv_results_["mean_test_score"],
+            by_column.cv_results_["mean_test_score"],
+            rtol=0.01,
+        )
+
+    def test_weights_reach_the_last_step_of_a_pipeline(self):
+        X, y = problem(300)
+        X = X.drop(columns="user")
+        weight = (X["x"] > 0).to_numpy().astype(float)
+        model = GroupCalibratedClassifier(
+            make_pipeline(LogisticRegression()), **COLUMNS
+        )
+        model.fit(X, y, sample_weight=weight)
+        plain = LogisticRegression().fit(X[["x", "z"]], y, weight)
+        found = model.estimators_[0][-1].coef_
+        np.testing.assert_array_equal(found, plain.coef_)
+
+    def test_pickle_and_html(self):
+        X, y = problem(300)
+        model = GroupCalibratedClassifier(LogisticRegression(), **COLUMNS).fit(X, y)
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+        assert "GroupCalibratedClassifier" in model._repr_html_()

@@ -1,0 +1,281 @@
+"""Thresholds by group with equal marginal outcomes."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.svm import LinearSVC
+
+from skrankfair.mitigation import GroupCalibrator, GroupThresholdClassifier
+from skrankfair.scoring import make_fairness_scorer
+from tests.mitigation.data import scores
+
+# f_a(s) = s and f_b(s) = s², scores uniform, groups of one size, threshold 1/2. With
+# the level c: t_a = c, t_b = √c, and (1 - c + 1 - √c) / 2 = 1/2: √c = (√5 - 1) / 2.
+SQUARE = {"a": lambda s: s, "b": lambda s: s**2}
+ROOT = (np.sqrt(5) - 1) / 2
+TRUTH = {"a": ROOT**2, "b": ROOT}
+
+
+class Score(ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose probability is the column "score"."""
+
+    def __init__(self):
+        self.classes_ = np.array([0, 1])
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def fit(self, X, y):
+        return self
+
+    def predict_proba(self, X):
+        score = np.asarray(X["score"])
+        return np.column_stack([1 - score, score])
+
+
+def uniform(n, seed):
+    """Uniform scores; outcomes by SQUARE."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"score": rng.random(n), "group": rng.permutation(n) % 2})
+    X["group"] = np.where(X["group"] == 0, "a", "b")
+    expected = np.where(X["group"] == "a", X["score"], X["score"] ** 2)
+    return X, (rng.random(n) < expected).astype(float), expected
+
+
+def fitted(X, y, **options):
+    options = {"sensitive_features": "group", **options}
+    return GroupThresholdClassifier(FrozenEstimator(Score()), **options).fit(X, y)
+
+
+class TestClosedForm:
+    @pytest.mark.parametrize("calibrator", ["nadaraya_watson", "isotonic"])
+    def test_theorem_4(self, calibrator):
+        found = []
+        for seed in range(10):
+            model = fitted(*uniform(20_000, seed)[:2], calibrator=calibrator)
+            found.append([model.thresholds_[g] for g in "ab"])
+        # Ten fits; isotonic regression is the rougher one.
+        np.testing.assert_allclose(np.mean(found, 0), [*TRUTH.values()], atol=0.01)
+        assert np.std(found, 0).max() < 0.05
+
+    def test_same_positive_rate_and_equal_marginal_outcomes(self):
+        X, y, _ = uniform(20_000, 0)
+        model = fitted(X, y)
+        positive = model.predict(X)
+        assert abs(positive.sum() - (X["score"] >= 0.5).sum()) <= 1
+        assert model.positive_rate_ == positive.mean()
+        assert np.ptp(list(model.marginal_outcomes_.values())) < 1e-3
+        before = model.marginal_outcomes_before_
+        assert before["a"] - before["b"] == pytest.approx(0.25, abs=0.05)
+
+    def test_on_fresh_data(self):
+        X, y, _ = uniform(40_000, 0)
+        model = fitted(X, y)
+        fresh, _, expected = uniform(100_000, 1)
+        positive = model.predict(fresh) == 1
+        # Two errors of a share of 40,000 and 100,000 rows.
+        error = 0.5 * np.sqrt(1 / 40_000 + 1 / 100_000)
+        assert abs(positive.mean() - (fresh["score"] >= 0.5).mean()) < 4 * error
+        margin = model.decision_function(fresh)
+        near = (margin >= 0) & (margin < 0.01)
+        means = [expected[near & (fresh["group"] == g)].mean() for g in "ab"]
+        assert abs(means[0] - means[1]) < 0.05
+
+    def test_is_to_calibrate_and_take_one_threshold(self):
+        X, y, _ = scores(20_000, 0)
+        fresh = scores(20_000, 1)[0]
+        model = fitted(X, y, threshold=0.6)
+        calibrator = GroupCalibrator(sensitive_features="group", monotonic=True)
+        calibrated = calibrator.fit(X, y).transform(fresh)[:, 0]
+        level = np.mean(list(model.marginal_outcomes_.values()))
+        assert np.mean((calibrated >= level) != (model.predict(fresh) == 1)) < 1e-3
+
+    @pytest.mark.parametrize(
+        ("options", "expected"),
+        [
+            ({"adjust": "raise"}, {"a": 0.5, "b": np.sqrt(0.5)}),
+            ({"adjust": "lower"}, {"a": 0.25, "b": 0.5}),
+            # The outcome of all rows at 1/2 is (1/2 + 1/4) / 2.
+            ({"constraint": None}, {"a": 0.375, "b": np.sqrt(0.375)}),
+        ],
+    )
+    def test_other_levels(self, options, expected):
+        model = fitted(*uniform(40_000, 0)[:2], **options)
+        for group, value in expected.items():
+            assert model.thresholds_[group] == pytest.approx(value, abs=0.04)
+        if "adjust" in options:
+            assert 0.5 in model.thresholds_.values()
+
+    def test_outcomes_missing_below_the_threshold(self):
+        X, y, _ = uniform(40_000, 0)
+        missing = np.where(X["score"] < 0.5, np.nan, y)
+        with pytest.warns(UserWarning, match="thresholds of 'a' are below all known"):
+            model = fitted(X, missing)
+        # The line at 1/2 is the tangent of the curve, which for a is the curve.
+        for group, value in TRUTH.items():
+            assert model.thresholds_[group] == pytest.approx(value, abs=0.04)
+        assert model.positive_rate_ == pytest.approx(model.positive_rate_before_)
+        # Without what is missing: no warning.
+        raised = fitted(X, missing, adjust="raise")
+        assert raised.thresholds_["b"] == pytest.approx(np.sqrt(0.5), abs=0.04)
+
+    def test_ties_and_weights(self):
+        X, y, _ = uniform(4000, 0)
+        X["score"] = X["score"].round(2)
+        weight = np.random.default_rng(0).integers(0, 3, 4000)
+        model = GroupThresholdClassifier(
+            FrozenEstimator(Score()), sensitive_features="group"
+        ).fit(X, y, sample_weight=weight)
+        repeated = X.loc[X.index.repeat(weight)]
+        again = fitted(repeated, y.repeat(weight))
+        for group in "ab":
+            assert model.thresholds_[group] == pytest.approx(again.thresholds_[group])
+        # A score of one group is a hundredth of its rows.
+        assert abs(model.positive_rate_ - model.positive_rate_before_) < 0.01
+
+
+class TestModel:
+    def problem(self, n=1000, seed=0):
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame({"x": rng.normal(size=n), "group": rng.choice(["a", "b"], n)})
+        X["user"] = rng.integers(0, n // 3, n)
+        level = X["x"] - 1.2 * (X["group"] == "b")
+        return X, np.where(level + rng.logistic(size=n) > 0, "yes", "no")
+
+    options = property(
+        lambda self: {
+            "sensitive_features": "group",
+            "cluster": "user",
+            "drop_metadata_columns": True,
+        }
+    )
+
+    def test_one_group_keeps_its_threshold(self):
+        X, y = self.problem()
+        model = GroupThresholdClassifier(LogisticRegression(), threshold=0.6)
+        found = model.fit(X[["x"]], y).predict(X[["x"]])
+        proba = LogisticRegression().fit(X[["x"]], y).predict_proba(X[["x"]])[:, 1]
+        np.testing.assert_array_equal(found == "yes", proba >= 0.6)
+
+    @pytest.mark.parametrize(
+        ("estimator", "options"),
+        [
+            (LogisticRegression(), {}),
+            (LogisticRegression(), {"response_method": "decision_function"}),
+            (LinearSVC(), {"threshold": 0.0}),
+            (RandomForestClassifier(20, random_state=0), {"ensemble": None}),
+        ],
+    )
+    def test_any_classifier(self, estimator, options):
+        options.pop("ensemble", None)
+        X, y = self.problem(3000)
+        model = GroupThresholdClassifier(estimator, **self.options, **options)
+        positive = model.fit(X, y).predict(X) == "yes"
+        assert model.thresholds_["a"] < model.thresholds_["b"]
+        assert model.positive_rate_ == pytest.approx(
+            model.positive_rate_before_, abs=0.01
+        )
+        assert 0.1 < positive.mean() < 0.7
+        np.testing.assert_array_equal(model.decision_function(X) >= 0, positive)
+
+    def test_missing_outcomes_do_not_train_the_model(self):
+        X, y = self.problem()
+        known = np.random.default_rng(0).random(1000) < 0.7
+        outcome = np.where(known, (y == "yes").astype(float), np.nan)
+        model = GroupThresholdClassifier(LogisticRegression(), **self.options)
+        model.fit(X, outcome)
+        plain = LogisticRegression().fit(X.loc[known, ["x"]], outcome[known])
+        np.testing.assert_array_equal(model.estimator_.coef_, plain.coef_)
+        assert set(model.predict(X)) == {0.0, 1.0}
+
+    def test_unseen_and_small_groups(self):
+        X, y = self.problem()
+        X.loc[:4, "group"] = "small"
+        model = GroupThresholdClassifier(LogisticRegression(), **self.options)
+        with pytest.warns(UserWarning, match="min_group_size=20 known .*: 'small'"):
+            model.fit(X, y)
+        with pytest.warns(UserWarning, match="'new'") as caught:
+            margin = model.decision_function(X.assign(group="new"))
+        assert len(caught) == 1
+        proba = model.estimator_.predict_proba(X[["x"]])[:, 1]
+        np.testing.assert_allclose(margin, proba - model.pooled_threshold_)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"threshold": "auto"}, "threshold must be a number"),
+            ({"adjust": "up"}, "adjust must be one of"),
+            ({"constraint": "rate"}, "constraint must be one of"),
+            ({"response_method": "predict"}, "response_method must be one of"),
+            ({"calibrator": "spline"}, "calibrator must be one of"),
+            ({"min_group_size": 0}, "min_group_size must be an integer"),
+            (
+                {"sensitive_features": lambda X: np.ones((len(X), 2), dtype=bool)},
+                "must be disjoint groups",
+            ),
+        ],
+    )
+    def test_bad_options_raise(self, options, message):
+        X, y = self.problem(100)
+        options = {"sensitive_features": None, **options}
+        model = GroupThresholdClassifier(LogisticRegression(), **options)
+        with pytest.raises(ValueError, match=message):
+            model.fit(X[["x"]], y)
+
+    def test_bad_input_raises(self):
+        X, y = self.problem(100)
+        model = GroupThresholdClassifier(LogisticRegression())
+        with pytest.raises(ValueError, match="contains NaN in all rows"):
+            model.fit(X[["x"]], np.full(100, np.nan))
+        model.fit(X[["x"]], y)
+        with pytest.raises(ValueError, match="to fit and predict, or to neither"):
+            model.predict(X[["x"]], sensitive_features=X["group"])
+        svc = GroupThresholdClassifier(LinearSVC(), response_method="predict_proba")
+        with pytest.raises(ValueError, match="estimator must have predict_proba"):
+            svc.fit(X[["x"]], y)
+
+    @pytest.mark.parametrize("library", ["numpy", "pandas", "polars"])
+    def test_search_by_metadata_is_that_by_column(self, library):
+        X, y = self.problem(400)
+        frame = X[["x"]]
+        data = {"numpy": frame.to_numpy(), "pandas": frame}.get(
+            library, pl.from_pandas(frame)
+        )
+        grid = {"threshold": [0.4, 0.6], "calibrator": ["isotonic", "platt"]}
+        scoring = {"greater_is_better": True, "response_method": "predict"}
+        accuracy = sklearn.metrics.accuracy_score
+        options = {"cv": KFold(3), "error_score": "raise"}
+        full = pl.from_pandas(X) if library == "polars" else X
+        by_column = GridSearchCV(
+            GroupThresholdClassifier(LogisticRegression(), **self.options, cv=3),
+            grid,
+            scoring="accuracy",
+            **options,
+        ).fit(full, y)
+        with sklearn.config_context(enable_metadata_routing=True):
+            model = GroupThresholdClassifier(
+                LogisticRegression(), sensitive_features=True, cluster=True, cv=3
+            )
+            scorer = make_fairness_scorer(accuracy, sensitive_features=True, **scoring)
+            search = GridSearchCV(model, grid, scoring=scorer, **options)
+            search.fit(data, y, sensitive_features=X["group"], cluster=X["user"])
+        np.testing.assert_allclose(
+            search.cv_results_["mean_test_score"],
+            by_column.cv_results_["mean_test_score"],
+        )
+
+    def test_pickle_and_html(self):
+        X, y = self.problem()
+        model = GroupThresholdClassifier(LogisticRegression(), **self.options).fit(X, y)
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+        assert "GroupThresholdClassifier" in model._repr_html_()
