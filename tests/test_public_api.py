@@ -14,6 +14,7 @@ MODULES = (
     "skrankfair.display",
     "skrankfair.inference",
     "skrankfair.metrics",
+    "skrankfair.mitigation",
     "skrankfair.model_selection",
     "skrankfair.rankers",
     "skrankfair.scoring",
