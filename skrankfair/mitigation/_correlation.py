@@ -18,7 +18,7 @@ from ._comparisons import Pairs
 
 #: Where |r| is rounded off: sqrt(r² + WIDTH²) - WIDTH.
 WIDTH = 1e-3
-_CHUNK = 1 << 16
+_CHUNK = 1 << 12  # pairs whose differences stay in the cache
 
 
 def is_sparse(X: Any) -> bool:
@@ -55,16 +55,17 @@ class LinearCorrelation:
         size = X.shape[1]
         mean, square, cross = np.zeros(size), np.zeros((size, size)), np.zeros(size)
         b, spread = _standardised(pairs)
-        for start in range(0, pairs.better.size, _CHUNK):
+        root = np.sqrt(pairs.weight)
+        scale, b = pairs.margin * root, b * root
+        for start in range(0, root.size, _CHUNK):
             part = slice(start, start + _CHUNK)
             difference = X[pairs.better[part]] - X[pairs.worse[part]]
             if is_sparse(difference):
                 difference = difference.toarray()
-            difference *= pairs.margin[part, None]
-            weighted = difference * pairs.weight[part, None]
-            mean += weighted.sum(0)
-            cross += b[part] @ weighted
-            square += weighted.T @ difference
+            difference *= scale[part, None]
+            mean += root[part] @ difference
+            cross += b[part] @ difference
+            square += difference.T @ difference
         return cls(cross / spread, square - np.outer(mean, mean))
 
     def spread(self, coef: Array) -> float:
