@@ -3,5 +3,11 @@
 from skrankfair.datasets._biased_rankings import make_biased_rankings
 from skrankfair.datasets._confounded import make_confounded_queries
 from skrankfair.datasets._movielens import fetch_movielens
+from skrankfair.datasets._underranked import make_underranked_items
 
-__all__ = ["fetch_movielens", "make_biased_rankings", "make_confounded_queries"]
+__all__ = [
+    "fetch_movielens",
+    "make_biased_rankings",
+    "make_confounded_queries",
+    "make_underranked_items",
+]

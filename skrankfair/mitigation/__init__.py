@@ -2,6 +2,7 @@
 
 from ._calibrated import GroupCalibratedClassifier, GroupCalibratedRegressor
 from ._group_calibrator import GroupCalibrator
+from ._pairwise_fair import PairwiseFairClassifier, PairwiseFairRegressor
 from ._thresholds import GroupThresholdClassifier
 
 __all__ = [
@@ -9,4 +10,6 @@ __all__ = [
     "GroupCalibratedRegressor",
     "GroupCalibrator",
     "GroupThresholdClassifier",
+    "PairwiseFairClassifier",
+    "PairwiseFairRegressor",
 ]

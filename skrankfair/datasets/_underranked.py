@@ -1,0 +1,313 @@
+"""Queries in which a small group shares a feature that makes a model underrank it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import least_squares
+from scipy.special import ndtr
+from sklearn.utils import Bunch
+
+from .._validation import Array, check_number
+from ..metrics._estimate import generator
+
+_GAPS = (1.083, 1.149, 1.356)
+_LEVEL = 0.65  # pairwise accuracy among items of the rest
+_NOISE = 4 / 9  # of the shared feature, as a multiple of the variance of membership
+_START = (-1.0, -1.8, -0.4, 0.8)
+_NODES, _GRID, _WIDTH = 15, 801, 8.0
+_TOLERANCE = 1e-6
+
+_DESCR = """\
+Underranked items
+=================
+
+{n_queries:,} queries of {n_items} items, with the gaps in pairwise accuracy of the
+recommender in section 6 of Beutel et al., "Fairness in Recommendation Ranking through
+Pairwise Comparisons". Drawn, not collected.
+
+An item is of the subgroup with probability {share:.4g}. Its utility is the sum of a
+signal with standard deviation {subgroup:.4g} in the subgroup and {rest:.4g} in the
+rest, of how well its group matches the query (one number a query and group, standard
+deviation {match:.4g}), and of standard normal noise, less {penalty:.4g} in the
+subgroup. It is clicked if its utility is positive.
+
+Features: the match, {n_signals} parts of the signal, and the shared feature, which is 1
+in the subgroup and 0 in the rest, plus noise of standard deviation {noise:.4g}.
+"""
+
+
+class Design(NamedTuple):
+    """What the distribution is made of, on the scale of the noise of the utility."""
+
+    share: float
+    rest: float
+    subgroup: float
+    match: float
+    penalty: float
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the noise of the shared feature."""
+        return float(np.sqrt(_NOISE * self.share * (1 - self.share)))
+
+
+class Accuracy(NamedTuple):
+    """Pairwise accuracies of the score; index 0 is the rest, 1 the subgroup.
+
+    `by_pair` has shape (2, 2): the group of the clicked item, and of the other one.
+    """
+
+    by_pair: Array
+    overall: Array
+
+    @property
+    def gaps(self) -> tuple[float, float, float]:
+        """Rest over subgroup: overall, within groups, between groups."""
+        of = self.by_pair
+        return (
+            float(self.overall[0] / self.overall[1]),
+            float(of[0, 0] / of[1, 1]),
+            float(of[0, 1] / of[1, 0]),
+        )
+
+
+def make_underranked_items(
+    n_queries: int = 2000,
+    *,
+    n_items: int = 20,
+    share: float = 0.1,
+    gaps: Any = _GAPS,
+    n_signals: int = 3,
+    random_state: int | np.random.Generator | None = None,
+) -> Bunch:
+    """Draw queries in which an honest model underranks a small group.
+
+    Items of the subgroup are clicked less often. A feature that they share gives them
+    away, so the model with the smallest squared error scores all of them low, and those
+    that deserve a high rank lose their comparisons with the rest. Items of the
+    subgroup are also harder to tell apart.
+
+    Parameters
+    ----------
+    n_queries : int, default=2000
+    n_items : int, default=20
+        Items of each query.
+    share : float, default=0.1
+        Share of the subgroup, in (0, 1).
+    gaps : array-like of shape (3,), default=(1.083, 1.149, 1.356)
+        Ratios of pairwise accuracy, rest over subgroup, of the best linear model:
+        overall, within groups and between groups; the paper's by default.
+    n_signals : int, default=3
+        Features that the signal is spread over.
+    random_state : int, Generator or None, default=None
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        Dictionary-like object; its columns have ``n_queries * n_items`` rows.
+
+        X : ndarray of shape (n_queries * n_items, n_signals + 2)
+            What a model may learn from.
+        y_true : ndarray of int
+            1 if the item is clicked, else 0.
+        y_score : ndarray of float
+            Score of the linear model with the smallest squared error in the population.
+        engagement : ndarray of float
+            Utility of a clicked item; 0 without a click.
+        sensitive_features : ndarray of str
+            "rest" or "subgroup".
+        qid : ndarray of int
+            Query, from 0.
+        feature_names : list of str
+            Columns of `X`.
+        coef : ndarray of shape (n_signals + 2,)
+            Coefficients of `y_score`, up to a factor.
+        gaps : dict
+            The population's ratios: "all", "intra" and "inter".
+        accuracy : ndarray of shape (2, 2)
+            The population's pairwise accuracies by the group of the clicked item (rest,
+            subgroup) and of the other one.
+        DESCR : str
+            The distribution.
+
+    Raises
+    ------
+    ValueError
+        For a share outside (0, 1), or gaps that no distribution of this family has;
+        the paper's need a share of at most about 0.1.
+
+    See Also
+    --------
+    skrankfair.metrics.pairwise_accuracy : Measures the gaps.
+
+    Notes
+    -----
+    With utility u = x + m - d 1[subgroup] + e, where the signal x, the match m and the
+    noise e are normal, Stein's lemma gives the coefficients of the best linear model in
+    closed form. Given the match of both groups with the query, the score of a clicked
+    item is skew normal, and so is that of one without a click; the accuracy between
+    them is an integral on a line, averaged over the matches by Gauss-Hermite
+    quadrature. The standard deviations of x (one for each group) and m and the size of
+    d are solved for such that the three ratios are as asked, and the accuracy within
+    the rest is 0.65.
+
+    References
+    ----------
+    Beutel, A., Chen, J., Doshi, T., et al. (2019). "Fairness in Recommendation Ranking
+    through Pairwise Comparisons", section 6.2. KDD '19.
+
+    Examples
+    --------
+    >>> from skrankfair.datasets import make_underranked_items
+    >>> from skrankfair.metrics import pairwise_accuracy
+    >>> data = make_underranked_items(random_state=0)
+    >>> r = pairwise_accuracy(
+    ...     data.y_true,
+    ...     data.y_score,
+    ...     sensitive_features=data.sensitive_features,
+    ...     qid=data.qid,
+    ...     comparison="inter",
+    ... )
+    >>> print(r.contrast("rest", "subgroup", kind="ratio"))
+    rest / subgroup: 1.367 (95% interval 1.296 to 1.442, p = 2.82e-29)
+    """
+    check_number(n_queries, "n_queries", 1, np.inf, integer=True)
+    check_number(n_items, "n_items", 1, np.inf, integer=True)
+    check_number(n_signals, "n_signals", 1, np.inf, integer=True)
+    check_number(share, "share", 0, 1, inclusive=(False, False))
+    design = _solve(float(share), _ratios(gaps))
+    rng = generator(random_state)
+    shape = (int(n_queries), int(n_items))
+    member = (rng.random(shape) < design.share).astype(np.int64)
+    match = design.match * rng.standard_normal((shape[0], 2))
+    match = np.take_along_axis(match, member, axis=1)
+    scale = np.array([design.rest, design.subgroup])[member]
+    parts = scale[..., None] * rng.standard_normal((*shape, int(n_signals)))
+    signal = parts.sum(-1) / np.sqrt(n_signals)
+    shared = member + design.noise * rng.standard_normal(shape)
+    utility = signal + match - design.penalty * member + rng.standard_normal(shape)
+    X = np.concatenate([match[..., None], parts, shared[..., None]], axis=-1)
+    X = X.reshape(-1, int(n_signals) + 2)
+    of_match, of_shared = _coefficients(design)
+    weight = np.full(int(n_signals), 1 / np.sqrt(n_signals))
+    coef = np.concatenate([[of_match], weight, [of_shared]])
+    accuracy = _accuracy(design)
+    clicked = (utility > 0).ravel()
+    return Bunch(
+        X=X,
+        y_true=clicked.astype(np.int64),
+        y_score=X @ coef,
+        engagement=np.maximum(utility, 0).ravel(),
+        sensitive_features=np.array(["rest", "subgroup"])[member.ravel()],
+        qid=np.repeat(np.arange(shape[0]), shape[1]),
+        feature_names=[
+            "match",
+            *(f"signal_{i}" for i in range(1, int(n_signals) + 1)),
+            "shared",
+        ],
+        coef=coef,
+        gaps=dict(zip(("all", "intra", "inter"), accuracy.gaps, strict=True)),
+        accuracy=accuracy.by_pair,
+        DESCR=_DESCR.format(
+            n_queries=shape[0],
+            n_items=shape[1],
+            n_signals=n_signals,
+            noise=design.noise,
+            **design._asdict(),
+        ),
+    )
+
+
+def _ratios(gaps: Any) -> tuple[float, float, float]:
+    """Return three positive numbers."""
+    try:
+        array = np.asarray(gaps, dtype=float)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    # Not NaN either, which is not positive.
+    if array.shape != (3,) or not ((array > 0) & (array < np.inf)).all():
+        raise ValueError(
+            "gaps must be three positive numbers (overall, intra, inter); "
+            f"got {gaps!r}."
+        )
+    overall, intra, inter = array.tolist()
+    return overall, intra, inter
+
+
+def _density(d: Design) -> tuple[Array, Array]:
+    """Return the probability of a click, and its mean slope, in both groups."""
+    spread = np.sqrt(1 + np.array([d.rest, d.subgroup]) ** 2 + d.match**2)
+    at = np.array([0.0, -d.penalty]) / spread
+    return ndtr(at), np.exp(-(at**2) / 2) / np.sqrt(2 * np.pi) / spread
+
+
+def _coefficients(d: Design) -> tuple[float, float]:
+    """Return the best linear model's weights of match and shared; the signal's is 1."""
+    share = np.array([1 - d.share, d.share])
+    variance = np.array([d.rest, d.subgroup]) ** 2
+    rate, slope = _density(d)
+    of_signal = (share * variance * slope).sum() / (share * variance).sum()
+    of_match = (share * slope).sum()
+    of_shared = (rate[1] - rate[0]) / (1 + _NOISE)
+    return float(of_match / of_signal), float(of_shared / of_signal)
+
+
+def _accuracy(d: Design) -> Accuracy:
+    """Return the population's accuracies of the best linear model."""
+    node, mass = np.polynomial.hermite_e.hermegauss(_NODES)
+    mass = mass / mass.sum()
+    match = d.match * node
+    of_match, of_shared = _coefficients(d)
+    signal = np.array([d.rest, d.subgroup]) ** 2
+    variance = signal + (of_shared * d.noise) ** 2
+    spread = np.sqrt(variance + (of_match * d.match) ** 2).max()
+    grid = of_shared / 2 + _WIDTH * spread * np.linspace(-1, 1, _GRID)[:, None]
+    clicked, other = [], []
+    for group in (0, 1):
+        # One column a value of the match: density of the score, with and without click.
+        centre = grid - group * of_shared - of_match * match
+        density = np.exp(-(centre**2) / 2 / variance[group])
+        density /= density.sum(0)
+        slope = signal[group] / variance[group]
+        utility = match - group * d.penalty + slope * centre
+        click = ndtr(utility / np.sqrt(1 + signal[group] * (1 - slope)))
+        clicked.append(density * click)
+        other.append(density * (1 - click))
+    share = np.array([1 - d.share, d.share])
+    won, pairs = np.empty((2, 2)), np.empty((2, 2))
+    for a in (0, 1):
+        for b in (0, 1):
+            below = np.cumsum(other[b], axis=0) - other[b] / 2
+            number = clicked[a].sum(0)[:, None] * other[b].sum(0)
+            above = clicked[a].T @ below
+            # Items of one group have one match with the query, else two.
+            joint = np.diag(mass) if a == b else np.outer(mass, mass)
+            won[a, b] = share[a] * share[b] * (joint * above).sum()
+            pairs[a, b] = share[a] * share[b] * (joint * number).sum()
+    return Accuracy(won / pairs, won.sum(1) / pairs.sum(1))
+
+
+@lru_cache(maxsize=32)
+def _solve(share: float, gaps: tuple[float, float, float]) -> Design:
+    """Return the distribution with these gaps."""
+
+    def design(z: Array) -> Design:
+        rest, subgroup, match = np.exp(z[:3]).tolist()
+        return Design(share, rest, subgroup, match, float(z[3]))
+
+    def miss(z: Array) -> Array:
+        found = _accuracy(design(z))
+        return np.array([*found.gaps, found.by_pair[0, 0] / _LEVEL]) - [*gaps, 1.0]
+
+    low, high = [-6.0, -6.0, -6.0, 0.0], [1.5, 1.5, 1.5, 6.0]
+    found = least_squares(miss, _START, bounds=(low, high), xtol=1e-12, ftol=1e-12)
+    if np.abs(found.fun).max() > _TOLERANCE:
+        best = ", ".join(f"{gap:.4g}" for gap in _accuracy(design(found.x)).gaps)
+        raise ValueError(
+            f"gaps must be ratios that a subgroup with a share of {share:g} can have; "
+            f"the nearest to {gaps} are ({best}). Choose a smaller share or those."
+        )
+    return design(found.x)

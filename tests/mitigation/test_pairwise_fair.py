@@ -1,0 +1,452 @@
+"""Pairwise regularisation of linear models: the penalty, the descent, the effect."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from scipy import sparse
+from scipy.optimize import approx_fprime
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skrankfair.datasets import make_underranked_items
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.inference import compare
+from skrankfair.metrics import ndcg, pairwise_accuracy
+from skrankfair.mitigation import PairwiseFairClassifier, PairwiseFairRegressor
+from skrankfair.mitigation import _linear_loss as linear_loss
+from skrankfair.mitigation import _pairwise_base as pairwise_base
+from skrankfair.mitigation._comparisons import candidates, draw_pairs
+from skrankfair.mitigation._correlation import (
+    WIDTH,
+    LinearCorrelation,
+    ScoreCorrelation,
+    smooth_absolute,
+)
+from skrankfair.model_selection import fairness_constrained
+from skrankfair.scoring import get_scorer, make_fairness_scorer
+
+MODELS = (PairwiseFairRegressor, PairwiseFairClassifier)
+both = pytest.mark.parametrize("model", MODELS)
+each_comparison = pytest.mark.parametrize("comparison", ["inter", "intra", "all"])
+
+
+def problem(n=240, seed=0, grades=2, n_groups=2, n_features=4):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_features))
+    group = rng.integers(0, n_groups, n)
+    X[:, 1] += group
+    y = np.digitize(X[:, 0] - 0.5 * X[:, 1] + rng.normal(size=n), range(grades - 1))
+    return X, y.astype(float), group, rng.integers(0, n // 8, n)
+
+
+def naive_pairs(y, query, member, comparison):
+    """All pairs (i, j) with y_i > y_j, and B, in a loop; by whether i is inside."""
+    found = {True: [], False: []}
+    for i in range(y.size):
+        for j in range(y.size):
+            if query[i] != query[j] or not y[i] > y[j]:
+                continue
+            inter = member[i] != member[j]
+            if comparison == "all" or (comparison == "inter") == inter:
+                g = int(member[i]) - int(member[j])
+                if comparison == "intra":
+                    g = 1 if member[i] else -1
+                found[bool(member[i])].append((i, j, g * (y[i] - y[j])))
+    return found
+
+
+def naive_correlation(y, score, query, member, comparison):
+    """numpy's corrcoef on the pair list, each half repeated as often as the other."""
+    found = naive_pairs(y, query, member, comparison)
+    sizes = {side: len(pairs) for side, pairs in found.items()}
+    a, b = [], []
+    for side, pairs in found.items():
+        for i, j, value in pairs * sizes[not side]:
+            a.append((score[i] - score[j]) * (y[i] - y[j]))
+            b.append(value)
+    return np.corrcoef(a, b)[0, 1]
+
+
+# The pairs
+
+
+@each_comparison
+@pytest.mark.parametrize("grades", [2, 5])
+def test_candidates_are_the_naive_pairs(comparison, grades):
+    _, y, group, query = problem(120, grades=grades)
+    member = group == 1
+    naive = naive_pairs(y, query, member, comparison)
+    for side, found in enumerate(candidates(y, query, member, comparison)):
+        pairs = sorted(zip(*found.take(np.arange(found.size)), strict=True))
+        assert pairs == sorted((i, j) for i, j, _ in naive[bool(side)])
+        assert found.size > 10
+
+
+@each_comparison
+def test_drawn_pairs_are_balanced_and_uniform(comparison):
+    _, y, group, query = problem(160, grades=3)
+    member = group == 1
+    rng = np.random.default_rng(0)
+    pairs = draw_pairs(y, query, member, comparison, 40, rng)
+    np.testing.assert_array_equal(member[pairs.better], np.repeat([False, True], 20))
+    np.testing.assert_allclose(pairs.weight, 1 / 40)
+    naive = naive_pairs(y, query, member, comparison)
+    known = {(i, j): b for side in naive.values() for i, j, b in side}
+    number = dict.fromkeys(known, 0)
+    for _ in range(2000):
+        pairs = draw_pairs(y, query, member, comparison, 40, rng)
+        for i, j, b in zip(pairs.better, pairs.worse, pairs.membership, strict=True):
+            assert known[i, j] == b
+            number[i, j] += 1
+    for side in naive.values():
+        counts = np.array([number[i, j] for i, j, _ in side])
+        expected = 40_000 / counts.size
+        chi2 = ((counts - expected) ** 2 / expected).sum()
+        # A chi-square variable is within 4.5 deviations of its mean.
+        assert abs(chi2 - counts.size) < 4.5 * np.sqrt(2 * counts.size)
+
+
+# The penalty
+
+
+@each_comparison
+@pytest.mark.parametrize("grades", [2, 5])
+def test_penalty_is_corrcoef_of_the_naive_list(comparison, grades):
+    X, y, group, query = problem(grades=grades)
+    model = PairwiseFairRegressor(5.0, comparison=comparison)
+    model.fit(X, y, sensitive_features=group, qid=query)
+    naive = naive_correlation(y, model.predict(X), query, group == 0, comparison)
+    assert model.correlation_[0] == pytest.approx(naive, rel=1e-9)
+    assert model.penalty_path_[-1] == pytest.approx(abs(naive), rel=1e-9)
+    start = Ridge().fit(X, y).predict(X)
+    naive = naive_correlation(y, start, query, group == 0, comparison)
+    assert model.penalty_path_[0] == pytest.approx(abs(naive), rel=1e-8)
+    assert model.penalty_path_.size == model.n_iter_ + 1
+
+
+def test_several_groups_are_a_term_each():
+    X, y, group, query = problem(n_groups=3)
+    fitted = PairwiseFairRegressor(5.0).fit(X, y, group, query)
+    assert set(fitted.correlation_) == {0, 1, 2}
+    for k, value in fitted.correlation_.items():
+        naive = naive_correlation(y, fitted.predict(X), query, group == k, "inter")
+        assert value == pytest.approx(naive, rel=1e-9)
+    total = sum(map(abs, fitted.correlation_.values()))
+    assert fitted.penalty_path_[-1] == pytest.approx(total)
+
+
+def test_overlapping_groups_are_each_against_the_rest():
+    X, y, group, query = problem()
+    genres = pd.DataFrame({"drama": group == 0, "long": X[:, 1] > 1})
+    fitted = PairwiseFairRegressor(5.0).fit(X, y, genres, query)
+    for name, value in fitted.correlation_.items():
+        member = genres[name].to_numpy()
+        naive = naive_correlation(y, fitted.predict(X), query, member, "inter")
+        assert value == pytest.approx(naive, rel=1e-9)
+
+
+@each_comparison
+def test_gradients_of_the_correlation_are_finite_differences(comparison):
+    X, y, group, query = problem(grades=4)
+    rng = np.random.default_rng(0)
+    pairs = draw_pairs(y, query, group == 1, comparison, 100, rng)
+    coef = rng.normal(size=4)
+    linear = LinearCorrelation.of_pairs(X, pairs)
+    of_score = ScoreCorrelation(pairs, y.size)
+    for floor in (0.0, 0.3):
+        value, gradient = linear(coef, floor)
+        numeric = approx_fprime(coef, lambda w, f=floor: linear(w, f)[0], 1e-7)
+        np.testing.assert_allclose(gradient, numeric, atol=1e-6)
+        other, by_score = of_score(X @ coef, floor)
+        assert other == pytest.approx(value, rel=1e-10)
+        np.testing.assert_allclose(X.T @ by_score, gradient, atol=1e-12)
+        numeric = approx_fprime(X @ coef, lambda s, f=floor: of_score(s, f)[0], 1e-7)
+        np.testing.assert_allclose(by_score, numeric, atol=1e-6)
+
+
+def test_smooth_absolute():
+    for value in (-0.5, -1e-4, 0.0, 1e-3, 0.9):
+        penalty, slope = smooth_absolute(value)
+        assert abs(value) - WIDTH <= penalty <= abs(value)
+        numeric = smooth_absolute(value + 1e-7)[0] - smooth_absolute(value - 1e-7)[0]
+        assert slope == pytest.approx(numeric / 2e-7, abs=1e-6)
+
+
+@both
+@each_comparison
+@pytest.mark.parametrize("alpha", [0.0, 2.0])
+@pytest.mark.parametrize("few", [256, 0])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+def test_gradient_of_the_objective(monkeypatch, model, comparison, alpha, few, make):
+    monkeypatch.setattr(linear_loss, "FEW_FEATURES", few)
+    monkeypatch.setattr(pairwise_base, "FEW_FEATURES", few)
+    X, y, group, query = problem(n_groups=3)
+    kept = []
+
+    def keep(objective, max_iter, tol):
+        kept.append(objective)
+        start = objective.loss.start
+        return linear_loss.Descent(start, np.zeros(2), 1)
+
+    monkeypatch.setattr(pairwise_base, "descend", keep)
+    model(3.0, comparison=comparison, alpha=alpha).fit(make(X), y, group, query)
+    (objective,) = kept
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        start = objective.loss.start
+        at = start + 0.3 * rng.normal(size=start.size)
+        step = 1e-5 * np.eye(at.size)
+        numeric = [(objective(at + h)[0] - objective(at - h)[0]) / 2e-5 for h in step]
+        np.testing.assert_allclose(objective(at)[1], numeric, rtol=1e-6, atol=1e-6)
+
+
+# The unpenalised model
+
+
+@pytest.mark.parametrize("alpha", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("few", [256, 0])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize("strength", [0, 1e-9])
+def test_without_strength_it_is_scikit_learn(monkeypatch, alpha, few, make, strength):
+    monkeypatch.setattr(linear_loss, "FEW_FEATURES", few)
+    monkeypatch.setattr(pairwise_base, "FEW_FEATURES", few)
+    X, y, group, query = problem(400)
+    ours = PairwiseFairRegressor(strength, alpha=alpha).fit(make(X), y, group, query)
+    ridge = Ridge(alpha=alpha).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, ridge.coef_, atol=1e-5)
+    assert ours.intercept_ == pytest.approx(ridge.intercept_, abs=1e-5)
+    ours = PairwiseFairClassifier(strength, alpha=alpha).fit(make(X), y, group, query)
+    logistic = LogisticRegression(C=1 / alpha, tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, logistic.coef_, atol=1e-5)
+    np.testing.assert_allclose(ours.intercept_, logistic.intercept_, atol=1e-5)
+    expected = logistic.predict_proba(X)
+    np.testing.assert_allclose(ours.predict_proba(X), expected, atol=1e-5)
+    np.testing.assert_array_equal(ours.predict(X), logistic.predict(X))
+
+
+@both
+def test_many_features_give_the_same_model(monkeypatch, model):
+    X, y, group, query = problem(400)
+    few = model(100.0, tol=1e-8).fit(X, y, group, query)
+    monkeypatch.setattr(linear_loss, "FEW_FEATURES", 0)
+    monkeypatch.setattr(pairwise_base, "FEW_FEATURES", 0)
+    many = model(100.0, tol=1e-8).fit(sparse.csr_array(X), y, group, query)
+    np.testing.assert_allclose(many.coef_, few.coef_, rtol=1e-3, atol=1e-4)
+    assert few.penalty_path_[-1] < 0.1 * few.penalty_path_[0]
+
+
+# Where there is nothing to compare
+
+
+@both
+def test_one_group_warns(model):
+    X, y, _, query = problem()
+    with pytest.warns(UndefinedMetricWarning, match="has one group, 'a'"):
+        fitted = model(5.0).fit(X, y, ["a"] * y.size, query)
+    np.testing.assert_array_equal(fitted.coef_, model(0).fit(X, y).coef_)
+    assert fitted.correlation_ == {}
+    assert fitted.penalty_path_.size == 0
+
+
+@both
+def test_no_comparable_pair_warns(model):
+    X, y, group, _ = problem()
+    with pytest.warns(UndefinedMetricWarning, match="no comparable pair .* groups 0:"):
+        fitted = model(5.0).fit(X, y, group, np.arange(y.size))
+    np.testing.assert_array_equal(fitted.coef_, model(0).fit(X, y).coef_)
+    assert fitted.n_pairs_ == {0: 0}
+    # Every query of one group only: "all" has pairs, but none between groups.
+    with pytest.warns(UndefinedMetricWarning, match="comparison='all'"):
+        model(5.0, comparison="all").fit(X, y, group, group)
+
+
+@both
+def test_groups_without_a_pair_are_named_and_left_out(model):
+    X, y, group, query = problem(n_groups=3)
+    query = np.where(group == 2, 1000 + np.arange(y.size), query)
+    with pytest.warns(UndefinedMetricWarning, match="groups 2:"):
+        fitted = model(5.0).fit(X, y, group, query)
+    assert set(fitted.correlation_) == {0, 1}
+
+
+@both
+def test_equal_scores_warn(model):
+    _, y, group, query = problem()
+    with pytest.warns(UndefinedMetricWarning, match="are equal in the pairs of .* 0"):
+        fitted = model(5.0).fit(np.ones((y.size, 2)), y, group, query)
+    np.testing.assert_allclose(fitted.coef_, 0, atol=1e-12)
+
+
+def test_one_class_raises_and_one_outcome_warns():
+    X, _, group, query = problem()
+    with pytest.raises(ValueError, match="it has one class, 1"):
+        PairwiseFairClassifier().fit(X, np.ones(240, dtype=int), group, query)
+    with pytest.warns(UndefinedMetricWarning, match="no comparable pair"):
+        fitted = PairwiseFairRegressor().fit(X, np.ones(240), group, query)
+    np.testing.assert_allclose(fitted.predict(X), 1)
+
+
+@both
+def test_too_few_iterations_warn(model):
+    X, y, group, query = problem(2000)
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 iterations"):
+        model(200.0, max_iter=1).fit(X, y, group, query)
+
+
+@both
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"strength": -1}, r"strength must be a number in \[0, inf\)"),
+        ({"strength": np.nan}, "strength must be"),
+        ({"alpha": -1}, "alpha must be"),
+        ({"n_pairs": 1}, "n_pairs must be an integer"),
+        ({"max_iter": 0}, "max_iter must be an integer"),
+        ({"tol": 0}, "tol must be"),
+        ({"comparison": "outer"}, "comparison must be one of"),
+        ({"sensitive_features": 3}, "sensitive_features must be a column name"),
+        ({"qid": True}, "qid must be passed to fit"),
+        ({"random_state": "x"}, "random_state must be"),
+    ],
+)
+def test_bad_parameters_raise(model, options, message):
+    X, y, group, query = problem()
+    given = {} if {"sensitive_features", "qid"} & set(options) else {"qid": query}
+    with pytest.raises(ValueError, match=message):
+        model(**options).fit(X, y, sensitive_features=group, **given)
+
+
+@both
+def test_bad_columns_raise(model):
+    X, y, group, query = problem()
+    with pytest.raises(ValueError, match="same number of rows; got X: 240, qid: 239"):
+        model().fit(X, y, group, query[1:])
+    with pytest.raises(ValueError, match="sensitive_features: 239"):
+        model().fit(X, y, group[1:], query)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    with pytest.raises(ValueError, match="there is no 'g' among"):
+        model(sensitive_features="g").fit(frame, y)
+    with pytest.raises(ValueError, match="qid must be given once"):
+        model(qid="a").fit(frame, y, qid=query)
+    with pytest.raises(ValueError, match="Only binary classification is supported"):
+        PairwiseFairClassifier().fit(X, np.arange(240) % 3)
+
+
+# Columns and metadata
+
+
+def frame_of(X, group, query):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame.insert(0, "gender", np.array(["f", "m"])[group])
+    frame["query"] = query
+    return frame
+
+
+@both
+@pytest.mark.parametrize("convert", [lambda x: x, pl.from_pandas])
+def test_columns_by_name_are_no_features(model, convert):
+    X, y, group, query = problem()
+    frame = frame_of(X, group, query)
+    by_name = model(5.0, sensitive_features="gender", qid="query")
+    by_name.fit(convert(frame), y)
+    given = model(5.0).fit(X, y, frame["gender"], query)
+    np.testing.assert_allclose(by_name.coef_, given.coef_)
+    assert by_name.n_features_in_ == 4
+    assert list(by_name.feature_names_in_) == list("abcd")
+    # To predict, neither column is needed, nor in the way.
+    expected = given.predict(X)
+    for columns in (frame, frame[list("abcd")]):
+        np.testing.assert_allclose(by_name.predict(convert(columns)), expected)
+
+
+@both
+def test_a_function_of_x(model):
+    X, y, group, query = problem()
+    frame = frame_of(X, group, query).drop(columns="gender")
+    fitted = model(5.0, sensitive_features=lambda x: x["b"] > 0, qid="query")
+    fitted.fit(frame, y)
+    expected = model(5.0).fit(X, y, X[:, 1] > 0, query)
+    np.testing.assert_allclose(fitted.coef_, expected.coef_)
+
+
+@both
+def test_metadata_through_a_pipeline(model):
+    X, y, group, query = problem()
+    expected = model(5.0).fit(StandardScaler().fit_transform(X), y, group, query)
+    with sklearn.config_context(enable_metadata_routing=True):
+        last = model(5.0, sensitive_features=True, qid=True)
+        pipeline = make_pipeline(StandardScaler(), last)
+        pipeline.fit(X, y, sensitive_features=group, qid=query)
+        np.testing.assert_allclose(pipeline[-1].coef_, expected.coef_)
+        last = model(5.0).set_fit_request(sensitive_features=True, qid=True)
+        scores = cross_val_score(
+            make_pipeline(StandardScaler(), last),
+            X,
+            y,
+            cv=3,
+            params={"sensitive_features": group, "qid": query},
+        )
+    assert np.isfinite(scores).all()
+
+
+def test_a_search_constrained_by_fairness():
+    data = make_underranked_items(2000, random_state=0)
+    X = pd.DataFrame(data.X, columns=data.feature_names)
+    X["group"], X["query"] = data.sensitive_features, data.qid
+    who = {"sensitive_features": "group", "qid": "query"}
+    gap = make_fairness_scorer(pairwise_accuracy, comparison="inter", **who)
+    search = GridSearchCV(
+        PairwiseFairRegressor(random_state=0, **who),
+        {"strength": [0, 100, 10_000]},
+        scoring={"ndcg": get_scorer("ndcg", qid="query"), "gap": gap},
+        cv=GroupKFold(3),
+        refit=fairness_constrained("ndcg", {"gap": 0.05}),
+    )
+    search.fit(X, data.y_true, groups=X["query"])
+    assert search.best_params_ == {"strength": 10_000}
+
+
+# What it is for
+
+
+@pytest.fixture(name="halves", scope="module")
+def _halves():
+    return [make_underranked_items(8000, random_state=seed) for seed in (0, 1)]
+
+
+@both
+def test_closes_the_gap_between_groups(halves, model):
+    """The paper: 1.356 to 1.026 between groups, no change within them."""
+    learn, test = halves
+    who = {"sensitive_features": test.sensitive_features, "qid": test.qid}
+    scores = []
+    for strength in (0, 20_000):
+        fitted = model(strength, random_state=0)
+        fitted.fit(learn.X, learn.y_true, learn.sensitive_features, learn.qid)
+        scores.append(test.X @ fitted.coef_.ravel())
+
+    def accuracy(score, comparison):
+        return pairwise_accuracy(test.y_true, score, comparison=comparison, **who)
+
+    def ratio(score, comparison):
+        return accuracy(score, comparison).contrast("rest", "subgroup", kind="ratio")
+
+    before, after = scores
+    was = ratio(before, "inter")
+    assert abs(was.estimate - 1.356) < 4 * was.standard_error
+    assert 0.95 < ratio(after, "inter").estimate < 1.05
+    assert ratio(after, "all").estimate < ratio(before, "all").estimate - 0.05
+    change = ratio(after, "intra").estimate - ratio(before, "intra").estimate
+    assert abs(change) < 3 * ratio(after, "intra").standard_error
+    # The rest is not ranked worse between groups than among its own.
+    rest = accuracy(after, "inter").estimate[0]
+    assert rest > accuracy(before, "intra").estimate[0]
+    loss = compare(
+        ndcg(test.y_true, after, qid=test.qid), ndcg(test.y_true, before, qid=test.qid)
+    )
+    assert loss.confidence_interval().low[0] > -0.01
