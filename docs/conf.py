@@ -48,7 +48,6 @@ numpydoc_validation_exclude = {
     r"\.(MetricRecommendation|MonotonicityTest)$",
     r"\.(FairnessConstrained|FairnessScore|SmoothCurve)$",
     r"\.(MarginalOutcomeTest|PredictiveParityTest)$",
-    r"\.(FairnessConstrained|FairnessScore|SmoothCurve)$",
     r"\.ConfidenceInterval\.",
 }
 extlinks = {"doi": ("https://doi.org/%s", "doi:%s")}
