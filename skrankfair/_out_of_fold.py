@@ -19,7 +19,7 @@ from ._validation import Array, Codes, encode
 from .exceptions import UndefinedMetricWarning
 from .metrics import GroupEstimates
 from .metrics import _format as fmt
-from .metrics._pair_table import _supports, sum_rows
+from .metrics._pair_table import sum_rows, supports_of
 
 TITLE = "Cross-validated fairness audit"
 
@@ -226,7 +226,7 @@ def _of_units(
         own = _table(sums).labels
         parts.append(sums)
         labels.append(own if fold.units is None else fold.units[own])
-    supports = _supports(_Layout.of(pooled.metric))
+    supports = supports_of(_Layout.of(pooled.metric))
     return replace(pooled, sums=_summed(parts, np.concatenate(labels), supports))
 
 

@@ -258,6 +258,28 @@ class RankedData:
             column = column[self.kept]
         return column[self.ranking.order]
 
+    def blocks(self) -> Iterator[tuple[slice, slice, RankedData]]:
+        """Yield whole queries, many at a time, each block as data of its own.
+
+        Yields
+        ------
+        rows, queries : slice
+            The block's ranked rows, and its queries.
+        data : RankedData
+        """
+        weight, groups = self.query_weight, self.sensitive_features
+        for rows, queries, ranking in self.ranking.blocks():
+            part = replace(
+                self,
+                ranking=ranking,
+                outcome=None if self.outcome is None else self.outcome[rows],
+                sensitive_features=groups and groups.take(rows),
+                query_labels=self.query_labels[queries],
+                query_weight=None if weight is None else weight[queries],
+                cache={},
+            )
+            yield rows, queries, part
+
     def ranked_by(self, score: Array, codes: Array | None = None) -> RankedData:
         """Return the same rows with another score (in ranked order).
 

@@ -22,7 +22,8 @@ from ._matched_sums import (
 )
 from ._matching import Matching
 from ._metric import Metric, warn_undefined
-from ._pair_table import MeanOfRatios, pair_sums, support_columns
+from ._pair_sums import pair_sums
+from ._pair_table import MeanOfRatios, support_columns
 from ._positions import PairsAtPositions, PositionMean, position_weights
 from ._result import GroupEstimates
 
@@ -108,6 +109,7 @@ def matched_pair_estimates(
     check_choice(direction, "direction", ("below", "both"))
     check_choice(adjacent, "adjacent", (False, True))
     check_choice(estimator, "estimator", ("mean", "local_linear"))
+    check_choice(average, "average", ("pairs", "queries"))
     epsilon, quantile = _check_threshold(epsilon, n_pairs, quantile)
     linear = estimator == "local_linear"
     if adjacent:
@@ -125,7 +127,8 @@ def matched_pair_estimates(
         y = centred(ranked.y_true, ranking)
         if adjacent:
             columns = LinearColumns() if linear else PairColumns()
-            near = neighbours(ranking, data.ranking)
+            whole = ranking.n_rows == data.ranking.n_rows
+            near = neighbours(ranking, data.ranking if whole else ranking)
             return AdjacentPairs(ranking, y, groups, chosen, columns, near, n_positions)
         source = LinearPairs if linear else MatchedPairs
         return source(ranking, y, groups, chosen, direction, n_positions)
@@ -165,7 +168,7 @@ def matched_pair_estimates(
             fair_value=0.0,
             disparity="max_abs",
         ),
-        sums=pair_sums(data, make_source, variance, average, of_query),
+        sums=pair_sums(data, make_source, variance, average, of_query, by_block=True),
         parameters=shown,
         first_pass={"epsilon": chosen},
     )

@@ -348,7 +348,7 @@ def neighbours(ranking: Ranking, outer: Ranking) -> tuple[Array, Array]:
     at = np.arange(ranking.n_rows)
     if outer is not ranking:
         place = np.empty_like(outer.order)
-        place[outer.order] = at
+        place[outer.order] = np.arange(outer.n_rows)
         at = np.argsort(place[ranking.order])
     query = ranking.query[at]
     upper = np.flatnonzero(query[1:] == query[:-1])

@@ -10,7 +10,8 @@ import numpy as np
 from .._ranking import RankedData, ranked_data
 from .._validation import Array, as_numbers, check_choice, check_number
 from ._metric import Metric, warn_undefined
-from ._pair_table import DifferenceToRest, MeanOfRatios, pair_sums, support_columns
+from ._pair_sums import pair_sums
+from ._pair_table import DifferenceToRest, MeanOfRatios, support_columns
 from ._pairs import OutcomeCounts, OutcomePairs, ScorePairs
 from ._result import GroupEstimates
 
@@ -291,16 +292,16 @@ def _cross_estimates(
     variance: str,
 ) -> GroupEstimates:
     """Return P(s_i > s_j | i in a, j not in a) of data that is ordered by s."""
+    kind = "difference" if fair_value is None else "max_abs"
+    support = support_columns(average, 2)
     metric = Metric(
-        name=name,
-        finalize=MeanOfRatios(),
-        support=support_columns(average, 2),
-        fair_value=fair_value,
-        disparity="difference" if fair_value is None else "max_abs",
+        name, MeanOfRatios(), support, fair_value=fair_value, disparity=kind
     )
-    sums = pair_sums(
-        data, lambda d: ScorePairs(d.ranking, d.groups, strict), variance, average
-    )
+
+    def source(data: RankedData) -> ScorePairs:
+        return ScorePairs(data.ranking, data.groups, strict)
+
+    sums = pair_sums(data, source, variance, average, by_block=True)
     return warn_undefined(GroupEstimates(metric, sums, {"average": average}))
 
 
@@ -315,10 +316,8 @@ def preference_estimates(
     data: RankedData, *, average: str = "pairs", variance: str = "auto"
 ) -> GroupEstimates:
     """Return `pairwise_preference` of data that is validated and ordered."""
-    by_outcome = data.ranked_by(data.y_true)
-    return _cross_estimates(
-        by_outcome, "pairwise_preference", None, True, average, variance
-    )
+    data = data.ranked_by(data.y_true)
+    return _cross_estimates(data, "pairwise_preference", None, True, average, variance)
 
 
 def pairwise_exposure(
