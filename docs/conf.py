@@ -1,5 +1,6 @@
 """Configuration of the documentation; everything it needs is installed, not fetched."""
 
+import re
 from importlib.metadata import version as version_of
 
 from docutils import nodes
@@ -128,7 +129,7 @@ class ScorerTable(SphinxDirective):
 
 def skip_member(app, what, name, obj, skip, options):
     """Leave out what scikit-learn adds to every estimator, with its own references."""
-    return skip or name in {"get_metadata_routing", "set_fit_request"}
+    return skip or bool(re.fullmatch(r"get_metadata_routing|set_\w+_request", name))
 
 
 def setup(app):

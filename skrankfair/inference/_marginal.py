@@ -226,7 +226,7 @@ class MarginalOutcomeTest:
         Returns
         -------
         DataFrame
-            a, b, difference, std_error, ci_low, ci_high, df, pvalue and
+            Columns a, b, difference, std_error, ci_low, ci_high, df, pvalue and
             inframarginal_difference.
         """
         import pandas as pd

@@ -255,8 +255,8 @@ class PredictiveParityTest:
         Returns
         -------
         DataFrame
-            a, b, score, difference, std_error, band_low, band_high, pvalue (pointwise)
-            and pvalue_corrected.
+            Columns a, b, score, difference, std_error, band_low, band_high, pvalue
+            (pointwise) and pvalue_corrected.
         """
         import pandas as pd
 

@@ -172,7 +172,7 @@ def normalized_discounted_difference(
     See Also
     --------
     normalized_discounted_kl : Smooth, and for many groups at once.
-    skrankfair.inference.recommend_metrics : Which metric of statistical parity?
+    skrankfair.inference.recommend_metrics : Which metric of statistical parity to use.
 
     Notes
     -----

@@ -62,7 +62,7 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
         Weights of the features.
     intercept_ : float
         Score of a row of zeros.
-    penalty_path_ : ndarray of shape (n_iter_ + 1,)
+    penalty_path_ : ndarray of shape (n_iterations + 1,)
         Sum of absolute correlations of the unpenalised model and after each iteration;
         its start alone for ``strength=0``, empty without a term.
     correlation_ : dict
@@ -92,8 +92,8 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
 
     Notes
     -----
-    |r| is smoothed to sqrt(r² + 10⁻⁶) - 10⁻³. The correlation does not change with the
-    scale of the score, so the penalty turns the coefficients and does not shrink them.
+    ``|r|`` is smoothed to sqrt(r² + 10⁻⁶) - 10⁻³. The correlation does not change with
+    the scale of the score, so the penalty turns the coefficients and does not shrink them.
     It is not convex; the descent starts at the unpenalised model. With at most 256
     features an iteration does not depend on the number of pairs.
 
@@ -220,7 +220,7 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
         Weights of the features.
     intercept_ : ndarray of shape (1,)
         Score of a row of zeros.
-    penalty_path_ : ndarray of shape (n_iter_ + 1,)
+    penalty_path_ : ndarray of shape (n_iterations + 1,)
         Sum of absolute correlations of the unpenalised model and after each iteration;
         its start alone for ``strength=0``, empty without a term.
     correlation_ : dict
@@ -250,8 +250,8 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
 
     Notes
     -----
-    |r| is smoothed to sqrt(r² + 10⁻⁶) - 10⁻³. The correlation does not change with the
-    scale of the score, so the penalty turns the coefficients and does not shrink them.
+    ``|r|`` is smoothed to sqrt(r² + 10⁻⁶) - 10⁻³. The correlation does not change with
+    the scale of the score, so the penalty turns the coefficients and does not shrink them.
     It is not convex; the descent starts at the unpenalised model. Probabilities are no
     longer calibrated: use the model to rank.
 

@@ -79,6 +79,10 @@ class SmoothCurve:
 
         ``ψ_m = (A_m - f B_m) / Σ B``; its columns sum to 0. Clusters are in the order
         of their sorted labels (of the rows, if they are their own clusters).
+
+        Returns
+        -------
+        ndarray of shape (n_clusters, J)
         """
         influence = np.zeros((self._sample.n_clusters, self.grid.size))
         for cluster, psi in self._blocks():
