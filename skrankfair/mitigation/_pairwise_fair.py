@@ -93,8 +93,8 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
     Notes
     -----
     ``|r|`` is smoothed to sqrt(r² + 10⁻⁶) - 10⁻³. The correlation does not change with
-    the scale of the score, so the penalty turns the coefficients and does not shrink them.
-    It is not convex; the descent starts at the unpenalised model. With at most 256
+    the scale of the score, so the penalty turns the coefficients, without shrinking
+    them. It is not convex; the descent starts at the unpenalised model. With at most 256
     features an iteration does not depend on the number of pairs.
 
     References
@@ -251,8 +251,8 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
     Notes
     -----
     ``|r|`` is smoothed to sqrt(r² + 10⁻⁶) - 10⁻³. The correlation does not change with
-    the scale of the score, so the penalty turns the coefficients and does not shrink them.
-    It is not convex; the descent starts at the unpenalised model. Probabilities are no
+    the scale of the score, so the penalty turns the coefficients, without shrinking
+    them. It is not convex; the descent starts at the unpenalised model. Probabilities are no
     longer calibrated: use the model to rank.
 
     References
