@@ -94,8 +94,8 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
     -----
     ``|r|`` is smoothed to sqrt(r² + 10⁻⁶) - 10⁻³. The correlation does not change with
     the scale of the score, so the penalty turns the coefficients, without shrinking
-    them. It is not convex; the descent starts at the unpenalised model. With at most 256
-    features an iteration does not depend on the number of pairs.
+    them. It is not convex; the descent starts at the unpenalised model. With at most
+    256 features an iteration does not depend on the number of pairs.
 
     References
     ----------
@@ -252,8 +252,8 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
     -----
     ``|r|`` is smoothed to sqrt(r² + 10⁻⁶) - 10⁻³. The correlation does not change with
     the scale of the score, so the penalty turns the coefficients, without shrinking
-    them. It is not convex; the descent starts at the unpenalised model. Probabilities are no
-    longer calibrated: use the model to rank.
+    them. It is not convex; the descent starts at the unpenalised model. Probabilities
+    are no longer calibrated: use the model to rank.
 
     References
     ----------
