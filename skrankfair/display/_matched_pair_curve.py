@@ -213,7 +213,6 @@ class MatchedPairCurveDisplay:
     def _draw_legend(self) -> None:
         from matplotlib.patches import Patch
 
-        # Labels that start with "_" would be left out if they were not named.
         handles = [
             *self.lines_,
             Patch(color=_LINE, alpha=0.15, lw=0, label="interval"),
@@ -224,7 +223,7 @@ class MatchedPairCurveDisplay:
         ]
         self.legend_ = self.ax_.legend(
             handles=handles,
-            labels=names,
+            labels=["group"] * len(names),  # matplotlib leaves out those with a "_"
             loc="lower left",
             bbox_to_anchor=(0, 1),
             ncols=4,
@@ -234,8 +233,9 @@ class MatchedPairCurveDisplay:
             borderaxespad=0.2,
             handlelength=1.6,
         )
-        for text in self.legend_.get_texts():
+        for text, name in zip(self.legend_.get_texts(), names, strict=True):
             text.set_parse_math(False)
+            text.set_text(name)
 
 
 def _new_axes() -> Axes:

@@ -6,6 +6,7 @@ expectation: a member of a tied block is at each of its places with equal chance
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,7 +59,9 @@ def position_weights(discount: Any, positions: Array) -> Array:
     """
     function = DISCOUNTS[discount] if isinstance(discount, str) else discount
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            # Of numpy, where a function of one number is given.
+            warnings.simplefilter("ignore", DeprecationWarning)
             weights = np.asarray(function(positions), dtype=np.float64)
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise ValueError(
