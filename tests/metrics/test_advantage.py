@@ -346,7 +346,7 @@ class TestUndefined:
         r = metric(**ranked("ababbabab"), **SHORT[metric])
         assert np.isnan(r.standard_error).all()
         assert np.isfinite(r.estimate).all()
-        assert "1 clusters" in repr(r)
+        assert "\n1 cluster; test() shuffles the labels" in repr(r)
 
     def test_a_group_in_one_list_of_several_has_no_error(self):
         columns = ranked("ababbcabab", qid=[0] * 3 + [1] * 3 + [2] * 4)
@@ -439,3 +439,9 @@ class TestOptions:
         (name,) = option
         with pytest.raises(ValueError, match=f"^{name} must be"):
             metric(**ranked("abababababab"), **option)
+
+    def test_y_true_is_not_looked_at(self):
+        columns = ranked("aabab")
+        r = pairwise_parity(None, **columns)
+        same = pairwise_parity("nothing to see", **columns)
+        np.testing.assert_array_equal(same.estimate, r.estimate)
