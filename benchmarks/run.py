@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import peers
 import sklearn
 
 import skrankfair
@@ -225,7 +226,12 @@ def machine() -> str:
     )
 
 
-def document(n: int, measured: list[tuple[Row, float, float]], growth: float) -> str:
+def document(
+    n: int,
+    measured: list[tuple[Row, float, float]],
+    growth: float,
+    others: list[str],
+) -> str:
     lines = [
         "# Speed and memory",
         "",
@@ -247,6 +253,10 @@ def document(n: int, measured: list[tuple[Row, float, float]], growth: float) ->
     lines += [
         f"| ten times the rows: time/L grows by | 1.6 | 1.4 | {growth:.2f} | |",
         "",
+        "Other packages on two groups of one list, once both numbers agree:",
+        "",
+        *others,
+        "",
         "Run it with `python benchmarks/run.py`; `--write` renews this page.",
         "",
     ]
@@ -264,10 +274,11 @@ def main() -> int:
     n = int(options.rows)
     measured = measure(n, memory=True)
     growth = scaling(n)
+    others = peers.table()
     print(f"ten times the rows: time/L grows by {growth:.2f} (must 1.6, aim 1.4)")
     missed = [row.work for row, ratio, _ in measured if ratio > row.must]
     if options.write:
-        DOCS.write_text(document(n, measured, growth), encoding="utf-8")
+        DOCS.write_text(document(n, measured, growth, others), encoding="utf-8")
     print("every must is met" if not missed else f"missed: {', '.join(missed)}")
     return bool(missed)
 
