@@ -29,6 +29,15 @@ from skrankfair.smoothing import nadaraya_watson
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 REPEATS = 5
+PARITY = (
+    metrics.normalized_discounted_difference,
+    metrics.normalized_discounted_ratio,
+    metrics.normalized_discounted_kl,
+    metrics.skew_at_k,
+    metrics.ndkl,
+    metrics.exposure_parity,
+    metrics.pairwise_parity,
+)
 
 
 @dataclass
@@ -143,6 +152,15 @@ def rows_of(p: Problem) -> list[Row]:
             3.0,
             1.5,
             lambda: metrics.exposure_gap(p.real, p.score, **who),
+        ),
+        *(
+            Row(
+                f"`{metric.__name__}`",
+                3.0,
+                1.0,
+                lambda metric=metric: metric(None, p.score, **who).standard_error,
+            )
+            for metric in PARITY
         ),
         Row(
             "1000 bootstrap resamples from the cluster table",

@@ -99,8 +99,8 @@ def _caption(result: GroupEstimates) -> str:
 
 
 def _footer(result: GroupEstimates) -> str:
-    unit = "clusters" if result.variance == "cluster" else "items"
-    text = f"{count(result.n_clusters)} {unit}"
+    unit = "cluster" if result.variance == "cluster" else "item"
+    text = f"{count(result.n_clusters)} {unit}{'s' * (result.n_clusters != 1)}"
     if result.metric.test_method == "permutation":
         return f"{text}; test() shuffles the labels"
     if result.fair_value is not None:

@@ -6,8 +6,7 @@ expectation: a member of a tied block is at each of its places with equal chance
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,13 +15,8 @@ import numpy as np
 
 from .._ranking import RankedData, order_rows
 from .._validation import Array, Groups, sort_labels
+from ._browsing import DISCOUNTS, weights_at
 from ._pairs import exclusive_cumsum
-
-#: The weight of position k = 1, 2, ...
-DISCOUNTS: dict[str, Callable[[Array], Array]] = {
-    "dcg": lambda k: 1 / np.log2(k + 1),
-    "reciprocal": lambda k: 1 / k,
-}
 
 
 def as_discount(discount: Any) -> Hashable:
@@ -57,22 +51,10 @@ def position_weights(discount: Any, positions: Array) -> Array:
     -------
     ndarray of float
     """
-    function = DISCOUNTS[discount] if isinstance(discount, str) else discount
-    try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            # Of numpy, where a function of one number is given.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            weights = np.asarray(function(positions), dtype=np.float64)
-    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
-        raise ValueError(
-            "discount must be a function that takes an array of positions, counted "
-            f"from 1, and returns their weights; {discount!r} raised {error!r}."
-        ) from error
-    if weights.shape != positions.shape:
-        raise ValueError(
-            "discount must return one weight a position; "
-            f"{discount!r} returned shape {weights.shape} for {positions.size}."
-        )
+    if isinstance(discount, str):
+        weights = DISCOUNTS[discount](positions - 1)
+    else:
+        weights = weights_at(discount, positions, "discount", "from 1")
     wrong = ~np.isfinite(weights) | (weights < 0)
     if wrong.any():
         place = int(np.argmax(wrong))
