@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, xlogy
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -32,9 +32,12 @@ class Loss(Protocol):
     ----------
     start : ndarray
         The parameters with the smallest loss.
+    of_constant : float
+        The loss of the best constant score: the unit of the strength.
     """
 
     start: Array
+    of_constant: float
 
     def __call__(self, parameters: Array) -> tuple[float, Array]:
         """Return the loss, less that of the start, and its gradient."""
@@ -45,6 +48,12 @@ class Loss(Protocol):
 
 def _mean(X: Any) -> Array:
     return np.asarray(X.mean(axis=0), dtype=float).ravel()
+
+
+def entropy(y: Array) -> float:
+    """Return the log loss of the best constant, of outcomes 0 and 1."""
+    rate = float(y.mean())
+    return -y.size * float(xlogy(rate, rate) + xlogy(1 - rate, 1 - rate))
 
 
 @dataclass
@@ -61,6 +70,7 @@ class SquaredLoss:
     def __post_init__(self) -> None:
         """Fit the unpenalised model."""
         self.mean, self.y_mean = _mean(self.X), float(self.y.mean())
+        self.of_constant = float(((self.y - self.y_mean) ** 2).sum())
         self.few = self.X.shape[1] <= FEW_FEATURES
         if self.few:
             self.gram = self._gram()
@@ -138,6 +148,7 @@ class LogisticLoss:
         ).fit(self.X, self.y)
         self.start = np.append(model.coef_[0], model.intercept_[0]).astype(float)
         self.at_start = self._value(self.start)[0]
+        self.of_constant = entropy(self.y)
 
     def _value(self, parameters: Array) -> tuple[float, Array]:
         coef = parameters[:-1]
@@ -177,7 +188,10 @@ class LogisticLoss:
 
 @dataclass(frozen=True)
 class Objective:
-    """Loss plus strength times the sum of smoothed absolute correlations."""
+    """Loss plus strength times the sum of smoothed absolute correlations.
+
+    The strength is that of the summed loss: the user's times the loss of a constant.
+    """
 
     loss: Loss
     terms: Sequence[Term]
