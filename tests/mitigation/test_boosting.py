@@ -11,7 +11,7 @@ from skrankfair.mitigation import PairwiseFairRegressor, pairwise_fairness_objec
 from skrankfair.mitigation._comparisons import candidates
 from skrankfair.mitigation._correlation import smooth_absolute
 
-from .test_pairwise_fair import naive_correlation, problem
+from .pairs import naive_correlation, problem
 
 # LightGBM names columns that have no name, and scikit-learn then misses the names.
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
@@ -212,7 +212,7 @@ def model_of(library, objective):
 
 @pytest.fixture(name="halves", scope="module")
 def _halves():
-    return [make_underranked_items(4000, random_state=seed) for seed in (0, 1)]
+    return [make_underranked_items(3000, random_state=seed) for seed in (0, 1)]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -7,6 +7,7 @@ import pytest
 import sklearn
 from scipy import sparse
 from scipy.optimize import approx_fprime
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
@@ -20,7 +21,7 @@ from skrankfair.metrics import ndcg, pairwise_accuracy
 from skrankfair.mitigation import PairwiseFairClassifier, PairwiseFairRegressor
 from skrankfair.mitigation import _linear_loss as linear_loss
 from skrankfair.mitigation import _pairwise_base as pairwise_base
-from skrankfair.mitigation._comparisons import candidates, draw_pairs
+from skrankfair.mitigation._comparisons import draw_pairs
 from skrankfair.mitigation._correlation import (
     WIDTH,
     LinearCorrelation,
@@ -30,85 +31,11 @@ from skrankfair.mitigation._correlation import (
 from skrankfair.model_selection import fairness_constrained
 from skrankfair.scoring import get_scorer
 
+from .pairs import naive_correlation, problem
+
 MODELS = (PairwiseFairRegressor, PairwiseFairClassifier)
 both = pytest.mark.parametrize("model", MODELS)
 each_comparison = pytest.mark.parametrize("comparison", ["inter", "intra", "all"])
-
-
-def problem(n=240, seed=0, grades=2, n_groups=2, n_features=4):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, n_features))
-    group = rng.integers(0, n_groups, n)
-    X[:, 1] += group
-    y = np.digitize(X[:, 0] - 0.5 * X[:, 1] + rng.normal(size=n), range(grades - 1))
-    return X, y.astype(float), group, rng.integers(0, n // 8, n)
-
-
-def naive_pairs(y, query, member, comparison):
-    """All pairs (i, j) with y_i > y_j, and B, in a loop; by whether i is inside."""
-    found = {True: [], False: []}
-    for i in range(y.size):
-        for j in range(y.size):
-            if query[i] != query[j] or not y[i] > y[j]:
-                continue
-            inter = member[i] != member[j]
-            if comparison == "all" or (comparison == "inter") == inter:
-                g = int(member[i]) - int(member[j])
-                if comparison == "intra":
-                    g = 1 if member[i] else -1
-                found[bool(member[i])].append((i, j, g * (y[i] - y[j])))
-    return found
-
-
-def naive_correlation(y, score, query, member, comparison):
-    """numpy's corrcoef on the pair list, each half repeated as often as the other."""
-    found = naive_pairs(y, query, member, comparison)
-    sizes = {side: len(pairs) for side, pairs in found.items()}
-    a, b = [], []
-    for side, pairs in found.items():
-        for i, j, value in pairs * sizes[not side]:
-            a.append((score[i] - score[j]) * (y[i] - y[j]))
-            b.append(value)
-    return np.corrcoef(a, b)[0, 1]
-
-
-# The pairs
-
-
-@each_comparison
-@pytest.mark.parametrize("grades", [2, 5])
-def test_candidates_are_the_naive_pairs(comparison, grades):
-    _, y, group, query = problem(120, grades=grades)
-    member = group == 1
-    naive = naive_pairs(y, query, member, comparison)
-    for side, found in enumerate(candidates(y, query, member, comparison)):
-        pairs = sorted(zip(*found.take(np.arange(found.size)), strict=True))
-        assert pairs == sorted((i, j) for i, j, _ in naive[bool(side)])
-        assert found.size > 10
-
-
-@each_comparison
-def test_drawn_pairs_are_balanced_and_uniform(comparison):
-    _, y, group, query = problem(160, grades=3)
-    member = group == 1
-    rng = np.random.default_rng(0)
-    pairs = draw_pairs(y, query, member, comparison, 40, rng)
-    np.testing.assert_array_equal(member[pairs.better], np.repeat([False, True], 20))
-    np.testing.assert_allclose(pairs.weight, 1 / 40)
-    naive = naive_pairs(y, query, member, comparison)
-    known = {(i, j): b for side in naive.values() for i, j, b in side}
-    number = dict.fromkeys(known, 0)
-    for _ in range(2000):
-        pairs = draw_pairs(y, query, member, comparison, 40, rng)
-        for i, j, b in zip(pairs.better, pairs.worse, pairs.membership, strict=True):
-            assert known[i, j] == b
-            number[i, j] += 1
-    for side in naive.values():
-        counts = np.array([number[i, j] for i, j, _ in side])
-        expected = 40_000 / counts.size
-        chi2 = ((counts - expected) ** 2 / expected).sum()
-        # A chi-square variable is within 4.5 deviations of its mean.
-        assert abs(chi2 - counts.size) < 4.5 * np.sqrt(2 * counts.size)
 
 
 # The penalty
@@ -240,6 +167,14 @@ def test_strength_is_in_units_of_the_loss_of_a_constant():
     constant = loss.predict_proba(X)[np.arange(y.size), (y > 0).astype(int)]
     of_constant = linear_loss.LogisticLoss(X, (y > 0).astype(float), 1.0).of_constant
     assert of_constant == pytest.approx(-np.log(constant).sum(), rel=1e-4)
+
+
+def test_blocks_of_rows_add_up(monkeypatch):
+    X, y, group, query = problem(400)
+    whole = PairwiseFairClassifier(0.1).fit(X, y, group, query)
+    monkeypatch.setattr(linear_loss, "_BLOCK", 37)
+    in_blocks = PairwiseFairClassifier(0.1).fit(X, y, group, query)
+    np.testing.assert_allclose(in_blocks.coef_, whole.coef_, rtol=1e-6)
 
 
 @both
@@ -405,6 +340,23 @@ def test_metadata_through_a_pipeline(model):
             params={"sensitive_features": group, "qid": query},
         )
     assert np.isfinite(scores).all()
+
+
+@both
+def test_columns_by_name_through_a_pipeline(model):
+    X, y, group, query = problem()
+    expected = model(0.05).fit(StandardScaler().fit_transform(X), y, group, query)
+    scaled = ColumnTransformer(
+        [("scaled", StandardScaler(), list("abcd"))],
+        remainder="passthrough",
+        verbose_feature_names_out=False,
+    ).set_output(transform="pandas")
+    last = model(0.05, sensitive_features="gender", qid="query")
+    frame = frame_of(X, group, query)
+    pipeline = make_pipeline(scaled, last).fit(frame, y)
+    np.testing.assert_allclose(pipeline[-1].coef_, expected.coef_)
+    found = cross_val_score(pipeline, frame, y, cv=GroupKFold(3), groups=query)
+    assert np.isfinite(found).all()
 
 
 def test_a_search_constrained_by_fairness():
