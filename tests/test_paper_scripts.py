@@ -138,3 +138,17 @@ def test_monotonicity_size(run, tmp_path):
     table = pd.read_csv(tmp_path / "monotonicity_size.csv")
     assert (table["monotone"] == "no").sum() == 4
     assert len(table) == 12
+
+
+def test_pairwise_regularisation(run):
+    pytest.importorskip("xgboost")
+    out, files = run("pairwise_regularisation.py", "--queries", 200, "--seeds", 2)
+    assert files == {f"pairwise_regularisation_figure_{i}.png" for i in range(1, 5)}
+    rows = [line.split() for line in out.splitlines()]
+    (before,) = (row for row in rows if row[:2] == ["inter-group,", "before"])
+    (after,) = (row for row in rows if row[:2] == ["inter-group,", "after"])
+    # The paper's, then mean and deviation of three models.
+    assert (before[2], after[2]) == ("1.356", "1.026")
+    for place in (3, 6, 9):
+        assert float(after[place]) < float(before[place]) - 0.1
+    assert sum(row[:2] == ["Boosted", "trees"] for row in rows) == 6

@@ -101,8 +101,9 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
         terms = self._terms(X, y, loss.start[: X.shape[1]], groups, query)
         parameters, path, n_iter = loss.start, np.empty(0), 1
         if terms:
-            objective = Objective(loss, list(terms.values()), float(self.strength))
-            if self.strength > 0:
+            strength = float(self.strength) * loss.of_constant
+            objective = Objective(loss, list(terms.values()), strength)
+            if strength > 0:
                 parameters, path, n_iter = descend(objective, self.max_iter, self.tol)
             else:
                 path = np.array([objective.penalty(parameters)])
