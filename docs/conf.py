@@ -118,7 +118,11 @@ class ScorerTable(SphinxDirective):
         lines = [".. list-table::", "   :header-rows: 1", ""]
         rows = [("Name", "Metric", "Number")]
         for name, (metric, options, disparity) in sorted(SCORERS.items()):
-            given = "".join(f", ``{key}={value!r}``" for key, value in options.items())
+            given = "".join(
+                f", ``{key}={value!r}``"
+                for key, value in options.items()
+                if key != "response_method"
+            )
             measure = f"`~skrankfair.metrics.{metric.__name__}`{given}"
             rows.append((f"``{name}``", measure, self.numbers[disparity]))
         for cells in rows:
