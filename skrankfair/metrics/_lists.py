@@ -6,10 +6,10 @@ expectation: a member of a tied block is at each of its places with equal chance
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from .._ranking import RankedData, order_rows
 from .._validation import Array, Groups, sort_labels
 from ._browsing import DISCOUNTS, weights_at
 from ._pairs import exclusive_cumsum
+
+_PART = 1 << 17  # rows that are worked on at once
 
 
 def as_discount(discount: Any) -> Hashable:
@@ -193,6 +195,26 @@ class Lists:
         inside = (before[last] - before[first]) * (cuts.ends - first) / size
         return before[first] - before[self.starts[cuts.of_list]] + inside
 
+    def parts(self) -> Iterator[Lists]:
+        """Yield parts of whole lists, of so many rows that they stay in the cache."""
+        low = 0
+        while low < self.n_lists:
+            high = np.searchsorted(self.starts, self.starts[low] + _PART, "right") - 1
+            high = max(int(high), low + 1)
+            yield self._part(low, high)
+            low = high
+
+    def _part(self, low: int, high: int) -> Lists:
+        """Return the lists from `low` on, before `high`."""
+        if high - low == self.n_lists:
+            return self
+        first, last = self.starts[low], self.starts[high]
+        ties = self.tie_starts
+        if ties is not None:
+            ties = ties[slice(*np.searchsorted(ties, (first, last)))] - first
+        groups = self.groups.take(slice(first, last))
+        return Lists(groups, self.starts[low : high + 1] - first, ties)
+
     def shuffled(self, times: int, rng: np.random.Generator) -> Lists:
         """Return the lists `times` over, labels shuffled within every list."""
         n = self.n_rows
@@ -220,6 +242,20 @@ class Lists:
             ties = np.concatenate([first, second + self.n_rows])
         starts = np.concatenate([self.starts[:-1], other.starts + self.n_rows])
         return Lists(Groups(labels, np.concatenate(values)), starts, ties)
+
+
+class Kernel(Protocol):
+    """What turns lists into the rows of a table of sums."""
+
+    def table(self, lists: Lists) -> tuple[Array, Array]:
+        """Return sums by list and group (Q, G, C), and shared ones (Q, D)."""
+
+
+def table_of(kernel: Kernel, lists: Lists) -> tuple[Array, Array]:
+    """Return the table of a kernel, made part by part."""
+    parts = [kernel.table(part) for part in lists.parts()]
+    by_group, shared = zip(*parts, strict=True)
+    return np.concatenate(by_group), np.concatenate(shared)
 
 
 def _aligned(groups: Groups, labels: tuple[Hashable, ...]) -> Array:
