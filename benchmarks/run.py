@@ -181,6 +181,22 @@ def rows_of(p: Problem) -> list[Row]:
             lambda: smoothed(100, cluster=user).standard_error,
         ),
         Row(
+            "`calibration_error`, smooth, with standard errors",
+            5.0,
+            3.0,
+            lambda: (
+                metrics.calibration_error(
+                    p.binary, p.score, sensitive_features=p.group, bandwidth=0.03
+                ).standard_error
+            ),
+        ),
+        Row(
+            "`rank_shift`, the estimate",
+            4.0,
+            2.0,
+            lambda: metrics.rank_shift(p.binary, p.score, bandwidth=0.03, **who),
+        ),
+        Row(
             "audit: eight estimates with intervals, one ordering",
             8.0,
             5.0,

@@ -113,14 +113,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--replications", type=int, default=500)
     parser.add_argument("--resamples", type=int, default=200)
-    parser.add_argument("--users", type=int, default=300)
+    parser.add_argument("--users", type=int, default=200)
+    parser.add_argument("--metrics", nargs="+", choices=METRICS, default=list(METRICS))
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     print(f"{options.users} users, {options.replications} replications")
     print(
         "metric               scores       truth     mean       sd  percentile  normal"
     )
-    for name in METRICS:
+    for name in options.metrics:
         for biased in (True, False):
             r = study(name, biased, options)
             print(
@@ -133,4 +134,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    if main():
+        raise SystemExit(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,7 @@ E[Y | s] = expit(b0 + b1 logit(s)), b0 = {b0:g}, b1 = {b1:g}{moving}.
 Root mean square of s - E[Y | s]: {true_error:.6g} with every cluster weighing one,
 {true_error_by_row:.6g} with every row weighing one.
 """
-_NODES = 2000
-
-#: From scores or levels to densities, outcomes or quantiles; scipy's are overloaded.
-Function = Callable[..., Any]
+_NODES = 20_000
 
 
 def _outcome(score: Array, b0: Any, b1: Any) -> Array:
@@ -29,40 +25,17 @@ def _outcome(score: Array, b0: Any, b1: Any) -> Array:
         return special.expit(b0 + b1 * special.logit(score))
 
 
-def _true_error(
-    density: Sequence[Function],
-    share: Array,
-    outcome: Sequence[Function],
-    quantile: Sequence[Function],
-) -> float:
-    """Return the root mean square of s - E[Y | s] for a mixture of kinds of clusters.
-
-    Gauss-Legendre over the quantiles of the scores of each kind.
-    """
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    levels, weights = 0.5 * (nodes + 1), 0.5 * weights
-    total = 0.0
-    for kind, part in enumerate(share):
-        s = quantile[kind](levels)
-        masses = np.stack([p * f(s) for p, f in zip(share, density, strict=True)])
-        means = np.stack([f(s) for f in outcome])
-        with np.errstate(invalid="ignore"):
-            mean = (masses * means).sum(0) / masses.sum(0)
-        # Where the densities are lost, so is the part of the kind.
-        gap = np.nan_to_num(s - mean)
-        total += part * float(weights @ gap**2)
-    return float(np.sqrt(total))
-
-
 def _errors(
     rate: float, n_max: int | None, alpha: float, beta: float, b0: float, b1: float
 ) -> tuple[float, float]:
-    """Return the true errors, with every cluster and with every row weighing one."""
+    """Return the true errors, with every cluster and with every row weighing one.
+
+    Midpoints of quantiles of the scores, or of scores where their laws differ.
+    """
+    nodes = (np.arange(_NODES) + 0.5) / _NODES
     if n_max is None:
-        law = stats.beta(alpha, beta)
-        error = _true_error(
-            [law.pdf], np.ones(1), [lambda s: _outcome(s, b0, b1)], [law.ppf]
-        )
+        score = special.betaincinv(alpha, beta, nodes)
+        error = float(np.sqrt(np.mean((score - _outcome(score, b0, b1)) ** 2)))
         return error, error
     sizes = np.arange(1, n_max + 1)
     # All clusters of n_max rows or more are of one kind.
@@ -70,16 +43,17 @@ def _errors(
     share[-1] = stats.poisson.sf(n_max - 2, rate) if n_max > 1 else 1.0
     rows = sizes * share
     rows[-1] = 1 + rate - rows[:-1].sum()
-    density, quantile, outcome = [], [], []
-    for size in sizes:
-        law, z = stats.beta(size, 1), size / n_max
-        density.append(law.pdf)
-        quantile.append(law.ppf)
-        outcome.append(lambda s, z=z: _outcome(s, b0 * (1 - z), b1 + z * (1 - b1)))
-    by_cluster, by_row = (
-        _true_error(density, p / p.sum(), outcome, quantile) for p in (share, rows)
-    )
-    return by_cluster, by_row
+    # Density and mean outcome by score, for both ways to weigh.
+    mass, total = np.zeros((2, 2, _NODES))
+    for size, parts in zip(sizes, np.stack([share, rows], axis=1), strict=True):
+        z = size / n_max
+        density = np.outer(parts, size * nodes ** (size - 1.0))
+        mass += density
+        total += density * _outcome(nodes, b0 * (1 - z), b1 + z * (1 - b1))
+    gap = np.zeros(mass.shape)
+    np.divide(nodes * mass - total, mass, out=gap, where=mass > 0)
+    by_cluster, by_row = np.sqrt((gap**2 * mass).sum(1) / mass.sum(1))
+    return float(by_cluster), float(by_row)
 
 
 def make_bias_by_construction(

@@ -56,7 +56,8 @@ class RefitSums(ClusterSums):
         finalize: Finalize | None = None,
     ) -> RefitSums:
         """Sum a table whose rows are independent clusters."""
-        sums = ClusterSums.from_clusters(groups, table, supports)
+        with np.errstate(over="ignore"):  # squares of squares, for the errors alone
+            sums = ClusterSums.from_clusters(groups, table, supports)
         parts = {name: getattr(sums, name) for name in sums.__dataclass_fields__}
         return cls(
             **parts,
@@ -76,14 +77,15 @@ class RefitSums(ClusterSums):
                 "or copying dropped; use method='delta'."
             )
         for start in range(0, n_resamples, _CHUNK):
-            counts = _draw(self.table, min(_CHUNK, n_resamples - start), rng)
+            counts = _counts(self.table, min(_CHUNK, n_resamples - start), rng)
             totals = np.stack([self.refit(count) for count in counts])
             yield totals, np.zeros((len(counts), 0))
 
     def covariance(self, finalize: Finalize) -> Array:
         """Return the covariance by the delta method, or over resamples."""
         if self.n_resamples is None:
-            return super().covariance(finalize)
+            with np.errstate(over="ignore", invalid="ignore"):
+                return super().covariance(finalize)
         if self.kept is not None and finalize == self.finalize:
             return self.kept
         n_groups = len(self.groups)
@@ -133,6 +135,16 @@ class RefitSums(ClusterSums):
         return RefitSums(
             **parts, refit=refit, n_resamples=self.n_resamples, seed=self.seed
         )
+
+
+def _counts(table: Table, chunk: int, rng: np.random.Generator) -> Array:
+    """Return how often each row is in each resample, however large the weights."""
+    if table.weight is None:
+        return _draw(table, chunk, rng)
+    total = table.weight.sum()
+    n_draws = int(min(max(1.0, np.rint(total)), 2.0**53))
+    counts = rng.multinomial(n_draws, table.weight / total, size=chunk)
+    return counts * (total / n_draws)
 
 
 def _both(first: RefitSums, second: RefitSums) -> Refit | None:

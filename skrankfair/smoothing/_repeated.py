@@ -20,6 +20,8 @@ from ._kernels import Kernel
 
 # Relative to the largest mass, what the rounding of a convolution may leave.
 _NOTHING = 1e-9
+# Above so many kernel values a product with all of them is slower than the lattice.
+_SMALL = 1 << 18
 
 
 class RepeatedMeans:
@@ -51,7 +53,8 @@ class RepeatedMeans:
     @cached_property
     def _sums(self) -> Callable[[Array], Array]:
         x, bandwidth, kernel = self._x, self._bandwidth, self._kernel
-        if x.size**2 <= EXACT_WORK:
+        small = EXACT_WORK if not kernel.cells else _SMALL
+        if x.size**2 <= small:
             matrix = kernel_values(x, x[:, None], bandwidth, kernel)
             return lambda columns: columns @ matrix
         with np.errstate(over="ignore"):

@@ -170,11 +170,11 @@ def test_goes_through_a_pipeline_and_a_search():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bandwidth": 0}, "bandwidth must be a number"),
-        ({"bandwidth": np.nan}, "bandwidth must be a number"),
         ({"bandwidth": "silverman"}, "bandwidth must be one of"),
         ({"bandwidth": [0.1, 0.2]}, "one for each of 1 columns; got 2"),
         ({"bandwidth": [-1.0]}, "bandwidth must be a number"),
+        ({"bandwidth": 0}, "bandwidth must be a number"),
+        ({"bandwidth": np.nan}, "bandwidth must be a number"),
         ({"kernel": "cosine"}, "kernel must be one of"),
         ({"method": 3}, "method must be one of"),
         ({"cluster_weight": None}, "cluster_weight must be one of"),
@@ -194,3 +194,13 @@ def test_bad_columns():
         model.fit([[0.0], [1.0]], [0, 1], sample_weight=[1, -1])
     with pytest.raises(ValueError, match="X must have a column beside"):
         NadarayaWatsonRegressor(cluster="c").fit(pd.DataFrame({"c": [0, 1]}), [0, 1])
+
+
+def test_one_place_or_one_cluster_has_a_mean():
+    y = np.array([0.0, 1, 1, 1])
+    same = NadarayaWatsonRegressor().fit(np.full((4, 1), 0.5), y)
+    np.testing.assert_allclose(same.predict([[0.5], [9.0]]), 0.75)
+    X = np.arange(4.0)[:, None]
+    one = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y, cluster=[7] * 4)
+    alone = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y)
+    np.testing.assert_allclose(one.predict(X), alone.predict(X))
