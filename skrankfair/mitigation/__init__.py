@@ -2,6 +2,8 @@
 
 from ._calibrated import GroupCalibratedClassifier, GroupCalibratedRegressor
 from ._group_calibrator import GroupCalibrator
+from ._multi_objective import MultiObjectiveCalibrator
+from ._objective_parity import ObjectiveParity
 from ._pairwise_fair import PairwiseFairClassifier, PairwiseFairRegressor
 from ._thresholds import GroupThresholdClassifier
 
@@ -10,6 +12,8 @@ __all__ = [
     "GroupCalibratedRegressor",
     "GroupCalibrator",
     "GroupThresholdClassifier",
+    "MultiObjectiveCalibrator",
+    "ObjectiveParity",
     "PairwiseFairClassifier",
     "PairwiseFairRegressor",
 ]
