@@ -16,6 +16,7 @@ from ._validation import Array, as_numbers, check_number
 from .inference import PredictiveParityTest, predictive_parity_test
 from .metrics import GroupEstimates, log_loss, pairwise_accuracy, squared_error
 from .mitigation._fold_scores import scores_of
+from .smoothing._bandwidth import check_bandwidth
 
 _RESPONSES = ("predict_proba", "decision_function")
 
@@ -31,6 +32,7 @@ def mitigation_report(
     sample_weight: Any = None,
     X: Any = None,
     metrics: str | Sequence[str] | None = None,
+    bandwidth: str | float = "undersmooth",
     confidence_level: float = 0.95,
 ) -> MitigationReport:
     """Measure what a mitigation moved, and what it cost, on held-out data.
@@ -60,6 +62,8 @@ def mitigation_report(
         What estimators score, and where columns are.
     metrics : str, sequence of str or None, default=None
         The metrics of the audits, as in `skrankfair.audit`; NDCG is always with them.
+    bandwidth : {"undersmooth", "rule_of_thumb", "cv"} or float, default="undersmooth"
+        Of the tests of predictive parity.
     confidence_level : float, default=0.95
         Of the intervals and the verdicts.
 
@@ -124,6 +128,7 @@ def mitigation_report(
     'better'
     """
     check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
+    check_bandwidth(bandwidth)
     columns = {
         "sensitive_features": _of_frame(X, sensitive_features, "sensitive_features"),
         "qid": _of_frame(X, qid, "qid"),
@@ -153,7 +158,7 @@ def mitigation_report(
         if _tested(results[0][name])
     }
     costs, more = _costs(y, first, second, columns, results)
-    parity, also = _parity(y, first, second, columns)
+    parity, also = _parity(y, first, second, columns, bandwidth)
     return MitigationReport(
         audits[0],
         audits[1],
@@ -241,7 +246,7 @@ def _costs(
 
 
 def _parity(
-    y: Array, first: Array, second: Array, columns: Mapping[str, Any]
+    y: Array, first: Array, second: Array, columns: Mapping[str, Any], bandwidth: Any
 ) -> tuple[list[PredictiveParityTest | None], list[str]]:
     """Return the tests of predictive parity, None with a note where there are none."""
     units = columns["qid"] if columns["cluster"] is None else columns["cluster"]
@@ -253,6 +258,7 @@ def _parity(
                 sensitive_features=columns["sensitive_features"],
                 cluster=units,
                 sample_weight=columns["sample_weight"],
+                bandwidth=bandwidth,
             )
             for score in (first, second)
         ]
