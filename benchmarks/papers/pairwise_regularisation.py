@@ -149,7 +149,7 @@ def ratios(runs: list[Any]) -> list[list[str]]:
             "rest intra": "accuracy of the rest, intra-group",
             "rest inter": "accuracy of the rest, inter-group",
             "subgroup inter": "accuracy of the subgroup, inter-group",
-            "shown, all": "exposure of the subgroup",
+            "shown, all": "exposure of the subgroup, pairs with a click",
         }.items()
     }
     for key, (name, paper) in lines.items():
