@@ -61,7 +61,11 @@ def fitted_score(model: str, learn: Any, X: Any, strength: float, seed: int) -> 
         **who,
     )
     trees = xgboost.XGBRegressor(
-        objective=objective, learning_rate=RATE, max_depth=3, n_jobs=1
+        objective=objective,
+        base_score=objective.base_score,
+        learning_rate=RATE,
+        max_depth=3,
+        n_jobs=1,
     )
     return trees.fit(learn.X, learn.y_true).predict(X)
 
@@ -145,7 +149,7 @@ def ratios(runs: list[Any]) -> list[list[str]]:
             "rest intra": "accuracy of the rest, intra-group",
             "rest inter": "accuracy of the rest, inter-group",
             "subgroup inter": "accuracy of the subgroup, inter-group",
-            "shown, all": "exposure of the subgroup",
+            "shown, all": "exposure of the subgroup, pairs with a click",
         }.items()
     }
     for key, (name, paper) in lines.items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from .._validation import (
     Array,
@@ -39,12 +39,15 @@ class RowLoss(Protocol):
 
     Attributes
     ----------
+    constant : float
+        The best constant score.
     of_constant : float
         The loss of the best constant score: the unit of the strength.
     unit : float
         A usual difference of scores.
     """
 
+    constant: float
     of_constant: float
     unit: float
 
@@ -63,6 +66,7 @@ class SquaredRows:
 
     def __post_init__(self) -> None:
         """Set the units."""
+        self.constant = float(self.y.mean())
         self.of_constant = float(((self.y - self.y.mean()) ** 2).sum()) / 2
         self.unit = float(self.y.std())
 
@@ -83,6 +87,8 @@ class LogisticRows:
 
     def __post_init__(self) -> None:
         """Set the units."""
+        rate = float(self.y.mean())
+        self.constant = float(logit(rate)) if 0 < rate < 1 else 0.0
         self.of_constant = entropy(self.y)
         self.unit = 2.0
 
@@ -106,6 +112,7 @@ class PairwiseRows:
 
     def __post_init__(self) -> None:
         """Set the units."""
+        self.constant = 0.0
         self.of_constant = self.n_rows * float(np.log(2))
         self.unit = 2.0
         self.scale = self.n_rows / self.better.size
@@ -143,6 +150,11 @@ class PairwiseFairnessObjective:
         The pairs of each group.
     strength : float
     learning_rate : float
+
+    Attributes
+    ----------
+    base_score : float
+        The score to start from: the best constant.
     """
 
     # LightGBM's scikit-learn estimators ask functions for it.
@@ -159,6 +171,7 @@ class PairwiseFairnessObjective:
         self.y_true = y_true
         self.strength = strength
         self.learning_rate = learning_rate
+        self.base_score = loss.constant
         self._loss = loss
         self._terms = {k: ScoreCorrelation(p, y_true.size) for k, p in terms.items()}
         self._floors = {
@@ -331,6 +344,13 @@ def pairwise_fairness_objective(
     of A is at least about 0.3 deviations of y with the squared loss and 0.6 with the
     others.
 
+    Libraries start functions from 0 or 0.5. Let them start from the best constant, or
+    their first trees are spent on the level of the scores, and rows with a large
+    Hessian lag behind: ``XGBRegressor(base_score=objective.base_score)`` (of
+    `XGBClassifier` it is a probability, ``y.mean()``), and in `fit` of LightGBM's
+    estimators ``init_score=np.full(n, objective.base_score)``; their predictions leave
+    it out, which does not change a ranking.
+
     Each call takes time and memory in proportion to rows and pairs. Boosting stops at
     some distance from the minimum: look at ``objective.correlation(model.predict(X))``.
 
@@ -349,7 +369,7 @@ def pairwise_fairness_objective(
     ...     sensitive_features=data.sensitive_features,
     ...     qid=data.qid,
     ...     random_state=0,
-    ... )  # for XGBRegressor(objective=objective) or LGBMRegressor(objective=objective)
+    ... )  # for XGBRegressor(objective=objective, base_score=objective.base_score)
     >>> gradient, hessian = objective(data.y_true, data.y_score)
     >>> gradient.shape
     (40000,)

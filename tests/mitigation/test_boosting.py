@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import expit
+from sklearn.utils import Bunch
 
 from skrankfair.datasets import make_underranked_items
 from skrankfair.exceptions import UndefinedMetricWarning
@@ -127,7 +128,8 @@ def test_strength_is_in_units_of_the_loss_of_a_constant(loss):
     objective = objective_of(y, group, query, loss=loss, strength=0.5)
     rate = y.mean()
     constant = {"squared": rate, "logistic": np.log(rate / (1 - rate)), "pairwise": 0.0}
-    unit = objective.value(np.full(y.size, constant[loss]))
+    assert objective.base_score == pytest.approx(constant[loss])
+    unit = objective.value(np.full(y.size, objective.base_score))
     without = objective_of(y, group, query, loss=loss, strength=0)
     score = np.random.default_rng(0).normal(size=y.size)
     penalty = objective.value(score) - without.value(score)
@@ -201,13 +203,18 @@ def test_groups_without_a_pair_are_named():
 LIBRARIES = ("xgboost", "lightgbm")
 
 
-def model_of(library, objective):
+def score_of(library, objective, learn, X):
     options = {"n_estimators": 60, "max_depth": 3, "learning_rate": 0.1, "n_jobs": 1}
+    options["objective"] = objective
+    start = objective.base_score
     if library == "xgboost":
         xgboost = pytest.importorskip("xgboost")
-        return xgboost.XGBRegressor(objective=objective, **options)
+        model = xgboost.XGBRegressor(base_score=start, **options)
+        return model.fit(learn.X, learn.y_true).predict(X)
     lightgbm = pytest.importorskip("lightgbm")
-    return lightgbm.LGBMRegressor(objective=objective, verbose=-1, **options)
+    model = lightgbm.LGBMRegressor(verbose=-1, **options)
+    init_score = np.full(learn.y_true.size, start)
+    return model.fit(learn.X, learn.y_true, init_score=init_score).predict(X) + start
 
 
 @pytest.fixture(name="halves", scope="module")
@@ -230,8 +237,7 @@ def test_closes_the_gap_between_groups(library, loss, halves):
             loss=loss,
             learning_rate=0.1,
         )
-        model = model_of(library, objective).fit(learn.X, learn.y_true)
-        score = model.predict(test.X)
+        score = score_of(library, objective, learn, test.X)
         found.append(
             {
                 comparison: pairwise_accuracy(
@@ -246,6 +252,31 @@ def test_closes_the_gap_between_groups(library, loss, halves):
     assert abs(after["all"].estimate - 1) < abs(before["all"].estimate - 1)
     change = after["intra"].estimate - before["intra"].estimate
     assert abs(change) < 3 * after["intra"].standard_error
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_graded_outcomes_far_from_zero(library, halves):
+    """Ratings of 1 to 5: the level is where the model starts, not what it learns."""
+    learn, test = (Bunch(**half) for half in halves)
+    for half in (learn, test):
+        half.y_true = 1 + np.digitize(half.engagement, (1e-9, 0.5, 1, 2))
+    groups = learn.sensitive_features, learn.qid
+    who = {"sensitive_features": test.sensitive_features, "qid": test.qid}
+    linear = PairwiseFairRegressor(random_state=0).fit(learn.X, learn.y_true, *groups)
+    scores = [linear.predict(test.X)]
+    for strength in (0, 1):
+        options = {"strength": strength, "learning_rate": 0.1}
+        objective = objective_of(learn.y_true, *groups, **options)
+        scores.append(score_of(library, objective, learn, test.X))
+        assert abs(scores[-1].mean() - test.y_true.mean()) < 0.1
+    as_linear, before, after = (
+        pairwise_accuracy(test.y_true, score, comparison="inter", **who)
+        .contrast("rest", "subgroup", kind="ratio")
+        .estimate
+        for score in scores
+    )
+    assert before > 1.4
+    assert after == pytest.approx(as_linear, abs=0.05)
 
 
 def test_other_ways_to_pass_it_give_the_same_model():
