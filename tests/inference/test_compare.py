@@ -329,6 +329,7 @@ def test_items_are_aligned_by_row():
     assert compare(*results).covariance[0, 0] == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.simulation
 def test_item_coverage():
     # Both scores are as good: the true difference is 0.
     n_lists = 1000
@@ -353,6 +354,7 @@ def replications():
     return [list(slices(result, starts)) for result in results], results
 
 
+@pytest.mark.simulation
 def test_coverage(replications):
     # The truth is the difference over all 200 000 queries, whose own error is
     # 1 / sqrt(1000) of a replication's.

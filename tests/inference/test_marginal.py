@@ -153,6 +153,7 @@ def test_infra_marginal_means_mislead_and_the_test_does_not():
     assert t.difference[0] > 0
 
 
+@pytest.mark.simulation
 def test_a_line_is_unbiased_at_the_boundary():
     """Outcomes rise by 1 for 1 of score; a mean looks above the threshold."""
     n_replications, n = 300, 400
@@ -180,6 +181,7 @@ def test_a_line_is_unbiased_at_the_boundary():
     assert mean["constant"] - T > 0.1 > 10 * error["constant"]
 
 
+@pytest.mark.simulation
 def test_rejects_a_true_null_at_its_level():
     n_replications, rejected = 300, 0
     for seed in range(n_replications):

@@ -158,6 +158,7 @@ class TestChiSquare:
 
 class TestBootstrap:
     @pytest.mark.parametrize("increasing", ["auto", False])
+    @pytest.mark.simulation
     def test_holds_its_level_in_fair_rankings(self, increasing):
         # Flat is the hardest monotone law. 1000 replications, 5% within 1.5 points.
         rng = np.random.default_rng(0)
@@ -173,6 +174,7 @@ class TestBootstrap:
         ]
         assert abs(np.mean(rejected) - 0.05) < 0.015
 
+    @pytest.mark.simulation
     def test_holds_its_level_where_rankings_depend(self):
         # 20 panels of 10 lists: chi-square, and lists as clusters, reject too often.
         rng = np.random.default_rng(0)
@@ -210,6 +212,7 @@ class TestBootstrap:
         assert rejected <= 3 + 5 * np.sqrt(60 * 0.05 * 0.95)
 
     @pytest.mark.parametrize("law", [reserved, bump], ids=["reserved", "bump"])
+    @pytest.mark.simulation
     def test_rejects_what_is_not_monotone(self, law):
         rng = np.random.default_rng(2)
         tests = [
@@ -260,6 +263,7 @@ class TestBootstrap:
             new, drawn = (np.quantile(x, level) for x in (fresh, resampled))
             assert drawn == pytest.approx(new, rel=0.2)
 
+    @pytest.mark.simulation
     def test_band_covers_the_law(self):
         rng = np.random.default_rng(5)
         law = make_biased_rankings(1, 10, 0.5, 0.7).position_share

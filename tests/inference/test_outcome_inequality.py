@@ -311,6 +311,7 @@ def rejection_rate(n_replications, make, **options):
     return rejected / n_replications
 
 
+@pytest.mark.simulation
 def test_size_where_all_moments_are_0():
     def make(rng):
         data, who, _ = null_rows(rng, 300)
@@ -320,6 +321,7 @@ def test_size_where_all_moments_are_0():
     assert abs(rate - 0.05) < tolerance(0.05, 1000)
 
 
+@pytest.mark.simulation
 def test_size_with_clusters():
     # A user's taste is in the moments of all five queries.
     def make(rng, by_user=True):
@@ -362,6 +364,7 @@ def rates(data, n_replications, **options):
 
 
 @pytest.mark.parametrize(("n_items", "n"), [(10, 200), (40, 100)])
+@pytest.mark.simulation
 def test_has_less_power_than_matched_pairs(n_items, n):
     data = confounded(n * 500, n_items=n_items, random_state=0)
     inequality, matched = rates(data, n, top_k=None)
@@ -370,6 +373,7 @@ def test_has_less_power_than_matched_pairs(n_items, n):
         assert inequality > 0.05 + tolerance(0.05, n)
 
 
+@pytest.mark.simulation
 def test_holds_its_size_on_a_fair_ranker():
     n = 400
     inequality, matched = rates(confounded(n * 300, fair=True, random_state=0), n)

@@ -104,6 +104,7 @@ def truth_of(metric, average, **options):
 
 @every_metric
 @pytest.mark.parametrize("average", AVERAGES)
+@pytest.mark.simulation
 def test_intervals_cover(drawn, metric, average):
     columns, user = drawn
     truth = truth_of(metric, average)

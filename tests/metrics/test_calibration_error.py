@@ -254,6 +254,7 @@ class TestErrors:
                 )
                 assert values[g] == pytest.approx(expected.estimate[0], rel=1e-9)
 
+    @pytest.mark.simulation
     def test_interval_covers(self):
         """Far from 0, where the bias of the estimate is small beside its error."""
         n_replications, inside = 200, {"smooth": 0, "binned": 0}

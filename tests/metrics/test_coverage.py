@@ -105,6 +105,7 @@ def nominal_coverage(method, n_resamples=1000):
 
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("method", ["delta", "bootstrap"])
+@pytest.mark.simulation
 def test_intervals_of_groups_cover(replications, name, method):
     intervals = [
         result.confidence_interval(method=method, random_state=seed)
@@ -123,6 +124,7 @@ def test_intervals_of_groups_cover(replications, name, method):
         ("matched", "difference", "delta"),
     ],
 )
+@pytest.mark.simulation
 def test_intervals_of_contrasts_cover(replications, name, kind, method):
     a, b = METRICS[name][2]
     intervals = [
@@ -205,6 +207,7 @@ def lists(model, n_lists, n_items=200):
 
 
 @pytest.mark.parametrize("name", ITEM_METRICS)
+@pytest.mark.simulation
 def test_item_intervals_cover(name):
     metric, options, truth = ITEM_METRICS[name]
     intervals, naive = [], []
@@ -235,6 +238,7 @@ CLUSTERED = Model(
         (matched_pair_calibration, {"epsilon": 1.0}, CLUSTERED.matched_pairs(1.0)),
     ],
 )
+@pytest.mark.simulation
 def test_clusters_of_items_of_one_list(metric, options, truth):
     intervals, naive = [], []
     for seed in range(600):
@@ -257,6 +261,7 @@ def test_clusters_of_items_of_one_list(metric, options, truth):
         (matched_pair_calibration, {"epsilon": 0.5, "direction": "both"}),
     ],
 )
+@pytest.mark.simulation
 def test_size_under_the_null(metric, options):
     # The groups have the same distribution: a fair score.
     pvalues = []

@@ -99,6 +99,7 @@ def replications(whole, starts=STARTS):
 
 
 @each_metric
+@pytest.mark.simulation
 def test_intervals_cover(measured, name):
     truth = truth_of(name)
     assert np.all(np.abs(truth) > 0.01)
@@ -112,6 +113,7 @@ def test_intervals_cover(measured, name):
 
 # Amortised relevance has no part in the tastes.
 @pytest.mark.parametrize("name", [name for name in METRICS if name != "relevance"])
+@pytest.mark.simulation
 def test_interval_that_ignores_users_fails(drawn, name):
     whole = measure(name, drawn, by_user=False)
     user_of_query = drawn.user[np.unique(drawn.query, return_index=True)[1]]
@@ -133,6 +135,7 @@ def test_part_of_the_table_is_the_metric_of_its_rows(drawn, measured, name):
 
 
 @pytest.mark.parametrize("name", ["pairs", "queries", "expected"])
+@pytest.mark.simulation
 def test_size_under_the_null(drawn, name):
     # Which group is which is tossed for every user, so that neither is favoured.
     tossed = np.random.default_rng(2).integers(0, 2, drawn.user[-1] + 1)[drawn.user]

@@ -314,6 +314,7 @@ class TestErrors:
 
     @each_metric
     @pytest.mark.parametrize("biased", [True, False])
+    @pytest.mark.simulation
     def test_intervals_cover(self, metric, biased):
         """The whole study is benchmarks/papers/impact_coverage.py."""
         n_replications, inside = 60, 0

@@ -182,6 +182,7 @@ def test_uncorrelated_groups_have_sidaks_quantile():
     assert np.all(np.abs(quantile - sidak) < quantile_error(density, n) + 1e-3)
 
 
+@pytest.mark.simulation
 def test_simultaneous_coverage():
     n_replications, root = 1000, np.array([[1, 0.7, 0], [0, 0.7, 0.5], [0, 0, 1]])
     truth = np.array([0.0, 1.0, -2.0])

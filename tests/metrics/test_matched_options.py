@@ -289,6 +289,7 @@ def steep(rng, n_queries):
 
 
 @pytest.mark.parametrize("direction", ["below", "both"])
+@pytest.mark.simulation
 def test_regression_removes_the_bias_of_a_wide_threshold(direction):
     rng = np.random.default_rng(0)
     n, truth = 300, np.array([-0.3, 0.3])

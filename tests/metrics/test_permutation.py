@@ -91,6 +91,7 @@ def test_pvalue_is_the_share_of_all_orders(metric, ties, n_lists):
 
 
 @every_metric
+@pytest.mark.simulation
 def test_size_in_fair_lists(metric):
     # p is uniform in fair lists but for its steps: at 10%, five standard errors.
     rng = np.random.default_rng(0)

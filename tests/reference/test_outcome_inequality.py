@@ -87,6 +87,7 @@ def simulate(rng, n_queries, bias):
     return [column.tolist() for column in (y, s, g, q)]
 
 
+@pytest.mark.simulation
 def test_size_and_power():
     # An unbiased ranker is never near the bound; a bias of 3 is found.
     rng = np.random.default_rng(0)
