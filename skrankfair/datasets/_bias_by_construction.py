@@ -97,6 +97,7 @@ def make_bias_by_construction(
         y_true : ndarray of int
             0 or 1.
         y_score : ndarray of float
+            In (0, 1).
         cluster : ndarray of int
             From 0.
         expected : ndarray of float

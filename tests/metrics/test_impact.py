@@ -293,6 +293,7 @@ class TestErrors:
         for other in copies:
             np.testing.assert_array_equal(other.covariance, r.covariance)
             assert other.contrast("a", "b").pvalue == r.contrast("a", "b").pvalue
+            assert other.disparity_bound() == r.disparity_bound() > r.disparity()
             with pytest.raises(ValueError, match="compact"):
                 other.resampled(3)
         with pytest.raises(ValueError, match="do not add up"):
