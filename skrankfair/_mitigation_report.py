@@ -15,7 +15,6 @@ from ._score_function import as_outcomes
 from ._validation import Array, as_numbers, check_number
 from .inference import PredictiveParityTest, predictive_parity_test
 from .metrics import GroupEstimates, log_loss, pairwise_accuracy, squared_error
-from .mitigation._fold_scores import scores_of
 from .smoothing._bandwidth import check_bandwidth
 
 _RESPONSES = ("predict_proba", "decision_function")
@@ -193,6 +192,8 @@ def _scored(
     if hasattr(model, "predict") and not isinstance(model, type):
         if X is None:
             raise ValueError(f"X must be given where {name} is an estimator.")
+        from .mitigation._fold_scores import scores_of
+
         given = {k: v for k, v in columns.items() if v is not None}
         score = scores_of(model, X, given, _RESPONSES)
         classes = getattr(model, "classes_", None)

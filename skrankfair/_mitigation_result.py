@@ -18,7 +18,6 @@ from .inference import PredictiveParityTest, compare
 from .metrics import GroupEstimates
 from .metrics import _format as fmt
 from .metrics._estimate import t_test
-from .mitigation._objective_parity import largest_difference
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -190,7 +189,7 @@ class MitigationReport:
         if self.parity_before is not None and self.parity_after is not None:
             tests = self.parity_before, self.parity_after
             p = " before, ".join(fmt.pvalue(test.pvalue) for test in tests)
-            gap = " → ".join(fmt.number(largest_difference(t), 3) for t in tests)
+            gap = " → ".join(fmt.number(t.largest_difference, 3) for t in tests)
             sentences.append(
                 f"Equal outcomes at equal scores: p {p} after; largest gap {gap}."
             )
@@ -226,7 +225,8 @@ class MitigationReport:
         frame = frame.assign(metric=[_title(name) for name in frame["metric"]])
         tests = {
             f"pvalue_{side}": np.concatenate(
-                [getattr(c, side).pvalue for c in self.disparities.values()]
+                [np.empty(0)]
+                + [getattr(c, side).pvalue for c in self.disparities.values()]
             )
             for side in ("before", "after")
         }

@@ -43,20 +43,32 @@ def _last_step(estimator: Any) -> Any:
     return estimator
 
 
+def _names_column(estimator: Any, name: str) -> bool:
+    """Return whether the estimator's constructor says where the column is in X."""
+    spec = getattr(estimator, name, None)
+    return spec is not None and not isinstance(spec, bool)
+
+
 def consumed_metadata(
     estimator: Any, method: str, metadata: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return what of the metadata the estimator's method wants, by its own names.
 
     With routing on, what the estimator requests, aliases respected. With routing off,
-    what the method (of the last step of a pipeline) has a parameter for.
+    what the method (of the last step of a pipeline) has a parameter for, unless the
+    estimator knows itself which column of X it is.
     """
     if not metadata:
         return {}
     if not routing_enabled():
-        function = getattr(_last_step(estimator), method, None)
+        step = _last_step(estimator)
+        function = getattr(step, method, None)
         known = inspect.signature(function).parameters if function else {}
-        return {name: value for name, value in metadata.items() if name in known}
+        return {
+            name: value
+            for name, value in metadata.items()
+            if name in known and not _names_column(step, name)
+        }
     routing = get_routing_for_object(estimator)
     wanted = routing.consumes(method, metadata.keys())
     if isinstance(routing, MetadataRouter):

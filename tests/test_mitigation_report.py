@@ -275,9 +275,19 @@ class TestInput:
         assert "Predictive parity is left out" in report.notes[-1]
         assert list(report.disparities) == ["inter_group_accuracy"]
 
+    def test_of_ndcg_alone_there_are_only_costs(self):
+        plt = pytest.importorskip("matplotlib.pyplot")
+        report = report_of(problem(40), metrics="ndcg")
+        assert report.disparities == {}
+        assert set(report.to_frame()["kind"]) == {"cost"}
+        assert "No disparity moved" in report.summary()
+        report.plot().figure_.canvas.draw()
+        plt.close("all")
+
     @pytest.mark.parametrize(
         ("options", "message"),
         [
+            ({"bandwidth": "narrow"}, "bandwidth must be"),
             ({"before": LinearRegression()}, "X must be given where before is"),
             ({"sensitive_features": "group"}, "X must be given for sensitive_features"),
             ({"after": [0.5]}, "same number of rows"),

@@ -164,6 +164,11 @@ class PredictiveParityTest:
         return -_largest(-self.pvalues)
 
     @property
+    def largest_difference(self) -> float:
+        """The largest ``|difference|`` on the grid, NaN without any."""
+        return _largest(np.abs(self.difference))
+
+    @property
     def rejected(self) -> Array:
         """Where the curves differ at the confidence level, shape (C, J), bool."""
         with np.errstate(invalid="ignore"):

@@ -81,8 +81,10 @@ class ObjectiveParity:
                 "weight": self.weights.get(name, np.nan),
                 "pvalue_before": np.nan if before is None else before.pvalue,
                 "pvalue_after": after.pvalue,
-                "largest_before": largest_difference(before),
-                "largest_after": largest_difference(after),
+                "largest_before": (
+                    np.nan if before is None else before.largest_difference
+                ),
+                "largest_after": after.largest_difference,
                 "squared_error": float(self.error[name].estimate[0]),
                 "squared_error_change": float(moved[0]),
                 "ci_low": float(low[0]),
@@ -170,13 +172,6 @@ class ObjectiveParity:
 
         table = fmt.rich_table(*self._cells())
         return Group(table, Text(self.summary(), style="bold"))
-
-
-def largest_difference(test: PredictiveParityTest | None) -> float:
-    """Return the largest difference between groups on the grid, NaN without any."""
-    if test is None or not np.isfinite(test.difference).any():
-        return float("nan")
-    return float(np.nanmax(np.abs(test.difference)))
 
 
 def objective_parity(

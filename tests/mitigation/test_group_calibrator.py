@@ -33,6 +33,21 @@ def calibrated(calibrator, fit, test, **options):
     return model.fit(*fit[:2]).transform(test[0])[:, 0]
 
 
+def users(n_users, seed):
+    """Users with 1 to 9 rows, half of which share one draw of the outcome."""
+    rng = np.random.default_rng(seed)
+    user = np.repeat(np.arange(n_users), rng.integers(1, 10, n_users))
+    X = pd.DataFrame({"score": rng.uniform(0.02, 0.98, user.size), "user": user})
+    X["group"] = np.where(user % 2 == 0, "a", "b")
+    expected = np.empty(user.size)
+    for group, curve in TRUTH.items():
+        rows = (X["group"] == group).to_numpy()
+        expected[rows] = curve(X["score"].to_numpy()[rows])
+    shared = rng.random(n_users)[user]
+    draw = np.where(rng.random(user.size) < 0.5, shared, rng.random(user.size))
+    return X, (draw < expected).astype(float)
+
+
 class TestParity:
     @pytest.mark.parametrize("method", ["nadaraya_watson", "isotonic", "platt"])
     def test_holds_afterwards_on_fresh_data(self, method):
@@ -46,6 +61,21 @@ class TestParity:
         assert before == N_SIMULATIONS
         # The level, and a little for the error of the fit itself.
         assert after <= binom.ppf(0.999, N_SIMULATIONS, 0.07)
+
+    @pytest.mark.parametrize("method", ["nadaraya_watson", "platt"])
+    def test_holds_for_dependent_rows(self, method):
+        """Users of one group with rows of one outcome more often than not."""
+        n_simulations, before, after = 20, 0, 0
+        for seed in range(n_simulations):
+            fit, test = users(4000, seed), users(600, 1000 + seed)
+            X, y = test
+            cluster = X["user"]
+            before += parity_pvalue(y, X["score"], X["group"], cluster) < 0.05
+            model = GroupCalibrator(method, sensitive_features="group", cluster="user")
+            score = model.fit(*fit).transform(X)[:, 0]
+            after += parity_pvalue(y, score, X["group"], cluster) < 0.05
+        assert before == n_simulations
+        assert after <= binom.ppf(0.999, n_simulations, 0.07)
 
     def test_isotonic_fails_where_the_curve_falls(self):
         rejections = {"nadaraya_watson": 0, "isotonic": 0}

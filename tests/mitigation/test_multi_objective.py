@@ -13,11 +13,13 @@ from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import make_scorer, r2_score
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skrankfair.mitigation import GroupCalibrator, MultiObjectiveCalibrator
+from skrankfair.scoring import make_fairness_scorer
 from skrankfair.smoothing import NadarayaWatsonRegressor
 from tests.mitigation.data import parity_pvalue
 
@@ -353,6 +355,10 @@ class TestAudit:
             model.audit_objectives(X[SCORES], y)
 
 
+def composite_r2(y_true, y_score):
+    return r2_score(np.asarray(y_true).sum(1), y_score)
+
+
 class TestInsideScikitLearn:
     grid = property(
         lambda self: {
@@ -361,13 +367,17 @@ class TestInsideScikitLearn:
         }
     )
 
-    def search(self, **options):
+    def search(self, scoring=None, **options):
         steps = [
             ("same", FunctionTransformer()),
             ("fit", MultiObjectiveCalibrator(**options)),
         ]
         return GridSearchCV(
-            Pipeline(steps), self.grid, cv=KFold(3), error_score="raise"
+            Pipeline(steps),
+            self.grid,
+            scoring=scoring,
+            cv=KFold(3),
+            error_score="raise",
         )
 
     @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -382,16 +392,22 @@ class TestInsideScikitLearn:
     @pytest.mark.parametrize("library", ["numpy", "pandas", "polars"])
     def test_search_by_metadata_is_that_by_column(self, library):
         X, y, _ = problem(400)
-        by_column = self.search(sensitive_features="group").fit(
-            X.drop(columns="user"), y
+        # Without one scikit-learn 1.6 hands a Pipeline's score no metadata.
+        scoring = make_fairness_scorer(
+            composite_r2,
+            sensitive_features=True,
+            greater_is_better=True,
+            response_method="predict",
         )
+        by_column = self.search(make_scorer(composite_r2), sensitive_features="group")
+        by_column.fit(X.drop(columns="user"), y)
         data, outcome = X[SCORES], y
         if library == "numpy":
             data, outcome = data.to_numpy(), y.to_numpy()
         elif library == "polars":
             data, outcome = pl.from_pandas(data), pl.from_pandas(y)
         with sklearn.config_context(enable_metadata_routing=True):
-            search = self.search(sensitive_features=True)
+            search = self.search(scoring, sensitive_features=True)
             search.fit(data, outcome, sensitive_features=X["group"])
             found = search.best_estimator_.predict(data, sensitive_features=X["group"])
         np.testing.assert_allclose(

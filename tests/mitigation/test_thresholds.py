@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
+from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
@@ -14,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.svm import LinearSVC
 
+from skrankfair.inference import marginal_outcome_test
 from skrankfair.mitigation import GroupCalibrator, GroupThresholdClassifier
 from skrankfair.scoring import make_fairness_scorer
 from tests.mitigation.data import scores
@@ -89,6 +91,22 @@ class TestClosedForm:
         near = (margin >= 0) & (margin < 0.01)
         means = [expected[near & (fresh["group"] == g)].mean() for g in "ab"]
         assert abs(means[0] - means[1]) < 0.05
+
+    def test_marginal_outcomes_on_fresh_data(self):
+        """Unequal at one threshold, and equal at those of the groups."""
+        n_seeds, before, after = 20, 0, 0
+        for seed in range(n_seeds):
+            model = fitted(*uniform(20_000, seed)[:2], calibrator="nadaraya_watson")
+            fresh, y, _ = uniform(10_000, 1000 + seed)
+            who = {"sensitive_features": fresh["group"]}
+            old = marginal_outcome_test(y, fresh["score"], threshold=0.5, **who)
+            margin = model.decision_function(fresh)
+            new = marginal_outcome_test(y, margin, threshold=0.0, **who)
+            before += old.pvalue < 0.05
+            after += new.pvalue < 0.05
+        assert before >= 18
+        # The level, and a little for the error of the thresholds themselves.
+        assert after <= binom.ppf(0.999, n_seeds, 0.07)
 
     def test_is_to_calibrate_and_take_one_threshold(self):
         X, y, _ = scores(20_000, 0)
