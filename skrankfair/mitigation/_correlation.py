@@ -60,9 +60,11 @@ class LinearCorrelation:
         scale, b = pairs.margin * root, b * root
         for start in range(0, root.size, _CHUNK):
             part = slice(start, start + _CHUNK)
-            difference = X[pairs.better[part]] - X[pairs.worse[part]]
-            if is_sparse(difference):
-                difference = difference.toarray()
+            i, j = pairs.better[part], pairs.worse[part]
+            if is_sparse(X):
+                difference = (X[i] - X[j]).toarray()
+            else:  # Twice as fast as an index.
+                difference = np.take(X, i, axis=0) - np.take(X, j, axis=0)
             difference *= scale[part, None]
             mean += root[part] @ difference
             cross += b[part] @ difference
