@@ -17,6 +17,7 @@ import tracemalloc
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 import peers
@@ -25,7 +26,11 @@ import sklearn
 import skrankfair
 from skrankfair import metrics
 from skrankfair._ranking import order_rows
-from skrankfair.mitigation import PairwiseFairClassifier, PairwiseFairRegressor
+from skrankfair.mitigation import (
+    PairwiseFairClassifier,
+    PairwiseFairRegressor,
+    pairwise_fairness_objective,
+)
 from skrankfair.smoothing import nadaraya_watson
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs" / "performance.md"
@@ -217,6 +222,23 @@ def regularised(p: Problem) -> list[Row]:
     y = X[:, 0] - X[:, 1] / 2 + rng.normal(size=n) > 0
     options = {"n_pairs": n, "random_state": 0}
     who = {"sensitive_features": p.group, "qid": p.query}
+
+    def boosted(**options: object) -> object:
+        from xgboost import XGBRegressor
+
+        return XGBRegressor(n_estimators=10, n_jobs=1, **options).fit(X, y)
+
+    def boosted_fairly() -> object:
+        objective = pairwise_fairness_objective(y, **options, **who)
+        return boosted(objective=objective, base_score=objective.base_score)
+
+    trees = Row(
+        "`pairwise_fairness_objective`, XGBoost, ten trees",
+        5.0,
+        3.0,
+        boosted_fairly,
+        boosted,
+    )
     return [
         Row(
             f"`{model.__name__}`, 20 features, a pair a row",
@@ -226,7 +248,7 @@ def regularised(p: Problem) -> list[Row]:
             lambda model=model: model(0.0).fit(X, y.astype(int)),
         )
         for model in (PairwiseFairRegressor, PairwiseFairClassifier)
-    ]
+    ] + ([trees] if find_spec("xgboost") else [])
 
 
 def measure(n: int, memory: bool) -> list[tuple[Row, float, float]]:

@@ -8,6 +8,7 @@ outcomes, B is the group membership. Both kernels give the correlation and its g
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,9 +60,11 @@ class LinearCorrelation:
         scale, b = pairs.margin * root, b * root
         for start in range(0, root.size, _CHUNK):
             part = slice(start, start + _CHUNK)
-            difference = X[pairs.better[part]] - X[pairs.worse[part]]
-            if is_sparse(difference):
-                difference = difference.toarray()
+            i, j = pairs.better[part], pairs.worse[part]
+            if is_sparse(X):
+                difference = (X[i] - X[j]).toarray()
+            else:  # Twice as fast as an index.
+                difference = np.take(X, i, axis=0) - np.take(X, j, axis=0)
             difference *= scale[part, None]
             mean += root[part] @ difference
             cross += b[part] @ difference
@@ -94,27 +97,34 @@ class ScoreCorrelation:
     pairs: Pairs
     n_rows: int
 
+    @cached_property
+    def direction(self) -> Array:
+        """B less its mean, over its standard deviation and times the weight."""
+        b, spread = _standardised(self.pairs)
+        direction: Array = self.pairs.weight * b / spread
+        return direction
+
     def spread(self, score: Array) -> float:
         """Return the variance of A."""
-        a = self._centred(score)
-        return float(self.pairs.weight @ a**2)
+        return float((self.pairs.weight * self._centred(score) ** 2).sum())
 
     def _centred(self, score: Array) -> Array:
         p = self.pairs
         a = (score[p.better] - score[p.worse]) * p.margin
-        centred: Array = a - p.weight @ a
+        centred: Array = a - (p.weight * a).sum()
         return centred
 
     def __call__(self, score: Array, floor: float = 0.0) -> tuple[float, Array]:
         """Return the correlation and its gradient with respect to the scores."""
-        p = self.pairs
+        # Sums of products: as dot products they wait for threads that others use.
+        p, direction = self.pairs, self.direction
         a = self._centred(score)
-        b, spread = _standardised(p)
-        deviation = np.sqrt(float(p.weight @ a**2) + floor)
-        value = float((p.weight * a) @ b) / spread / deviation
+        weighted = p.weight * a
+        deviation = np.sqrt(float((weighted * a).sum()) + floor)
+        value = float((direction * a).sum()) / deviation
         # Both a and b have mean 0, so has what the weights multiply: centring A again
         # in the derivative changes nothing.
-        by_pair = p.weight * p.margin * (b / spread - value * a / deviation) / deviation
+        by_pair = p.margin * (direction - value / deviation * weighted) / deviation
         gradient = np.bincount(p.better, by_pair, minlength=self.n_rows)
         gradient -= np.bincount(p.worse, by_pair, minlength=self.n_rows)
         return float(value), gradient
