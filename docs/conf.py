@@ -49,6 +49,7 @@ numpydoc_validation_exclude = {
     r"\.(MetricRecommendation|MonotonicityTest)$",
     r"\.(FairnessConstrained|FairnessScore|SmoothCurve)$",
     r"\.(MarginalOutcomeTest|PredictiveParityTest)$",
+    r"\.(MitigationReport|ObjectiveParity)$",
     r"\.ConfidenceInterval\.",
 }
 extlinks = {"doi": ("https://doi.org/%s", "doi:%s")}

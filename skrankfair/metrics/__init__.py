@@ -11,6 +11,7 @@ from ._estimate import ConfidenceInterval, Estimate, GroupTest
 from ._expected import expected_advantage
 from ._exposure import exposure, exposure_gap
 from ._impact import positive_rate_shift
+from ._losses import log_loss, squared_error
 from ._matched_pair import matched_pair_calibration
 from ._matched_pair_curve import MatchedPairCurve, matched_pair_curve
 from ._pairwise import pairwise_accuracy, pairwise_exposure, pairwise_preference
@@ -32,6 +33,7 @@ __all__ = [
     "exposure",
     "exposure_gap",
     "exposure_parity",
+    "log_loss",
     "matched_pair_calibration",
     "matched_pair_curve",
     "ndcg",
@@ -46,4 +48,5 @@ __all__ = [
     "positive_rate_shift",
     "rank_shift",
     "skew_at_k",
+    "squared_error",
 ]

@@ -1,7 +1,10 @@
 """Mitigations that plug into scikit-learn's Pipelines and searches."""
 
+from ._boosting import PairwiseFairnessObjective, pairwise_fairness_objective
 from ._calibrated import GroupCalibratedClassifier, GroupCalibratedRegressor
 from ._group_calibrator import GroupCalibrator
+from ._multi_objective import MultiObjectiveCalibrator
+from ._objective_parity import ObjectiveParity
 from ._pairwise_fair import PairwiseFairClassifier, PairwiseFairRegressor
 from ._thresholds import GroupThresholdClassifier
 
@@ -10,6 +13,10 @@ __all__ = [
     "GroupCalibratedRegressor",
     "GroupCalibrator",
     "GroupThresholdClassifier",
+    "MultiObjectiveCalibrator",
+    "ObjectiveParity",
     "PairwiseFairClassifier",
     "PairwiseFairRegressor",
+    "PairwiseFairnessObjective",
+    "pairwise_fairness_objective",
 ]

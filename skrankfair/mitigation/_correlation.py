@@ -26,10 +26,10 @@ def is_sparse(X: Any) -> bool:
     return bool(sparse.issparse(X))
 
 
-def smooth_absolute(value: float) -> tuple[float, float]:
-    """Return sqrt(r² + WIDTH²) - WIDTH and its derivative."""
-    root = float(np.hypot(value, WIDTH))
-    return root - WIDTH, value / root
+def smooth_absolute(value: float, width: float = WIDTH) -> tuple[float, float]:
+    """Return sqrt(r² + width²) - width and its derivative."""
+    root = float(np.hypot(value, width))
+    return root - width, value / root
 
 
 @dataclass(frozen=True)

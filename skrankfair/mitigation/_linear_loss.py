@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, xlogy
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -19,7 +19,7 @@ from ._correlation import is_sparse, smooth_absolute
 #: Up to so many features, matrices of their products are held.
 FEW_FEATURES = 256
 _SINGULAR = 1e-12
-_FLOOR = 1e-12
+_BLOCK = 1 << 13  # rows whose features stay in the cache
 
 #: The correlation of a term, at coefficients, and its gradient.
 Term = Callable[[Array], tuple[float, Array]]
@@ -32,9 +32,12 @@ class Loss(Protocol):
     ----------
     start : ndarray
         The parameters with the smallest loss.
+    of_constant : float
+        The loss of the best constant score: the unit of the strength.
     """
 
     start: Array
+    of_constant: float
 
     def __call__(self, parameters: Array) -> tuple[float, Array]:
         """Return the loss, less that of the start, and its gradient."""
@@ -45,6 +48,12 @@ class Loss(Protocol):
 
 def _mean(X: Any) -> Array:
     return np.asarray(X.mean(axis=0), dtype=float).ravel()
+
+
+def entropy(y: Array) -> float:
+    """Return the log loss of the best constant, of outcomes 0 and 1."""
+    rate = float(y.mean())
+    return -y.size * float(xlogy(rate, rate) + xlogy(1 - rate, 1 - rate))
 
 
 @dataclass
@@ -61,6 +70,7 @@ class SquaredLoss:
     def __post_init__(self) -> None:
         """Fit the unpenalised model."""
         self.mean, self.y_mean = _mean(self.X), float(self.y.mean())
+        self.of_constant = float(((self.y - self.y_mean) ** 2).sum())
         self.few = self.X.shape[1] <= FEW_FEATURES
         if self.few:
             self.gram = self._gram()
@@ -137,38 +147,52 @@ class LogisticLoss:
             max_iter=1000,
         ).fit(self.X, self.y)
         self.start = np.append(model.coef_[0], model.intercept_[0]).astype(float)
-        self.at_start = self._value(self.start)[0]
-
-    def _value(self, parameters: Array) -> tuple[float, Array]:
-        coef = parameters[:-1]
-        score = self.X @ coef + parameters[-1]
-        value = np.logaddexp(0, score).sum() - self.y @ score
-        return float(value + self.alpha * (coef @ coef) / 2), score
+        self.of_constant = entropy(self.y)
+        self.at_start = 0.0
+        self.at_start = self(self.start)[0]
 
     def __call__(self, parameters: Array) -> tuple[float, Array]:
-        """Return the loss, less that of the start, and its gradient."""
-        value, score = self._value(parameters)
-        residual = expit(score) - self.y
-        of_coef = np.asarray(self.X.T @ residual).ravel() + self.alpha * parameters[:-1]
-        return value - self.at_start, np.append(of_coef, residual.sum())
+        """Return the loss, less that of the start, and its gradient.
+
+        A block of rows is read once, for the scores and for the gradient.
+        """
+        coef = parameters[:-1]
+        value = self.alpha * float(coef @ coef) / 2 - self.at_start
+        gradient = np.append(self.alpha * coef, 0.0)
+        for rows in self._blocks():
+            X, y = self.X[rows], self.y[rows]
+            score = X @ coef + parameters[-1]
+            small = np.exp(-np.abs(score))
+            value += float((np.log1p(small) + np.maximum(score, 0) - y * score).sum())
+            residual = np.where(score > 0, 1.0, small) / (1 + small) - y
+            gradient[:-1] += np.asarray(X.T @ residual).ravel()
+            gradient[-1] += residual.sum()
+        return value, gradient
 
     def curvature(self) -> Array:
         """Return the Hessian at the start, or its diagonal with many features."""
-        p = expit(self._value(self.start)[1])
+        p = expit(self.X @ self.start[:-1] + self.start[-1])
         weight = p * (1 - p)
-        X, size = self.X, self.start.size
         if not self.few:
-            squares = X.multiply(X) if is_sparse(X) else X**2
+            squares = self.X.multiply(self.X) if is_sparse(self.X) else self.X**2
             diagonal = np.asarray(squares.T @ weight).ravel() + self.alpha
             return np.append(diagonal, weight.sum())
-        weighted = X.multiply(weight[:, None]) if is_sparse(X) else X * weight[:, None]
-        product = X.T @ weighted
-        hessian = np.zeros((size, size))
-        hessian[:-1, :-1] = product.toarray() if is_sparse(product) else product
-        hessian[np.arange(size - 1), np.arange(size - 1)] += self.alpha
-        hessian[-1, :-1] = hessian[:-1, -1] = np.asarray(X.T @ weight).ravel()
+        hessian = np.diag(np.append(np.full(self.start.size - 1, self.alpha), 0.0))
+        for rows in self._blocks():
+            X, of_row = self.X[rows], weight[rows, None]
+            weighted = X.multiply(of_row) if is_sparse(X) else X * of_row
+            product = X.T @ weighted
+            hessian[:-1, :-1] += product.toarray() if is_sparse(product) else product
+            hessian[:-1, -1] += np.asarray(weighted.sum(axis=0)).ravel()
+        hessian[-1, :-1] = hessian[:-1, -1]
         hessian[-1, -1] = weight.sum()
         return hessian
+
+    def _blocks(self) -> Iterator[slice]:
+        """Yield the rows, a block of them at a time; sparse ones all at once."""
+        size = self.y.size if is_sparse(self.X) else _BLOCK
+        for begin in range(0, self.y.size, size):
+            yield slice(begin, begin + size)
 
     def intercept(self, parameters: Array) -> float:
         """Return the intercept."""
@@ -177,7 +201,10 @@ class LogisticLoss:
 
 @dataclass(frozen=True)
 class Objective:
-    """Loss plus strength times the sum of smoothed absolute correlations."""
+    """Loss plus strength times the sum of smoothed absolute correlations.
+
+    The strength is that of the summed loss: the user's times the loss of a constant.
+    """
 
     loss: Loss
     terms: Sequence[Term]

@@ -7,6 +7,7 @@ import pytest
 import sklearn
 from scipy import sparse
 from scipy.optimize import approx_fprime
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
@@ -20,7 +21,7 @@ from skrankfair.metrics import ndcg, pairwise_accuracy
 from skrankfair.mitigation import PairwiseFairClassifier, PairwiseFairRegressor
 from skrankfair.mitigation import _linear_loss as linear_loss
 from skrankfair.mitigation import _pairwise_base as pairwise_base
-from skrankfair.mitigation._comparisons import candidates, draw_pairs
+from skrankfair.mitigation._comparisons import draw_pairs
 from skrankfair.mitigation._correlation import (
     WIDTH,
     LinearCorrelation,
@@ -28,87 +29,13 @@ from skrankfair.mitigation._correlation import (
     smooth_absolute,
 )
 from skrankfair.model_selection import fairness_constrained
-from skrankfair.scoring import get_scorer, make_fairness_scorer
+from skrankfair.scoring import get_scorer
+
+from .pairs import naive_correlation, problem
 
 MODELS = (PairwiseFairRegressor, PairwiseFairClassifier)
 both = pytest.mark.parametrize("model", MODELS)
 each_comparison = pytest.mark.parametrize("comparison", ["inter", "intra", "all"])
-
-
-def problem(n=240, seed=0, grades=2, n_groups=2, n_features=4):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, n_features))
-    group = rng.integers(0, n_groups, n)
-    X[:, 1] += group
-    y = np.digitize(X[:, 0] - 0.5 * X[:, 1] + rng.normal(size=n), range(grades - 1))
-    return X, y.astype(float), group, rng.integers(0, n // 8, n)
-
-
-def naive_pairs(y, query, member, comparison):
-    """All pairs (i, j) with y_i > y_j, and B, in a loop; by whether i is inside."""
-    found = {True: [], False: []}
-    for i in range(y.size):
-        for j in range(y.size):
-            if query[i] != query[j] or not y[i] > y[j]:
-                continue
-            inter = member[i] != member[j]
-            if comparison == "all" or (comparison == "inter") == inter:
-                g = int(member[i]) - int(member[j])
-                if comparison == "intra":
-                    g = 1 if member[i] else -1
-                found[bool(member[i])].append((i, j, g * (y[i] - y[j])))
-    return found
-
-
-def naive_correlation(y, score, query, member, comparison):
-    """numpy's corrcoef on the pair list, each half repeated as often as the other."""
-    found = naive_pairs(y, query, member, comparison)
-    sizes = {side: len(pairs) for side, pairs in found.items()}
-    a, b = [], []
-    for side, pairs in found.items():
-        for i, j, value in pairs * sizes[not side]:
-            a.append((score[i] - score[j]) * (y[i] - y[j]))
-            b.append(value)
-    return np.corrcoef(a, b)[0, 1]
-
-
-# The pairs
-
-
-@each_comparison
-@pytest.mark.parametrize("grades", [2, 5])
-def test_candidates_are_the_naive_pairs(comparison, grades):
-    _, y, group, query = problem(120, grades=grades)
-    member = group == 1
-    naive = naive_pairs(y, query, member, comparison)
-    for side, found in enumerate(candidates(y, query, member, comparison)):
-        pairs = sorted(zip(*found.take(np.arange(found.size)), strict=True))
-        assert pairs == sorted((i, j) for i, j, _ in naive[bool(side)])
-        assert found.size > 10
-
-
-@each_comparison
-def test_drawn_pairs_are_balanced_and_uniform(comparison):
-    _, y, group, query = problem(160, grades=3)
-    member = group == 1
-    rng = np.random.default_rng(0)
-    pairs = draw_pairs(y, query, member, comparison, 40, rng)
-    np.testing.assert_array_equal(member[pairs.better], np.repeat([False, True], 20))
-    np.testing.assert_allclose(pairs.weight, 1 / 40)
-    naive = naive_pairs(y, query, member, comparison)
-    known = {(i, j): b for side in naive.values() for i, j, b in side}
-    number = dict.fromkeys(known, 0)
-    for _ in range(2000):
-        pairs = draw_pairs(y, query, member, comparison, 40, rng)
-        for i, j, b in zip(pairs.better, pairs.worse, pairs.membership, strict=True):
-            assert known[i, j] == b
-            number[i, j] += 1
-    for side in naive.values():
-        counts = np.array([number[i, j] for i, j, _ in side])
-        expected = 40_000 / counts.size
-        chi2 = ((counts - expected) ** 2 / expected).sum()
-        # A chi-square variable is within 4.5 deviations of its mean.
-        assert abs(chi2 - counts.size) < 4.5 * np.sqrt(2 * counts.size)
 
 
 # The penalty
@@ -118,7 +45,7 @@ def test_drawn_pairs_are_balanced_and_uniform(comparison):
 @pytest.mark.parametrize("grades", [2, 5])
 def test_penalty_is_corrcoef_of_the_naive_list(comparison, grades):
     X, y, group, query = problem(grades=grades)
-    model = PairwiseFairRegressor(5.0, comparison=comparison)
+    model = PairwiseFairRegressor(0.05, comparison=comparison)
     model.fit(X, y, sensitive_features=group, qid=query)
     naive = naive_correlation(y, model.predict(X), query, group == 0, comparison)
     assert model.correlation_[0] == pytest.approx(naive, rel=1e-9)
@@ -131,7 +58,7 @@ def test_penalty_is_corrcoef_of_the_naive_list(comparison, grades):
 
 def test_several_groups_are_a_term_each():
     X, y, group, query = problem(n_groups=3)
-    fitted = PairwiseFairRegressor(5.0).fit(X, y, group, query)
+    fitted = PairwiseFairRegressor(0.05).fit(X, y, group, query)
     assert set(fitted.correlation_) == {0, 1, 2}
     for k, value in fitted.correlation_.items():
         naive = naive_correlation(y, fitted.predict(X), query, group == k, "inter")
@@ -143,7 +70,7 @@ def test_several_groups_are_a_term_each():
 def test_overlapping_groups_are_each_against_the_rest():
     X, y, group, query = problem()
     genres = pd.DataFrame({"drama": group == 0, "long": X[:, 1] > 1})
-    fitted = PairwiseFairRegressor(5.0).fit(X, y, genres, query)
+    fitted = PairwiseFairRegressor(0.05).fit(X, y, genres, query)
     for name, value in fitted.correlation_.items():
         member = genres[name].to_numpy()
         naive = naive_correlation(y, fitted.predict(X), query, member, "inter")
@@ -194,7 +121,7 @@ def test_gradient_of_the_objective(monkeypatch, model, comparison, alpha, few, m
         return linear_loss.Descent(start, np.zeros(2), 1)
 
     monkeypatch.setattr(pairwise_base, "descend", keep)
-    model(3.0, comparison=comparison, alpha=alpha).fit(make(X), y, group, query)
+    model(0.05, comparison=comparison, alpha=alpha).fit(make(X), y, group, query)
     (objective,) = kept
     rng = np.random.default_rng(0)
     for _ in range(3):
@@ -229,13 +156,34 @@ def test_without_strength_it_is_scikit_learn(monkeypatch, alpha, few, make, stre
     np.testing.assert_array_equal(ours.predict(X), logistic.predict(X))
 
 
+def test_strength_is_in_units_of_the_loss_of_a_constant():
+    X, y, group, query = problem(grades=4)
+    one = PairwiseFairRegressor(0.2).fit(X, y, group, query)
+    ten = PairwiseFairRegressor(0.2).fit(X, 10 * y + 3, group, query)
+    np.testing.assert_allclose(ten.coef_, 10 * one.coef_, rtol=1e-5)
+    # Between Ridge and no correlation.
+    assert 0.1 < one.penalty_path_[-1] / one.penalty_path_[0] < 0.9
+    loss = LogisticRegression(C=1e-9).fit(X, y > 0)
+    constant = loss.predict_proba(X)[np.arange(y.size), (y > 0).astype(int)]
+    of_constant = linear_loss.LogisticLoss(X, (y > 0).astype(float), 1.0).of_constant
+    assert of_constant == pytest.approx(-np.log(constant).sum(), rel=1e-4)
+
+
+def test_blocks_of_rows_add_up(monkeypatch):
+    X, y, group, query = problem(400)
+    whole = PairwiseFairClassifier(0.1).fit(X, y, group, query)
+    monkeypatch.setattr(linear_loss, "_BLOCK", 37)
+    in_blocks = PairwiseFairClassifier(0.1).fit(X, y, group, query)
+    np.testing.assert_allclose(in_blocks.coef_, whole.coef_, rtol=1e-6)
+
+
 @both
 def test_many_features_give_the_same_model(monkeypatch, model):
     X, y, group, query = problem(400)
-    few = model(100.0, tol=1e-8).fit(X, y, group, query)
+    few = model(1.0, tol=1e-8).fit(X, y, group, query)
     monkeypatch.setattr(linear_loss, "FEW_FEATURES", 0)
     monkeypatch.setattr(pairwise_base, "FEW_FEATURES", 0)
-    many = model(100.0, tol=1e-8).fit(sparse.csr_array(X), y, group, query)
+    many = model(1.0, tol=1e-8).fit(sparse.csr_array(X), y, group, query)
     np.testing.assert_allclose(many.coef_, few.coef_, rtol=1e-3, atol=1e-4)
     assert few.penalty_path_[-1] < 0.1 * few.penalty_path_[0]
 
@@ -247,7 +195,7 @@ def test_many_features_give_the_same_model(monkeypatch, model):
 def test_one_group_warns(model):
     X, y, _, query = problem()
     with pytest.warns(UndefinedMetricWarning, match="has one group, 'a'"):
-        fitted = model(5.0).fit(X, y, ["a"] * y.size, query)
+        fitted = model(0.05).fit(X, y, ["a"] * y.size, query)
     np.testing.assert_array_equal(fitted.coef_, model(0).fit(X, y).coef_)
     assert fitted.correlation_ == {}
     assert fitted.penalty_path_.size == 0
@@ -257,12 +205,12 @@ def test_one_group_warns(model):
 def test_no_comparable_pair_warns(model):
     X, y, group, _ = problem()
     with pytest.warns(UndefinedMetricWarning, match="no comparable pair .* groups 0:"):
-        fitted = model(5.0).fit(X, y, group, np.arange(y.size))
+        fitted = model(0.05).fit(X, y, group, np.arange(y.size))
     np.testing.assert_array_equal(fitted.coef_, model(0).fit(X, y).coef_)
     assert fitted.n_pairs_ == {0: 0}
     # Every query of one group only: "all" has pairs, but none between groups.
     with pytest.warns(UndefinedMetricWarning, match="comparison='all'"):
-        model(5.0, comparison="all").fit(X, y, group, group)
+        model(0.05, comparison="all").fit(X, y, group, group)
 
 
 @both
@@ -270,7 +218,7 @@ def test_groups_without_a_pair_are_named_and_left_out(model):
     X, y, group, query = problem(n_groups=3)
     query = np.where(group == 2, 1000 + np.arange(y.size), query)
     with pytest.warns(UndefinedMetricWarning, match="groups 2:"):
-        fitted = model(5.0).fit(X, y, group, query)
+        fitted = model(0.05).fit(X, y, group, query)
     assert set(fitted.correlation_) == {0, 1}
 
 
@@ -278,7 +226,7 @@ def test_groups_without_a_pair_are_named_and_left_out(model):
 def test_equal_scores_warn(model):
     _, y, group, query = problem()
     with pytest.warns(UndefinedMetricWarning, match="are equal in the pairs of .* 0"):
-        fitted = model(5.0).fit(np.ones((y.size, 2)), y, group, query)
+        fitted = model(0.05).fit(np.ones((y.size, 2)), y, group, query)
     np.testing.assert_allclose(fitted.coef_, 0, atol=1e-12)
 
 
@@ -295,7 +243,7 @@ def test_one_class_raises_and_one_outcome_warns():
 def test_too_few_iterations_warn(model):
     X, y, group, query = problem(2000)
     with pytest.warns(ConvergenceWarning, match="max_iter=1 iterations"):
-        model(200.0, max_iter=1).fit(X, y, group, query)
+        model(0.1, max_iter=1).fit(X, y, group, query)
 
 
 @both
@@ -310,7 +258,7 @@ def test_too_few_iterations_warn(model):
         ({"tol": 0}, "tol must be"),
         ({"comparison": "outer"}, "comparison must be one of"),
         ({"sensitive_features": 3}, "sensitive_features must be a column name"),
-        ({"qid": True}, "qid must be passed to fit"),
+        ({"qid": True}, "qid must be passed as metadata"),
         ({"random_state": "x"}, "random_state must be"),
     ],
 )
@@ -352,9 +300,9 @@ def frame_of(X, group, query):
 def test_columns_by_name_are_no_features(model, convert):
     X, y, group, query = problem()
     frame = frame_of(X, group, query)
-    by_name = model(5.0, sensitive_features="gender", qid="query")
+    by_name = model(0.05, sensitive_features="gender", qid="query")
     by_name.fit(convert(frame), y)
-    given = model(5.0).fit(X, y, frame["gender"], query)
+    given = model(0.05).fit(X, y, frame["gender"], query)
     np.testing.assert_allclose(by_name.coef_, given.coef_)
     assert by_name.n_features_in_ == 4
     assert list(by_name.feature_names_in_) == list("abcd")
@@ -368,22 +316,22 @@ def test_columns_by_name_are_no_features(model, convert):
 def test_a_function_of_x(model):
     X, y, group, query = problem()
     frame = frame_of(X, group, query).drop(columns="gender")
-    fitted = model(5.0, sensitive_features=lambda x: x["b"] > 0, qid="query")
+    fitted = model(0.05, sensitive_features=lambda x: x["b"] > 0, qid="query")
     fitted.fit(frame, y)
-    expected = model(5.0).fit(X, y, X[:, 1] > 0, query)
+    expected = model(0.05).fit(X, y, X[:, 1] > 0, query)
     np.testing.assert_allclose(fitted.coef_, expected.coef_)
 
 
 @both
 def test_metadata_through_a_pipeline(model):
     X, y, group, query = problem()
-    expected = model(5.0).fit(StandardScaler().fit_transform(X), y, group, query)
+    expected = model(0.05).fit(StandardScaler().fit_transform(X), y, group, query)
     with sklearn.config_context(enable_metadata_routing=True):
-        last = model(5.0, sensitive_features=True, qid=True)
+        last = model(0.05, sensitive_features=True, qid=True)
         pipeline = make_pipeline(StandardScaler(), last)
         pipeline.fit(X, y, sensitive_features=group, qid=query)
         np.testing.assert_allclose(pipeline[-1].coef_, expected.coef_)
-        last = model(5.0).set_fit_request(sensitive_features=True, qid=True)
+        last = model(0.05).set_fit_request(sensitive_features=True, qid=True)
         scores = cross_val_score(
             make_pipeline(StandardScaler(), last),
             X,
@@ -394,21 +342,50 @@ def test_metadata_through_a_pipeline(model):
     assert np.isfinite(scores).all()
 
 
+@both
+def test_columns_by_name_through_a_pipeline(model):
+    X, y, group, query = problem()
+    expected = model(0.05).fit(StandardScaler().fit_transform(X), y, group, query)
+    scaled = ColumnTransformer(
+        [("scaled", StandardScaler(), list("abcd"))],
+        remainder="passthrough",
+        verbose_feature_names_out=False,
+    ).set_output(transform="pandas")
+    last = model(0.05, sensitive_features="gender", qid="query")
+    frame = frame_of(X, group, query)
+    pipeline = make_pipeline(scaled, last).fit(frame, y)
+    np.testing.assert_allclose(pipeline[-1].coef_, expected.coef_)
+    found = cross_val_score(pipeline, frame, y, cv=GroupKFold(3), groups=query)
+    assert np.isfinite(found).all()
+
+
 def test_a_search_constrained_by_fairness():
-    data = make_underranked_items(2000, random_state=0)
+    """The knee: as much accuracy as a small gap allows."""
+    data = make_underranked_items(3000, random_state=0)
     X = pd.DataFrame(data.X, columns=data.feature_names)
     X["group"], X["query"] = data.sensitive_features, data.qid
     who = {"sensitive_features": "group", "qid": "query"}
-    gap = make_fairness_scorer(pairwise_accuracy, comparison="inter", **who)
     search = GridSearchCV(
         PairwiseFairRegressor(random_state=0, **who),
-        {"strength": [0, 100, 10_000]},
-        scoring={"ndcg": get_scorer("ndcg", qid="query"), "gap": gap},
+        {"strength": [0, 0.015, 0.03, 0.1, 1]},
+        scoring={
+            "ndcg": get_scorer("ndcg", qid="query"),
+            "gap": get_scorer("neg_inter_group_accuracy_difference", **who),
+        },
         cv=GroupKFold(3),
         refit=fairness_constrained("ndcg", {"gap": 0.05}),
     )
     search.fit(X, data.y_true, groups=X["query"])
-    assert search.best_params_ == {"strength": 10_000}
+    assert search.best_params_ == {"strength": 0.03}
+    table = search.refit.table_
+    assert list(table["feasible"]) == [False, False, True, True, True]
+    # Before the knee the gap falls fast, and after it nothing happens.
+    assert table["gap"][0] - table["gap"][2] > 5 * abs(
+        table["gap"][2] - table["gap"][4]
+    )
+    assert table["gap"][3] == pytest.approx(table["gap"][4], abs=0.002)
+    assert table["ndcg"][3] == pytest.approx(table["ndcg"][4], abs=0.0005)
+    assert table["ndcg"][0] - table["ndcg"][2] < 0.005
 
 
 # What it is for
@@ -425,7 +402,7 @@ def test_closes_the_gap_between_groups(halves, model):
     learn, test = halves
     who = {"sensitive_features": test.sensitive_features, "qid": test.qid}
     scores = []
-    for strength in (0, 20_000):
+    for strength in (0, 1):
         fitted = model(strength, random_state=0)
         fitted.fit(learn.X, learn.y_true, learn.sensitive_features, learn.qid)
         scores.append(test.X @ fitted.coef_.ravel())

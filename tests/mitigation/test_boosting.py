@@ -1,0 +1,317 @@
+"""Pairwise regularisation as an objective of XGBoost and LightGBM."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.utils import Bunch
+
+from skrankfair.datasets import make_underranked_items
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.metrics import pairwise_accuracy
+from skrankfair.mitigation import PairwiseFairRegressor, pairwise_fairness_objective
+from skrankfair.mitigation._comparisons import candidates
+from skrankfair.mitigation._correlation import smooth_absolute
+
+from .pairs import naive_correlation, problem
+
+# LightGBM names columns that have no name, and scikit-learn then misses the names.
+pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+
+LOSSES = ("squared", "logistic", "pairwise")
+each_loss = pytest.mark.parametrize("loss", LOSSES)
+COMPARISONS = ("inter", "intra", "all")
+
+
+def objective_of(y, group, query, **options):
+    options = {"random_state": 0, **options}
+    return pairwise_fairness_objective(
+        y, sensitive_features=group, qid=query, **options
+    )
+
+
+@each_loss
+@pytest.mark.parametrize("comparison", COMPARISONS)
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_gradient_is_finite_differences(loss, comparison, n_groups):
+    _, y, group, query = problem(n_groups=n_groups)
+    score = np.random.default_rng(0).normal(size=y.size)
+    for strength, size in ((0.02, 1.0), (0.3, 1.0), (0.3, 1e-3)):
+        options = {"loss": loss, "comparison": comparison, "strength": strength}
+        objective = objective_of(y, group, query, **options)
+        gradient, hessian = objective(y, size * score)
+        assert (hessian > 0).all()
+        for row in range(0, y.size, 11):
+            step = np.zeros(y.size)
+            step[row] = 1e-4
+            above, below = (objective.value(size * score + h) for h in (step, -step))
+            assert gradient[row] == pytest.approx((above - below) / 2e-4, abs=1e-6)
+
+
+@each_loss
+def test_hessian_is_that_of_the_loss(loss):
+    _, y, group, query = problem()
+    objective = objective_of(y, group, query, loss=loss, strength=0)
+    score = np.random.default_rng(0).normal(size=y.size)
+    hessian = objective(y, score)[1]
+    for row in range(0, y.size, 7):
+        step = np.zeros(y.size)
+        step[row] = 1e-5
+        above, below = (objective(y, score + sign * step)[0] for sign in (1, -1))
+        numeric = (above - below)[row] / 2e-5
+        assert hessian[row] == pytest.approx(max(numeric, 1e-6), abs=1e-6)
+
+
+@each_loss
+def test_hessian_bounds_the_penalty(loss):
+    """All rows together cannot step over equal margins, whatever the direction."""
+    _, y, group, query = problem(n_groups=3)
+    options = {"loss": loss, "strength": 0.2}
+    objective = objective_of(y, group, query, learning_rate=1.0, **options)
+    without = objective_of(y, group, query, **options | {"strength": 0})
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=y.size)
+    gradient, hessian = (
+        with_it - of_loss
+        for with_it, of_loss in zip(objective(y, score), without(y, score), strict=True)
+    )
+    width, weight = objective._width, objective._weight
+    linear = [t(score, objective._floors[k]) for k, t in objective._terms.items()]
+    # Along any step the penalty of the linearised correlations is below its bound.
+    for size in (0.01, 0.1, 1.0):
+        for step in (rng.normal(size=y.size), np.sign(gradient), group == 1):
+            step = -size * step
+            change = sum(
+                smooth_absolute(r + v @ step, width)[0] - smooth_absolute(r, width)[0]
+                for r, v in linear
+            )
+            bound = gradient @ step + (hessian * step**2).sum() / 2
+            assert weight * change <= bound + 1e-9
+    slower = objective_of(y, group, query, learning_rate=0.1, **options)
+    np.testing.assert_allclose(
+        slower(y, score)[1] - without(y, score)[1], 0.1 * hessian, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("comparison", COMPARISONS)
+def test_correlation_is_that_of_the_naive_list(comparison):
+    X, y, group, query = problem(grades=4)
+    objective = objective_of(y, group, query, comparison=comparison)
+    found = objective.correlation(X[:, 0])
+    naive = naive_correlation(y, X[:, 0], query, group == 0, comparison)
+    assert found == {0: pytest.approx(naive, rel=1e-9)}
+    linear = PairwiseFairRegressor(0, comparison=comparison).fit(X, y, group, query)
+    found = objective.correlation(linear.predict(X))
+    assert found == {0: pytest.approx(linear.correlation_[0], rel=1e-9)}
+
+
+def test_pairwise_loss_is_of_all_pairs():
+    _, y, group, query = problem(grades=3)
+    score = np.random.default_rng(0).normal(size=y.size)
+    objective = objective_of(y, group, query, loss="pairwise", strength=0)
+    pairs = [
+        (i, j)
+        for i in range(y.size)
+        for j in range(y.size)
+        if query[i] == query[j] and y[i] > y[j]
+    ]
+    losses = [np.log1p(np.exp(score[j] - score[i])) for i, j in pairs]
+    assert objective.value(score) == pytest.approx(y.size * np.mean(losses))
+    few = objective_of(y, group, query, loss="pairwise", strength=0, n_pairs=50)
+    assert few.value(score) != objective.value(score)
+    every = candidates(y, query, np.ones(y.size, dtype=bool), "all")
+    assert [side.size for side in every] == [0, len(pairs)]
+
+
+@each_loss
+def test_strength_is_in_units_of_the_loss_of_a_constant(loss):
+    _, y, group, query = problem()
+    objective = objective_of(y, group, query, loss=loss, strength=0.5)
+    rate = y.mean()
+    constant = {"squared": rate, "logistic": np.log(rate / (1 - rate)), "pairwise": 0.0}
+    assert objective.base_score == pytest.approx(constant[loss])
+    unit = objective.value(np.full(y.size, objective.base_score))
+    without = objective_of(y, group, query, loss=loss, strength=0)
+    score = np.random.default_rng(0).normal(size=y.size)
+    penalty = objective.value(score) - without.value(score)
+    # The smoothed correlation, with a deviation that has a least value.
+    r = abs(objective.correlation(score)[0])
+    assert 0 < penalty < 0.5 * unit * r
+    far = objective.value(1e3 * score) - without.value(1e3 * score)
+    assert far == pytest.approx(0.5 * unit * smooth_absolute(r, 0.5)[0], rel=1e-3)
+
+
+def test_unit_of_outcomes_does_not_matter():
+    _, y, group, query = problem(grades=4)
+    score = np.random.default_rng(0).normal(size=y.size)
+    one = objective_of(y, group, query)(y, score)
+    ten = objective_of(10 * y, group, query)(10 * y, 10 * score)
+    np.testing.assert_allclose(ten[0], 10 * one[0])
+    np.testing.assert_allclose(ten[1], one[1])
+
+
+def test_equal_scores_have_no_penalty():
+    _, y, group, query = problem()
+    objective = objective_of(y, group, query)
+    gradient, hessian = objective(y, np.zeros(y.size))
+    np.testing.assert_array_equal(gradient, -y)
+    assert np.isfinite(hessian).all()
+    assert np.isnan(objective.correlation(np.zeros(y.size))[0])
+
+
+def test_bad_input_raises():
+    _, y, group, query = problem()
+    for options, message in [
+        ({"strength": -1}, "strength must be a number"),
+        ({"learning_rate": 0}, "learning_rate must be a number"),
+        ({"n_pairs": 1}, "n_pairs must be an integer"),
+        ({"loss": "ndcg"}, "loss must be one of"),
+        ({"comparison": "outer"}, "comparison must be one of"),
+        ({"random_state": "x"}, "random_state must be"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            objective_of(y, group, query, **options)
+    with pytest.raises(ValueError, match="same number of rows"):
+        objective_of(y, group[1:], query)
+    with pytest.raises(ValueError, match="y_true must be 0 or 1"):
+        objective_of(2 * y, group, query, loss="logistic")
+    with pytest.raises(ValueError, match="y_true must differ within a query"):
+        objective_of(y, group, np.arange(y.size), loss="pairwise")
+    objective = objective_of(y, group, query)
+    for other in (y[1:], 1 - y):
+        with pytest.raises(ValueError, match="outcomes of the training rows"):
+            objective(other, np.zeros(other.size))
+    with pytest.raises(ValueError, match="same number of rows"):
+        objective.correlation(y[1:])
+    with pytest.raises(ValueError, match="same number of rows"):
+        objective.value(y[1:])
+
+
+def test_groups_without_a_pair_are_named():
+    _, y, group, query = problem(n_groups=3)
+    query = np.where(group == 2, 1000 + np.arange(y.size), query)
+    with pytest.warns(UndefinedMetricWarning, match="groups 2:"):
+        objective = objective_of(y, group, query)
+    assert set(objective.correlation(np.arange(y.size))) == {0, 1}
+    with pytest.warns(UndefinedMetricWarning, match="groups 'all':"):
+        objective = objective_of(y, ["all"] * y.size, query)
+    np.testing.assert_array_equal(objective(y, y)[0], np.zeros(y.size))
+
+
+# The two libraries
+
+
+LIBRARIES = ("xgboost", "lightgbm")
+
+
+def score_of(library, objective, learn, X):
+    options = {"n_estimators": 60, "max_depth": 3, "learning_rate": 0.1, "n_jobs": 1}
+    options["objective"] = objective
+    start = objective.base_score
+    if library == "xgboost":
+        xgboost = pytest.importorskip("xgboost")
+        model = xgboost.XGBRegressor(base_score=start, **options)
+        return model.fit(learn.X, learn.y_true).predict(X)
+    lightgbm = pytest.importorskip("lightgbm")
+    model = lightgbm.LGBMRegressor(verbose=-1, **options)
+    init_score = np.full(learn.y_true.size, start)
+    return model.fit(learn.X, learn.y_true, init_score=init_score).predict(X) + start
+
+
+@pytest.fixture(name="halves", scope="module")
+def _halves():
+    return [make_underranked_items(3000, random_state=seed) for seed in (0, 1)]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@each_loss
+def test_closes_the_gap_between_groups(library, loss, halves):
+    learn, test = halves
+    who = {"sensitive_features": test.sensitive_features, "qid": test.qid}
+    found = []
+    for strength in (0, 1):
+        objective = objective_of(
+            learn.y_true,
+            learn.sensitive_features,
+            learn.qid,
+            strength=strength,
+            loss=loss,
+            learning_rate=0.1,
+        )
+        score = score_of(library, objective, learn, test.X)
+        found.append(
+            {
+                comparison: pairwise_accuracy(
+                    test.y_true, score, comparison=comparison, **who
+                ).contrast("rest", "subgroup", kind="ratio")
+                for comparison in COMPARISONS
+            }
+        )
+    before, after = found
+    assert before["inter"].estimate > 1.5
+    assert 0.95 < after["inter"].estimate < 1.05
+    assert abs(after["all"].estimate - 1) < abs(before["all"].estimate - 1)
+    change = after["intra"].estimate - before["intra"].estimate
+    assert abs(change) < 3 * after["intra"].standard_error
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_graded_outcomes_far_from_zero(library, halves):
+    """Ratings of 1 to 5: the level is where the model starts, not what it learns."""
+    learn, test = (Bunch(**half) for half in halves)
+    for half in (learn, test):
+        half.y_true = 1 + np.digitize(half.engagement, (1e-9, 0.5, 1, 2))
+    groups = learn.sensitive_features, learn.qid
+    who = {"sensitive_features": test.sensitive_features, "qid": test.qid}
+    linear = PairwiseFairRegressor(random_state=0).fit(learn.X, learn.y_true, *groups)
+    scores = [linear.predict(test.X)]
+    for strength in (0, 1):
+        options = {"strength": strength, "learning_rate": 0.1}
+        objective = objective_of(learn.y_true, *groups, **options)
+        scores.append(score_of(library, objective, learn, test.X))
+        assert abs(scores[-1].mean() - test.y_true.mean()) < 0.1
+    as_linear, before, after = (
+        pairwise_accuracy(test.y_true, score, comparison="inter", **who)
+        .contrast("rest", "subgroup", kind="ratio")
+        .estimate
+        for score in scores
+    )
+    assert before > 1.4
+    assert after == pytest.approx(as_linear, abs=0.05)
+
+
+def test_other_ways_to_pass_it_give_the_same_model():
+    X, y, group, query = problem()
+    objective = objective_of(y, group, query, loss="logistic")
+    xgboost = pytest.importorskip("xgboost")
+    options = {"max_depth": 2, "learning_rate": 0.3, "base_score": 0.5}
+    native = xgboost.train(
+        {"nthread": 1, **options},
+        xgboost.DMatrix(X, label=y),
+        num_boost_round=5,
+        obj=objective,
+    )
+    options |= {"objective": objective, "n_estimators": 5, "n_jobs": 1}
+    score = xgboost.XGBRegressor(**options).fit(X, y).predict(X)
+    np.testing.assert_allclose(native.predict(xgboost.DMatrix(X)), score, rtol=1e-6)
+    classifier = xgboost.XGBClassifier(**options).fit(X, y)
+    margin = classifier.predict(X, output_margin=True)
+    np.testing.assert_allclose(classifier.predict_proba(X)[:, 1], expit(margin))
+    assert np.corrcoef(margin, score)[0, 1] > 0.9
+    with pytest.raises(ValueError, match="not supported by XGBRanker"):
+        xgboost.XGBRanker(**options).fit(X, y, qid=np.sort(query))
+
+
+def test_other_ways_with_lightgbm():
+    X, y, group, query = problem()
+    order = np.argsort(query, kind="stable")
+    X, y, group, query = X[order], y[order], group[order], query[order]
+    objective = objective_of(y, group, query, loss="pairwise")
+    lightgbm = pytest.importorskip("lightgbm")
+    options = {"objective": objective, "verbose": -1, "num_threads": 1}
+    native = lightgbm.train(options, lightgbm.Dataset(X, label=y), num_boost_round=5)
+    options = {"objective": objective, "verbose": -1, "n_jobs": 1, "n_estimators": 5}
+    score = lightgbm.LGBMRegressor(**options).fit(X, y).predict(X)
+    np.testing.assert_allclose(native.predict(X), score, rtol=1e-6)
+    ranker = lightgbm.LGBMRanker(**options)
+    ranker.fit(X, y, group=np.unique(query, return_counts=True)[1])
+    np.testing.assert_allclose(ranker.predict(X), score, rtol=1e-6)
