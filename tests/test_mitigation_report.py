@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binom
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import brier_score_loss, roc_auc_score
 from sklearn.metrics import log_loss as sklearn_log_loss
-from sklearn.metrics import roc_auc_score
 
 import skrankfair
 from skrankfair import mitigation_report
@@ -397,6 +397,14 @@ class TestLosses:
         weighted = metric(y, score, **who, sample_weight=weight)
         np.testing.assert_allclose(weighted.estimate, again.estimate)
         np.testing.assert_allclose(weighted.standard_error, again.standard_error)
+
+    def test_are_those_of_scikit_learn(self):
+        y, score, *_ = self.data()
+        for metric, expected in (
+            (log_loss, sklearn_log_loss),
+            (squared_error, brier_score_loss),
+        ):
+            assert metric(y, score).estimate[0] == pytest.approx(expected(y, score))
 
     def test_bad_probabilities_raise(self):
         for y, score, name in (
