@@ -49,6 +49,7 @@ numpydoc_validation_exclude = {
     r"\.(MetricRecommendation|MonotonicityTest)$",
     r"\.(FairnessConstrained|FairnessScore|SmoothCurve)$",
     r"\.(MarginalOutcomeTest|PredictiveParityTest)$",
+    r"\.(MitigationReport|ObjectiveParity)$",
     r"\.ConfidenceInterval\.",
 }
 extlinks = {"doi": ("https://doi.org/%s", "doi:%s")}
@@ -118,7 +119,11 @@ class ScorerTable(SphinxDirective):
         lines = [".. list-table::", "   :header-rows: 1", ""]
         rows = [("Name", "Metric", "Number")]
         for name, (metric, options, disparity) in sorted(SCORERS.items()):
-            given = "".join(f", ``{key}={value!r}``" for key, value in options.items())
+            given = "".join(
+                f", ``{key}={value!r}``"
+                for key, value in options.items()
+                if key != "response_method"
+            )
             measure = f"`~skrankfair.metrics.{metric.__name__}`{given}"
             rows.append((f"``{name}``", measure, self.numbers[disparity]))
         for cells in rows:

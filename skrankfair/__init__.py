@@ -2,8 +2,17 @@
 
 from ._audit import AuditReport, audit
 from ._audit_cv import audit_cv
+from ._mitigation_report import mitigation_report
+from ._mitigation_result import MitigationReport
 from .metrics import GroupEstimates
 
-__all__ = ["AuditReport", "GroupEstimates", "audit", "audit_cv"]
+__all__ = [
+    "AuditReport",
+    "GroupEstimates",
+    "MitigationReport",
+    "audit",
+    "audit_cv",
+    "mitigation_report",
+]
 
 __version__ = "0.1.0"

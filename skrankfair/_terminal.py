@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TextIO
 
+from .metrics import _format as fmt
+
 if TYPE_CHECKING:
     from ._audit import AuditReport
 
@@ -60,27 +62,13 @@ def _print_rich(report: AuditReport) -> None:
         styles = [_STYLES[row.side] for row in finding.ordered]
         console.print()
         console.print(Text(finding.metric.title, style="bold"), finding.metric.measures)
-        console.print(_rich_table(header, rows, styles))
+        console.print(fmt.rich_table(header, rows, styles))
         console.print(Text(finding.verdict, style="italic"))
     for section in report.sections:
         console.print()
         console.print(Text(section.title, style="bold"))
         for text in section.paragraphs:
             console.print(Text(text))
-        rows = [list(row) for row in section.rows]
-        console.print(_rich_table(list(section.header), rows, [""] * len(rows)))
+        console.print(fmt.rich_table(section.header, section.rows))
     for note in report.notes:
         console.print(Text(f"Note: {note}", style="dim"))
-
-
-def _rich_table(header: list[str], rows: list[list[str]], styles: list[str]) -> object:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for i, name in enumerate(header):
-        table.add_column(Text(name), justify="right" if i else "left", no_wrap=i > 0)
-    for cells, style in zip(rows, styles, strict=True):
-        table.add_row(*map(Text, cells), style=style)
-    return table

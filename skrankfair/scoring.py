@@ -19,6 +19,9 @@ __all__ = ["FairnessScore", "get_scorer", "get_scorer_names", "make_fairness_sco
 
 _RESPONSES = ("decision_function", "predict_proba", "predict")
 
+# Scores on the scale of the outcomes.
+_PROBABILITY = {"response_method": ["predict_proba", "predict"]}
+
 #: Every scorer by name: metric, its options, and how groups become one number.
 SCORERS: dict[str, tuple[Callable[..., GroupEstimates], dict[str, Any], str | None]] = {
     "inter_group_accuracy_ratio": (
@@ -32,6 +35,11 @@ SCORERS: dict[str, tuple[Callable[..., GroupEstimates], dict[str, Any], str | No
         "ratio",
     ),
     "ndcg": (metrics.ndcg, {}, None),
+    "neg_calibration_error_difference": (
+        metrics.calibration_error,
+        _PROBABILITY,
+        "difference",
+    ),
     "neg_dips": (metrics.dips, {}, "difference"),
     "neg_exposure_gap": (metrics.exposure_gap, {}, "l1"),
     "neg_exposure_parity": (metrics.exposure_parity, {}, "max_abs"),
@@ -61,6 +69,12 @@ SCORERS: dict[str, tuple[Callable[..., GroupEstimates], dict[str, Any], str | No
     "neg_pairwise_accuracy_difference": (metrics.pairwise_accuracy, {}, "difference"),
     "neg_pairwise_exposure": (metrics.pairwise_exposure, {}, "max_abs"),
     "neg_pairwise_parity": (metrics.pairwise_parity, {}, "max_abs"),
+    "neg_positive_rate_shift": (
+        metrics.positive_rate_shift,
+        {"threshold": 0.5, **_PROBABILITY},
+        "max_abs",
+    ),
+    "neg_rank_shift": (metrics.rank_shift, {}, "max_abs"),
     "neg_skew_at_k": (metrics.skew_at_k, {}, "max_abs"),
     "pairwise_accuracy_ratio": (metrics.pairwise_accuracy, {}, "ratio"),
 }

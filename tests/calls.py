@@ -6,11 +6,18 @@ from skrankfair.metrics import (
     dips,
     exposure,
     exposure_gap,
+    exposure_parity,
     matched_pair_calibration,
     ndcg,
+    ndkl,
+    normalized_discounted_difference,
+    normalized_discounted_kl,
+    normalized_discounted_ratio,
     pairwise_accuracy,
     pairwise_exposure,
+    pairwise_parity,
     pairwise_preference,
+    skew_at_k,
 )
 
 NAN, INF = float("nan"), float("inf")
@@ -22,6 +29,15 @@ GOOD = {
 }
 ENGAGEMENT = {"engagement": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]}
 EPSILON = {"epsilon": 1.0}
+OF_LISTS = {  # statistical parity: no outcome, a value a list
+    normalized_discounted_difference: {"step": 2},
+    normalized_discounted_ratio: {"step": 2},
+    normalized_discounted_kl: {"step": 2},
+    skew_at_k: {"k": 2},
+    ndkl: {},
+    exposure_parity: {},
+    pairwise_parity: {},
+}
 OPTIONS = {
     pairwise_accuracy: {},
     pairwise_exposure: {},
@@ -30,12 +46,14 @@ OPTIONS = {
     dips: {},
     exposure: {},
     exposure_gap: {},
+    **OF_LISTS,
     ndcg: {},
 }
 METRICS = tuple(OPTIONS)
 BY_GROUP = METRICS[:-1]
 OF_ITEMS = (exposure, exposure_gap)  # defined for a group without a pair
-OF_PAIRS = tuple(metric for metric in BY_GROUP if metric not in OF_ITEMS)
+OF_PAIRS = tuple(metric for metric in BY_GROUP if metric not in (*OF_ITEMS, *OF_LISTS))
+NEEDS_OTHERS = (*OF_PAIRS, *OF_LISTS)  # undefined for a group that is everybody
 WITH_VARIANCE = tuple(metric for metric in OF_PAIRS if metric is not dips)
 
 
@@ -47,14 +65,21 @@ def columns_of(metric):
         pairwise_exposure: ["y_true"],
         pairwise_preference: ["y_score"],
         ndcg: ["sensitive_features"],
+        **{metric: ["y_true"] for metric in OF_LISTS},
     }
     names = [name for name in names if name not in unused.get(metric, [])]
     return [*names, "sample_weight"]
 
 
+def lacking(metric):
+    """What an undefined group is without, a regular expression."""
+    units = dict.fromkeys(OF_ITEMS, "items") | dict.fromkeys(OF_LISTS, "queries.*")
+    return units.get(metric, "pairs")
+
+
 def call(metric, **changed):
     good = {name: GOOD[name] for name in columns_of(metric) if name in GOOD}
-    if metric in (exposure, pairwise_exposure):
+    if metric in (exposure, pairwise_exposure, *OF_LISTS):
         good["y_true"] = None
     return metric(**{**good, **OPTIONS[metric], **changed})
 
@@ -82,8 +107,8 @@ each_metric = pytest.mark.parametrize(
 each_by_group = pytest.mark.parametrize(
     "metric", BY_GROUP, ids=[metric.__name__ for metric in BY_GROUP]
 )
-each_of_pairs = pytest.mark.parametrize(
-    "metric", OF_PAIRS, ids=[metric.__name__ for metric in OF_PAIRS]
+each_that_needs_others = pytest.mark.parametrize(
+    "metric", NEEDS_OTHERS, ids=[metric.__name__ for metric in NEEDS_OTHERS]
 )
 each_with_variance = pytest.mark.parametrize(
     "metric", WITH_VARIANCE, ids=[metric.__name__ for metric in WITH_VARIANCE]

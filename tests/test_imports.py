@@ -30,7 +30,7 @@ LAYERS = (
     ),
     (
         *("_audit", "_audit_cv", "_catalog", "_demo", "_demo_audit", "_findings"),
-        *("_out_of_fold", "_report"),
+        *("_mitigation_report", "_mitigation_result", "_out_of_fold", "_report"),
     ),
     ("__main__", "_cli_input", "_terminal"),
 )

@@ -12,11 +12,18 @@ from skrankfair.metrics import (
     dips,
     exposure,
     exposure_gap,
+    exposure_parity,
     matched_pair_calibration,
     ndcg,
+    ndkl,
+    normalized_discounted_difference,
+    normalized_discounted_kl,
+    normalized_discounted_ratio,
     pairwise_accuracy,
     pairwise_exposure,
+    pairwise_parity,
     pairwise_preference,
+    skew_at_k,
 )
 
 from .calls import (
@@ -122,6 +129,7 @@ NASTY = {
     "arrow scalar": pa.scalar(1),
     "arrow table": pa.table({"a": [1] * 6}),
 }
+BY_CUTS = ("step", "discount", "normalize")
 ARGUMENTS = [
     (metric, name)
     for metric in METRICS
@@ -133,6 +141,13 @@ ARGUMENTS = [
             dips: ("browsing", "tie_cost"),
             exposure: ("browsing",),
             exposure_gap: ("browsing", "target"),
+            normalized_discounted_difference: BY_CUTS,
+            normalized_discounted_ratio: (*BY_CUTS, "zero_division"),
+            normalized_discounted_kl: (*BY_CUTS, "joint"),
+            skew_at_k: ("k",),
+            ndkl: ("joint",),
+            exposure_parity: ("discount", "signed"),
+            pairwise_parity: ("signed",),
             ndcg: ("k", "gain"),
         }.get(metric, ()),
         *(() if metric is ndcg else ("average",)),

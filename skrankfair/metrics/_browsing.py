@@ -1,7 +1,8 @@
-"""Browsing models: how likely users are to look at a position."""
+"""Weights of positions: browsing models and discounts, by name or as functions."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -16,6 +17,8 @@ BROWSING: dict[str, Callable[[Array], Array]] = {
     "geometric": lambda k: 0.8**k,
     "reciprocal": lambda k: 1 / (k + 1),
 }
+#: The same by the names of discounts.
+DISCOUNTS = {"dcg": BROWSING["log"], "reciprocal": BROWSING["reciprocal"]}
 
 
 def as_browsing(browsing: Any) -> Hashable:
@@ -46,8 +49,10 @@ def visit_weights(browsing: Hashable, n_positions: int) -> Array:
                 f"which has {n_positions} items (0 where nobody looks); got "
                 f"{visits.size} values."
             )
+    elif isinstance(browsing, str):
+        visits = BROWSING[browsing](np.arange(n_positions))
     else:
-        visits = _evaluate(browsing, n_positions)
+        visits = weights_at(browsing, np.arange(n_positions), "browsing", "from 0")
     wrong = ~np.isfinite(visits) | (visits < 0)
     wrong[0] |= visits[0] == 0
     if wrong.any():
@@ -59,24 +64,28 @@ def visit_weights(browsing: Hashable, n_positions: int) -> Array:
     return visits
 
 
-def _evaluate(browsing: Any, n_positions: int) -> Array:
-    """Return a function's values at the positions."""
-    positions = np.arange(n_positions)
-    if isinstance(browsing, str):
-        return BROWSING[browsing](positions)
+def weights_at(function: Any, positions: Array, name: str, counted: str) -> Array:
+    """Return a user's function of positions, one float each.
+
+    `name` is its argument, `counted` says where positions begin.
+    """
     try:
-        visits = np.asarray(browsing(positions), dtype=np.float64)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            # Of numpy, where a function of one number is given.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            weights = np.asarray(function(positions), dtype=np.float64)
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise ValueError(
-            "browsing must be a function that takes an array of positions from 0 and "
-            f"returns their weights; {browsing!r} raised {error!r}."
+            f"{name} must be a function that takes an array of positions {counted} and "
+            f"returns their weights; {function!r} raised {error!r}."
         ) from error
-    if visits.shape != positions.shape:
+    if weights.shape != positions.shape:
         raise ValueError(
-            "browsing must be a function that returns a weight for every position; "
-            f"{browsing!r} returned shape {visits.shape} for {n_positions} positions."
+            f"{name} must be a function that returns a weight for every position; "
+            f"{function!r} returned shape {weights.shape} for {positions.size} "
+            "positions."
         )
-    return visits
+    return weights
 
 
 def check_decreasing(visits: Array) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -74,6 +74,22 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def rich_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str] = ()
+) -> Any:
+    """Return a table for a terminal, each row in its style; labels are no markup."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for i, name in enumerate(header):
+        table.add_column(Text(name), justify="right" if i else "left", no_wrap=i > 0)
+    for cells, style in zip(rows, styles or [""] * len(rows), strict=True):
+        table.add_row(*map(Text, cells), style=style)
+    return table
+
+
 def _cells(result: GroupEstimates) -> tuple[list[str], list[list[str]]]:
     low, high = result.confidence_interval()
     pvalues = result.pvalue
@@ -99,8 +115,8 @@ def _caption(result: GroupEstimates) -> str:
 
 
 def _footer(result: GroupEstimates) -> str:
-    unit = "clusters" if result.variance == "cluster" else "items"
-    text = f"{count(result.n_clusters)} {unit}"
+    unit = "cluster" if result.variance == "cluster" else "item"
+    text = f"{count(result.n_clusters)} {unit}{'s' * (result.n_clusters != 1)}"
     if result.metric.test_method == "permutation":
         return f"{text}; test() shuffles the labels"
     if result.fair_value is not None:

@@ -71,14 +71,13 @@ def _blocked_rows(
     table, pairs = np.zeros(0), np.zeros(0)
     for rows, _, part in data.blocks():
         source = make_source(part)
-        some, shared, own = _item_rows(part, source)
-        products = _pair_products(source, own, part.row_weight)
         if rows.start == 0:
-            table = np.zeros((data.ranking.n_rows, *some.shape[1:]))
-            pairs = np.zeros_like(products)
-        table[rows] = some
-        pairs += products
-    return source, table, np.zeros((len(table), *shared.shape[1:])), pairs
+            table = _empty_rows(data, source)
+        shared, own = _fill_rows(table[rows], part, source)
+        products = _pair_products(source, own, part.row_weight)
+        pairs = products if rows.start == 0 else pairs + products
+    flat = table.reshape(*table.shape[:2], -1)
+    return source, flat, np.zeros((len(flat), *shared.shape[1:])), pairs
 
 
 def _weighted_sum(rows: Array, weight: Array | None) -> Array:
@@ -92,11 +91,25 @@ def _item_rows(data: RankedData, source: Source) -> tuple[Array, Array, list[Arr
 
     And, for pairs across groups, the products of each group's columns.
     """
-    n, groups, n_buckets = data.ranking.n_rows, source.groups, source.n_buckets
+    table = _empty_rows(data, source)
+    shared, own = _fill_rows(table, data, source)
+    return table.reshape(*table.shape[:2], -1), shared, own
+
+
+def _empty_rows(data: RankedData, source: Source) -> Array:
+    """Return zeros of shape (n, G, blocks, B), each column in one piece of memory."""
     blocks = 4 if source.has_rest else source.n_columns
+    shape = len(source.groups), blocks, source.n_buckets, data.ranking.n_rows
+    return np.moveaxis(np.zeros(shape), -1, 0)
+
+
+def _fill_rows(
+    table: Array, data: RankedData, source: Source
+) -> tuple[Array, list[Array]]:
+    """Fill in the sums of every ranked item; return the shared ones and products."""
+    n, groups, n_buckets = data.ranking.n_rows, source.groups, source.n_buckets
     bucket = source.bucket
     own: list[Array] = []
-    table = np.zeros((n, len(groups), blocks, n_buckets))
     for group in range(len(groups)):
         if not source.has_rest:
             # Members are focal rows, all others partners.
@@ -120,7 +133,7 @@ def _item_rows(data: RankedData, source: Source) -> tuple[Array, Array, list[Arr
         for block, values in enumerate((total.value, total.count)):
             _add_to_bucket(shared[:, block], bucket, values)
         table[:, :, 2:4] -= shared[:, None]
-    return table.reshape(n, len(groups), -1), shared.reshape(n, -1), own
+    return shared.reshape(n, -1), own
 
 
 def _set_rows(columns: Array, sums: FocalSums) -> None:

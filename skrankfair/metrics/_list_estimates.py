@@ -13,7 +13,7 @@ from .._ranking import RankedData
 from .._sums import ClusterSums
 from .._validation import Array
 from ..exceptions import UndefinedMetricWarning
-from ._lists import Lists
+from ._lists import Lists, table_of
 from ._metric import Metric, user_level, warn_undefined
 from ._pair_table import sum_over_queries
 from ._permutation import Permutation
@@ -79,7 +79,7 @@ def list_estimates(
     if longer_than is not None:
         lacking = _warn_short(metric.name, data, *longer_than)
     lists = Lists.of(data)
-    rows = sum_over_queries(data, *kernel.table(lists))
+    rows = sum_over_queries(data, *table_of(kernel, lists))
     result = GroupEstimates(
         metric=metric,
         sums=ClusterSums.from_clusters(

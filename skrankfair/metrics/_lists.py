@@ -6,23 +6,19 @@ expectation: a member of a tied block is at each of its places with equal chance
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from .._ranking import RankedData, order_rows
 from .._validation import Array, Groups, sort_labels
+from ._browsing import DISCOUNTS, weights_at
 from ._pairs import exclusive_cumsum
 
-#: The weight of position k = 1, 2, ...
-DISCOUNTS: dict[str, Callable[[Array], Array]] = {
-    "dcg": lambda k: 1 / np.log2(k + 1),
-    "reciprocal": lambda k: 1 / k,
-}
+_PART = 1 << 17  # rows that are worked on at once
 
 
 def as_discount(discount: Any) -> Hashable:
@@ -57,22 +53,10 @@ def position_weights(discount: Any, positions: Array) -> Array:
     -------
     ndarray of float
     """
-    function = DISCOUNTS[discount] if isinstance(discount, str) else discount
-    try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            # Of numpy, where a function of one number is given.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            weights = np.asarray(function(positions), dtype=np.float64)
-    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
-        raise ValueError(
-            "discount must be a function that takes an array of positions, counted "
-            f"from 1, and returns their weights; {discount!r} raised {error!r}."
-        ) from error
-    if weights.shape != positions.shape:
-        raise ValueError(
-            "discount must return one weight a position; "
-            f"{discount!r} returned shape {weights.shape} for {positions.size}."
-        )
+    if isinstance(discount, str):
+        weights = DISCOUNTS[discount](positions - 1)
+    else:
+        weights = weights_at(discount, positions, "discount", "from 1")
     wrong = ~np.isfinite(weights) | (weights < 0)
     if wrong.any():
         place = int(np.argmax(wrong))
@@ -211,6 +195,26 @@ class Lists:
         inside = (before[last] - before[first]) * (cuts.ends - first) / size
         return before[first] - before[self.starts[cuts.of_list]] + inside
 
+    def parts(self) -> Iterator[Lists]:
+        """Yield parts of whole lists, of so many rows that they stay in the cache."""
+        low = 0
+        while low < self.n_lists:
+            high = np.searchsorted(self.starts, self.starts[low] + _PART, "right") - 1
+            high = max(int(high), low + 1)
+            yield self._part(low, high)
+            low = high
+
+    def _part(self, low: int, high: int) -> Lists:
+        """Return the lists from `low` on, before `high`."""
+        if high - low == self.n_lists:
+            return self
+        first, last = self.starts[low], self.starts[high]
+        ties = self.tie_starts
+        if ties is not None:
+            ties = ties[slice(*np.searchsorted(ties, (first, last)))] - first
+        groups = self.groups.take(slice(first, last))
+        return Lists(groups, self.starts[low : high + 1] - first, ties)
+
     def shuffled(self, times: int, rng: np.random.Generator) -> Lists:
         """Return the lists `times` over, labels shuffled within every list."""
         n = self.n_rows
@@ -238,6 +242,20 @@ class Lists:
             ties = np.concatenate([first, second + self.n_rows])
         starts = np.concatenate([self.starts[:-1], other.starts + self.n_rows])
         return Lists(Groups(labels, np.concatenate(values)), starts, ties)
+
+
+class Kernel(Protocol):
+    """What turns lists into the rows of a table of sums."""
+
+    def table(self, lists: Lists) -> tuple[Array, Array]:
+        """Return sums by list and group (Q, G, C), and shared ones (Q, D)."""
+
+
+def table_of(kernel: Kernel, lists: Lists) -> tuple[Array, Array]:
+    """Return the table of a kernel, made part by part."""
+    parts = [kernel.table(part) for part in lists.parts()]
+    by_group, shared = zip(*parts, strict=True)
+    return np.concatenate(by_group), np.concatenate(shared)
 
 
 def _aligned(groups: Groups, labels: tuple[Hashable, ...]) -> Array:

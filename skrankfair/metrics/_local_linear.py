@@ -29,7 +29,7 @@ _MIRROR = np.diag([-1.0, 1.0, 1.0, -1.0, 1.0, 1.0])
 #: Smaller determinants, relative to their first term, mean that u does not vary.
 _SAME = 1e-12
 #: Rows whose sums are held at once.
-_CHUNK = 1 << 16
+_CHUNK = 1 << 14
 
 #: Σ u**p y**q by (p, q), an array of rows each.
 Sums = dict[tuple[int, int], Array]
@@ -203,6 +203,42 @@ class _Ranges:
             before[key] = sums
         return before
 
+    def totals(
+        self, powers: Sequence[int], weight: Array | None
+    ) -> dict[tuple[int, int], float]:
+        """Return Σ u**p v**q over all pairs, v = y_i - y_j, p up to ``powers[q]``.
+
+        The binomials of u and v are multiplied out: one product of matrices sums, over
+        the focal rows, their own powers times the powers of their partners.
+        """
+        keys = _keys(powers)
+        before = np.zeros((len(keys), self._cells[0].size + 1))
+        t = _powers(self._cells[0], max(powers))
+        y = _powers(self.y[self.matching.partner_rows], len(powers) - 1)
+        for sums, key in zip(before, keys, strict=True):
+            np.cumsum(_product(t, y, *key), out=sums[1:])
+        crossed = np.zeros((max(powers) + 1, len(powers), len(keys)))
+        for rows in _chunks(self.low.size):
+            for piece in self._pieces(rows.start, rows.stop):
+                inside = before[:, piece.end]
+                inside -= before[:, piece.start]
+                ranked = self.matching.rows[piece.row]
+                own = np.empty((*crossed.shape[:2], ranked.size))
+                own[0, 0] = 1.0 if weight is None else weight[ranked]
+                for q in range(1, len(powers)):
+                    np.multiply(own[0, q - 1], self.y[ranked], out=own[0, q])
+                for p in range(1, len(own)):
+                    np.multiply(own[p - 1], -piece.distance, out=own[p])
+                crossed += own @ inside.T
+        return {
+            (p, q): sum(
+                comb(p, k) * comb(q, r) * (-1.0) ** r * crossed[p - k, q - r, column]
+                for column, (k, r) in enumerate(keys)
+                if k <= p and r <= q
+            )
+            for p, q in keys
+        }
+
     def of_partners(self, powers: Sequence[int]) -> Iterator[tuple[slice, Sums]]:
         """Yield some partners and their Σ_i u**p y_i**q over the ranges with them."""
         size = self._cells[0].size
@@ -349,19 +385,14 @@ class LinearPairs(MatchedPairs):
         a, b = (self._epsilon(group) for group in pair)
         products = np.zeros((6, 6))
         for ranges, sign in self._sides(matching, low, high, min(a, b)):
-            moments = dict.fromkeys(_keys((6, 5, 4)), 0.0)
-            for some, sums in ranges.of_focal((6, 5, 4)):
-                _make_level(sums, sign)
-                rows = matching.rows[some]
-                y = self.y[rows]
-                for p, q in moments:
-                    total = _sum_of_powers(y, sums, p, q)
-                    moments[p, q] += float(
-                        total.sum() if weight is None else weight[rows] @ total
-                    )
+            # Where the scores are equal, rounding leaves something of their difference.
+            moments = ranges.totals((6, 5, 4), weight)
+            level = {
+                key: 0.0 if sign == 0 and key[0] else moments[key] for key in moments
+            }
             inner = np.array(
                 [
-                    [moments[p + other, q + r] for other, r in _MONOMIALS]
+                    [level[p + other, q + r] for other, r in _MONOMIALS]
                     for p, q in _MONOMIALS
                 ]
             )

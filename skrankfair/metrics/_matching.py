@@ -264,7 +264,7 @@ class Matching:
         if quantile is not None:
             rank = min(quantile * total, total)
         inner, passed = (self.below, self.below), 0.0
-        limit = max(self.ranking.n_rows // 4, 1 << 16)
+        limit = max(self.ranking.n_rows // 2, 1 << 16)
         rng, stuck, below_all = np.random.default_rng(0), False, -1.0
         while (between := _count(outer) - _count(inner)) > limit:
             low, high = self._bracket(outer, inner, rank - passed, weight, rng)

@@ -186,9 +186,10 @@ def _split(bit: Array, starts: Array, block: Array) -> tuple[Array, Array]:
     moved = np.empty(n, dtype=np.int64)
     moved[np.arange(zeros.size) + before[block[zeros]]] = zeros
     moved[np.arange(ones.size) + (starts[1:] - before[1:])[block[ones]]] = ones
-    middle = starts[1:] - np.diff(before)
-    starts = np.append(np.column_stack([starts[:-1], middle]).ravel(), n)
-    return moved, starts[np.append(starts[1:] > starts[:-1], True)]
+    halves = np.empty(2 * starts.size - 1, dtype=np.int64)
+    halves[::2] = starts
+    np.subtract(starts[1:], np.diff(before), out=halves[1::2])
+    return moved, halves[np.append(halves[1:] > halves[:-1], True)]
 
 
 def _tie_bounds(n: int, starts: Array, tie: Array) -> tuple[Array, Array]:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._sums import Finalize
 from .._validation import Array, check_number
 from ._estimate import GroupTest, generator
-from ._lists import Lists
+from ._lists import Kernel, Lists, table_of
 
 if TYPE_CHECKING:
     from ._result import GroupEstimates
 
 _ROWS = 1 << 20
-
-
-class Kernel(Protocol):
-    """What turns lists into the rows of a table of sums."""
-
-    def table(self, lists: Lists) -> tuple[Array, Array]:
-        """Return sums by list and group (Q, G, C), and shared ones (Q, D)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +49,7 @@ class Permutation:
             times = min(many, n_resamples - start)
             totals = [
                 self._totals(part, times)
-                for part in self.kernel.table(self.lists.shuffled(times, rng))
+                for part in table_of(self.kernel, self.lists.shuffled(times, rng))
             ]
             chunks.append(finalize(totals[0], totals[1]))
         return np.concatenate(chunks)

@@ -10,15 +10,13 @@ import numpy as np
 from .._ranking import Ranking
 from .._sums import Finalize
 from .._validation import Array, as_numbers
-from ._browsing import BROWSING
+from ._browsing import DISCOUNTS, weights_at
 
 if TYPE_CHECKING:
     from ._result import GroupEstimates
 
 #: Most columns of a table of positions; its cross products take 8 times the square.
 _MAX_COLUMNS = 4096
-
-_WEIGHTS = {"dcg": BROWSING["log"], "reciprocal": BROWSING["reciprocal"]}
 
 
 def position_weights(spec: Any, ranking: Ranking, n_columns: int) -> Array | None:
@@ -39,19 +37,15 @@ def position_weights(spec: Any, ranking: Ranking, n_columns: int) -> Array | Non
         return None
     places = np.arange(int(ranking.lengths.max()))
     if isinstance(spec, str):
-        if spec not in _WEIGHTS:
+        if spec not in DISCOUNTS:
             raise ValueError(
                 "position_weight must be 'dcg', 'reciprocal', a function of positions, "
                 f"an array or None; got {spec!r}."
             )
-        weights = _WEIGHTS[spec](places)
+        weights = DISCOUNTS[spec](places)
     elif callable(spec):
-        weights = as_numbers(spec(places), "position_weight")
-        if weights.size != places.size:
-            raise ValueError(
-                "position_weight must return one weight a position; got "
-                f"{weights.size} for {places.size} positions."
-            )
+        weights = weights_at(spec, places, "position_weight", "from 0")
+        weights = as_numbers(weights, "position_weight")
     else:
         weights = as_numbers(spec, "position_weight")
     if (weights < 0).any() or not weights.any():

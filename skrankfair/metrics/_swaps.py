@@ -103,7 +103,6 @@ class _Block:
         visits = ranking.tie_means(self.visits[ranking.position()])
         tied = self._tied_visits() if ranking.has_ties else None
         totals = np.zeros((len(masks), 2 * ranking.n_queries))
-        steps = [np.where(mask, 1, _ONE_OUTSIDE) for mask in masks]
         keys = [2 * ranking.query + mask for mask in masks]
         equal = self.tie_cost > 0
         for level in outcome_levels(ranking, self.codes, equal):
@@ -112,8 +111,8 @@ class _Block:
                 at = np.arange(ranking.n_rows)
             else:
                 at = np.flatnonzero(~level.bit)
-            for total, step, key, mask in zip(totals, steps, keys, masks, strict=True):
-                before = _cumulated(level, step)
+            for total, key, mask in zip(totals, keys, masks, strict=True):
+                before = _cumulated(level, mask)
                 for start in range(0, at.size, _PART):
                     some = at[start : start + _PART]
                     rows = some if isinstance(level.rows, slice) else level.rows[some]
@@ -172,14 +171,13 @@ class _Block:
         return worst, pairs
 
 
-def _cumulated(level: Level, step: Array) -> Array:
+def _cumulated(level: Level, mask: Array) -> Array:
     """Return the packed count of better items before each row of a level."""
-    before = np.zeros(step.size + 1, dtype=np.int64)
+    before = np.zeros(mask.size + 1, dtype=np.int64)
     better = before[1:]  # a view: a long list has no memory to spare
-    if isinstance(level.rows, slice):
-        better[...] = step
-    else:
-        np.take(step, level.rows, out=better)
+    better[...] = mask[level.rows]
+    better *= 1 - _ONE_OUTSIDE
+    better += _ONE_OUTSIDE
     if level.bit is not None:
         better *= level.bit
     np.cumsum(better, out=better)

@@ -9,6 +9,7 @@ import numpy as np
 from .._ranking import RankedData, order_rows, ranked_data
 from .._sums import ClusterSums
 from .._validation import Array, check_choice, check_number
+from ._browsing import DISCOUNTS
 from ._metric import Metric, warn_undefined
 from ._pair_table import ColumnSum, MeanOfRatios, sum_over_queries
 from ._result import GroupEstimates
@@ -17,8 +18,7 @@ from ._result import GroupEstimates
 def _discounts(data: RankedData, k: int | None) -> Array:
     """Return 1 / log2(position + 1) of each ranked row, 0 beyond position k."""
     ranking = data.ranking
-    position = np.arange(1, int(ranking.lengths.max()) + 1)
-    table = 1 / np.log2(position + 1)
+    table = DISCOUNTS["dcg"](np.arange(int(ranking.lengths.max())))
     if k is not None:
         table[k:] = 0.0
     starts = np.repeat(ranking.starts[:-1], ranking.lengths)

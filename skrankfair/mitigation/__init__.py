@@ -3,6 +3,8 @@
 from ._boosting import PairwiseFairnessObjective, pairwise_fairness_objective
 from ._calibrated import GroupCalibratedClassifier, GroupCalibratedRegressor
 from ._group_calibrator import GroupCalibrator
+from ._multi_objective import MultiObjectiveCalibrator
+from ._objective_parity import ObjectiveParity
 from ._pairwise_fair import PairwiseFairClassifier, PairwiseFairRegressor
 from ._thresholds import GroupThresholdClassifier
 
@@ -11,6 +13,8 @@ __all__ = [
     "GroupCalibratedRegressor",
     "GroupCalibrator",
     "GroupThresholdClassifier",
+    "MultiObjectiveCalibrator",
+    "ObjectiveParity",
     "PairwiseFairClassifier",
     "PairwiseFairRegressor",
     "PairwiseFairnessObjective",

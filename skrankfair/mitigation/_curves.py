@@ -183,10 +183,10 @@ class Fitted:
 
 def estimator_response(estimator: Any, score: Array) -> Array:
     """Return the probability of the outcome 1, or the prediction."""
-    column = np.asarray(score, dtype=float)[:, None]
+    columns = np.asarray(score, dtype=float).reshape(len(score), -1)
     if not hasattr(estimator, "classes_"):
-        return np.asarray(estimator.predict(column), dtype=float)
-    proba = estimator.predict_proba(column)
+        return np.asarray(estimator.predict(columns), dtype=float)
+    proba = estimator.predict_proba(columns)
     return proba @ np.asarray(estimator.classes_, dtype=float)
 
 
@@ -276,18 +276,42 @@ def knots_of(x: Array, weight: Array) -> Array:
 def fit_sigmoid(x: Array, y: Array, weight: Array, *, log_odds: bool) -> Sigmoid:
     """Return Platt's sigmoid: logistic regression with his smoothed outcomes."""
     score = link_of(x) if log_odds else x
+    low, high = float(x.min()), float(x.max())
+    intercept, slopes = fit_platt(score[:, None], y, weight)
+    return Sigmoid(intercept, float(slopes[0]), log_odds, low, high)
+
+
+def fit_platt(score: Array, y: Array, weight: Array) -> tuple[float, Array]:
+    """Return intercept and slopes of a logistic regression, with Platt's outcomes.
+
+    Parameters
+    ----------
+    score : ndarray of shape (n, d)
+    y, weight : ndarray of shape (n,)
+        Outcomes in [0, 1].
+
+    Returns
+    -------
+    intercept : float
+    slopes : ndarray of shape (d,)
+        0 for a column without spread.
+    """
     positive = float(weight @ y)
     negative = float(weight.sum()) - positive
     target = y * (positive + 1) / (positive + 2) + (1 - y) / (negative + 2)
-    mean = np.average(score, weights=weight)
-    scale = float(np.sqrt(np.average((score - mean) ** 2, weights=weight)))
-    low, high = float(x.min()), float(x.max())
-    level = float(logit(np.average(target, weights=weight)))
-    if low == high or not scale > 0:
-        return Sigmoid(level, 0.0, log_odds, low, high)
-    design = np.column_stack([np.ones(score.size), (score - mean) / scale])
-    first, second = _logistic(design, target, weight, np.array([level, 0.0]))
-    return Sigmoid(first - second * mean / scale, second / scale, log_odds, low, high)
+    mean = np.average(score, axis=0, weights=weight)
+    scale = np.sqrt(np.average((score - mean) ** 2, axis=0, weights=weight))
+    spread = np.flatnonzero((np.ptp(score, axis=0) > 0) & (scale > 0))
+    slopes = np.zeros(score.shape[1])
+    start = np.zeros(spread.size + 1)
+    start[0] = logit(np.average(target, weights=weight))
+    if not spread.size:
+        return float(start[0]), slopes
+    centred = (score[:, spread] - mean[spread]) / scale[spread]
+    design = np.column_stack([np.ones(len(score)), centred])
+    first, *others = _logistic(design, target, weight, start)
+    slopes[spread] = others / scale[spread]
+    return float(first - slopes[spread] @ mean[spread]), slopes
 
 
 def _logistic(design: Array, target: Array, weight: Array, start: Array) -> Array:
@@ -303,7 +327,7 @@ def _logistic(design: Array, target: Array, weight: Array, start: Array) -> Arra
         proba = expit(design @ found)
         gradient = design.T @ (weight * (proba - target))
         hessian = (design.T * (weight * proba * (1 - proba))) @ design
-        step = np.linalg.solve(hessian + 1e-14 * np.eye(2), gradient)
+        step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
         size = 1.0
         while size > 1e-8 and loss(found - size * step) > value:
             size /= 2

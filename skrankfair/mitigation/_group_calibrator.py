@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .._validation import (
-    Array,
-    Codes,
-    Groups,
-    as_numbers,
-    as_weights,
-    check_choice,
-    check_lengths,
-    check_number,
-)
-from ._inputs import (
-    TakesMetadata,
-    dense_clusters,
-    disjoint_groups,
-    everyone,
-    named_columns,
-    quoted,
-    score_columns,
-    take_column,
-)
+from .._validation import Array, check_choice, check_number
+from ._by_group import CalibratesByGroup, CalibrationRows, check_shares, within_unit
+from ._inputs import quoted
 from ._methods import CLUSTER_WEIGHTS, check_calibrator, fit_curve
 from ._score_curves import ScoreCurves
 
@@ -39,7 +19,7 @@ if TYPE_CHECKING:
     from ..display import GroupCalibratorDisplay
 
 
-class GroupCalibrator(TakesMetadata, TransformerMixin, BaseEstimator):
+class GroupCalibrator(CalibratesByGroup):
     """Replace a score by the outcome to expect of it in its group.
 
     ``t(s, g) = f̂_g(s)``, an estimate of ``E[Y | S = s, G = g]``: after it equal scores
@@ -187,29 +167,8 @@ class GroupCalibrator(TakesMetadata, TransformerMixin, BaseEstimator):
             That names the groups of fewer than `min_group_size` clusters.
         """
         self._check_options()
-        labels = take_column(
-            X, self.sensitive_features, sensitive_features, "sensitive_features"
-        )
-        units = take_column(X, self.cluster, cluster, "cluster")
-        score, outcome = self._checked_fit(X, y)
-        n_rows = len(score)
-        groups = everyone(n_rows) if labels is None else disjoint_groups(labels)
-        clusters = None if units is None else dense_clusters(units)
-        weight = None if sample_weight is None else as_weights(sample_weight)
-        check_lengths(
-            X=n_rows,
-            sensitive_features=groups.n_rows,
-            cluster=None if clusters is None else clusters.codes.size,
-            sample_weight=None if weight is None else weight.size,
-        )
-        if weight is not None and not weight.all():
-            kept = np.flatnonzero(weight)
-            score, outcome, weight = score[kept], outcome[kept], weight[kept]
-            groups = groups.take(kept).without_unused()
-            clusters = None if clusters is None else clusters.take(kept).dense()
-        self._grouped = labels is not None
-        self.groups_ = groups.labels
-        self._fit_groups(score, outcome, groups, clusters, weight)
+        rows = self._read(X, y, sample_weight, sensitive_features, cluster)
+        self._fit_curves(rows)
         return self
 
     def transform(self, X: Any, sensitive_features: Any = None) -> Any:
@@ -308,22 +267,7 @@ class GroupCalibrator(TakesMetadata, TransformerMixin, BaseEstimator):
         -------
         ndarray of str
         """
-        check_is_fitted(self)
-        own = getattr(self, "feature_names_in_", None)
-        if input_features is None:
-            names = [f"x{i}" for i in range(self.n_features_in_)]
-            names = names if own is None else list(own)
-        else:
-            names = list(input_features)
-            if own is not None and list(own) != names:
-                raise ValueError("input_features is not equal to feature_names_in_")
-            if len(names) != self.n_features_in_:
-                raise ValueError(
-                    "input_features should have length equal to number of features "
-                    f"({self.n_features_in_}), got {len(names)}"
-                )
-        left_out = self._left_out()
-        return np.array([name for name in names if name not in left_out], dtype=object)
+        return self._score_names(input_features)
 
     def plot(
         self, *, column: int = 0, ax: Axes | None = None
@@ -352,123 +296,27 @@ class GroupCalibrator(TakesMetadata, TransformerMixin, BaseEstimator):
         check_number(self.min_group_size, "min_group_size", 1, np.inf, integer=True)
         check_number(self.n_bins, "n_bins", 1, np.inf, integer=True)
 
-    def _left_out(self) -> list[str]:
-        return named_columns(self.sensitive_features, self.cluster)
+    def _fit_curves(self, rows: CalibrationRows) -> None:
+        outcome = rows.outcome[:, 0]
+        if self.calibrator == "platt":
+            check_shares(outcome, "calibrator")
+        odds = within_unit(rows.score)
 
-    def _checked_fit(self, X: Any, y: Any) -> tuple[Array, Array]:
-        """Return scores, shape (n, d), and outcomes of `fit` as floats."""
-        if not (left_out := self._left_out()):
-            return validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but "
-                "the target y is None."
-            )
-        validate_data(self, X, skip_check_array=True)
-        score, outcome = score_columns(X, left_out), as_numbers(y, "y")
-        check_lengths(X=len(score), y=outcome.size)
-        return score, outcome
-
-    def _fit_groups(
-        self,
-        score: Array,
-        outcome: Array,
-        groups: Groups,
-        clusters: Codes | None,
-        weight: Array | None,
-    ) -> None:
-        if self.calibrator == "platt" and ((outcome < 0) | (outcome > 1)).any():
-            wrong = outcome[(outcome < 0) | (outcome > 1)][0]
-            raise ValueError(
-                "y must be in [0, 1] for calibrator='platt'; got "
-                f"{wrong}. Other methods take any outcomes."
-            )
-        odds = [bool(column.min() >= 0 and column.max() <= 1) for column in score.T]
-
-        def fitted(rows: Array) -> ScoreCurves:
+        def fitted(part: CalibrationRows) -> ScoreCurves:
             curves = [
                 fit_curve(
                     self.calibrator,
-                    score[rows, k],
-                    outcome[rows],
-                    weight=None if weight is None else weight[rows],
-                    cluster=None if clusters is None else clusters.codes[rows],
+                    score,
+                    part.outcome[:, 0],
+                    weight=part.weight,
+                    cluster=part.cluster,
                     cluster_weight=self.cluster_weight,
                     monotonic=self.monotonic,
                     n_bins=self.n_bins,
-                    log_odds=odds[k],
+                    log_odds=log_odds,
                 )
-                for k in range(score.shape[1])
+                for score, log_odds in zip(part.score.T, odds, strict=True)
             ]
-            return ScoreCurves(tuple(curves), rows.size)
+            return ScoreCurves(tuple(curves), len(part.score))
 
-        pooled = self.pooled_calibrator_ = fitted(np.arange(outcome.size))
-        self.calibrators_: dict[Hashable, ScoreCurves] = {}
-        small = []
-        for g, label in enumerate(groups.labels):
-            rows = np.flatnonzero(groups.values == g)
-            n_units = rows.size if clusters is None else _distinct(clusters.codes[rows])
-            if self._grouped and n_units < self.min_group_size:
-                small.append(label)
-            alone = self._grouped and label not in small
-            self.calibrators_[label] = fitted(rows) if alone else pooled
-        if small:
-            warnings.warn(
-                f"Groups with fewer than min_group_size={self.min_group_size} "
-                f"{'rows' if clusters is None else 'clusters'} are calibrated like all "
-                f"rows together: {quoted(small)}.",
-                UserWarning,
-                stacklevel=3,
-            )
-
-    def _mapped(
-        self,
-        X: Any,
-        sensitive_features: Any,
-        function: Callable[[ScoreCurves, Array], Array],
-    ) -> Array:
-        """Return the function of the group's curves of each row's scores."""
-        check_is_fitted(self)
-        labels = take_column(
-            X, self.sensitive_features, sensitive_features, "sensitive_features"
-        )
-        if (labels is not None) != self._grouped:
-            raise ValueError(
-                "sensitive_features must be given to fit and transform, or to neither; "
-                f"fit had {'some' if self._grouped else 'none'}."
-            )
-        if left_out := self._left_out():
-            validate_data(self, X, reset=False, skip_check_array=True)
-            score = score_columns(X, left_out)
-        else:
-            score = validate_data(self, X, reset=False, dtype=np.float64)
-        if labels is None:
-            return function(self.pooled_calibrator_, score)
-        groups = disjoint_groups(labels)
-        check_lengths(X=len(score), sensitive_features=groups.n_rows)
-        self._warn_of_unseen(groups)
-        out = np.empty(score.shape)
-        for g, label in enumerate(groups.labels):
-            rows = np.flatnonzero(groups.values == g)
-            curves = self.calibrators_.get(label, self.pooled_calibrator_)
-            out[rows] = function(curves, score[rows])
-        return out
-
-    def _warn_of_unseen(self, groups: Groups) -> None:
-        unseen = [label for label in groups.labels if label not in self.calibrators_]
-        if unseen:
-            warnings.warn(
-                f"Groups that fit has not seen are calibrated like all rows together: "
-                f"{quoted(unseen)} (seen: {quoted(list(self.groups_))}).",
-                UserWarning,
-                stacklevel=4,
-            )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
-
-
-def _distinct(codes: Array) -> int:
-    return int(np.unique(codes).size)
+        self._fit_groups(rows, fitted)

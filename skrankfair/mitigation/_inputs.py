@@ -1,4 +1,4 @@
-"""Scores, groups and clusters of the rows, from columns of X or from metadata."""
+"""Groups, queries and clusters of the rows, and X without their columns."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ import numpy as np
 from .._columns import ColumnSpec, check_spec, column_of, is_column
 from .._validation import Array, Codes, Groups, as_groups, as_numbers, encode
 
+NAMES = ("sensitive_features", "qid", "cluster")
+RESPONSES = ("predict", "predict_proba", "decision_function")
+METHODS = ("fit", "transform", "inverse_transform", "score", *RESPONSES)
+
 
 class TakesMetadata:
-    """An estimator with the parameters `sensitive_features` and `cluster`.
+    """An estimator with parameters that say where columns come from (`NAMES`).
 
     Where one of them is True, the methods that have it as an argument request it.
     """
@@ -31,17 +35,14 @@ class TakesMetadata:
 
 def with_requests(request: Any, estimator: Any) -> Any:
     """Return the request, with what the constructor says is metadata."""
-    for name in ("sensitive_features", "cluster"):
+    for name in NAMES:
         if getattr(estimator, name, None) is not True:
             continue
-        for method in ("fit", "transform", "inverse_transform", *RESPONSES):
+        for method in METHODS:
             requests = getattr(request, method, None)
             if requests and requests.requests.get(name, False) is None:
                 requests.add_request(param=name, alias=True)
     return request
-
-
-RESPONSES = ("predict", "predict_proba", "decision_function")
 
 
 def take_column(X: Any, spec: ColumnSpec, given: Any, name: str) -> Any:
@@ -80,10 +81,10 @@ def named_columns(*specs: ColumnSpec) -> list[str]:
 
 
 def without_columns(X: Any, names: list[str]) -> Any:
-    """Return X without the named columns that it has."""
-    if not names:
+    """Return X without the named columns, if it is a frame that has them."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True) if names else X
+    if not isinstance(frame, nw.DataFrame):
         return X
-    frame = nw.from_native(X, eager_only=True)
     return frame.drop([name for name in names if name in frame.columns]).to_native()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,14 +31,16 @@ METHODS = ("nadaraya_watson", "isotonic", "platt", "binning")
 CLUSTER_WEIGHTS = ("cluster", "row")
 
 
-def check_calibrator(calibrator: Any, name: str = "calibrator") -> None:
+def check_calibrator(
+    calibrator: Any, name: str = "calibrator", methods: Sequence[str] = METHODS
+) -> None:
     """Raise a ValueError unless it is a method's name or can be fitted."""
     if isinstance(calibrator, str):
-        check_choice(calibrator, name, METHODS)
+        check_choice(calibrator, name, methods)
     elif isinstance(calibrator, type) or not (
         hasattr(calibrator, "fit") and hasattr(calibrator, "predict")
     ):
-        options = ", ".join(repr(method) for method in METHODS)
+        options = ", ".join(repr(method) for method in methods)
         raise ValueError(
             f"{name} must be one of {options}, or a regressor or classifier; got "
             f"{calibrator!r}."
@@ -114,7 +117,7 @@ def fit_curve(
         model = smoother if isinstance(calibrator, str) else clone(calibrator)
         if is_classifier(model) and (outcome == outcome[0]).all():
             return Line(score[:1], outcome[:1])
-        _fit_model(model, score, outcome, weight, cluster, cluster_weight, rows)
+        fit_model(model, score, outcome, weight, cluster, cluster_weight)
         if isinstance(model, NadarayaWatsonRegressor):
             curve = _smooth_line(model, score, rows)
         else:
@@ -122,17 +125,17 @@ def fit_curve(
     return project(curve, score, rows) if monotonic else curve
 
 
-def _fit_model(
+def fit_model(
     model: Any,
     score: Array,
     outcome: Array,
     weight: Array | None,
     cluster: Array | None,
     cluster_weight: str,
-    rows: Array,
 ) -> None:
-    """Fit a model of one column, with clusters or the weights that they give."""
-    column = score[:, None]
+    """Fit a model of scores, with clusters or the weights that they give."""
+    column = score.reshape(len(score), -1)
+    rows = row_weights(len(score), weight, cluster, cluster_weight)
     if isinstance(model, NadarayaWatsonRegressor):
         model.set_params(cluster=None, cluster_weight=cluster_weight)
         model.fit(column, outcome, sample_weight=weight, cluster=cluster)

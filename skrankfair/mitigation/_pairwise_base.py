@@ -23,7 +23,7 @@ from ..exceptions import UndefinedMetricWarning
 from ..metrics._estimate import generator
 from ._comparisons import COMPARISONS, Pairs, draw_by_group
 from ._correlation import LinearCorrelation, ScoreCorrelation
-from ._fit_columns import NeedsGroupsInFit, of_fit
+from ._inputs import TakesMetadata, named_columns, quoted, take_column, without_columns
 from ._linear_loss import (
     FEW_FEATURES,
     Loss,
@@ -35,7 +35,7 @@ from ._linear_loss import (
 _FLOOR = 1e-12  # of the variance of A at the start
 
 
-class PairwiseFair(NeedsGroupsInFit, BaseEstimator):
+class PairwiseFair(TakesMetadata, BaseEstimator):
     """Reads columns, draws pairs, and descends from the unpenalised model."""
 
     def __init__(
@@ -73,7 +73,7 @@ class PairwiseFair(NeedsGroupsInFit, BaseEstimator):
         """Return features, outcomes, groups (None: none given) and query codes."""
         self._check_parameters()
         found = {
-            name: of_fit(X, getattr(self, name), value, name)
+            name: take_column(X, getattr(self, name), value, name)
             for name, value in given.items()
         }
         features, y = validate_data(
@@ -112,6 +112,10 @@ class PairwiseFair(NeedsGroupsInFit, BaseEstimator):
         self.n_iter_ = max(1, n_iter)
         return parameters
 
+    def _features(self, X: Any) -> Any:
+        """Return X without the columns that the constructor names, if it has them."""
+        return without_columns(X, named_columns(self.sensitive_features, self.qid))
+
     def _terms(
         self, X: Any, y: Array, start: Array, groups: Groups | None, query: Array
     ) -> dict[Hashable, Term]:
@@ -144,12 +148,12 @@ class PairwiseFair(NeedsGroupsInFit, BaseEstimator):
             _warn(
                 "There is no comparable pair (a better and a worse item of one query, "
                 f"comparison={self.comparison!r}, with the better item once in the "
-                f"group and once outside it) for the groups {_quoted(without)}: {rest}"
+                f"group and once outside it) for the groups {quoted(without)}: {rest}"
             )
         if constant:
             _warn(
                 "All scores of the unpenalised model are equal in the pairs of the "
-                f"groups {_quoted(constant)}, so nothing is correlated: {rest}"
+                f"groups {quoted(constant)}, so nothing is correlated: {rest}"
             )
         return terms
 
@@ -187,10 +191,6 @@ def _term(X: Any, pairs: Pairs, start: Array) -> Term | None:
         return value, np.asarray(X.T @ gradient)
 
     return term if floor > 0 else None
-
-
-def _quoted(labels: list[Hashable]) -> str:
-    return ", ".join(map(repr, labels))
 
 
 def _warn(message: str) -> None:

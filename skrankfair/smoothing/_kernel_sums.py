@@ -12,7 +12,7 @@ from ._kernels import Kernel
 _CHUNK = 1 << 19
 # Below this many kernel values the exact sums are as fast as the others.
 EXACT_WORK = 1 << 22
-_LARGEST_LATTICE = 1 << 22
+LARGEST_LATTICE = 1 << 22
 # Relative to the largest mass: where there is less, the error of the lattice shows.
 _THIN = 1e-4
 # What squares of large distances lose in sums up to a row.
@@ -50,15 +50,16 @@ def kernel_sums(
     """
     if method == "exact" or (method == "auto" and points.size * x.size <= EXACT_WORK):
         return exact_sums(points, x, columns, bandwidth, kernel)
-    low = float(min(x.min(), points.min()))
+    low, high = float(min(x.min(), points.min())), float(max(x.max(), points.max()))
     with np.errstate(over="ignore", invalid="ignore"):
-        width = (max(x.max(), points.max()) - low) / bandwidth
+        width = (high - low) / bandwidth
         cells = width * kernel.cells
         thin_mass = max(_THIN, _ROUNDING * width**2)
-    if not cells < _LARGEST_LATTICE:
+    if not cells < LARGEST_LATTICE:
         return windowed_sums(points, x, columns, bandwidth, kernel)
     if kernel.cells:
-        sums = _lattice_sums(points, x, columns, bandwidth, kernel, low, cells)
+        lattice = Lattice(low, high, bandwidth, kernel)
+        sums = _lattice_sums(points, x, columns, lattice)
     else:
         sums = _prefix_sums(points, x, columns, bandwidth, kernel)
     if math.isinf(kernel.order):
@@ -162,45 +163,65 @@ def _first_beyond(
     return place
 
 
-def _lattice_sums(
-    points: Array,
-    x: Array,
-    columns: Array,
-    bandwidth: float,
-    kernel: Kernel,
-    low: float,
-    cells: float,
-) -> Array:
-    """Return the kernel sums by spreading rows over a lattice and convolving.
+class Lattice:
+    """Equally spaced nodes on which a kernel sum is a convolution.
 
     Rows go to the four nearest nodes with the weights of cubic interpolation, and the
     sums at the points are read from the four nearest nodes: the error is of fourth
     order in the cell, where linear binning has the second.
-    """
-    from scipy import fft
 
-    cell = bandwidth / kernel.cells
-    low -= 2 * cell
-    n_nodes = math.ceil(cells) + 6
-    reach = min(n_nodes, math.ceil(kernel.reach * kernel.cells) + 1)
-    size = fft.next_fast_len(n_nodes + reach, real=True)
-    lags = kernel(np.arange(reach) / kernel.cells)
-    wrapped = np.zeros(size)
-    wrapped[:reach] = lags
-    wrapped[size - reach + 1 :] = lags[:0:-1]
-    spectrum = fft.rfft(wrapped)
-    spread = np.zeros((columns.shape[0], size))
+    Parameters
+    ----------
+    low, high : float
+        Range of rows and points.
+    bandwidth : float
+    kernel : Kernel
+    """
+
+    def __init__(
+        self, low: float, high: float, bandwidth: float, kernel: Kernel
+    ) -> None:
+        from scipy import fft
+
+        self.cell = bandwidth / kernel.cells
+        self.low = low - 2 * self.cell
+        self.n_nodes = math.ceil((high - low) / bandwidth * kernel.cells) + 6
+        reach = min(self.n_nodes, math.ceil(kernel.reach * kernel.cells) + 1)
+        self.size = fft.next_fast_len(self.n_nodes + reach, real=True)
+        lags = kernel(np.arange(reach) / kernel.cells)
+        wrapped = np.zeros(self.size)
+        wrapped[:reach] = lags
+        wrapped[self.size - reach + 1 :] = lags[:0:-1]
+        self._spectrum = fft.rfft(wrapped)
+
+    def place(self, x: Array) -> tuple[Array, list[Array]]:
+        """Return the first of the four nearest nodes and the weights of all four."""
+        return _cubic((x - self.low) / self.cell)
+
+    def convolved(self, spread: Array) -> Array:
+        """Return the kernel sums on the nodes, of columns of shape (k, size)."""
+        from scipy import fft
+
+        transform = fft.rfft(spread, axis=1)
+        transform *= self._spectrum
+        return fft.irfft(transform, self.size, axis=1)
+
+
+def _lattice_sums(points: Array, x: Array, columns: Array, lattice: Lattice) -> Array:
+    """Return the kernel sums by spreading rows over a lattice and convolving."""
+    n_nodes = lattice.n_nodes
+    spread = np.zeros((columns.shape[0], lattice.size))
     # Small enough parts stay in the cache; large enough ones are worth their counts.
     step = max(_CHUNK >> 3, 4 * n_nodes)
     for start in range(0, x.size, step):
         rows = slice(start, start + step)
-        node, weights = _cubic((x[rows] - low) / cell)
+        node, weights = lattice.place(x[rows])
         for row, column in zip(spread, columns[:, rows], strict=True):
             for shift, weight in enumerate(weights):
                 counts = np.bincount(node, weight * column, minlength=n_nodes)
                 row[shift : shift + n_nodes - 3] += counts[: n_nodes - 3]
-    smooth = fft.irfft(fft.rfft(spread, axis=1) * spectrum, size, axis=1)
-    node, weights = _cubic((points - low) / cell)
+    smooth = lattice.convolved(spread)
+    node, weights = lattice.place(points)
     sums = np.zeros((columns.shape[0], points.size))
     for shift, weight in enumerate(weights):
         sums += weight * smooth[:, node + shift]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from ._kernels import Kernel
 from ._sample import Sample
 
 _CHUNK = 1 << 20
+# Kernel values, and shares of all weights, that are nothing on a grid.
+_SMALLEST, _THIN = 1e-120, 1e-100
 
 
 def rule_bandwidths(
@@ -83,6 +85,63 @@ def product_means(
         total, mass = columns @ weights.T
         np.divide(total, mass, out=means[part], where=mass > 0)
     return means
+
+
+def grid_means(
+    axes: Sequence[Array], X: Array, columns: Array, bandwidths: Array, kernel: Kernel
+) -> Array:
+    """Return the weighted mean at every node of a grid, whose kernel sums separate.
+
+    Parameters
+    ----------
+    axes : sequence of ndarray, length d
+        Nodes along each column.
+    X : ndarray of shape (n, d)
+    columns : ndarray of shape (2, n)
+        Weighted outcomes, and weights.
+    bandwidths : ndarray of shape (d,)
+    kernel : Kernel
+
+    Returns
+    -------
+    ndarray of shape (k_1, ..., k_d)
+        NaN where no row has a weight.
+    """
+    sums = np.zeros((2, *(axis.size for axis in axes)))
+    step = max(1, _CHUNK // max(axis.size for axis in axes))
+    for start in range(0, len(X), step):
+        part = slice(start, start + step)
+        *outer, last = (
+            _values(x[part], axis[:, None], h, kernel)
+            for x, axis, h in zip(X.T, axes, bandwidths, strict=True)
+        )
+        # All nodes of the last two axes in one product of matrices.
+        rest = outer.pop() if outer else np.ones((1, last.shape[1]))
+        for node in np.ndindex(*(values.shape[0] for values in outer)):
+            for total, column in zip(sums, columns[:, part], strict=True):
+                weighted = column
+                for values, place in zip(outer, node, strict=True):
+                    weighted = weighted * values[place]
+                found = (rest * weighted) @ last.T
+                total[node] += found.reshape(total[node].shape)
+    total, mass = sums
+    means = np.full(mass.shape, np.nan)
+    np.divide(total, mass, out=means, where=mass > _THIN * columns[1].sum())
+    if kernel.name == "gaussian" and (far := np.argwhere(np.isnan(means))).size:
+        # What is left of the weights there is rounded; the nearest rows decide.
+        points = np.stack([a[i] for a, i in zip(axes, far.T, strict=True)], axis=1)
+        means[tuple(far.T)] = product_means(points, X, columns, bandwidths, kernel)
+    return means
+
+
+def _values(x: Array, points: Array, bandwidth: float, kernel: Kernel) -> Array:
+    """Return the kernel, the gaussian much farther than elsewhere."""
+    if kernel.name != "gaussian":
+        return kernel_values(x, points, bandwidth, kernel)
+    with np.errstate(under="ignore", over="ignore"):
+        values = np.exp(-0.5 * ((x - points) / bandwidth) ** 2)
+    values[values < _SMALLEST] = 0.0  # products of less are slow to compute
+    return values
 
 
 def line_means(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -24,7 +25,7 @@ from ..exceptions import UndefinedMetricWarning
 from ._bandwidth import check_bandwidth, choose_bandwidth
 from ._curve import METHODS
 from ._kernels import Kernel, get_kernel
-from ._product import line_means, product_means, rule_bandwidths
+from ._product import grid_means, line_means, product_means, rule_bandwidths
 from ._sample import CLUSTER_WEIGHTS, Sample
 
 
@@ -208,6 +209,37 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
                 stacklevel=2,
             )
         return means
+
+    def predict_grid(self, axes: Sequence[Any]) -> Array:
+        """Return the smoothed outcome at every node of a grid.
+
+        A product of kernels separates there, so a grid costs little more than the nodes
+        along its axes.
+
+        Parameters
+        ----------
+        axes : sequence of array-like of shape (k_j,)
+            The nodes along each column of features.
+
+        Returns
+        -------
+        ndarray of shape (k_1, ..., k_d)
+            NaN where no row of the fit has a weight.
+
+        Raises
+        ------
+        ValueError
+            Unless there is one axis for each column of features.
+        """
+        check_is_fitted(self)
+        if len(axes) != self._X.shape[1]:
+            raise ValueError(
+                f"axes must have one axis for each of {self._X.shape[1]} columns; got "
+                f"{len(axes)}."
+            )
+        nodes = [as_numbers(axis, "axes") for axis in axes]
+        kernel = get_kernel(self.kernel)
+        return grid_means(nodes, self._X, self._columns, self.bandwidth_, kernel)
 
     def _checked_fit(self, X: Any, y: Any) -> tuple[Array, Array]:
         """Return features and outcomes of `fit` as floats."""

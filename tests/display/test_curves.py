@@ -224,6 +224,33 @@ class TestCalibration:
             )
         with pytest.raises(ValueError, match="bandwidth"):
             CalibrationByGroupDisplay.from_predictions(y, s, bandwidth=0)
+        with pytest.raises(ValueError, match="bandwidth"):
+            CalibrationByGroupDisplay.from_predictions(y, s, bandwidth=np.nan)
+        with pytest.raises(ValueError, match="y_score must have a finite spread"):
+            CalibrationByGroupDisplay.from_predictions(y, np.full(y.size, 0.5))
+
+    @pytest.mark.parametrize(
+        ("options", "unknown", "message"),
+        [
+            ({"cluster": "one"}, [True, True], "fewer than two clusters: a, b"),
+            ({"cluster": "one of b"}, [False, True], "fewer than two clusters: b"),
+            ({"grid": [5.0, 6.0]}, [True, True], "on the whole grid.*for a, b"),
+        ],
+    )
+    def test_undefined_curves(self, options, unknown, message):
+        y, s, group = rows()
+        number = np.arange(y.size)
+        clusters = {
+            "one": 0 * number,
+            "one of b": np.where(group == "b", -1, number),
+        }
+        if "cluster" in options:
+            options = {"cluster": clusters[options["cluster"]]}
+        with pytest.warns(UndefinedMetricWarning, match=message):
+            display = CalibrationByGroupDisplay.from_predictions(
+                y, s, sensitive_features=group, **options
+            )
+        assert np.isnan(display.curves).all(axis=1).tolist() == unknown
 
 
 @pytest.mark.parametrize("label", ["$x^2$", "_hidden", "a_b^c", "<b>&", "50 % {x}"])

@@ -96,7 +96,7 @@ def rankings(n, size):
 
 
 class TestLargestValue:
-    @pytest.mark.parametrize("n", [3, 6, 9, 10])
+    @pytest.mark.parametrize("n", range(2, 11))
     @pytest.mark.parametrize("kind", ["difference", "kl"])
     def test_is_that_of_all_rankings(self, n, kind):
         distance = Distance(kind)
@@ -124,16 +124,44 @@ class TestLargestValue:
             ]
             assert max(values) == pytest.approx(1, abs=1e-12)
 
-    def test_of_the_ratio_is_not_that_of_all_rankings(self):
-        # The ratio of the group all first is 1 by convention: "aaba" is worse.
-        odds = [
-            normalized_discounted_ratio(**ranked(order, step=1)).estimate[0]
-            for order in ("aaab", "aaba", "baaa")
-        ]
-        assert odds[2] == pytest.approx(1)
-        assert normalized_discounted_ratio(**ranked("aabb", step=1)).estimate[0] < 1
-        worst = normalized_discounted_ratio(**ranked("aaaabaaabb", step=1))
-        assert worst.estimate[0] > 1
+    @pytest.mark.parametrize("n", [2, 5, 10])
+    @pytest.mark.parametrize("zero_division", [0.0, 1.0, 3.0])
+    def test_of_the_ratio_is_of_the_two_extremes_alone(self, n, zero_division):
+        # As the authors' code has it. The ratio of a first k that is all the group's
+        # is a convention, and that of all but one has no bound.
+        distance, beyond = Distance("ratio", zero_division), 0
+        for size, step in itertools.product(range(1, n), range(1, n)):
+            found = normalized_discounted_ratio(
+                *(None, range(n, 0, -1)),
+                sensitive_features=np.arange(n) < size,
+                step=step,
+                zero_division=zero_division,
+            )
+            k = np.arange(step, n + 1, step)
+            weights = 1 / np.log2(k + 1)
+            above = np.array([np.cumsum(m)[k - 1] for m in rankings(n, size)])
+            every = distance(above / k, np.array(size / n)) @ weights
+            first, last = every[0], every[-1]
+            largest = max(first, last)
+            assert found.estimate[1] == pytest.approx(first / largest, abs=1e-12)
+            beyond += every.max() > largest + 1e-9
+        # Others may be beyond it, if there are enough of them.
+        assert (beyond > 0) == (n == 10 or (n == 5 and zero_division == 1))
+
+    @pytest.mark.parametrize(
+        ("order", "step", "value"),
+        [
+            # Odds of 4 against 1 at the cut; first: 1 against 1, last: 0 against 1.
+            ("aaaababbbb", 5, 3.0),
+            # Odds of 49 against 1.
+            ("a" * 49 + "b" + "a" + "b" * 49, 50, 48.0),
+            ("a" * 50 + "b" * 50, 50, 0.0),
+            ("b" * 50 + "a" * 50, 50, 1.0),
+        ],
+    )
+    def test_of_the_ratio_has_no_bound(self, order, step, value):
+        r = normalized_discounted_ratio(**ranked(order, step=step))
+        assert r.estimate[0] == pytest.approx(value, abs=1e-12)
 
     @pytest.mark.parametrize(
         "sizes", [(1, 2), (3, 4), (1, 2, 3), (2, 2, 2), (1, 1, 2, 3), (1, 3, 3)]
@@ -289,6 +317,24 @@ class TestUndefined:
         assert np.isnan(r.estimate).all()
         assert np.isnan(r.test(method="permutation", random_state=0).pvalue).all()
 
+    @pytest.mark.parametrize("metric", [exposure_parity, pairwise_parity])
+    @pytest.mark.parametrize("average", ["queries", "representation"])
+    def test_signed_of_everybody_and_of_nobody(self, metric, average):
+        options = {"signed": True, "average": average}
+        with pytest.warns(UndefinedMetricWarning, match=r"without queries.*: a\.$"):
+            r = metric(**ranked("aaaaaa", **options))
+        member = np.array([[1, 0, 1], [0, 0, 1]] * 3, dtype=bool)
+        columns = {"y_score": range(6), "sensitive_features": member}
+        with pytest.warns(UndefinedMetricWarning, match=r"queries.*: 1, 2\.$"):
+            some = metric(**columns, **options)
+        for result, lacking in ((r, [True]), (some, [False, True, True])):
+            assert np.isnan(result.estimate).tolist() == lacking
+            assert (result.support > 0).tolist() == np.logical_not(lacking).tolist()
+            for method in ("t", "permutation"):
+                if method == "permutation" or metric is pairwise_parity:
+                    pvalue = result.test(method=method, random_state=0).pvalue
+                    assert np.isnan(pvalue[lacking]).all()
+
     @pytest.mark.parametrize("metric", [ndkl, normalized_discounted_kl])
     @pytest.mark.parametrize("average", ["queries", "representation"])
     def test_one_group_jointly(self, metric, average):
@@ -346,7 +392,7 @@ class TestUndefined:
         r = metric(**ranked("ababbabab"), **SHORT[metric])
         assert np.isnan(r.standard_error).all()
         assert np.isfinite(r.estimate).all()
-        assert "1 clusters" in repr(r)
+        assert "\n1 cluster; test() shuffles the labels" in repr(r)
 
     def test_a_group_in_one_list_of_several_has_no_error(self):
         columns = ranked("ababbcabab", qid=[0] * 3 + [1] * 3 + [2] * 4)
@@ -439,3 +485,9 @@ class TestOptions:
         (name,) = option
         with pytest.raises(ValueError, match=f"^{name} must be"):
             metric(**ranked("abababababab"), **option)
+
+    def test_y_true_is_not_looked_at(self):
+        columns = ranked("aabab")
+        r = pairwise_parity(None, **columns)
+        same = pairwise_parity("nothing to see", **columns)
+        np.testing.assert_array_equal(same.estimate, r.estimate)

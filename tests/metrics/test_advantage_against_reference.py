@@ -189,24 +189,74 @@ def test_representation(seeds):
         assert_close([r.estimate[0], r.support[0]], expected, 1e-12, seed)
 
 
-@pytest.mark.parametrize("n", [2, 5, 21, 60, 200])
-def test_all_sizes_and_steps_of_one_list(n):
+def every_size(n):
+    """A list of n for every size of the group: columns, and members from the top."""
     rng = np.random.default_rng(n)
-    sizes = range(1, n) if n < 60 else rng.choice(np.arange(1, n), 12, replace=False)
-    for size in sizes:
-        s = rng.permutation(n)
-        in_group = rng.permutation(n) < size
-        member = {True: in_group.tolist()}
-        who = {"sensitive_features": in_group}
-        steps = range(1, 21) if n < 60 else rng.choice(np.arange(1, 21), 4)
-        for step, (name, (metric, reference, extra)) in itertools.product(
-            steps, BY_CUTS.items()
+    member = np.arange(n) < np.arange(1, n)[:, None]
+    member = rng.permuted(member, axis=1)
+    columns = {
+        "y_score": np.tile(-np.arange(n), n - 1),
+        "sensitive_features": member.ravel(),
+        "qid": np.repeat(np.arange(n - 1), n),
+    }
+    return columns, member.astype(float).tolist()
+
+
+def assert_lists_agree(result, expected, hint):
+    """Compare the values of a result list by list, for the group True."""
+    values = np.full(len(expected), np.nan)
+    rows = result.sums.table.by_group[:, 1]
+    there = rows[:, 1] > 0
+    values[there] = rows[there, 0]
+    assert_close(values, expected, 1e-12, hint)
+
+
+TERMS = {
+    "difference": naive.difference_term,
+    "ratio": naive.ratio_term,
+    "ratio-3": lambda p, q: naive.ratio_term(p, q, 3.0),
+    "kl": naive.kl_term,
+}
+
+
+@pytest.mark.parametrize("n", [2, 3, 7, 10, 20, 21, 60, 120, 200])
+def test_all_sizes_and_steps(n):
+    columns, lists = every_size(n)
+    for step, (name, (metric, _, extra)) in itertools.product(
+        range(1, 21), BY_CUTS.items()
+    ):
+        r = metric(None, **columns, step=step, **extra)
+        expected = [naive.normalized(m, TERMS[name], step) for m in lists]
+        assert_lists_agree(r, expected, (n, step, name))
+
+
+@pytest.mark.parametrize("n", [2, 3, 7, 10, 21, 60])
+def test_all_sizes_without_steps(n):
+    columns, lists = every_size(n)
+    s = list(range(n, 0, -1))
+    for k in range(1, min(n, 21)):
+        r = skew_at_k(None, **columns, k=k)
+        expected = [
+            naive.skew_at_k(s, [0] * n, {True: members}, k)[True][0]
+            for members in lists
+        ]
+        rows = r.sums.table.by_group[:, 1]
+        found = np.where(rows[:, 2] > 0, -np.inf, rows[:, 0])
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    expected = [naive.ndkl(s, [0] * n, members)[0] for members in lists]
+    assert_lists_agree(ndkl(None, **columns), expected, n)
+    for signed in (False, True):
+        for metric, reference in (
+            (exposure_parity, naive.exposure_parity),
+            (pairwise_parity, naive.pairwise_parity),
         ):
-            r = metric(None, s, step=int(step), **who, **extra)
-            options = {"step": int(step), **extra}
-            expected, _ = reference(s.tolist(), [0] * n, member, **options)[True]
-            hint = (n, size, step, name)
-            assert_close(r.estimate[1], expected, 1e-12, hint)
+            expected = [
+                reference(s, [0] * n, {True: [x > 0 for x in m]}, signed=signed)[True]
+                for m in lists
+            ]
+            r = metric(None, **columns, signed=signed)
+            hint = (n, metric.__name__, signed)
+            assert_lists_agree(r, [value for value, _ in expected], hint)
 
 
 def test_variance_is_that_of_a_mean_over_clusters():

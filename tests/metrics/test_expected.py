@@ -175,7 +175,6 @@ def table_of(family, m):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("m", [8, 20, 32], ids=["20%", "50%", "80%"])
 class TestTheorems:
-    @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
     def test_1_same_minimum(self, family, m):
         fair = int(np.argmin(np.abs(GRID - m / N)))
         table = table_of(family, m)

@@ -257,7 +257,11 @@ def test_parts_with_lists_of_other_lengths_add_up():
         ({"position_weight": "rbp"}, r"^position_weight must be 'dcg', 'reciprocal', "),
         ({"position_weight": [1, -1]}, "^position_weight must not be negative, and"),
         ({"position_weight": [0, 0]}, "^position_weight must not be negative, and"),
-        ({"position_weight": lambda k: [1.0]}, "^position_weight must return one weig"),
+        (
+            {"position_weight": lambda k: [1.0]},
+            "^position_weight .* a weight for every",
+        ),
+        ({"position_weight": lambda k: k["a"]}, "^position_weight must be a function"),
         ({"position_weight": ["a"]}, "^position_weight must be numeric"),
         (
             {"position_weight": np.ones(9999)},

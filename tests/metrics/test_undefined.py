@@ -14,12 +14,12 @@ from skrankfair.metrics import (
 
 from ..calls import (
     GOOD,
-    OF_ITEMS,
     call,
     columns_of,
     each_by_group,
-    each_of_pairs,
+    each_that_needs_others,
     each_with_variance,
+    lacking,
 )
 
 
@@ -28,8 +28,7 @@ def test_group_without_rows_in_a_membership_matrix(metric):
     member = pd.DataFrame(
         {"some": [True, False] * 3, "others": [False, True] * 3, "nobody": False}
     )
-    unit = "items" if metric in OF_ITEMS else "pairs"
-    message = rf"undefined \(NaN\) for groups without {unit}: nobody\.$"
+    message = rf"undefined \(NaN\) for groups without {lacking(metric)}: nobody\.$"
     with pytest.warns(UndefinedMetricWarning, match=message):
         r = call(metric, sensitive_features=member)
     assert r.groups == ("some", "others", "nobody")
@@ -59,7 +58,7 @@ def test_group_without_pairs(metric, changed):
     assert np.isfinite(r.estimate[1])
 
 
-@each_of_pairs
+@each_that_needs_others
 def test_one_group(metric):
     only = {"sensitive_features": ["x"] * 6}
     if metric is pairwise_accuracy:
@@ -67,14 +66,16 @@ def test_one_group(metric):
         assert np.isfinite(call(metric, **only).estimate).all()
         assert np.isnan(call(metric, **only).test().pvalue).all()
         only["comparison"] = "inter"
-    with pytest.warns(UndefinedMetricWarning, match=r"without pairs: x\.$"):
+    with pytest.warns(
+        UndefinedMetricWarning, match=rf"without {lacking(metric)}: x\.$"
+    ):
         r = call(metric, **only)
     assert r.groups == ("x",)
     assert np.isnan(r.estimate).all()
     assert np.isnan(r.covariance).all()
 
 
-@each_of_pairs
+@each_that_needs_others
 @pytest.mark.parametrize("qid", [range(6), None], ids=["one item a query", "one row"])
 def test_queries_of_one_item(metric, qid):
     changed = {"qid": qid}
@@ -83,7 +84,9 @@ def test_queries_of_one_item(metric, qid):
         changed |= {n: GOOD[n][:1] for n in columns_of(metric)[:3] if n in GOOD}
         names = "f"
         changed["qid"] = None
-    with pytest.warns(UndefinedMetricWarning, match=rf"without pairs: {names}\.$"):
+    with pytest.warns(
+        UndefinedMetricWarning, match=rf"without {lacking(metric)}: {names}\.$"
+    ):
         r = call(metric, **changed)
     assert np.isnan(r.estimate).all()
     assert (r.support == 0).all()

@@ -13,6 +13,7 @@ from skrankfair.mitigation import (
     GroupCalibratedRegressor,
     GroupCalibrator,
     GroupThresholdClassifier,
+    MultiObjectiveCalibrator,
 )
 from skrankfair.smoothing import NadarayaWatsonRegressor
 
@@ -23,6 +24,9 @@ ESTIMATORS = [
     GroupCalibrator(NadarayaWatsonRegressor(0.3), monotonic=True),
     GroupCalibrator(LinearRegression()),
     GroupCalibrator(IsotonicRegression(out_of_bounds="clip")),
+    MultiObjectiveCalibrator(),
+    MultiObjectiveCalibrator(LinearRegression(), cluster_weight="row"),
+    MultiObjectiveCalibrator(NadarayaWatsonRegressor(0.3)),
     GroupCalibratedClassifier(GaussianNB(), cv=3),
     GroupCalibratedClassifier(
         LogisticRegression(tol=1e-10), calibrator="platt", ensemble=True, cv=3

@@ -258,7 +258,7 @@ def test_too_few_iterations_warn(model):
         ({"tol": 0}, "tol must be"),
         ({"comparison": "outer"}, "comparison must be one of"),
         ({"sensitive_features": 3}, "sensitive_features must be a column name"),
-        ({"qid": True}, "qid must be passed to fit"),
+        ({"qid": True}, "qid must be passed as metadata"),
         ({"random_state": "x"}, "random_state must be"),
     ],
 )

@@ -305,13 +305,14 @@ def binned_error(y, s, n_bins=15, p=2):
 def sweep_bins(y, s):
     """Return the last b before the mean outcomes of b bins fall somewhere.
 
-    b = 2, 3, ... up to the number of rows; Roelofs et al. 2022.
+    b = 2, 3, ..., never the number of rows n, which is no binning at all; Roelofs et
+    al. 2022.
     """
-    for n_bins in range(2, len(s) + 1):
+    for n_bins in range(2, len(s)):
         means = [outcome for _, outcome, _ in bins_of_equal_mass(y, s, n_bins)]
         if any(after < before for before, after in itertools.pairwise(means)):
             return n_bins - 1
-    return len(s)
+    return max(1, len(s) - 1)
 
 
 def sweep_error(y, s, p=2):

@@ -1,6 +1,7 @@
 """The smoother as a scikit-learn regressor."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -170,11 +171,11 @@ def test_goes_through_a_pipeline_and_a_search():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bandwidth": 0}, "bandwidth must be a number"),
-        ({"bandwidth": np.nan}, "bandwidth must be a number"),
         ({"bandwidth": "silverman"}, "bandwidth must be one of"),
         ({"bandwidth": [0.1, 0.2]}, "one for each of 1 columns; got 2"),
         ({"bandwidth": [-1.0]}, "bandwidth must be a number"),
+        ({"bandwidth": 0}, "bandwidth must be a number"),
+        ({"bandwidth": np.nan}, "bandwidth must be a number"),
         ({"kernel": "cosine"}, "kernel must be one of"),
         ({"method": 3}, "method must be one of"),
         ({"cluster_weight": None}, "cluster_weight must be one of"),
@@ -194,3 +195,36 @@ def test_bad_columns():
         model.fit([[0.0], [1.0]], [0, 1], sample_weight=[1, -1])
     with pytest.raises(ValueError, match="X must have a column beside"):
         NadarayaWatsonRegressor(cluster="c").fit(pd.DataFrame({"c": [0, 1]}), [0, 1])
+
+
+def test_one_place_or_one_cluster_has_a_mean():
+    y = np.array([0.0, 1, 1, 1])
+    same = NadarayaWatsonRegressor().fit(np.full((4, 1), 0.5), y)
+    np.testing.assert_allclose(same.predict([[0.5], [9.0]]), 0.75)
+    X = np.arange(4.0)[:, None]
+    one = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y, cluster=[7] * 4)
+    alone = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y)
+    np.testing.assert_allclose(one.predict(X), alone.predict(X))
+
+
+class TestGrid:
+    @pytest.mark.parametrize("n_columns", [1, 2, 3])
+    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "uniform"])
+    def test_is_the_prediction_at_the_nodes(self, n_columns, kernel):
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(200, n_columns)), rng.normal(size=200)
+        model = NadarayaWatsonRegressor(0.4, kernel=kernel, method="exact").fit(X, y)
+        # Nodes far away from all rows are among them.
+        axes = [np.linspace(-20 - j, 3, 7 + j) for j in range(n_columns)]
+        nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+        found = model.predict_grid(axes)
+        assert found.shape == nodes.shape[:-1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            expected = model.predict(nodes.reshape(-1, n_columns))
+        np.testing.assert_allclose(found.ravel(), expected, atol=1e-10)
+
+    def test_needs_an_axis_for_each_column(self):
+        model = NadarayaWatsonRegressor(0.4).fit([[0.0, 1.0], [1.0, 0.0]], [0.0, 1.0])
+        with pytest.raises(ValueError, match="one axis for each of 2 columns"):
+            model.predict_grid([[0.0, 1.0]])

@@ -1,0 +1,145 @@
+"""How much faster than other packages: ``python benchmarks/peers.py``.
+
+Both compute the same number on the same rows in the same process, and the numbers are
+compared before the times are. Peers that are not installed are left out; to have all,
+``pip install --no-deps fare FairRankTune``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from skrankfair import metrics
+from skrankfair.smoothing import nadaraya_watson
+
+MUST, AIM = 50, 200
+#: Rows; fare takes minutes for more.
+N_ROWS = {"fare": 5000, "FairRankTune": 20_000, "statsmodels": 20_000}
+
+
+@dataclass
+class Peer:
+    """A number that two packages compute."""
+
+    work: str
+    package: str
+    ours: Callable[[], object]
+    theirs: Callable[[], object]
+    tolerance: float = 1e-9
+
+
+def peers(package: str) -> list[Peer]:
+    """Return the comparisons with a package."""
+    n = N_ROWS[package]
+    rng = np.random.default_rng(0)
+    y, score = rng.permutation(n), rng.permutation(n)
+    group = rng.integers(0, 2, n)
+    pairs = group.sum() * (n - group.sum())
+    who = {"sensitive_features": group}
+    ranking = pd.DataFrame({"ranking": np.argsort(-score)})
+    group_of = dict(enumerate(group.tolist()))
+    risk = score / n
+    outcome = (rng.random(n) < risk).astype(float)
+    grid = np.linspace(0.05, 0.95, 1000)
+
+    def wrong_pairs() -> object:
+        r = metrics.pairwise_accuracy(y, score, comparison="inter", **who)
+        return (1 - r.estimate) * r.support / pairs
+
+    def smooth() -> object:
+        from statsmodels.nonparametric.kernel_regression import KernelReg
+
+        smoother = KernelReg(outcome, risk, "c", reg_type="lc", bw=[0.05])
+        return smoother.fit(grid)[0]
+
+    def fare() -> object:
+        # It says whom a wrong pair favours; here it is whom it harms.
+        favoured = importlib.import_module("fare.metrics").rank_equality
+        return favoured(y, score, group)[::-1]
+
+    def rank_tune(name: str, *options: object) -> object:
+        return getattr(importlib.import_module("FairRankTune").Metrics, name)(
+            ranking, group_of, *options
+        )
+
+    rows = [
+        Peer("inter-group pairwise accuracy", "fare", wrong_pairs, fare),
+        Peer(
+            "`ndkl` of one list",
+            "FairRankTune",
+            lambda: metrics.ndkl(None, score, **who).estimate[0],
+            lambda: rank_tune("NDKL"),
+            1e-4,  # it adds 1e-7 to every share
+        ),
+        Peer(
+            "`pairwise_parity` of one list",
+            "FairRankTune",
+            lambda: metrics.pairwise_parity(None, score, **who).estimate[0],
+            lambda: abs(np.subtract(*rank_tune("ARP", "MaxMinDiff")[1].values())),
+        ),
+        Peer(
+            "Nadaraya-Watson on 1000 points, Gaussian kernel",
+            "statsmodels",
+            lambda: (
+                nadaraya_watson(
+                    outcome, risk, grid, bandwidth=0.05, kernel="gaussian"
+                ).estimate
+            ),
+            smooth,
+            1e-6,
+        ),
+    ]
+    return [row for row in rows if row.package == package]
+
+
+def times_faster(row: Peer, repeats: int = 3) -> float:
+    """Return the ratio of median times, once the numbers are seen to agree."""
+    ours, theirs = [], []
+    np.testing.assert_allclose(
+        row.ours(), row.theirs(), rtol=row.tolerance, atol=row.tolerance
+    )
+    for _ in range(repeats):
+        for function, times in ((row.ours, ours), (row.theirs, theirs)):
+            start = time.perf_counter()
+            function()
+            times.append(time.perf_counter() - start)
+    return float(np.median(theirs) / np.median(ours))
+
+
+def table() -> list[str]:
+    """Measure, print and return the lines of a table in Markdown."""
+    lines = [
+        "| the same number, side by side | rows | package | must | aim | reached |",
+        "|---|---|---|---|---|---|",
+    ]
+    for package, n in N_ROWS.items():
+        if importlib.util.find_spec(package) is None:
+            print(f"{package} is not installed")
+            continue
+        for row in peers(package):
+            lines.append(
+                f"| {row.work} | {n:,} | {package} | {MUST}x | {AIM}x "
+                f"| {times_faster(row):,.0f}x |"
+            )
+            print(lines[-1], flush=True)
+    return lines
+
+
+def main() -> int:
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    warnings.simplefilter("ignore")
+    table()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,190 @@
+"""Scores whose calibration error is known, with one row or many for each person."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import special, stats
+from sklearn.utils import Bunch
+
+from .._validation import Array, check_number
+from ..metrics._estimate import generator
+
+_DESCR = """Bias by construction
+{n_clusters} clusters, {n_rows} rows; 1 + Poisson({rate:g}) rows a cluster. {scores}
+E[Y | s] = expit(b0 + b1 logit(s)), b0 = {b0:g}, b1 = {b1:g}{moving}.
+Root mean square of s - E[Y | s]: {true_error:.6g} with every cluster weighing one,
+{true_error_by_row:.6g} with every row weighing one.
+"""
+_NODES = 20_000
+
+
+def _outcome(score: Array, b0: Any, b1: Any) -> Array:
+    with np.errstate(divide="ignore"):
+        return special.expit(b0 + b1 * special.logit(score))
+
+
+def _errors(
+    rate: float, n_max: int | None, alpha: float, beta: float, b0: float, b1: float
+) -> tuple[float, float]:
+    """Return the true errors, with every cluster and with every row weighing one.
+
+    Midpoints of quantiles of the scores, or of scores where their laws differ.
+    """
+    nodes = (np.arange(_NODES) + 0.5) / _NODES
+    if n_max is None:
+        score = special.betaincinv(alpha, beta, nodes)
+        error = float(np.sqrt(np.mean((score - _outcome(score, b0, b1)) ** 2)))
+        return error, error
+    sizes = np.arange(1, n_max + 1)
+    # All clusters of n_max rows or more are of one kind.
+    share = stats.poisson.pmf(sizes - 1, rate)
+    share[-1] = stats.poisson.sf(n_max - 2, rate) if n_max > 1 else 1.0
+    rows = sizes * share
+    rows[-1] = 1 + rate - rows[:-1].sum()
+    # Density and mean outcome by score, for both ways to weigh.
+    mass, total = np.zeros((2, 2, _NODES))
+    for size, parts in zip(sizes, np.stack([share, rows], axis=1), strict=True):
+        z = size / n_max
+        density = np.outer(parts, size * nodes ** (size - 1.0))
+        mass += density
+        total += density * _outcome(nodes, b0 * (1 - z), b1 + z * (1 - b1))
+    gap = np.zeros(mass.shape)
+    np.divide(nodes * mass - total, mass, out=gap, where=mass > 0)
+    by_cluster, by_row = np.sqrt((gap**2 * mass).sum(1) / mass.sum(1))
+    return float(by_cluster), float(by_row)
+
+
+def make_bias_by_construction(
+    n_clusters: int = 1000,
+    *,
+    b0: float = 0.5,
+    b1: float = 1.0,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    rate: float = 0.0,
+    n_max: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+) -> Bunch:
+    """Draw scores and outcomes whose calibration error is known.
+
+    ``E[Y | s] = expit(b0 + b1 logit(s))``: the scores are calibrated for b0 = 0 and
+    b1 = 1. A cluster (a person) has ``N = 1 + Poisson(rate)`` rows. With `n_max` those
+    who have more rows have higher scores that are better calibrated, so that rows and
+    persons have another mean outcome at a score, and another calibration error.
+
+    Parameters
+    ----------
+    n_clusters : int, default=1000
+    b0, b1 : float, default=0.5, 1.0
+        Intercept and slope on the scale of log odds.
+    alpha, beta : float, default=1.0, 1.0
+        Scores are Beta(alpha, beta), without `n_max`.
+    rate : float, default=0.0
+        Expected number of rows of a cluster beyond the first.
+    n_max : int or None, default=None
+        A cluster of N rows has scores Beta(min(N, n_max), 1), and b0 and b1 move to 0
+        and 1 by ``z = min(N / n_max, 1)``: b0 (1 - z) and b1 + z (1 - b1). None: all
+        clusters are alike.
+    random_state : int, Generator or None, default=None
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        Dictionary-like object; its columns have the names of a metric's arguments.
+
+        y_true : ndarray of int
+            0 or 1.
+        y_score : ndarray of float
+        cluster : ndarray of int
+            From 0.
+        expected : ndarray of float
+            E[y_true] of the row, given its score and its cluster.
+        true_error : float
+            ``(E[(S - E[Y | S])²])^(1/2)`` for a row drawn from a cluster that is drawn
+            at random: what `calibration_error` estimates.
+        true_error_by_row : float
+            The same for a row drawn at random.
+        DESCR : str
+            The distribution.
+
+    Raises
+    ------
+    ValueError
+        For parameters out of range.
+
+    See Also
+    --------
+    skrankfair.metrics.calibration_error : Estimates the error.
+
+    Notes
+    -----
+    True errors are integrated numerically over the scores: with p_N the share of
+    clusters of N rows (by row: N p_N) and f_N the density of their scores,
+    ``E[Y | s] = Σ p_N f_N(s) μ_N(s) / Σ p_N f_N(s)``. The paper prints
+    max(N, N_max), with which scores would not depend on N as it says.
+
+    References
+    ----------
+    DiCiccio, C., Hsu, B., Yu, Y., Nandy, P., Basu, K. (2023). "Detection and Mitigation
+    of Algorithmic Bias via Predictive Parity". FAccT '23, §8.
+
+    Roelofs, R., Cain, N., Shlens, J., Mozer, M. C. (2022). "Mitigating bias in
+    calibration error estimation". AISTATS.
+
+    Examples
+    --------
+    >>> from skrankfair.datasets import make_bias_by_construction
+    >>> from skrankfair.metrics import calibration_error
+    >>> data = make_bias_by_construction(20_000, b0=1.0, random_state=0)
+    >>> round(data.true_error, 3)
+    0.177
+    >>> r = calibration_error(
+    ...     data.y_true, data.y_score, sensitive_features=["all"] * data.y_true.size
+    ... )
+    >>> bool(abs(r.estimate[0] - data.true_error) < 0.01)
+    True
+    """
+    check_number(n_clusters, "n_clusters", 1, np.inf, integer=True)
+    for name, value in (("b0", b0), ("b1", b1)):
+        check_number(value, name, -np.inf, np.inf, inclusive=(False, False))
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        check_number(value, name, 0, np.inf, inclusive=(False, False))
+    check_number(rate, "rate", 0, np.inf, inclusive=(True, False))
+    if n_max is not None:
+        check_number(n_max, "n_max", 1, 1000, integer=True)
+    rng = generator(random_state)
+    sizes = 1 + rng.poisson(rate, n_clusters)
+    cluster = np.repeat(np.arange(n_clusters), sizes)
+    if n_max is None:
+        score = rng.beta(alpha, beta, cluster.size)
+        expected = _outcome(score, b0, b1)
+        scores, moving = f"Scores Beta({alpha:g}, {beta:g}).", ""
+    else:
+        size = np.minimum(sizes, n_max)[cluster]
+        z = size / n_max
+        score = rng.beta(size, 1.0)
+        expected = _outcome(score, b0 * (1 - z), b1 + z * (1 - b1))
+        scores = f"Scores Beta(min(N, {n_max}), 1)."
+        moving = f", moving to 0 and 1 with min(N / {n_max}, 1)"
+    by_cluster, by_row = _errors(rate, n_max, alpha, beta, b0, b1)
+    return Bunch(
+        y_true=(rng.random(cluster.size) < expected).astype(np.int64),
+        y_score=score,
+        cluster=cluster,
+        expected=expected,
+        true_error=by_cluster,
+        true_error_by_row=by_row,
+        DESCR=_DESCR.format(
+            n_clusters=n_clusters,
+            n_rows=cluster.size,
+            rate=rate,
+            scores=scores,
+            b0=b0,
+            b1=b1,
+            moving=moving,
+            true_error=by_cluster,
+            true_error_by_row=by_row,
+        ),
+    )

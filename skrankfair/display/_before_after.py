@@ -1,0 +1,213 @@
+"""One number a row, before and after: an arrow from one to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._validation import Array, check_number
+from ._estimates import UNCLEAR, WORSE, plain_label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+    from matplotlib.text import Annotation
+
+_LINE, _GRID = "#333333", "#E6E6E6"
+_WIDTH, _ROW_HEIGHT, _MARGIN_HEIGHT = 6.0, 0.34, 0.95
+_LONGEST_LABEL = 44
+
+
+class BeforeAfterDisplay:
+    """An open circle before, a full one after, and an arrow between them, a line a row.
+
+    A circle is coloured where its p-value is small: the number differs from fair beyond
+    chance.
+
+    Parameters
+    ----------
+    labels : sequence of hashable, length R
+        From the top down.
+    before, after : array-like of shape (R,)
+        NaN where there is no number.
+    pvalue_before, pvalue_after : array-like of shape (R,) or None, default=None
+        Of no difference from fair; None colours nothing.
+    fair_value : float or None, default=0.0
+        Where the vertical line is; None draws none.
+    name : str, default=""
+        What the numbers are: the label of the axis.
+    confidence_level : float, default=0.95
+        P-values below one minus it are small.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    before_, after_ : list of matplotlib Line2D
+        One a row that has the number.
+    arrows_ : list of matplotlib Annotation
+        One a row that has both.
+    fair_line_ : matplotlib Line2D or None
+    legend_ : matplotlib Legend
+
+    See Also
+    --------
+    skrankfair.mitigation_report : Measures what is drawn.
+
+    Examples
+    --------
+    >>> from skrankfair.display import BeforeAfterDisplay
+    >>> display = BeforeAfterDisplay(["f", "m"], [-0.2, 0.2], [-0.03, 0.03]).plot()
+    >>> len(display.arrows_)
+    2
+    """
+
+    def __init__(
+        self,
+        labels: Sequence[Hashable],
+        before: Any,
+        after: Any,
+        *,
+        pvalue_before: Any = None,
+        pvalue_after: Any = None,
+        fair_value: float | None = 0.0,
+        name: str = "",
+        confidence_level: float = 0.95,
+    ) -> None:
+        self.labels = labels
+        self.before = before
+        self.after = after
+        self.pvalue_before = pvalue_before
+        self.pvalue_after = pvalue_after
+        self.fair_value = fair_value
+        self.name = name
+        self.confidence_level = confidence_level
+
+    def plot(self, *, ax: Axes | None = None) -> BeforeAfterDisplay:
+        """Draw the rows.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None makes a figure as high as the rows need.
+
+        Returns
+        -------
+        BeforeAfterDisplay
+            This one, with the artists.
+
+        Raises
+        ------
+        ValueError
+            For columns of different lengths, or a level outside (0, 1).
+        """
+        level = self.confidence_level
+        check_number(level, "confidence_level", 0, 1, inclusive=(False, False))
+        n_rows = len(self.labels)
+        columns = {}
+        for name in ("before", "after", "pvalue_before", "pvalue_after"):
+            given = getattr(self, name)
+            values = np.full(n_rows, np.nan) if given is None else np.asarray(given)
+            if values.shape != (n_rows,):
+                raise ValueError(
+                    f"{name} must have one number for each of {n_rows} labels; got "
+                    f"shape {values.shape}."
+                )
+            columns[name] = values.astype(float)
+        self.ax_ = _new_axes(n_rows) if ax is None else ax
+        self.figure_ = self.ax_.figure
+        self._draw_frame()
+        self.before_: list[Line2D] = []
+        self.after_: list[Line2D] = []
+        self.arrows_: list[Annotation] = []
+        for row in range(n_rows):
+            self._draw_row(row, *(values[row] for values in columns.values()))
+        self._draw_legend(columns)
+        return self
+
+    def _color(self, pvalue: float) -> str:
+        return WORSE if pvalue < 1 - self.confidence_level else UNCLEAR
+
+    def _draw_row(
+        self, row: int, before: float, after: float, p_before: float, p_after: float
+    ) -> None:
+        point: dict[str, Any] = {"marker": "o", "markersize": 7, "linestyle": "none"}
+        if np.isfinite([before, after]).all():
+            arrow = {"arrowstyle": "-|>", "color": _LINE, "shrinkA": 4, "shrinkB": 4}
+            self.arrows_.append(
+                self.ax_.annotate(
+                    "", (after, row), (before, row), arrowprops=arrow, zorder=2
+                )
+            )
+        if np.isfinite(before):
+            color = self._color(p_before)
+            self.before_ += self.ax_.plot(
+                [before],
+                [row],
+                color=color,
+                markerfacecolor=self.ax_.get_facecolor(),
+                markeredgewidth=1.6,
+                zorder=3,
+                **point,
+            )
+        if np.isfinite(after):
+            color = self._color(p_after)
+            self.after_ += self.ax_.plot([after], [row], color=color, zorder=4, **point)
+
+    def _draw_frame(self) -> None:
+        """Draw the axes, the labels of the rows and the line of fairness."""
+        ax, n_rows = self.ax_, len(self.labels)
+        labels = [plain_label(label, _LONGEST_LABEL) for label in self.labels]
+        ax.set_yticks(np.arange(n_rows), labels=labels, parse_math=False)
+        ax.set_ylim(n_rows - 0.4, -0.6)
+        ax.tick_params(axis="y", length=0)
+        ax.tick_params(axis="both", colors=_LINE)
+        for side in ("top", "right", "left"):
+            ax.spines[side].set_visible(False)
+        ax.spines["bottom"].set_color(_LINE)
+        ax.grid(axis="y", color=_GRID, linewidth=0.8)
+        ax.set_axisbelow(True)
+        ax.set_xlabel(self.name, color=_LINE, parse_math=False)
+        self.fair_line_ = None
+        if self.fair_value is not None:
+            self.fair_line_ = ax.axvline(
+                self.fair_value, color=_LINE, linewidth=1.2, zorder=1
+            )
+
+    def _draw_legend(self, columns: dict[str, Array]) -> None:
+        from matplotlib.lines import Line2D
+
+        point: dict[str, Any] = {"marker": "o", "linestyle": "none"}
+        face = self.ax_.get_facecolor()
+        handles = [
+            Line2D([], [], color=_LINE, markerfacecolor=face, label="before", **point),
+            Line2D([], [], color=_LINE, label="after", **point),
+        ]
+        with np.errstate(invalid="ignore"):
+            small = [
+                (columns[f"pvalue_{when}"] < 1 - self.confidence_level).any()
+                for when in ("before", "after")
+            ]
+        if any(small):
+            text = f"unfair, p < {1 - self.confidence_level:.3g}"
+            handles.append(Line2D([], [], color=WORSE, label=text, **point))
+        self.legend_ = self.ax_.legend(
+            handles=handles,
+            loc="lower right",
+            bbox_to_anchor=(1, 1),
+            ncols=3,
+            frameon=False,
+            fontsize="small",
+            labelcolor=_LINE,
+            borderaxespad=0.2,
+            handletextpad=0.2,
+        )
+
+
+def _new_axes(n_rows: int) -> Axes:
+    import matplotlib.pyplot as plt
+
+    height = _MARGIN_HEIGHT + _ROW_HEIGHT * max(n_rows, 2)
+    return plt.subplots(figsize=(_WIDTH, height), layout="constrained")[1]

@@ -1,0 +1,178 @@
+"""How far scores are from outcomes, row by row: what accuracy a mitigation costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import xlog1py, xlogy
+
+from .._sums import ClusterSums
+from .._validation import Array, check_number
+from ..smoothing._score_rows import ScoreRows, score_rows
+from ._metric import Metric, warn_undefined
+from ._pair_table import ColumnSum, MeanOfRatios
+from ._result import GroupEstimates
+from ._score_table import cluster_table, row_counts
+
+
+def _mean_loss(
+    name: str, rows: ScoreRows, loss: Callable[[Array, Array], Array], **options: Any
+) -> GroupEstimates:
+    """Return the mean of a function of outcome and score, by group."""
+    sample = rows.sample("row")
+    count = row_counts(rows, sample)
+    table = cluster_table(rows, sample, [count * loss(sample.y, sample.x), count])
+    result = GroupEstimates(
+        Metric(name, MeanOfRatios(), ColumnSum(1, 2), unit="rows"),
+        ClusterSums.from_clusters(rows.groups.labels, table, [ColumnSum(1, 2)]),
+        options,
+    )
+    return warn_undefined(result)
+
+
+def log_loss(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    cluster: Any = None,
+    eps: float = 1e-15,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Mean logarithmic loss of probabilities by group, with its standard error.
+
+    The mean over rows of ``-[y ln s + (1 - y) ln(1 - s)]``, in nats; 0 is best.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes in [0, 1].
+    y_score : array-like of shape (n,)
+        Probabilities.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels, or a membership matrix of overlapping groups. None: all rows are
+        one group, "all".
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units. None: each row.
+    eps : float, default=1e-15
+        Probabilities are taken as not nearer to 0 and 1, where one wrong row would have
+        an infinite loss.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the row; 2 is the row seen twice.
+
+    Returns
+    -------
+    GroupEstimates
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths, values outside [0, 1], or an `eps` outside
+        (0, 0.5).
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If there is only one cluster, and no standard error.
+
+    See Also
+    --------
+    squared_error : For any outcomes; the Brier score of probabilities.
+    sklearn.metrics.log_loss : The value alone, for class labels.
+
+    Notes
+    -----
+    With the sum L_m of the losses of cluster m, N rows and mean θ, the variance is
+    ``M / (M - 1) · Σ_m (L_m - n_m θ)² / N²`` over the M clusters.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import log_loss
+    >>> log_loss([1, 0, 1], [0.9, 0.2, 0.5]).estimate.round(4)
+    array([0.3406])
+    """
+    check_number(eps, "eps", 0, 0.5, inclusive=(False, False))
+    rows = score_rows(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    for name, values in (("y_true", rows.y), ("y_score", rows.x)):
+        outside = (values < 0) | (values > 1)
+        if outside.any():
+            raise ValueError(
+                f"{name} must be in [0, 1] for log_loss; got {values[outside][0]} in "
+                f"row {rows.kept[np.argmax(outside)]}."
+            )
+
+    def loss(y: Array, score: Array) -> Array:
+        score = np.clip(score, eps, 1 - eps)
+        return -xlogy(y, score) - xlog1py(1 - y, -score)
+
+    return _mean_loss("log_loss", rows, loss, eps=eps)
+
+
+def squared_error(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    cluster: Any = None,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Mean squared error of scores by group, with its standard error.
+
+    The mean over rows of ``(y - s)²``; of probabilities it is the Brier score.
+
+    Parameters
+    ----------
+    y_true, y_score : array-like of shape (n,)
+        Outcomes, and scores in their unit.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels, or a membership matrix of overlapping groups. None: all rows are
+        one group, "all".
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units. None: each row.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the row; 2 is the row seen twice.
+
+    Returns
+    -------
+    GroupEstimates
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths or values that are not finite.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If there is only one cluster, and no standard error.
+
+    See Also
+    --------
+    log_loss : For probabilities.
+
+    Notes
+    -----
+    The variance is that of `log_loss`, with squares in the place of its losses.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import squared_error
+    >>> squared_error([1, 0, 1], [0.9, 0.2, 0.5]).estimate.round(4)
+    array([0.1])
+    """
+    rows = score_rows(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    return _mean_loss("squared_error", rows, lambda y, s: (y - s) ** 2)

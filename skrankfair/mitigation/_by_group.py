@@ -1,0 +1,275 @@
+"""What calibrators of scores share: the rows of a fit, and a calibration a group."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._validation import Array, Groups, as_numbers, as_weights, check_lengths
+from ..metrics._metric import user_level
+from ._inputs import (
+    TakesMetadata,
+    dense_clusters,
+    disjoint_groups,
+    everyone,
+    named_columns,
+    quoted,
+    score_columns,
+    take_column,
+)
+
+
+@dataclass(frozen=True)
+class CalibrationRows:
+    """The rows that a calibration is fitted to, on clean arrays.
+
+    Attributes
+    ----------
+    score : ndarray of shape (n, d)
+    outcome : ndarray of shape (n, K)
+    groups : Groups
+    cluster : ndarray of shape (n,), int64, or None
+    weight : ndarray of shape (n,) or None
+        Positive.
+    """
+
+    score: Array
+    outcome: Array
+    groups: Groups
+    cluster: Array | None
+    weight: Array | None
+
+    def take(self, rows: Array) -> CalibrationRows:
+        """Return some rows."""
+        return CalibrationRows(
+            self.score[rows],
+            self.outcome[rows],
+            self.groups.take(rows),
+            None if self.cluster is None else self.cluster[rows],
+            None if self.weight is None else self.weight[rows],
+        )
+
+    @property
+    def n_units(self) -> int:
+        """The number of clusters, or of rows."""
+        if self.cluster is None:
+            return len(self.score)
+        return int(np.unique(self.cluster).size)
+
+
+class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
+    """A calibration of score columns for each group, and one of all rows."""
+
+    sensitive_features: Any
+    cluster: Any
+    min_group_size: int
+
+    def _left_out(self) -> list[str]:
+        return named_columns(self.sensitive_features, self.cluster)
+
+    def _read(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        sensitive_features: Any,
+        cluster: Any,
+        *,
+        multi_output: bool = False,
+    ) -> CalibrationRows:
+        """Validate the arguments of `fit`; rows of weight 0 are left out."""
+        labels, units = self._columns(X, sensitive_features, cluster)
+        score, outcome = self._checked_fit(X, y, multi_output)
+        n_rows = len(score)
+        groups = everyone(n_rows) if labels is None else disjoint_groups(labels)
+        clusters = None if units is None else dense_clusters(units).codes
+        weight = None if sample_weight is None else as_weights(sample_weight)
+        check_lengths(
+            X=n_rows,
+            sensitive_features=groups.n_rows,
+            cluster=None if clusters is None else clusters.size,
+            sample_weight=None if weight is None else weight.size,
+        )
+        self._grouped = labels is not None
+        rows = CalibrationRows(score, outcome, groups, clusters, weight)
+        if weight is not None and not weight.all():
+            rows = rows.take(np.flatnonzero(weight))
+        return rows
+
+    def _columns(self, X: Any, sensitive_features: Any, cluster: Any) -> Any:
+        """Return labels of groups and of clusters, each None if there are none."""
+        return (
+            take_column(
+                X, self.sensitive_features, sensitive_features, "sensitive_features"
+            ),
+            take_column(X, self.cluster, cluster, "cluster"),
+        )
+
+    def _scores(self, X: Any) -> Array:
+        """Return the columns of X that are scores, shape (n, d)."""
+        if left_out := self._left_out():
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return score_columns(X, left_out)
+        return validate_data(self, X, reset=False, dtype=np.float64)
+
+    def _checked_fit(self, X: Any, y: Any, multi_output: bool) -> tuple[Array, Array]:
+        """Return scores, shape (n, d), and outcomes, shape (n, K), as floats."""
+        if left_out := self._left_out():
+            if y is None:
+                raise ValueError(
+                    f"This {type(self).__name__} estimator requires y to be passed, "
+                    "but the target y is None."
+                )
+            validate_data(self, X, skip_check_array=True)
+            score = score_columns(X, left_out)
+            outcome = outcome_matrix(y) if multi_output else as_numbers(y, "y")
+            check_lengths(X=len(score), y=len(outcome))
+        else:
+            if multi_output and outcome_names(y) is not None:
+                y = outcome_matrix(y)
+            score, outcome = validate_data(
+                self,
+                X,
+                y,
+                dtype=np.float64,
+                y_numeric=True,
+                multi_output=multi_output,
+            )
+        return score, np.asarray(outcome, dtype=np.float64).reshape(len(score), -1)
+
+    def _fit_groups(
+        self, rows: CalibrationRows, fitted: Callable[[CalibrationRows], Any]
+    ) -> None:
+        """Fit the calibration of all rows and of each group that is large enough."""
+        groups = rows.groups.without_unused()
+        self.groups_ = groups.labels
+        pooled = self.pooled_calibrator_ = fitted(rows)
+        self.calibrators_: dict[Hashable, Any] = {}
+        small = []
+        for g, label in enumerate(groups.labels):
+            part = rows.take(np.flatnonzero(groups.values == g))
+            if self._grouped and part.n_units < self.min_group_size:
+                small.append(label)
+            alone = self._grouped and label not in small
+            self.calibrators_[label] = fitted(part) if alone else pooled
+        if small:
+            warnings.warn(
+                f"Groups with fewer than min_group_size={self.min_group_size} "
+                f"{'rows' if rows.cluster is None else 'clusters'} are calibrated like "
+                f"all rows together: {quoted(small)}.",
+                UserWarning,
+                stacklevel=user_level(),
+            )
+
+    def _mapped(
+        self,
+        X: Any,
+        sensitive_features: Any,
+        function: Callable[[Any, Array], Array],
+    ) -> Array:
+        """Return a function of the group's calibration and each row's scores."""
+        check_is_fitted(self)
+        labels = take_column(
+            X, self.sensitive_features, sensitive_features, "sensitive_features"
+        )
+        if (labels is not None) != self._grouped:
+            raise ValueError(
+                "sensitive_features must be given to fit and transform, or to neither; "
+                f"fit had {'some' if self._grouped else 'none'}."
+            )
+        score = self._scores(X)
+        if labels is None:
+            return function(self.pooled_calibrator_, score)
+        groups = disjoint_groups(labels)
+        check_lengths(X=len(score), sensitive_features=groups.n_rows)
+        self._warn_of_unseen(groups)
+        out = np.empty(0)
+        for g, label in enumerate(groups.labels):
+            rows = np.flatnonzero(groups.values == g)
+            calibrator = self.calibrators_.get(label, self.pooled_calibrator_)
+            values = function(calibrator, score[rows])
+            if not out.size:
+                out = np.empty((len(score), *values.shape[1:]))
+            out[rows] = values
+        return out
+
+    def _warn_of_unseen(self, groups: Groups) -> None:
+        unseen = [label for label in groups.labels if label not in self.calibrators_]
+        if unseen:
+            warnings.warn(
+                f"Groups that fit has not seen are calibrated like all rows together: "
+                f"{quoted(unseen)} (seen: {quoted(list(self.groups_))}).",
+                UserWarning,
+                stacklevel=user_level(),
+            )
+
+    def _score_names(self, input_features: Any) -> Array:
+        """Return the names of the columns of X that are scores."""
+        check_is_fitted(self)
+        own = getattr(self, "feature_names_in_", None)
+        if input_features is None:
+            names = [f"x{i}" for i in range(self.n_features_in_)]
+            names = names if own is None else list(own)
+        else:
+            names = list(input_features)
+            if own is not None and list(own) != names:
+                raise ValueError("input_features is not equal to feature_names_in_")
+            if len(names) != self.n_features_in_:
+                raise ValueError(
+                    "input_features should have length equal to number of features "
+                    f"({self.n_features_in_}), got {len(names)}"
+                )
+        left_out = self._left_out()
+        return np.array([name for name in names if name not in left_out], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def outcome_names(y: Any) -> list[str] | None:
+    """Return the names of the columns of a frame of outcomes, else None."""
+    frame = nw.from_native(y, eager_only=True, pass_through=True)
+    return list(frame.columns) if isinstance(frame, nw.DataFrame) else None
+
+
+def outcome_matrix(y: Any) -> Array:
+    """Return outcomes as floats, shape (n, K)."""
+    frame = nw.from_native(y, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        columns = [as_numbers(frame[name], f"y[{name!r}]") for name in frame.columns]
+        if not columns:
+            raise ValueError("y must have a column of outcomes; it has none.")
+        return np.column_stack(columns)
+    array = np.asarray(y)
+    if array.ndim < 2:
+        return as_numbers(y, "y")[:, None]
+    if array.ndim > 2 or not array.shape[1]:
+        raise ValueError(
+            "y must be one column of outcomes an objective; got an array of shape "
+            f"{array.shape}."
+        )
+    return np.column_stack([as_numbers(column, "y") for column in array.T])
+
+
+def check_shares(outcome: Array, argument: str) -> None:
+    """Raise a ValueError unless the outcomes are such as Platt's method takes."""
+    wrong = outcome[(outcome < 0) | (outcome > 1)]
+    if wrong.size:
+        raise ValueError(
+            f"y must be in [0, 1] for {argument}='platt'; got {wrong[0]}. Other "
+            "methods take any outcomes."
+        )
+
+
+def within_unit(score: Array) -> list[bool]:
+    """Return whether each column of scores may be probabilities."""
+    return [bool(column.min() >= 0 and column.max() <= 1) for column in score.T]

@@ -1,0 +1,432 @@
+"""Several scores replaced at once by the outcomes to expect of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import Array, as_numbers, as_weights, check_choice, check_number
+from ._by_group import (
+    CalibratesByGroup,
+    CalibrationRows,
+    check_shares,
+    outcome_matrix,
+    outcome_names,
+    within_unit,
+)
+from ._methods import CLUSTER_WEIGHTS, check_calibrator
+from ._objective_parity import COMPOSITE, ObjectiveParity, objective_parity
+from ._surfaces import Surface, fit_surface
+
+_REGRESSORS = ("nadaraya_watson", "platt")
+
+
+class MultiObjectiveCalibrator(CalibratesByGroup):
+    """Replace several scores by the outcomes to expect of all of them in the group.
+
+    ``S̃_k = E[Y_k | S_1, ..., S_K, G]``: after it equal scores mean equal outcomes in
+    all groups, for each objective and for the composite ``Σ_k w_k S̃_k`` with any
+    weights (Theorem 2). Scores calibrated one by one do not promise that. X are the
+    columns of scores and y the columns of outcomes; columns of X named by
+    `sensitive_features` or `cluster` are taken out of X first.
+
+    Parameters
+    ----------
+    regressor : {"nadaraya_watson", "platt"} or estimator, default="nadaraya_watson"
+        "nadaraya_watson": the kernel smoother, its kernel a product over the scores; of
+        a group with more than 2000 rows at the nodes of a grid, linear between them,
+        for up to three scores. It assumes nothing but smooth outcomes, and needs many
+        rows for each further score. "platt": a logistic regression of each outcome, in
+        [0, 1], on all scores, or on their log-odds where all scores of the fit are in
+        [0, 1]. An estimator: any regressor of several outcomes; one that takes a
+        single outcome, and a classifier (0 and 1), is fitted to each outcome.
+    weights : array-like of shape (K,), dict or None, default=None
+        Of the objectives in the composite, in their order or by name. None: 1 each.
+        They may be set after `fit`, which does not use them.
+    sensitive_features : str, list of str, callable, True or None, default=None
+        The column (or columns, crossed) of X with the group, or a function of X. True:
+        passed to `fit` and `transform`, which request it from metadata routing. None:
+        may be passed; else all rows are one group.
+    cluster : str, callable, True or None, default=None
+        Where the independent units (users) come from, in the same way; `fit` only.
+    cluster_weight : {"cluster", "row"}, default="cluster"
+        "cluster": the rows of a cluster in a group weigh one together. "row": every row
+        weighs one, and one user may dominate.
+    min_group_size : int, default=20
+        A group with fewer clusters (rows, without clusters) is calibrated like all rows
+        together, with a warning.
+
+    Attributes
+    ----------
+    objectives_ : list of str
+        Names of the outcomes: those of the columns of y, or of the scores where there
+        are as many, or "objective0" and so on.
+    calibrators_ : dict
+        By group the fitted functions; their ``predict(scores)`` calibrates scores of
+        it, shape (n, d), to shape (n, K).
+    pooled_calibrator_ : object
+        That of all rows, for small groups and groups that the fit has not seen.
+    groups_ : tuple
+        The labels of the fit.
+    n_features_in_ : int
+        Number of columns of X, those of group and cluster included.
+    feature_names_in_ : ndarray of str
+        Their names, where X has names.
+
+    See Also
+    --------
+    GroupCalibrator : For one score, or several each on its own.
+
+    Notes
+    -----
+    The conditional mean is of all functions of the scores and the group the one with
+    the least squared error, so each objective is predicted at least as well as by its
+    own score calibrated alone. The scores must not be those of the rows that the models
+    were trained with.
+
+    References
+    ----------
+    DiCiccio, C., Hsu, B., Yu, Y., Nandy, P., Basu, K. (2023). "Detection and Mitigation
+    of Algorithmic Bias via Predictive Parity". FAccT '23, §5, Theorem 2, appendix B.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skrankfair.mitigation import MultiObjectiveCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame(rng.normal(size=(4000, 2)), columns=["like", "comment"])
+    >>> noise = rng.normal(size=4000)
+    >>> y = pd.DataFrame({"like": X["like"] + X["comment"]})
+    >>> y["comment"] = X["comment"] + noise
+    >>> model = MultiObjectiveCalibrator(LinearRegression()).fit(X, y)
+    >>> scores = pd.DataFrame({"like": [1.0, 0.0], "comment": [0.0, 1.0]})
+    >>> model.predict(scores).round()  # like + 2 comment
+    array([1., 2.])
+    >>> model.set_params(weights={"like": 1, "comment": 3}).predict(scores).round()
+    array([1., 4.])
+    """
+
+    def __init__(
+        self,
+        regressor: Any = "nadaraya_watson",
+        weights: Any = None,
+        *,
+        sensitive_features: Any = None,
+        cluster: Any = None,
+        cluster_weight: str = "cluster",
+        min_group_size: int = 20,
+    ) -> None:
+        self.regressor = regressor
+        self.weights = weights
+        self.sensitive_features = sensitive_features
+        self.cluster = cluster
+        self.cluster_weight = cluster_weight
+        self.min_group_size = min_group_size
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+        cluster: Any = None,
+    ) -> MultiObjectiveCalibrator:
+        """Fit the outcomes as functions of all scores, in each group.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+            Scores, with the columns of group and cluster that the constructor names.
+        y : frame or array of shape (n_samples, K) or (n_samples,)
+            Outcomes, a column an objective.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if the constructor names no column; disjoint.
+        cluster : array-like of shape (n_samples,) or None, default=None
+            Independent units, if the constructor names no column.
+
+        Returns
+        -------
+        MultiObjectiveCalibrator
+
+        Raises
+        ------
+        ValueError
+            For an unknown option, weights that do not fit the objectives, overlapping
+            groups, values that are not finite, or columns that are given twice, missing
+            or of another length.
+
+        Warns
+        -----
+        UserWarning
+            That names the groups of fewer than `min_group_size` clusters.
+        """
+        check_calibrator(self.regressor, "regressor", _REGRESSORS)
+        check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
+        check_number(self.min_group_size, "min_group_size", 1, np.inf, integer=True)
+        names = outcome_names(y)
+        rows = self._read(
+            X, y, sample_weight, sensitive_features, cluster, multi_output=True
+        )
+        self.objectives_ = self._names(names, rows)
+        self._weights()
+        if self.regressor == "platt":
+            check_shares(rows.outcome, "regressor")
+        odds = within_unit(rows.score)
+
+        def fitted(part: CalibrationRows) -> Surface:
+            return fit_surface(
+                self.regressor,
+                part.score,
+                part.outcome,
+                weight=part.weight,
+                cluster=part.cluster,
+                cluster_weight=self.cluster_weight,
+                log_odds=odds,
+            )
+
+        self._fit_groups(rows, fitted)
+        return self
+
+    def _names(self, names: list[str] | None, rows: CalibrationRows) -> list[str]:
+        """Return the names of the objectives."""
+        size = rows.outcome.shape[1]
+        if names is None:
+            own = [str(name) for name in self._score_names(None)]
+            names = [f"objective{k}" for k in range(size)]
+            names = own if len(own) == size else names
+        if COMPOSITE in names:
+            raise ValueError(
+                f"y must not have an objective named {COMPOSITE!r}, which is their "
+                f"weighted sum; got {names}."
+            )
+        return names
+
+    def _weights(self, weights: Any = None) -> Array:
+        """Return the weights of the objectives, in their order."""
+        weights = self.weights if weights is None else weights
+        names = self.objectives_
+        if weights is None:
+            return np.ones(len(names))
+        if isinstance(weights, Mapping):
+            if set(weights) != set(names):
+                raise ValueError(
+                    f"weights must have one weight for each objective {names}; got "
+                    f"{list(weights)}."
+                )
+            weights = [weights[name] for name in names]
+        values = as_numbers(weights, "weights")
+        if values.size != len(names):
+            raise ValueError(
+                f"weights must have one weight for each objective {names}; got "
+                f"{values.size}."
+            )
+        return values
+
+    def transform(self, X: Any, sensitive_features: Any = None) -> Any:
+        """Return the outcomes to expect, a column an objective.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if they were passed to `fit`.
+
+        Returns
+        -------
+        ndarray or frame of shape (n_samples, K)
+
+        Raises
+        ------
+        ValueError
+            For groups without those of `fit`, or the other way round.
+
+        Warns
+        -----
+        UserWarning
+            That names the groups which `fit` has not seen: they are calibrated like all
+            rows together.
+        """
+        return self._calibrated(X, sensitive_features)
+
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+        cluster: Any = None,
+    ) -> Any:
+        """Fit, and return the outcomes to expect in the rows of the fit.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        y : frame or array of shape (n_samples, K) or (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+        cluster : array-like of shape (n_samples,) or None, default=None
+
+        Returns
+        -------
+        ndarray or frame of shape (n_samples, K)
+        """
+        self.fit(X, y, sample_weight, sensitive_features, cluster)
+        return self.transform(X, sensitive_features)
+
+    def predict(self, X: Any, sensitive_features: Any = None) -> Array:
+        """Return the composite: the weighted sum of the calibrated scores.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if they were passed to `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+
+        Raises
+        ------
+        ValueError
+            For weights that do not fit the objectives.
+        """
+        check_is_fitted(self)
+        weights = self._weights()
+        return self._calibrated(X, sensitive_features) @ weights
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+    ) -> float:
+        """Return R² of the composite as a prediction of the composite outcome.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        y : frame or array of shape (n_samples, K) or (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if they were passed to `fit`.
+
+        Returns
+        -------
+        float
+        """
+        found = self.predict(X, sensitive_features)
+        outcome = self._outcomes(y) @ self._weights()
+        weight = None if sample_weight is None else as_weights(sample_weight)
+        return float(r2_score(outcome, found, sample_weight=weight))
+
+    def audit_objectives(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        cluster: Any = None,
+        sample_weight: Any = None,
+        weights: Any = None,
+        **options: Any,
+    ) -> ObjectiveParity:
+        """Test predictive parity of each objective and of the composite.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+            Rows that are new to the calibration.
+        y : frame or array of shape (n_samples, K) or (n_samples,)
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if the constructor names no column.
+        cluster : array-like of shape (n_samples,) or None, default=None
+            Independent units, if the constructor names no column.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row.
+        weights : array-like of shape (K,), dict or None, default=None
+            Of the composite. None: those of the constructor.
+        **options : dict
+            Passed to `skrankfair.inference.predictive_parity_test`.
+
+        Returns
+        -------
+        ObjectiveParity
+            The tests of the calibrated scores and, where there is a score for each
+            objective, of the scores as they came, with the squared errors of both.
+
+        Raises
+        ------
+        ValueError
+            Without groups, for weights that do not fit the objectives, or columns of
+            different lengths.
+        """
+        calibrated = self._calibrated(X, sensitive_features)
+        labels, units = self._columns(X, sensitive_features, cluster)
+        if labels is None:
+            raise ValueError(
+                "sensitive_features must be given to audit the objectives; the "
+                "calibrator was fitted without groups."
+            )
+        score = self._scores(X)
+        outcome = self._outcomes(y)
+        return objective_parity(
+            self.objectives_,
+            self._weights(weights),
+            outcome,
+            score if score.shape == calibrated.shape else None,
+            calibrated,
+            {
+                "sensitive_features": labels,
+                "cluster": units,
+                "sample_weight": sample_weight,
+            },
+            options,
+        )
+
+    def _outcomes(self, y: Any) -> Array:
+        outcome = outcome_matrix(y)
+        if outcome.shape[1] != len(self.objectives_):
+            raise ValueError(
+                f"y must have a column for each objective {self.objectives_}; got "
+                f"{outcome.shape[1]}."
+            )
+        return outcome
+
+    def _calibrated(self, X: Any, sensitive_features: Any) -> Array:
+        return self._mapped(X, sensitive_features, lambda fit, s: fit.predict(s))
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names of the objectives.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the columns of X, if it had none.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        self._score_names(input_features)
+        return np.array(self.objectives_, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

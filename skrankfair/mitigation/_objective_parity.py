@@ -1,0 +1,219 @@
+"""Predictive parity of several objectives and of their composite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._validation import Array
+from ..inference import PredictiveParityTest, compare, predictive_parity_test
+from ..metrics import GroupEstimates, squared_error
+from ..metrics import _format as fmt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..display import BeforeAfterDisplay
+
+COMPOSITE = "composite"
+_SIDES = ("before", "after")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ObjectiveParity:
+    """Tests of predictive parity by objective, before and after calibration.
+
+    Made by `MultiObjectiveCalibrator.audit_objectives`; "composite" is the weighted sum
+    of the objectives.
+
+    Attributes
+    ----------
+    weights : dict of float
+        Of the objectives in the composite.
+    after : dict of PredictiveParityTest
+        By objective, of the calibrated scores.
+    before : dict of PredictiveParityTest
+        Of the scores as they came; empty if there is not one for each objective.
+    error_change : dict of GroupEstimates
+        By objective the change of the squared error, paired, negative for the better;
+        empty where `before` is.
+    error : dict of GroupEstimates
+        By objective the squared error of the calibrated scores.
+    """
+
+    weights: Mapping[str, float]
+    after: Mapping[str, PredictiveParityTest]
+    before: Mapping[str, PredictiveParityTest]
+    error_change: Mapping[str, GroupEstimates]
+    error: Mapping[str, GroupEstimates]
+
+    def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
+        """Return one row an objective, and one for the composite.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.95
+            Of the interval of the change of the squared error.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by objective: weight, pvalue_before, pvalue_after, largest_before
+            and largest_after (the largest difference between groups on the grid),
+            squared_error, squared_error_change, ci_low, ci_high.
+        """
+        import pandas as pd
+
+        rows = {}
+        for name, after in self.after.items():
+            before, change = self.before.get(name), self.error_change.get(name)
+            low = high = moved = np.full(1, np.nan)
+            if change is not None:
+                moved = change.estimate
+                low, high = map(
+                    np.asarray, change.confidence_interval(confidence_level)
+                )
+            rows[name] = {
+                "weight": self.weights.get(name, np.nan),
+                "pvalue_before": np.nan if before is None else before.pvalue,
+                "pvalue_after": after.pvalue,
+                "largest_before": largest_difference(before),
+                "largest_after": largest_difference(after),
+                "squared_error": float(self.error[name].estimate[0]),
+                "squared_error_change": float(moved[0]),
+                "ci_low": float(low[0]),
+                "ci_high": float(high[0]),
+            }
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("objective")
+
+    def plot(self, ax: Any = None) -> BeforeAfterDisplay:
+        """Draw the largest difference between groups, before and after.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None makes a figure.
+
+        Returns
+        -------
+        BeforeAfterDisplay
+        """
+        from ..display import BeforeAfterDisplay
+
+        frame = self.to_frame()
+        display = BeforeAfterDisplay(
+            list(frame.index),
+            frame["largest_before"],
+            frame["largest_after"],
+            pvalue_before=frame["pvalue_before"],
+            pvalue_after=frame["pvalue_after"],
+            name="largest difference of outcomes at equal scores",
+        )
+        return display.plot(ax=ax)
+
+    def summary(self) -> str:
+        """Return what a reader should take away, in a sentence or two.
+
+        Returns
+        -------
+        str
+        """
+        parts = []
+        sides = [("after", self.after)]
+        if self.before:
+            sides.insert(0, ("before", self.before))
+        for when, tests in sides:
+            failing = [fmt.label(n) for n, t in tests.items() if t.pvalue < 0.05]
+            said = "shown for none of" if not failing else ", ".join(failing)
+            parts.append(
+                f"Unequal outcomes at equal scores {when}: {said}"
+                f"{'' if failing else ' the objectives'}."
+            )
+        return " ".join(parts)
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        header = ["objective", "largest gap", "p", "error", "change", "95% interval"]
+        rows = []
+        for name, row in self.to_frame().iterrows():
+            gap = [fmt.number(row[f"largest_{side}"], 3) for side in _SIDES]
+            p = [fmt.pvalue(row[f"pvalue_{side}"]) for side in _SIDES]
+            rows.append(
+                [
+                    fmt.label(name),
+                    " → ".join(gap),
+                    " → ".join(p),
+                    fmt.number(row["squared_error"], 3),
+                    fmt.number(row["squared_error_change"], 3),
+                    fmt.interval(row["ci_low"], row["ci_high"], 3),
+                ]
+            )
+        return header, rows
+
+    def __repr__(self) -> str:
+        """Return a table, one row an objective, and the summary."""
+        return (
+            f"Predictive parity of {len(self.weights)} objectives and their composite\n"
+            f"{fmt.text_table(*self._cells())}\n{self.summary()}"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"{fmt.html_table(*self._cells())}<p>{escape(self.summary())}</p>"
+
+    def __rich__(self) -> object:
+        """Return the table and the summary for a terminal."""
+        from rich.console import Group
+        from rich.text import Text
+
+        table = fmt.rich_table(*self._cells())
+        return Group(table, Text(self.summary(), style="bold"))
+
+
+def largest_difference(test: PredictiveParityTest | None) -> float:
+    """Return the largest difference between groups on the grid, NaN without any."""
+    if test is None or not np.isfinite(test.difference).any():
+        return float("nan")
+    return float(np.nanmax(np.abs(test.difference)))
+
+
+def objective_parity(
+    names: Sequence[str],
+    weights: Array,
+    outcome: Array,
+    score: Array | None,
+    calibrated: Array,
+    columns: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> ObjectiveParity:
+    """Test each objective and the composite, before (if there are scores) and after."""
+
+    def with_composite(values: Array) -> Array:
+        return np.column_stack([values, values @ weights])
+
+    outcomes, after = with_composite(outcome), with_composite(calibrated)
+    before = None if score is None else with_composite(score)
+    rows = {k: v for k, v in columns.items() if k != "sensitive_features"}
+    tests: dict[str, dict[str, PredictiveParityTest]] = {"before": {}, "after": {}}
+    error, change = {}, {}
+    for k, name in enumerate([*names, COMPOSITE]):
+        y = outcomes[:, k]
+        tests["after"][name] = predictive_parity_test(
+            y, after[:, k], **columns, **options
+        )
+        error[name] = squared_error(y, after[:, k], **rows)
+        if before is None:
+            continue
+        tests["before"][name] = predictive_parity_test(
+            y, before[:, k], **columns, **options
+        )
+        change[name] = compare(error[name], squared_error(y, before[:, k], **rows))
+    return ObjectiveParity(
+        dict(zip(names, weights.tolist(), strict=True)),
+        tests["after"],
+        tests["before"],
+        change,
+        error,
+    )

@@ -1,0 +1,493 @@
+"""How far scores are from mean outcomes: three estimates of it."""
+
+import copy
+import pickle
+from math import sqrt
+
+import numpy as np
+import pytest
+from scipy import special
+
+from skrankfair.datasets import make_bias_by_construction
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.inference import compare
+from skrankfair.metrics import calibration_error
+from skrankfair.metrics._equal_mass import SortedScores
+from skrankfair.smoothing import nadaraya_watson
+from tests.reference import predictive_parity as naive
+
+EDGES = [0, 0.2, 0.35, 0.8, 1]
+METHODS = (
+    {"method": "smooth", "bandwidth": 0.1},
+    {"method": "binned", "bins": 4},
+    {"method": "binned", "bins": EDGES},
+    {"method": "sweep"},
+)
+each_method = pytest.mark.parametrize("options", METHODS, ids=str)
+
+
+def rows(seed=0, n_clusters=40, *, ties=False, labels="ab"):
+    rng = np.random.default_rng(seed)
+    cluster = rng.permutation(
+        np.repeat(np.arange(n_clusters), 1 + rng.poisson(3, n_clusters))
+    )
+    group = rng.choice(list(labels), size=cluster.size)
+    s = rng.random(cluster.size)
+    s = np.round(s, 1) if ties else s
+    y = (rng.random(cluster.size) < s ** (1 + (group == "a"))).astype(float)
+    return y, s, group, cluster
+
+
+class TestReference:
+    @pytest.mark.parametrize("kernel", ["gaussian", "tricube", "gaussian4"])
+    @pytest.mark.parametrize("cluster_weight", ["cluster", "row"])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_smooth(self, kernel, cluster_weight, weighted):
+        y, s, group, cluster = rows()
+        weight = np.random.default_rng(1).integers(0, 3, y.size) if weighted else None
+        r = calibration_error(
+            *(y, s),
+            sensitive_features=group,
+            cluster=cluster,
+            bandwidth=0.15,
+            kernel=kernel,
+            cluster_weight=cluster_weight,
+            sample_weight=weight,
+        )
+        for g, name in enumerate("ab"):
+            error = naive.smooth_error(
+                *(y.tolist(), s.tolist(), cluster.tolist(), (group == name).tolist()),
+                *(0.15, kernel, cluster_weight),
+                None if weight is None else weight.tolist(),
+            )
+            assert r.estimate[g] == pytest.approx(error, rel=1e-9)
+
+    @pytest.mark.parametrize("ties", [False, True])
+    @pytest.mark.parametrize("bins", [1, 2, 5, 15, 200])
+    def test_binned(self, bins, ties):
+        y, s, group, cluster = rows(ties=ties)
+        r = calibration_error(
+            y, s, sensitive_features=group, cluster=cluster, method="binned", bins=bins
+        )
+        for g, name in enumerate("ab"):
+            own = group == name
+            expected = naive.binned_error(y[own].tolist(), s[own].tolist(), bins)
+            assert r.estimate[g] == pytest.approx(expected, rel=1e-9)
+
+    @pytest.mark.parametrize("ties", [False, True])
+    def test_sweep(self, ties):
+        found = set()
+        for seed in range(30):
+            y, s, group, _ = rows(seed, 12, ties=ties)
+            r = calibration_error(y, s, sensitive_features=group, method="sweep")
+            for g, name in enumerate("ab"):
+                own = group == name
+                data = y[own].tolist(), s[own].tolist()
+                assert r.first_pass["bins"][name] == naive.sweep_bins(*data)
+                assert r.estimate[g] == pytest.approx(
+                    naive.sweep_error(*data), rel=1e-9
+                )
+                found.add(r.first_pass["bins"][name])
+        assert len(found) > 3
+
+    def test_fixed_edges(self):
+        y, s, group, cluster = rows()
+        r = calibration_error(
+            y, s, sensitive_features=group, cluster=cluster, method="binned", bins=EDGES
+        )
+        for g, name in enumerate("ab"):
+            own = group == name
+            place = np.digitize(s[own], EDGES[1:-1])
+            squares = [
+                np.count_nonzero(place == b)
+                * np.mean((s[own] - y[own])[place == b]) ** 2
+                for b in range(4)
+            ]
+            expected = np.sqrt(np.sum(squares) / own.sum())
+            assert r.estimate[g] == pytest.approx(expected, rel=1e-12)
+            assert r.support[g] == own.sum()
+
+
+class TestSweep:
+    """What the sweep of Roelofs et al. does where means never fall, and where."""
+
+    def bins(self, y, s):
+        return SortedScores.of_rows(
+            np.array(s, dtype=float), np.array(y, dtype=float), np.ones(len(y))
+        ).sweep()
+
+    def test_never_as_many_bins_as_rows(self):
+        assert self.bins([0, 0, 1, 1], [1, 2, 3, 4]) == 3
+        assert self.bins([0.1] * 7, range(7)) == 6
+        assert self.bins([1], [1]) == self.bins([0, 1], [1, 2]) == 1
+        # Only two rows of all are in the wrong order, which no fewer bins show.
+        y = [0, 1, 2, 3, 4, 5, 7, 6]
+        assert self.bins(y, range(8)) == naive.sweep_bins(y, list(range(8)))
+        assert self.bins([1, 0], [1, 2]) == 1
+
+    def test_first_fall_and_not_the_last(self):
+        # Four bins fall (0, 1, 1/2, 1); five (0, 0, 1, 0, 1) too; six are not tried.
+        y = [0, 0, 1, 0, 1, 1]
+        assert self.bins(y, range(6)) == 3
+        # Two fall, four do not: the first counts.
+        y = [0, 0, 9, 0, 0, 1, 1, 1]
+        assert self.bins(y, range(8)) == 1
+
+    def test_ties_are_in_no_order(self):
+        y, s = [0, 1, 1, 0, 1, 0], [0.5, 0.5, 0.5, 0.2, 0.9, 0.5]
+        rng = np.random.default_rng(0)
+        for _ in range(10):
+            order = rng.permutation(6)
+            mixed = np.array(y)[order], np.array(s)[order]
+            assert self.bins(*mixed) == self.bins(y, s) == naive.sweep_bins(y, s)
+
+
+@pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
+def test_statsmodels_has_the_same_smooth_error():
+    from statsmodels.nonparametric.kernel_regression import KernelReg
+
+    y, s, _, _ = rows(1)
+    fitted = KernelReg(y, s, "c", reg_type="lc", bw=[0.12]).fit()[0]
+    r = calibration_error(y, s, sensitive_features=["all"] * y.size, bandwidth=0.12)
+    expected = np.sqrt(np.mean((s - fitted) ** 2))
+    assert r.estimate[0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_lattice_is_the_loop():
+    # More rows than the exact sums are for.
+    y, s, group, cluster = rows(2, 1500)
+    options = {"sensitive_features": group, "cluster": cluster, "bandwidth": 0.05}
+    r = calibration_error(y, s, **options)
+    own = group == "a"
+    assert own.sum() ** 2 > 1 << 22
+    curve = nadaraya_watson(
+        *(y[own], s[own], s[own]),
+        bandwidth=0.05,
+        cluster=cluster[own],
+        method="exact",
+    )
+    sizes = np.bincount(cluster[own])[cluster[own]]
+    expected = np.average((s[own] - curve.estimate) ** 2, weights=1 / sizes)
+    assert r.estimate[0] == pytest.approx(np.sqrt(expected), rel=1e-6)
+    # The same curve, fitted anew with weights of 1.
+    totals = r.sums.refit(np.ones(int(r.n_clusters)))
+    np.testing.assert_allclose(totals, r.sums.by_group, rtol=1e-6)
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("options", "edges"),
+        [(METHODS[0], None), (METHODS[1], None), (METHODS[2], EDGES)],
+        ids=["smooth", "number", "edges"],
+    )
+    def test_delta_method_is_the_derivative_by_cluster(self, options, edges):
+        y, s, group, cluster = rows(n_clusters=25)
+        r = calibration_error(
+            y, s, sensitive_features=group, cluster=cluster, **options
+        )
+        labels = sorted(set(cluster))
+
+        def error(counts):
+            """Return the errors when each cluster counts so often."""
+            weight = np.array([counts[m] for m in cluster])
+            values = []
+            for name in "ab":
+                own = group == name
+                x, z, w = s[own], y[own], weight[own]
+                if options["method"] == "smooth":
+                    sizes = np.bincount(cluster[own], minlength=len(labels))
+                    w = w / sizes[cluster[own]]
+                    u = (x[:, None] - x) / 0.1
+                    mass = np.exp(-0.5 * u**2) * w[:, None]
+                    curve = z @ mass / mass.sum(0)
+                    squares = w @ (x - curve) ** 2
+                else:
+                    if edges is None:  # bins held, as they are without weights
+                        rank = np.argsort(np.argsort(x))
+                        place = rank * 4 // x.size
+                    else:
+                        place = np.digitize(x, edges[1:-1])
+                    gap = np.bincount(place, w * (x - z), minlength=4)
+                    squares = np.sum(gap**2 / np.bincount(place, w, minlength=4))
+                values.append(np.sqrt(squares / w.sum()))
+            return np.array(values)
+
+        one = dict.fromkeys(labels, 1.0)
+        np.testing.assert_allclose(r.estimate, error(one), rtol=1e-9)
+        if edges is None and options["method"] == "binned":
+            return  # bins move with the weights: the next test
+        step = 1e-5
+        influence = np.stack(
+            [
+                (error({**one, m: 1 + step}) - error({**one, m: 1 - step})) / (2 * step)
+                for m in labels
+            ]
+        )
+        n = len(labels)
+        np.testing.assert_allclose(
+            r.covariance, n / (n - 1) * influence.T @ influence, rtol=1e-5
+        )
+
+    @each_method
+    def test_bootstrap_is_the_metric_of_resampled_clusters(self, options):
+        y, s, group, cluster = rows(3, 12)
+        r = calibration_error(
+            y, s, sensitive_features=group, cluster=cluster, **options
+        )
+        resampled = r.resampled(5, random_state=0)
+        labels = r.sums.table.labels.tolist()
+        counts = np.random.default_rng(0).integers(0, 12, (5, 12))
+        chosen = options
+        for values, drawn in zip(resampled, counts, strict=True):
+            again = [np.flatnonzero(cluster == labels[m]) for m in drawn]
+            place = np.concatenate(again)
+            new = np.repeat(np.arange(12), [len(part) for part in again])
+            for g, name in enumerate("ab"):
+                own = group[place] == name
+                if options["method"] == "sweep":  # the number of bins is held
+                    chosen = {"method": "binned", "bins": r.first_pass["bins"][name]}
+                expected = calibration_error(
+                    *(y[place][own], s[place][own]),
+                    sensitive_features=group[place][own],
+                    cluster=new[own],
+                    **chosen,
+                )
+                assert values[g] == pytest.approx(expected.estimate[0], rel=1e-9)
+
+    def test_interval_covers(self):
+        """Far from 0, where the bias of the estimate is small beside its error."""
+        n_replications, inside = 200, {"smooth": 0, "binned": 0}
+        for seed in range(n_replications):
+            rng = np.random.default_rng(seed)
+            cluster = np.repeat(np.arange(300), 1 + rng.poisson(2, 300))
+            s = 0.2 + 0.6 * special.ndtr(rng.normal(size=300)[cluster])
+            own = special.ndtr(rng.normal(size=300))[cluster]
+            y = (0.5 * (own + rng.random(s.size)) < 0.3).astype(float)
+            # P((U + V) / 2 < 0.3) = 2 * 0.3² whatever the score.
+            truth = sqrt((0.5 - 0.18) ** 2 + 0.6**2 / 12)
+            for method in inside:
+                r = calibration_error(
+                    *(y, s),
+                    sensitive_features=["all"] * s.size,
+                    cluster=cluster,
+                    method=method,
+                    cluster_weight="row",
+                )
+                low, high = r.confidence_interval()
+                inside[method] += low[0] <= truth <= high[0]
+        # Four binomial standard errors around 95%.
+        margin = 4 * np.sqrt(0.95 * 0.05 / n_replications)
+        for method, count in inside.items():
+            assert abs(count / n_replications - 0.95) < margin, method
+
+
+class TestInvariances:
+    @each_method
+    def test_order_of_rows_and_labels(self, options):
+        y, s, group, cluster = rows(ties=True)
+        r = calibration_error(
+            y, s, sensitive_features=group, cluster=cluster, **options
+        )
+        order = np.random.default_rng(0).permutation(y.size)
+        names = {"a": "z", "b": "y"}
+        mixed = calibration_error(
+            *(y[order], s[order]),
+            sensitive_features=[names[g] for g in group[order]],
+            cluster=[f"u{m:03d}" for m in cluster[order]],
+            **options,
+        )
+        assert mixed.groups == ("y", "z")
+        np.testing.assert_allclose(mixed.estimate[::-1], r.estimate, rtol=1e-9)
+        np.testing.assert_allclose(
+            mixed.covariance[::-1, ::-1], r.covariance, rtol=1e-7, atol=1e-12
+        )
+
+    @each_method
+    @pytest.mark.parametrize("clustered", [False, True])
+    def test_weight_is_repetition(self, options, clustered):
+        y, s, group, cluster = rows(ties=True)
+        weight = np.random.default_rng(1).integers(0, 4, y.size)
+        again = np.repeat(np.arange(y.size), weight)
+        r = calibration_error(
+            *(y, s),
+            sensitive_features=group,
+            cluster=cluster if clustered else None,
+            sample_weight=weight,
+            **options,
+        )
+        repeated = calibration_error(
+            *(y[again], s[again]),
+            sensitive_features=group[again],
+            cluster=cluster[again] if clustered else None,
+            **options,
+        )
+        assert r.first_pass == repeated.first_pass
+        assert r.n_clusters == repeated.n_clusters
+        np.testing.assert_array_equal(r.support, repeated.support)
+        np.testing.assert_allclose(r.estimate, repeated.estimate, rtol=1e-9)
+        np.testing.assert_allclose(
+            r.covariance, repeated.covariance, rtol=1e-7, atol=1e-12
+        )
+
+    @each_method
+    def test_groups_that_overlap_are_measured_each_alone(self, options):
+        y, s, group, cluster = rows(labels="abc")
+        member = np.stack([group != "a", group != "b"], axis=1)
+        r = calibration_error(
+            y, s, sensitive_features=member, cluster=cluster, **options
+        )
+        for g in range(2):
+            own = member[:, g]
+            alone = calibration_error(
+                *(y[own], s[own]),
+                sensitive_features=["x"] * own.sum(),
+                cluster=cluster[own],
+                **options,
+            )
+            assert r.estimate[g] == pytest.approx(alone.estimate[0])
+
+    @each_method
+    def test_shift_of_scores_and_outcomes(self, options):
+        y, s, group, _ = rows()
+        r = calibration_error(y, s, sensitive_features=group, **options)
+        if options.get("bins") is EDGES:
+            options = {**options, "bins": np.array(EDGES) + 2}
+        moved = calibration_error(y + 2, s + 2, sensitive_features=group, **options)
+        np.testing.assert_allclose(moved.estimate, r.estimate, rtol=1e-9)
+
+
+class TestParts:
+    def test_fixed_edges_add_up(self):
+        y, s, group, cluster = rows(labels="abc")
+        keep = (group != "c") | (cluster >= 20)
+        options = METHODS[2]
+
+        def measure(part):
+            return calibration_error(
+                *(y[part], s[part]),
+                sensitive_features=group[part],
+                cluster=cluster[part],
+                **options,
+            )
+
+        whole = measure(keep)
+        total = sum(measure(keep & part) for part in (cluster < 20, cluster >= 20))
+        assert total.groups == whole.groups
+        np.testing.assert_allclose(total.estimate, whole.estimate)
+        np.testing.assert_allclose(total.covariance, whole.covariance)
+
+    @pytest.mark.parametrize("options", [*METHODS[:2], METHODS[3]], ids=str)
+    def test_what_is_fitted_does_not(self, options):
+        y, s, group, _ = rows()
+        r = calibration_error(y, s, sensitive_features=group, **options)
+        with pytest.raises(ValueError, match="do not add up"):
+            r + r
+
+    @each_method
+    def test_copies_have_the_same_errors(self, options):
+        y, s, group, cluster = rows()
+        r = calibration_error(
+            y, s, sensitive_features=group, cluster=cluster, **options
+        )
+        copies = (r.compact(), copy.deepcopy(r), pickle.loads(pickle.dumps(r)))
+        for other in copies:
+            np.testing.assert_array_equal(other.covariance, r.covariance)
+        with pytest.raises(ValueError, match="compact"):
+            r.compact().resampled(3)
+
+    def test_two_scores_are_compared_on_the_same_clusters(self):
+        y, s, group, cluster = rows(n_clusters=200)
+        who = {"sensitive_features": group, "cluster": cluster}
+        first = calibration_error(y, s, **who)
+        second = calibration_error(y, s**2, **who)
+        difference = compare(first, second)
+        expected = first.estimate - second.estimate
+        np.testing.assert_allclose(np.abs(difference.estimate), np.abs(expected))
+        resampled = difference.resampled(100, 0)
+        ratio = resampled.std(0) / difference.standard_error
+        assert ((ratio > 0.7) & (ratio < 1.4)).all()
+
+
+class TestUndefined:
+    @each_method
+    def test_one_cluster(self, options):
+        y, s, group, cluster = rows(labels="ab")
+        cluster = np.where(group == "b", -1, cluster)
+        with pytest.warns(UndefinedMetricWarning, match=r"too few clusters, in: b\.$"):
+            r = calibration_error(
+                y, s, sensitive_features=group, cluster=cluster, **options
+            )
+        assert np.isfinite(r.estimate).all()
+        assert np.isnan(r.standard_error).tolist() == [False, True]
+        with pytest.warns(UndefinedMetricWarning, match="too few clusters, in: a, b"):
+            r = calibration_error(
+                y, s, sensitive_features=group, cluster=[0] * y.size, **options
+            )
+        assert np.isnan(r.standard_error).all()
+
+    @each_method
+    def test_empty_group(self, options):
+        y, s, group, _ = rows()
+        member = np.stack([group == "a", group == "b", group == "c"], axis=1)
+        with pytest.warns(UndefinedMetricWarning, match=r"groups without rows: 2\.$"):
+            r = calibration_error(y, s, sensitive_features=member, **options)
+        assert np.isnan(r.estimate).tolist() == [False, False, True]
+
+    def test_scores_without_spread_are_one_place(self):
+        y = [0.0, 1, 1, 1, 0, 0, 1, 1]
+        group = list("ababab") + ["a", "b"]
+        expected = [abs(0.5 - 2 / 4), abs(0.5 - 3 / 4)]
+        for options in ({}, {"method": "binned"}, {"method": "sweep"}):
+            r = calibration_error(y, [0.5] * 8, sensitive_features=group, **options)
+            np.testing.assert_allclose(r.estimate, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("method", "ece"),
+        ("bandwidth", 0),
+        ("bandwidth", np.nan),
+        ("bandwidth", "silverman"),
+        ("bandwidth", {"a": 0.1}),
+        ("bandwidth", {"a": 0.1, "b": np.nan}),
+        ("kernel", "cosine"),
+        ("cluster_weight", "user"),
+        ("bins", 0),
+        ("bins", 2.5),
+        ("bins", [0.1]),
+        ("bins", [0.4, 0.1]),
+        ("bins", [0.2, 0.9]),
+        ("bins", [0, np.nan, 1]),
+        ("y_true", None),
+        ("y_true", [0, 1, np.nan, 0]),
+        ("y_score", [0.1, 0.2, np.inf, 1]),
+        ("y_score", [0.1]),
+        ("cluster", [1, 2, None, 4]),
+        ("sensitive_features", None),
+        ("sensitive_features", ["a", None, "b", "b"]),
+        ("sample_weight", [0, 0, 0, 0]),
+    ],
+)
+def test_bad_input_names_the_argument(name, value):
+    good = {
+        "y_true": [0, 1, 1, 0],
+        "y_score": [0.1, 0.2, 0.3, 0.4],
+        "sensitive_features": list("abab"),
+    }
+    if name == "bins":
+        good["method"] = "binned"
+    with pytest.raises(ValueError, match=name):
+        calibration_error(**{**good, name: value})
+
+
+def test_finds_the_error_that_was_built_in():
+    for options in ({"b0": 1.0}, {"b0": 0.5, "b1": 1.0, "rate": 3.0, "n_max": 8}):
+        data = make_bias_by_construction(15_000, **options, random_state=1)
+        r = calibration_error(
+            *(data.y_true, data.y_score),
+            sensitive_features=["all"] * data.y_true.size,
+            cluster=data.cluster,
+        )
+        assert abs(r.estimate[0] - data.true_error) < 4 * r.standard_error[0]
+        assert r.standard_error[0] < 0.07 * data.true_error

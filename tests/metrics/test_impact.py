@@ -1,0 +1,418 @@
+"""What calibration would change: decisions and ranks."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from scipy import special
+
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.inference import compare
+from skrankfair.metrics import positive_rate_shift, rank_shift
+from tests.reference import predictive_parity as naive
+
+H = 0.15
+
+
+def rows(seed=0, n_users=30, *, ties=False, labels="ab", n_items=4):
+    """Return columns; a user has several queries of a few items."""
+    rng = np.random.default_rng(seed)
+    user = np.repeat(np.arange(n_users), 1 + rng.poisson(1, n_users))
+    query = np.repeat(np.arange(user.size), n_items)
+    s = rng.random(query.size)
+    s = np.round(s, 1) if ties else s
+    group = rng.choice(list(labels), size=query.size)
+    y = (rng.random(s.size) < s ** (1 + (group == "a"))).astype(float)
+    return y, s, group, user[query], query
+
+
+def decisions(y, s, group, cluster, query, **options):
+    options = {"threshold": 0.5, "bandwidth": H, **options}
+    return positive_rate_shift(
+        y, s, sensitive_features=group, cluster=cluster, **options
+    )
+
+
+def ranks(y, s, group, cluster, query, **options):
+    options = {"bandwidth": H, **options}
+    return rank_shift(
+        y, s, sensitive_features=group, cluster=cluster, qid=query, **options
+    )
+
+
+METRICS = {"positive_rate_shift": decisions, "rank_shift": ranks}
+each_metric = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+
+
+class TestReference:
+    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "gaussian4"])
+    @pytest.mark.parametrize("cluster_weight", ["cluster", "row"])
+    @pytest.mark.parametrize("weighted", [False, True])
+    @pytest.mark.parametrize("ties", [False, True])
+    def test_both(self, kernel, cluster_weight, weighted, ties):
+        y, s, group, cluster, query = columns = rows(ties=ties)
+        weight = None
+        if weighted:
+            weight = np.random.default_rng(1).integers(0, 3, query.max() + 1)[query]
+        member = {g: (group == g).tolist() for g in "ab"}
+        w = None if weight is None else weight.tolist()
+        star = naive.calibrated(
+            *(y.tolist(), s.tolist(), cluster.tolist(), member, H),
+            *(kernel, cluster_weight, w),
+        )
+        star = np.clip(star, 0, 1).tolist()
+        options = {
+            "kernel": kernel,
+            "cluster_weight": cluster_weight,
+            "sample_weight": weight,
+        }
+        r = decisions(*columns, **options)
+        expected = naive.positive_rate_shift(s.tolist(), star, member, 0.5, w)
+        np.testing.assert_allclose(r.estimate, list(expected.values()), atol=1e-12)
+        r = ranks(*columns, **options)
+        # Equal to the last bit where scores are, in the curve as in the scores.
+        star = np.round(star, 12).tolist()
+        expected = naive.rank_shift(s.tolist(), star, query.tolist(), member, w)
+        np.testing.assert_allclose(r.estimate, list(expected.values()), atol=1e-12)
+
+    def test_mean_of_queries(self):
+        y, s, group, cluster, query = columns = rows()
+        member = {g: (group == g).tolist() for g in "ab"}
+        star = naive.calibrated(
+            y.tolist(), s.tolist(), cluster.tolist(), member, H, "gaussian"
+        )
+        r = ranks(*columns, average="queries", kernel="gaussian")
+        for g, name in enumerate("ab"):
+            means = []
+            for q in range(query.max() + 1):
+                own = query == q
+                shifts = naive.rank_shift(
+                    *(s[own].tolist(), np.array(star)[own].tolist(), [0] * own.sum()),
+                    {name: (group[own] == name).tolist()},
+                )
+                means.append(shifts[name])
+            assert r.estimate[g] == pytest.approx(np.nanmean(means), rel=1e-9)
+
+    def test_one_list(self):
+        y, s, group, cluster, _ = rows(n_users=50)
+        member = {g: (group == g).tolist() for g in "ab"}
+        lists = (None, cluster)
+        for clusters in lists:
+            units = range(y.size) if clusters is None else clusters.tolist()
+            star = naive.calibrated(
+                y.tolist(), s.tolist(), units, member, H, "gaussian"
+            )
+            expected = naive.rank_shift(s.tolist(), star, [0] * y.size, member)
+            r = ranks(y, s, group, clusters, None, kernel="gaussian")
+            np.testing.assert_allclose(r.estimate, list(expected.values()))
+            assert r.n_clusters == (y.size if clusters is None else 50)
+            assert (r.standard_error > 0).all()
+
+    def test_many_rows_are_on_a_lattice(self):
+        columns = rows(1, 700)
+        assert (columns[2] == "a").sum() ** 2 > 1 << 22
+        few = np.flatnonzero(columns[3] < 30)
+        for metric in METRICS.values():
+            r = metric(*columns, n_resamples=2)
+            # The same rows again and again are the same curve, from few rows.
+            one = metric(*(c[few] for c in columns))
+            counts = (np.arange(int(r.n_clusters)) < 30).astype(float)
+            np.testing.assert_allclose(
+                r.sums.refit(counts), one.sums.by_group, rtol=1e-9
+            )
+
+    @each_metric
+    def test_resample_is_the_metric_of_resampled_clusters(self, metric):
+        y, s, group, cluster, query = columns = rows(3, 12)
+        r = metric(*columns, kernel="gaussian")
+        resampled = r.resampled(4, random_state=0)
+        counts = np.random.default_rng(0).integers(0, 12, (4, 12))
+        for values, drawn in zip(resampled, counts, strict=True):
+            parts = [np.flatnonzero(cluster == m) for m in drawn]
+            place = np.concatenate(parts)
+            new = np.repeat(np.arange(12), [len(part) for part in parts])
+            again = metric(
+                *(y[place], s[place], group[place], new),
+                100 * new + query[place],
+                kernel="gaussian",
+            )
+            np.testing.assert_allclose(values, again.estimate, atol=1e-12)
+
+    def test_resample_of_one_list(self):
+        y, s, group, cluster, _ = rows(3, 12, ties=True)
+        r = ranks(y, s, group, cluster, None, kernel="gaussian")
+        resampled = r.resampled(4, random_state=0)
+        counts = np.random.default_rng(0).integers(0, 12, (4, 12))
+        for values, drawn in zip(resampled, counts, strict=True):
+            parts = [np.flatnonzero(cluster == m) for m in drawn]
+            place = np.concatenate(parts)
+            new = np.repeat(np.arange(12), [len(part) for part in parts])
+            again = ranks(
+                y[place], s[place], group[place], new, None, kernel="gaussian"
+            )
+            np.testing.assert_allclose(values, again.estimate, atol=1e-9)
+
+
+class TestSign:
+    """The definitions of section 7.2: positive where calibration would lift a group."""
+
+    @pytest.mark.parametrize("bias", [-0.2, 0.2])
+    def test_score_too_low_or_too_high(self, bias):
+        rng = np.random.default_rng(0)
+        query = np.repeat(np.arange(800), 5)
+        group = rng.choice(["a", "b"], size=query.size)
+        chance = 0.2 + 0.6 * rng.random(query.size)
+        y = (rng.random(query.size) < chance).astype(float)
+        s = chance + bias * (group == "a")
+        r = positive_rate_shift(y, s, sensitive_features=group, threshold=0.5)
+        # Of "a" a share 0.2 / 0.6 is accepted too much or too little.
+        z = (r.estimate - [-bias / 0.6, 0]) / r.standard_error
+        assert (np.abs(z) < 4).all()
+        assert r.test().pvalue[0] < 1e-4
+        r = rank_shift(y, s, sensitive_features=group, qid=query)
+        # An item meets 2 of the other group: P(S_b > S_a) moves by 5 / 18.
+        expected = -np.sign(bias) * 2 * (0.5 - (2 / 3) ** 2 / 2)
+        z = (r.estimate - [expected, -expected]) / r.standard_error
+        assert (np.abs(z) < 4).all()
+        assert (r.test().pvalue < 1e-6).all()
+
+    @each_metric
+    def test_calibrated_score_is_0(self, metric):
+        rng = np.random.default_rng(1)
+        query = np.repeat(np.arange(1000), 4)
+        group = rng.choice(["a", "b"], size=query.size)
+        s = special.ndtr(0.6 * rng.normal(size=query.size))
+        y = (rng.random(query.size) < s).astype(float)
+        r = metric(y, s, group, query, query, bandwidth="undersmooth")
+        assert (np.abs(r.estimate) < 4 * r.standard_error).all()
+        assert (r.standard_error < 0.1).all()
+        assert r.fair_value == 0
+        assert r.disparity() == np.abs(r.estimate).max()
+        # Outcomes that are the scores leave nothing to change, but for the smoothing.
+        exact = metric(s, s, group, query, query, bandwidth=1e-6)
+        np.testing.assert_array_equal(exact.estimate, [0, 0])
+
+    def test_shifts_of_a_query_sum_to_0(self):
+        columns = rows(labels="abc")
+        r = ranks(*columns)
+        assert r.estimate @ r.support == pytest.approx(0, abs=1e-9)
+
+    def test_order_within_a_group_is_not_at_stake(self):
+        y, s, _, cluster, query = rows()
+        r = ranks(y, s, ["all"] * y.size, cluster, query, bandwidth=0.5)
+        assert r.estimate[0] == pytest.approx(0, abs=1e-12)
+
+
+class TestInvariances:
+    @each_metric
+    def test_order_of_rows_and_labels(self, metric):
+        y, s, group, cluster, query = columns = rows(ties=True)
+        r = metric(*columns)
+        order = np.random.default_rng(0).permutation(y.size)
+        mixed = metric(
+            *(y[order], s[order], [{"a": "z", "b": "y"}[g] for g in group[order]]),
+            1000 + cluster[order],
+            [f"q{m}" for m in query[order]],
+        )
+        assert mixed.groups == ("y", "z")
+        np.testing.assert_allclose(mixed.estimate[::-1], r.estimate, atol=1e-9)
+        np.testing.assert_allclose(
+            mixed.covariance[::-1, ::-1], r.covariance, rtol=1e-6, atol=1e-12
+        )
+
+    @each_metric
+    @pytest.mark.parametrize("clustered", [True, False])
+    def test_weight_is_repetition(self, metric, clustered):
+        y, s, group, cluster, query = rows(ties=True)
+        rng = np.random.default_rng(1)
+        weight = rng.integers(0, 4, query.max() + 1)[query]
+        place = np.repeat(np.arange(y.size), weight)
+        copies = np.concatenate([np.arange(w) for w in weight])
+        r = metric(
+            *(y, s, group, cluster if clustered else None, query),
+            sample_weight=weight,
+        )
+        again = metric(
+            *(y[place], s[place], group[place]),
+            cluster[place] if clustered else None,
+            10 * query[place] + copies,
+        )
+        np.testing.assert_allclose(r.estimate, again.estimate, atol=1e-9)
+        np.testing.assert_allclose(r.support, again.support)
+        assert r.n_clusters == again.n_clusters
+        if clustered:  # else other clusters are drawn
+            np.testing.assert_allclose(r.covariance, again.covariance, rtol=1e-6)
+
+    @each_metric
+    def test_weight_0_is_removal(self, metric):
+        y, s, group, cluster, query = rows(labels="abc")
+        weight = np.where(query % 3 == 0, 0, 2)
+        keep = weight > 0
+        r = metric(y, s, group, cluster, query, sample_weight=weight)
+        rest = metric(*(c[keep] for c in (y, s, group, cluster, query)))
+        np.testing.assert_allclose(r.estimate, rest.estimate)
+        np.testing.assert_allclose(r.covariance, rest.covariance)
+
+    def test_scale_of_scores(self):
+        y, s, group, cluster, query = rows()
+        r = ranks(y, s, group, cluster, query, bandwidth="undersmooth")
+        scaled = ranks(y, 8 * s - 3, group, cluster, query, bandwidth="undersmooth")
+        np.testing.assert_allclose(scaled.estimate, r.estimate, atol=1e-9)
+
+    def test_groups_that_overlap(self):
+        y, s, group, cluster, query = rows(labels="abc")
+        member = np.stack([group != "a", group != "b"], axis=1)
+        r = decisions(y, s, member, cluster, query)
+        for g in range(2):
+            own = member[:, g]
+            alone = decisions(
+                y[own], s[own], ["x"] * own.sum(), cluster[own], query[own]
+            )
+            assert r.estimate[g] == pytest.approx(alone.estimate[0], abs=1e-12)
+        with pytest.raises(ValueError, match="rank_shift needs disjoint groups"):
+            ranks(y, s, member, cluster, query)
+
+
+class TestErrors:
+    @each_metric
+    def test_is_the_deviation_of_resamples(self, metric):
+        r = metric(*rows(), n_resamples=50, random_state=3)
+        seed = int(np.random.default_rng(3).integers(2**62))
+        values = r.resampled(50, seed)
+        factor = r.n_clusters / (r.n_clusters - 1)
+        np.testing.assert_allclose(r.covariance, factor * np.cov(values.T))
+        low, high = r.confidence_interval(method="bootstrap", n_resamples=50)
+        assert (low < r.estimate).all()
+        assert (r.estimate < high).all()
+
+    @each_metric
+    def test_copies_have_the_same_errors(self, metric):
+        r = metric(*rows(), n_resamples=20)
+        copies = (r.compact(), copy.deepcopy(r), pickle.loads(pickle.dumps(r)))
+        for other in copies:
+            np.testing.assert_array_equal(other.covariance, r.covariance)
+            assert other.contrast("a", "b").pvalue == r.contrast("a", "b").pvalue
+            with pytest.raises(ValueError, match="compact"):
+                other.resampled(3)
+        with pytest.raises(ValueError, match="do not add up"):
+            r + r
+
+    @each_metric
+    def test_two_scores_are_compared_on_the_same_clusters(self, metric):
+        y, s, group, cluster, query = rows(n_users=80)
+        old = metric(y, s, group, cluster, query)
+        new = metric(y, s**2, group, cluster, query)
+        difference = compare(old, new)
+        np.testing.assert_allclose(
+            np.abs(difference.estimate), np.abs(old.estimate - new.estimate)
+        )
+        paired = np.cov((old.resampled(200, 5) - new.resampled(200, 5)).T)
+        ratio = np.diag(paired) / np.diag(difference.covariance)
+        # Two times 200 resamples: the ratio of variances has an error of 14%.
+        assert ((ratio > 0.5) & (ratio < 2)).all()
+
+    @each_metric
+    @pytest.mark.parametrize("biased", [True, False])
+    def test_intervals_cover(self, metric, biased):
+        """The whole study is benchmarks/papers/impact_coverage.py."""
+        n_replications, inside = 60, 0
+        for seed in range(n_replications):
+            rng = np.random.default_rng(seed)
+            user = np.repeat(np.arange(100), 1 + rng.poisson(2, 100))
+            query = np.repeat(np.arange(user.size), 2)
+            user = user[query]
+
+            def correlated(rng=rng, user=user):
+                own, noise = rng.normal(size=100)[user], rng.normal(size=user.size)
+                return np.sqrt(0.3) * own + np.sqrt(0.7) * noise
+
+            group = np.tile(["a", "b"], user.size // 2)
+            z = 0.6 * correlated()
+            # The scores of "a" are too high by 0.3 on the scale of z.
+            mean = special.ndtr(z - 0.3 * (biased & (group == "a")))
+            y = (special.ndtr(correlated()) < mean).astype(float)
+            r = metric(y, special.ndtr(z), group, user, query, bandwidth="undersmooth")
+            low, high = r.confidence_interval(
+                method="bootstrap", n_resamples=60, random_state=0
+            )
+            truth = 0.0
+            if biased:
+                # P(z > 0.3) - P(z > 0), or the second item of a pair moves up:
+                # z_a - z_b is normal with variance 2 * 0.7 * 0.36.
+                deviate = 0.3 / (0.6 if metric is decisions else np.sqrt(1.4 * 0.36))
+                truth = special.ndtr(-deviate) - 0.5
+            inside += low[0] <= truth <= high[0]
+        # Four binomial standard errors around 95%.
+        margin = 4 * np.sqrt(0.95 * 0.05 / n_replications)
+        assert abs(inside / n_replications - 0.95) < margin
+
+
+class TestUndefined:
+    @each_metric
+    def test_one_cluster(self, metric):
+        y, s, group, cluster, query = rows(labels="ab")
+        group = np.where(cluster == 0, "z", group)
+        with pytest.warns(UndefinedMetricWarning, match=r"too few clusters, in: z\.$"):
+            r = metric(y, s, group, cluster, query)
+        assert np.isfinite(r.estimate).all()
+        assert np.isnan(r.standard_error).tolist() == [False, False, True]
+        with pytest.warns(UndefinedMetricWarning, match="too few clusters, in: a, b"):
+            r = metric(y, s, np.where(group == "z", "a", group), [0] * y.size, query)
+        assert np.isnan(r.standard_error).all()
+
+    @each_metric
+    def test_scores_without_spread_become_the_mean(self, metric):
+        y, s, group, cluster, query = rows()
+        r = metric(y, np.full(s.size, 0.4), group, cluster, query)
+        assert np.isfinite(r.estimate).all()
+        assert np.isfinite(r.standard_error).all()
+
+    def test_group_without_rows(self):
+        y, s, group, cluster, query = rows()
+        member = np.stack([group == "a", group == "b", group == "c"], axis=1)
+        with pytest.warns(UndefinedMetricWarning, match=r"groups without rows: 2\.$"):
+            r = decisions(y, s, member, cluster, query)
+        assert np.isnan(r.estimate).tolist() == [False, False, True]
+        assert np.isnan(r.standard_error).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("threshold", None),
+        ("threshold", np.nan),
+        ("average", "users"),
+        ("bandwidth", 0),
+        ("bandwidth", np.nan),
+        ("bandwidth", {"b": 0.1}),
+        ("kernel", "cosine"),
+        ("cluster_weight", "user"),
+        ("n_resamples", 1),
+        ("random_state", "seed"),
+        ("y_true", None),
+        ("y_true", [0, 1, np.inf, 0]),
+        ("y_score", None),
+        ("y_score", [0.1, 0.2, np.nan, 1]),
+        ("cluster", [1, 2, 3]),
+        ("cluster", [1, 2, 3, 3]),
+        ("qid", [0, 0, 1, None]),
+        ("sensitive_features", None),
+        ("sample_weight", [1, 2, -1, 1]),
+        ("sample_weight", [1, 2, 1, 1]),
+    ],
+)
+def test_bad_input_names_the_argument(name, value):
+    good = {
+        "y_true": [0, 1, 1, 0],
+        "y_score": [0.1, 0.2, 0.3, 0.4],
+        "sensitive_features": list("abab"),
+    }
+    only = {"threshold": "decisions", "average": "ranks", "qid": "ranks"}
+    by_query = name in ("cluster", "sample_weight") and len(value) == 4
+    if only.get(name) != "ranks" and not by_query:
+        with pytest.raises(ValueError, match=name):
+            positive_rate_shift(**{**good, "threshold": 0.5, name: value})
+    if only.get(name) != "decisions":
+        with pytest.raises(ValueError, match=name):
+            rank_shift(**{**good, "qid": [0, 0, 1, 1], name: value})

@@ -1,0 +1,60 @@
+"""Lists are measured part by part: what is in which part changes nothing."""
+
+import numpy as np
+import pytest
+
+from skrankfair.metrics import _lists
+from skrankfair.metrics._lists import Lists
+
+from ..calls import OF_LISTS
+from .cases import CASES, DATA, assert_identical, with_clusters, with_weights
+
+OF_MEAN_SHARES = {"average": "representation"}
+PARITY = {name: case for name, case in CASES.items() if case.metric in OF_LISTS}
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.UndefinedMetricWarning"
+)
+
+
+@pytest.mark.parametrize("case", PARITY.values(), ids=PARITY)
+@pytest.mark.parametrize("make", DATA.values(), ids=DATA)
+@pytest.mark.parametrize("rows", [1, 17])
+def test_parts_are_the_whole(case, make, rows, monkeypatch):
+    plain = make()
+    one_length = plain.but(q=np.arange(plain.y.size) // 10)
+    problems = [
+        (plain, {}),
+        (with_clusters(with_weights(plain)), {}),
+        (plain.but(s=np.random.default_rng(0).permutation(plain.y.size)), {}),
+        (one_length, OF_MEAN_SHARES),
+    ]
+    whole = [case(c, **options) for c, options in problems]
+    tested = [
+        r.test(method="permutation", n_resamples=9, random_state=0) for r in whole
+    ]
+    monkeypatch.setattr(_lists, "_PART", rows)
+    for (c, options), expected, shuffled in zip(problems, whole, tested, strict=True):
+        r = case(c, **options)
+        assert_identical(r, expected)
+        test = r.test(method="permutation", n_resamples=9, random_state=0)
+        np.testing.assert_array_equal(
+            test.null_distribution, shuffled.null_distribution
+        )
+
+
+def test_parts_are_of_whole_lists(monkeypatch):
+    monkeypatch.setattr(_lists, "_PART", 5)
+    groups = _lists.Groups(("a", "b"), np.arange(18) % 2)
+    lists = Lists(
+        groups, np.array([0, 2, 5, 6, 15, 18]), np.array([0, 1, 2, 5, 6, 15, 17])
+    )
+    parts = list(lists.parts())
+    assert [part.starts.tolist() for part in parts] == [
+        [0, 2, 5],
+        [0, 1],
+        [0, 9],
+        [0, 3],
+    ]
+    assert [part.tie_starts.tolist() for part in parts] == [[0, 1, 2], [0], [0], [0, 2]]
+    assert np.concatenate([p.groups.values for p in parts]).tolist() == [0, 1] * 9
