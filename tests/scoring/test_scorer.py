@@ -372,7 +372,6 @@ class TestByName:
             *("exposure", "pairwise_preference"),
             *("expected_advantage", "matched_pair_curve"),
             *("log_loss", "squared_error"),  # scikit-learn has scorers of these
-            *("log_loss", "squared_error"),  # whose scorers scikit-learn has
         }
 
     def test_options_of_the_metric_are_passed_on(self, model):
