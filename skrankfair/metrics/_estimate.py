@@ -33,7 +33,18 @@ def check_level(level: float) -> None:
 
 def generator(random_state: Any) -> np.random.Generator:
     """Return the generator that `random_state` stands for."""
+    random = np.random
+    sources = (
+        random.Generator,
+        random.BitGenerator,
+        random.SeedSequence,
+        random.RandomState,
+    )
     try:
+        if random_state is not None and not isinstance(random_state, (int, *sources)):
+            kind = np.asarray(random_state).dtype.kind
+            if kind not in "iu":  # NumPy would take a duration for a number
+                raise TypeError(f"a seed of kind {kind!r}")
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
         raise ValueError(

@@ -248,7 +248,10 @@ def test_closes_the_gap_between_groups(library, loss, halves):
         )
     before, after = found
     assert before["inter"].estimate > 1.5
-    assert 0.95 < after["inter"].estimate < 1.05
+    # Over many draws within 5%; one draw has its error beside.
+    left = abs(after["inter"].estimate - 1)
+    assert left < 0.05 + 2 * after["inter"].standard_error
+    assert left < 0.2 * (before["inter"].estimate - 1)
     assert abs(after["all"].estimate - 1) < abs(before["all"].estimate - 1)
     change = after["intra"].estimate - before["intra"].estimate
     assert abs(change) < 3 * after["intra"].standard_error
