@@ -25,7 +25,7 @@ import sklearn
 
 import skrankfair
 from skrankfair import metrics
-from skrankfair._ranking import order_rows
+from skrankfair._inputs.ranking import order_rows
 from skrankfair.mitigation import (
     PairwiseFairClassifier,
     PairwiseFairRegressor,

@@ -1,9 +1,9 @@
 """Fairness of rankings and risk scores, for users of scikit-learn."""
 
-from ._audit import AuditReport, audit
-from ._audit_cv import audit_cv
-from ._mitigation_report import mitigation_report
-from ._mitigation_result import MitigationReport
+from ._reports.audit import AuditReport, audit
+from ._reports.audit_cv import audit_cv
+from ._reports.mitigation import mitigation_report
+from ._reports.mitigation_result import MitigationReport
 from .metrics import GroupEstimates
 
 __all__ = [

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import __version__
-from ._audit import AuditReport, audit
-from ._catalog import BY_NAME, chosen_metrics
-from ._cli_input import InputError, read_arguments
-from ._report import check_report_packages
-from ._terminal import print_report, progress
+from ._cli.input import InputError, read_arguments
+from ._cli.terminal import print_report, progress
+from ._reports.audit import AuditReport, audit
+from ._reports.catalog import BY_NAME, chosen_metrics
+from ._reports.html_report import check_report_packages
 
 _COLUMNS = {
     "y_true": "outcome of the item: the larger the better",
@@ -207,7 +207,7 @@ def _audit(arguments: argparse.Namespace) -> None:
 
 
 def _demo(arguments: argparse.Namespace) -> None:
-    from ._demo_audit import audit_movielens
+    from ._cli.demo_audit import audit_movielens
 
     _check_outputs(arguments)
     with progress() as say:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._scores import Memory, pooled_estimates
-from ._validation import Array, check_choice, check_number
+from ._inputs.validation import Array, check_choice, check_number
 from .exceptions import UndefinedMetricWarning
+from .scoring._memory import Memory, pooled_estimates
 
 if TYPE_CHECKING:
     import pandas as pd

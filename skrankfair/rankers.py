@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._columns import check_spec, column_of, is_column
-from ._sklearn import rows_of
-from ._validation import check_lengths, encode
+from ._inputs.columns import check_spec, column_of, is_column
+from ._inputs.sklearn_private import rows_of
+from ._inputs.validation import check_lengths, encode
 
 __all__ = ["QueryRanker"]
 

@@ -19,14 +19,10 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
-from skrankfair import _scores
 from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.metrics import (
-    matched_pair_calibration,
-    ndcg,
-    pairwise_accuracy,
-)
+from skrankfair.metrics import matched_pair_calibration, ndcg, pairwise_accuracy
 from skrankfair.model_selection import fairness_constrained, pareto_front
+from skrankfair.scoring import _memory as _scores
 from skrankfair.scoring import make_fairness_scorer
 from tests.metrics.simulate import Model
 

@@ -17,10 +17,10 @@ import matplotlib as mpl
 import numpy as np
 from scipy.stats import f as f_distribution
 
+from skrankfair._estimates.formatting import text_table
 from skrankfair.datasets import make_confounded_queries
 from skrankfair.inference import compare, outcome_inequality_test
 from skrankfair.metrics import matched_pair_calibration, ndcg
-from skrankfair.metrics._format import text_table
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

@@ -26,9 +26,9 @@ import numpy as np
 import pandas as pd
 
 from skrankfair import metrics
+from skrankfair._estimates.formatting import text_table
 from skrankfair.datasets import make_biased_rankings
 from skrankfair.inference import MonotonicityTest, monotonicity_test, recommend_metrics
-from skrankfair.metrics._format import text_table
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

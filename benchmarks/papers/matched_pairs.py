@@ -27,17 +27,17 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy.optimize import isotonic_regression
 
-from skrankfair._demo import rank_with_svd, split_by_time
-from skrankfair._ranking import RankedData, ranked_data
-from skrankfair._validation import as_groups
+from skrankfair._cli.demo import rank_with_svd, split_by_time
+from skrankfair._estimates.contrasts import correct
+from skrankfair._estimates.formatting import text_table
+from skrankfair._inputs.ranking import RankedData, ranked_data
+from skrankfair._inputs.validation import as_groups
 from skrankfair.datasets import fetch_movielens
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import compare
 from skrankfair.metrics import GroupEstimates
-from skrankfair.metrics._estimate import correct
-from skrankfair.metrics._format import text_table
 from skrankfair.metrics._matched_pair import matched_pair_estimates
-from skrankfair.metrics._utility import ndcg_estimates
+from skrankfair.metrics._ndcg import ndcg_estimates
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

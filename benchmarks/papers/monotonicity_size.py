@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skrankfair._estimates.formatting import text_table
 from skrankfair.inference import monotonicity_test
-from skrankfair.metrics._format import text_table
 
 N_ITEMS, N_MEMBERS, N_RESAMPLES = 10, 4, 199
 

@@ -28,7 +28,7 @@ from scipy import special, stats
 
 from skrankfair.datasets import make_bias_by_construction
 from skrankfair.inference import predictive_parity_test
-from skrankfair.inference._parity import PredictiveParityTest
+from skrankfair.inference._predictive_parity import PredictiveParityTest
 from skrankfair.metrics import calibration_error
 
 mpl.use("Agg")

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import special, stats
 from sklearn.utils import Bunch
 
-from .._validation import Array, check_number
-from ..metrics._estimate import generator
+from .._estimates.contrasts import generator
+from .._inputs.validation import Array, check_number
 
 _DESCR = """Bias by construction
 {n_clusters} clusters, {n_rows} rows; 1 + Poisson({rate:g}) rows a cluster. {scores}

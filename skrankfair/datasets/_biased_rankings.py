@@ -6,8 +6,8 @@ import numpy as np
 from scipy import special
 from sklearn.utils import Bunch
 
-from .._validation import Array, check_number
-from ..metrics._estimate import generator
+from .._estimates.contrasts import generator
+from .._inputs.validation import Array, check_number
 
 _DESCR = """\
 Biased rankings

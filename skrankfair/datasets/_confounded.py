@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._validation import Array, check_number
-from ..metrics._estimate import generator
+from .._estimates.contrasts import generator
+from .._inputs.validation import Array, check_number
 
 _BIAS = ((1.5, 1.1), (0.9, 0.7))
 _ROUNDING = 1e-12

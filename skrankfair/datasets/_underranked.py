@@ -10,8 +10,8 @@ from scipy.optimize import least_squares
 from scipy.special import ndtr
 from sklearn.utils import Bunch
 
-from .._validation import Array, check_number
-from ..metrics._estimate import generator
+from .._estimates.contrasts import generator
+from .._inputs.validation import Array, check_number
 
 _GAPS = (1.083, 1.149, 1.356)
 _LEVEL = 0.65  # pairwise accuracy among items of the rest

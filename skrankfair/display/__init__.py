@@ -2,14 +2,14 @@
 
 from ._before_after import BeforeAfterDisplay
 from ._calibration import CalibrationByGroupDisplay
-from ._estimates import GroupEstimatesDisplay
 from ._group_calibrator import GroupCalibratorDisplay
-from ._inequality import OutcomeInequalityDisplay
-from ._marginal import MarginalOutcomeDisplay
+from ._group_estimates import GroupEstimatesDisplay
+from ._marginal_outcome import MarginalOutcomeDisplay
 from ._matched_pair_curve import MatchedPairCurveDisplay
 from ._mitigation import MitigationDisplay
 from ._monotonicity import MonotonicityDisplay
-from ._parity import PredictiveParityDisplay
+from ._outcome_inequality import OutcomeInequalityDisplay
+from ._predictive_parity import PredictiveParityDisplay
 from ._tradeoff import FairnessTradeoffDisplay
 
 __all__ = [

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._validation import Array, check_number
-from ._estimates import UNCLEAR, WORSE, plain_label
+from .._inputs.validation import Array, check_number
+from ._group_estimates import UNCLEAR, WORSE, plain_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._columns import column_of
-from .._score_function import as_outcomes
-from .._sklearn import call_once, response_values
-from .._validation import check_choice
+from .._inputs.columns import column_of
+from .._inputs.score_rows import score_rows
+from .._inputs.sklearn_private import call_once, response_values
+from .._inputs.validation import check_choice
 from ..inference._parity_test import curves_by_group
-from ..smoothing._score_rows import score_rows
-from . import _curves as draw
+from ..scoring._score_function import as_outcomes
+from . import _style as draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

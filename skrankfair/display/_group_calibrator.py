@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import Array, check_number
-from ._estimates import plain_label
+from .._inputs.validation import Array, check_number
+from ._group_estimates import plain_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

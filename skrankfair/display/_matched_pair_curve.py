@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._validation import Array
-from ._estimates import plain_label
+from .._inputs.validation import Array
+from ._group_estimates import plain_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._before_after import BeforeAfterDisplay
-from ._estimates import GroupEstimatesDisplay, plain_label
+from ._group_estimates import GroupEstimatesDisplay, plain_label
 
 if TYPE_CHECKING:
     import pandas as pd

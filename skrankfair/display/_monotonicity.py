@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._estimates import BETTER, UNCLEAR, WORSE, plain_label
+from ._group_estimates import BETTER, UNCLEAR, WORSE, plain_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._validation import Array, check_number
+from .._inputs.validation import Array, check_number
 from ..model_selection import FairnessConstrained, pareto_front
-from ._estimates import BETTER, UNCLEAR, WORSE, plain_label
+from ._group_estimates import BETTER, UNCLEAR, WORSE, plain_label
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

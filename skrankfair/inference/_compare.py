@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._sums import Finalize
-from .._validation import Array
+from .._estimates.sums import Finalize
+from .._inputs.validation import Array
 from ..metrics import GroupEstimates
 
 

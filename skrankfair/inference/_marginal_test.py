@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from .._sums import ClusterSums
-from .._validation import check_choice, check_number
+from .._estimates.contrasts import check_level, generator
+from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.metric import Metric, warn_undefined
+from .._estimates.score_table import cluster_table, row_counts
+from .._estimates.simultaneous import CORRECTIONS
+from .._estimates.sums import ClusterSums
+from .._inputs.score_rows import ScoreRows, score_rows
+from .._inputs.validation import check_choice, check_number
 from ..metrics import GroupEstimates
-from ..metrics._estimate import check_level, generator
-from ..metrics._metric import Metric, warn_undefined
-from ..metrics._pair_table import ColumnSum, MeanOfRatios
-from ..metrics._score_table import cluster_table, row_counts
 from ..smoothing._kernel_sums import kernel_values
 from ..smoothing._kernels import get_kernel
-from ..smoothing._score_rows import ScoreRows, score_rows
-from ._marginal import MarginalOutcomeTest, ValueAtBoundary
+from ._marginal_outcome import MarginalOutcomeTest, ValueAtBoundary
 from ._parity_test import check_reference, common_bandwidth
-from ._simultaneous import CORRECTIONS
 
 BOUNDARIES = ("constant", "local_linear")
 # A line at the end of the scores has the least error with a bandwidth that is wider

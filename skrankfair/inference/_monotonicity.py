@@ -12,15 +12,16 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import isotonic_regression
 
-from .._ranking import RankedData, ranked_data
-from .._sums import ClusterSums
-from .._validation import Array, check_choice, check_number
+from .._estimates import formatting as fmt
+from .._estimates.contrasts import check_level, generator, t_quantile
+from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.metric import user_level
+from .._estimates.sums import ClusterSums
+from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.validation import Array, check_choice, check_number
 from ..exceptions import UndefinedMetricWarning
-from ..metrics import _format as fmt
-from ..metrics._estimate import check_level, generator, t_quantile
-from ..metrics._lists import Lists
-from ..metrics._metric import user_level
-from ..metrics._pair_table import ColumnSum, MeanOfRatios, sum_over_queries
+from ..metrics._lists.lists import Lists
+from ..metrics._pairs.cluster_rows import sum_over_queries
 
 if TYPE_CHECKING:
     from ..display import MonotonicityDisplay

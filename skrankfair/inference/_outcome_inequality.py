@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._ranking import ranked_data
-from .._validation import Array, check_choice, check_number
+from .._estimates import formatting as fmt
+from .._estimates.contrasts import check_level, generator
+from .._estimates.metric import read_only
+from .._inputs.ranking import ranked_data
+from .._inputs.validation import Array, check_choice, check_number
 from ..exceptions import UndefinedMetricWarning
-from ..metrics import _format as fmt
-from ..metrics._estimate import check_level, generator
-from ..metrics._metric import read_only
 from ._ranked_moments import Moments, MomentSums, moment_sums
 
 if TYPE_CHECKING:

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import Array, as_numbers, check_choice, check_number
+from .._estimates import formatting as fmt
+from .._estimates.contrasts import check_level, generator
+from .._estimates.simultaneous import CORRECTIONS
+from .._inputs.score_rows import ScoreRows, score_rows
+from .._inputs.validation import Array, as_numbers, check_choice, check_number
 from ..exceptions import UndefinedMetricWarning
-from ..metrics import _format as fmt
-from ..metrics._estimate import check_level, generator
 from ..smoothing._bandwidth import check_bandwidth, choose_bandwidth
-from ..smoothing._curve_sums import CurveSums
+from ..smoothing._group_curves import CurveSums
 from ..smoothing._kernels import get_kernel
-from ..smoothing._score_rows import ScoreRows, score_rows
-from ._parity import PredictiveParityTest
-from ._simultaneous import CORRECTIONS
+from ._predictive_parity import PredictiveParityTest
 
 COMPARISONS = ("pairs", "rest")
 _N_POINTS = 50

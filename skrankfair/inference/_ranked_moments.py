@@ -9,8 +9,8 @@ from itertools import combinations, pairwise, permutations
 
 import numpy as np
 
-from .._ranking import RankedData
-from .._validation import Array
+from .._inputs.ranking import RankedData
+from .._inputs.validation import Array
 
 _CHUNK = 1 << 19  # rows and moments of the queries that are looked at together
 _ROUNDING, _JITTER = 1e-12, 1e-10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._validation import check_choice
+from .._inputs.validation import check_choice
 from ._monotonicity import MonotonicityTest
 
 _MINIMIZE: tuple[str, ...] = (

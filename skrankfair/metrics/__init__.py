@@ -1,25 +1,25 @@
 """Metrics by group, each with its standard errors."""
 
-from ._advantage import (
+from .._estimates.contrasts import ConfidenceInterval, Estimate, GroupTest
+from .._estimates.group_estimates import GroupEstimates
+from ._calibration_error import calibration_error
+from ._calibration_impact import positive_rate_shift
+from ._dips import dips
+from ._expected_advantage import expected_advantage
+from ._exposure import exposure, exposure_gap
+from ._losses import log_loss, squared_error
+from ._matched_pair import matched_pair_calibration
+from ._matched_pair_curve import MatchedPairCurve, matched_pair_curve
+from ._ndcg import ndcg
+from ._normalized_discounted import (
     normalized_discounted_difference,
     normalized_discounted_kl,
     normalized_discounted_ratio,
 )
-from ._calibration import calibration_error
-from ._dissatisfaction import dips
-from ._estimate import ConfidenceInterval, Estimate, GroupTest
-from ._expected import expected_advantage
-from ._exposure import exposure, exposure_gap
-from ._impact import positive_rate_shift
-from ._losses import log_loss, squared_error
-from ._matched_pair import matched_pair_calibration
-from ._matched_pair_curve import MatchedPairCurve, matched_pair_curve
 from ._pairwise import pairwise_accuracy, pairwise_exposure, pairwise_preference
-from ._parity import exposure_parity, pairwise_parity
 from ._rank_shift import rank_shift
-from ._result import GroupEstimates
 from ._skew import ndkl, skew_at_k
-from ._utility import ndcg
+from ._statistical_parity import exposure_parity, pairwise_parity
 
 __all__ = [
     "ConfidenceInterval",

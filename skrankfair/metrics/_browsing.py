@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import Array, as_numbers
+from .._inputs.validation import Array, as_numbers
 
 #: The probability of a visit to position k = 0, 1, ..., up to a factor.
 BROWSING: dict[str, Callable[[Array], Array]] = {

@@ -9,16 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import Array, Groups, check_number
+from .._estimates import formatting as fmt
+from .._estimates.contrasts import generator
+from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.group_estimates import GroupEstimates
+from .._estimates.metric import Metric
+from .._estimates.refit import Refit, RefitSums
+from .._estimates.sums import Table
+from .._inputs.sample import Sample
+from .._inputs.validation import Array, Groups, check_number
 from ..exceptions import UndefinedMetricWarning
 from ..smoothing._bandwidth import check_bandwidth
 from ..smoothing._kernels import Kernel
 from ..smoothing._repeated import RepeatedMeans
-from ..smoothing._sample import Sample
-from . import _format as fmt
-from ._calibration import bandwidth_of_group
-from ._estimate import generator
-from ._result import GroupEstimates
+from ._calibration_error import bandwidth_of_group
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,50 @@ def checked_seed(bandwidth: Any, n_resamples: Any, random_state: Any) -> int:
     return int(generator(random_state).integers(2**62))
 
 
-def warn_without_errors(result: GroupEstimates) -> GroupEstimates:
+def shift_estimates(
+    metric: str,
+    unit: str,
+    support: ColumnSum,
+    groups: Groups,
+    table: Table,
+    refit: Refit,
+    resamples: tuple[int, int],
+    parameters: Mapping[str, Any],
+    calibrated: Calibrated,
+) -> GroupEstimates:
+    """Return what calibration would change on average, a mean by group.
+
+    Parameters
+    ----------
+    metric, unit : str
+        The name, and what is counted.
+    support : ColumnSum
+        What the sum of changes is divided by.
+    groups : Groups
+    table : Table
+        Rows are clusters.
+    refit : callable
+        Totals with the curves fitted anew.
+    resamples : tuple of int
+        How many, and the seed.
+    parameters : mapping
+    calibrated : Calibrated
+    """
+    finalize, (n_resamples, seed) = MeanOfRatios(), resamples
+    sums = RefitSums.of_table(
+        groups.labels, table, [support], refit, n_resamples, seed, finalize
+    )
+    mean = Metric(
+        metric, finalize, support, unit=unit, fair_value=0.0, disparity="max_abs"
+    )
+    result = GroupEstimates(
+        mean, sums, dict(parameters), {"bandwidth": calibrated.bandwidth}
+    )
+    _warn_without_errors(result)
+    return result
+
+
+def _warn_without_errors(result: GroupEstimates) -> None:
     """Warn of groups without rows, or in one cluster, without drawing resamples."""
     active = result.sums.active[0]
     for message, there in (
@@ -95,6 +142,5 @@ def warn_without_errors(result: GroupEstimates) -> GroupEstimates:
         if there.any():
             names = [fmt.label(result.groups[i]) for i in np.flatnonzero(there)]
             warnings.warn(
-                f"{message}: {', '.join(names)}.", UndefinedMetricWarning, stacklevel=3
+                f"{message}: {', '.join(names)}.", UndefinedMetricWarning, stacklevel=4
             )
-    return result

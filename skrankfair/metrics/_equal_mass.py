@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._validation import Array
+from .._inputs.validation import Array
 
 # Relative to the outcomes, a fall of a mean that is only rounding.
 _ROUNDING = 1e-10

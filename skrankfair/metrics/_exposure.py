@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._ranking import RankedData, Ranking, ranked_data
-from .._sums import ClusterSums
-from .._validation import Array, Groups, check_choice
+from .._estimates.group_estimates import GroupEstimates
+from .._estimates.metric import Metric, warn_undefined
+from .._estimates.sums import ClusterSums
+from .._inputs.ranking import RankedData, Ranking, ranked_data
+from .._inputs.validation import Array, Groups, check_choice
 from ._browsing import as_browsing, visit_weights
-from ._metric import Metric, warn_undefined
-from ._pair_table import sum_over_queries
-from ._result import GroupEstimates
+from ._pairs.cluster_rows import sum_over_queries
 
 if TYPE_CHECKING:
     import pandas as pd

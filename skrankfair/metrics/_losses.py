@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
-from .._sums import ClusterSums
-from .._validation import Array, check_number
-from ..smoothing._score_rows import ScoreRows, score_rows
-from ._metric import Metric, warn_undefined
-from ._pair_table import ColumnSum, MeanOfRatios
-from ._result import GroupEstimates
-from ._score_table import cluster_table, row_counts
+from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.group_estimates import GroupEstimates
+from .._estimates.metric import Metric, warn_undefined
+from .._estimates.score_table import cluster_table, row_counts
+from .._estimates.sums import ClusterSums
+from .._inputs.score_rows import ScoreRows, score_rows
+from .._inputs.validation import Array, check_number
 
 
 def _mean_loss(

@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from .._ranking import RankedData, ranked_data
-from .._sums import Finalize
-from .._validation import check_choice, check_number
-from ._local_linear import LinearColumns, LinearPairs, LocalLinear
-from ._matched_sums import (
+from .._estimates.finalize import MeanOfRatios, PairsAtPositions, PositionMean
+from .._estimates.group_estimates import GroupEstimates
+from .._estimates.metric import Metric, warn_undefined
+from .._estimates.sums import Finalize
+from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.validation import check_choice, check_number
+from ._pairs.cluster_rows import support_columns
+from ._pairs.local_linear import LinearColumns, LinearPairs, LocalLinear
+from ._pairs.matched_pairs import (
     AdjacentPairs,
     MatchedPairs,
     PairColumns,
@@ -20,12 +24,9 @@ from ._matched_sums import (
     kth_smallest_adjacent,
     neighbours,
 )
-from ._matching import Matching
-from ._metric import Metric, warn_undefined
-from ._pair_sums import pair_sums
-from ._pair_table import MeanOfRatios, support_columns
-from ._positions import PairsAtPositions, PositionMean, position_weights
-from ._result import GroupEstimates
+from ._pairs.pair_sums import pair_sums
+from ._pairs.score_ranges import Matching
+from ._position_weights import position_weights
 
 
 def _check_threshold(

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._ranking import RankedData, ranked_data
-from .._validation import Array, as_numbers
+from .._estimates import formatting as fmt
+from .._estimates.contrasts import ConfidenceInterval
+from .._estimates.group_estimates import GroupEstimates
+from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.validation import Array, as_numbers
 from ..exceptions import UndefinedMetricWarning
-from . import _format as fmt
-from ._estimate import ConfidenceInterval
 from ._matched_pair import matched_pair_estimates
-from ._result import GroupEstimates
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._ranking import RankedData, ranked_data
-from .._validation import Array, as_numbers, check_choice, check_number
-from ._metric import Metric, warn_undefined
-from ._pair_sums import pair_sums
-from ._pair_table import DifferenceToRest, MeanOfRatios, support_columns
-from ._pairs import OutcomeCounts, OutcomePairs, ScorePairs
-from ._result import GroupEstimates
+from .._estimates.finalize import DifferenceToRest, MeanOfRatios
+from .._estimates.group_estimates import GroupEstimates
+from .._estimates.metric import Metric, warn_undefined
+from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.validation import Array, as_numbers, check_choice, check_number
+from ._pairs.cluster_rows import support_columns
+from ._pairs.outcome_pairs import OutcomeCounts, OutcomePairs, ScorePairs
+from ._pairs.pair_sums import pair_sums
 
 if TYPE_CHECKING:
     import pandas as pd

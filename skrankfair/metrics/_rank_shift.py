@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from .._ranking import RankedData, Ranking, ranked_data
-from .._sums import Table
-from .._validation import Array, check_choice
+from .._estimates.finalize import ColumnSum
+from .._estimates.group_estimates import GroupEstimates
+from .._estimates.sums import Table
+from .._inputs.ranking import RankedData, Ranking, ranked_data
+from .._inputs.sample import Sample
+from .._inputs.validation import Array, check_choice
 from ..smoothing._kernels import get_kernel
-from ..smoothing._sample import Sample
-from ._calibrated import Calibrated, checked_seed, warn_without_errors
-from ._metric import Metric
-from ._pair_table import ColumnSum, MeanOfRatios, sum_over_queries
-from ._refit import RefitSums
-from ._result import GroupEstimates
+from ._calibrated import Calibrated, checked_seed, shift_estimates
+from ._pairs.cluster_rows import sum_over_queries
 
 
 def _ranks(ranking: Ranking, weight: Array | None) -> Array:
@@ -269,21 +268,14 @@ def rank_shift(
     sample = _ranked_sample(data, cluster_weight, one_list)
     calibrated = Calibrated.of_sample(sample, data.groups, bandwidth, smoother)
     shift = _RankShift(data, calibrated, average, one_list)
-    support = ColumnSum(2, 3)
-    result = GroupEstimates(
-        Metric(
-            "rank_shift",
-            MeanOfRatios(),
-            support,
-            unit="items",
-            fair_value=0.0,
-            disparity="max_abs",
-        ),
-        RefitSums.of_table(
-            *(data.groups.labels, shift.table(), [support], shift.refit()),
-            *(n_resamples, seed, MeanOfRatios()),
-        ),
+    return shift_estimates(
+        "rank_shift",
+        "items",
+        ColumnSum(2, 3),
+        data.groups,
+        shift.table(),
+        shift.refit(),
+        (n_resamples, seed),
         {"average": average, "kernel": kernel, "cluster_weight": cluster_weight},
-        {"bandwidth": calibrated.bandwidth},
+        calibrated,
     )
-    return warn_without_errors(result)

@@ -12,23 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from .._ranking import RankedData, ranked_data
-from .._sums import Finalize
-from .._validation import Array, Groups, check_choice, check_number
+from .._estimates import formatting as fmt
+from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.group_estimates import GroupEstimates
+from .._estimates.metric import Metric, user_level
+from .._estimates.sums import Finalize
+from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.validation import Array, Groups, check_choice, check_number
 from ..exceptions import UndefinedMetricWarning
-from . import _format as fmt
-from ._advantage import top_share_estimates
-from ._list_estimates import (
-    AVERAGES,
-    ListsWith,
-    list_estimates,
-    one_length,
-)
-from ._lists import Cuts, Lists
-from ._metric import Metric, user_level
-from ._pair_table import ColumnSum, MeanOfRatios
-from ._result import GroupEstimates
-from ._top_shares import Distance, TopShares
+from ._lists.estimates import AVERAGES, ListsWith, list_estimates, one_length
+from ._lists.lists import Cuts, Lists
+from ._lists.top_shares import Distance, TopShares
+from ._normalized_discounted import top_share_estimates
 
 
 def _or_minus_infinity(values: Array, nobody: Array) -> Array:

@@ -1,7 +1,7 @@
 """Mitigations that plug into scikit-learn's Pipelines and searches."""
 
 from ._boosting import PairwiseFairnessObjective, pairwise_fairness_objective
-from ._calibrated import GroupCalibratedClassifier, GroupCalibratedRegressor
+from ._group_calibrated import GroupCalibratedClassifier, GroupCalibratedRegressor
 from ._group_calibrator import GroupCalibrator
 from ._multi_objective import MultiObjectiveCalibrator
 from ._objective_parity import ObjectiveParity

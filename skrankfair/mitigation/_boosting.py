@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import expit, logit
 
-from .._validation import (
+from .._estimates.contrasts import generator
+from .._inputs.validation import (
     Array,
     as_groups,
     as_numbers,
@@ -20,10 +21,9 @@ from .._validation import (
     encode,
 )
 from ..exceptions import UndefinedMetricWarning
-from ..metrics._estimate import generator
-from ._comparisons import COMPARISONS, Pairs, candidates, draw_by_group
-from ._correlation import ScoreCorrelation, smooth_absolute
+from ._comparisons import COMPARISONS, Pairs, candidates, draw_by_group, without_pairs
 from ._linear_loss import entropy
+from ._pairwise_penalty import ScoreCorrelation, smooth_absolute
 
 LOSSES = ("squared", "logistic", "pairwise")
 _LEAST_HESSIAN = 1e-6
@@ -397,10 +397,8 @@ def pairwise_fairness_objective(
             terms[label] = pairs
     if without:
         warnings.warn(
-            "There is no comparable pair (a better and a worse item of one query, "
-            f"comparison={comparison!r}, with the better item once in the group and "
-            f"once outside it) for the groups {', '.join(map(repr, without))}: their "
-            "part of the penalty is left out.",
+            f"{without_pairs(without, comparison)}: their part of the penalty is left "
+            "out.",
             UndefinedMetricWarning,
             stacklevel=2,
         )

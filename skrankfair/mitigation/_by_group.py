@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._validation import Array, Groups, as_numbers, as_weights, check_lengths
-from ..metrics._metric import user_level
-from ._inputs import (
+from .._estimates.metric import user_level
+from .._inputs.validation import Array, Groups, as_numbers, as_weights, check_lengths
+from ._metadata import (
     TakesMetadata,
     dense_clusters,
     disjoint_groups,

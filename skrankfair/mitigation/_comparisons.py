@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._validation import Array, Groups
+from .._inputs.validation import Array, Groups
+from ._metadata import quoted
 
 COMPARISONS = ("inter", "intra", "all")
 
@@ -167,3 +168,12 @@ def draw_by_group(
     twice = len(groups) == 2 and not groups.overlapping
     for k, label in enumerate(groups.labels[:1] if twice else groups.labels):
         yield label, draw_pairs(y, query, groups.mask(k), comparison, n_pairs, rng)
+
+
+def without_pairs(labels: list[Hashable], comparison: str) -> str:
+    """Return the message that groups have no comparable pair."""
+    return (
+        "There is no comparable pair (a better and a worse item of one query, "
+        f"comparison={comparison!r}, with the better item once in the group and once "
+        f"outside it) for the groups {quoted(labels)}"
+    )

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit
 
-from .._validation import Array
+from .._inputs.validation import Array
 
 _SMALLEST = np.finfo(float).eps
 _KNOTS = 200

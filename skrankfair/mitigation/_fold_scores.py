@@ -12,8 +12,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._sklearn import call_with_metadata, fit_with_metadata, rows_of
-from .._validation import Array
+from .._inputs.sklearn_private import call_with_metadata, fit_with_metadata, rows_of
+from .._inputs.validation import Array
 
 
 class Fold(NamedTuple):

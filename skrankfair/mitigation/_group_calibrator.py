@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import Array, check_choice, check_number
+from .._inputs.validation import Array, check_choice, check_number
 from ._by_group import CalibratesByGroup, CalibrationRows, check_shares, within_unit
-from ._inputs import quoted
+from ._metadata import quoted
 from ._methods import CLUSTER_WEIGHTS, check_calibrator, fit_curve
 from ._score_curves import ScoreCurves
 

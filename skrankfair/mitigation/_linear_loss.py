@@ -13,8 +13,8 @@ from scipy.special import expit, xlogy
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from .._validation import Array
-from ._correlation import is_sparse, smooth_absolute
+from .._inputs.validation import Array
+from ._pairwise_penalty import is_sparse, smooth_absolute
 
 #: Up to so many features, matrices of their products are held.
 FEW_FEATURES = 256

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._validation import Array
+from .._inputs.validation import Array
 from ._curves import Curve, Line
 
 # A line through fewer rows above the threshold says little.

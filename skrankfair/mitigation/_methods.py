@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
-from .._validation import Array, check_choice
+from .._inputs.validation import Array, check_choice
 from ..exceptions import UndefinedMetricWarning
 from ..smoothing import NadarayaWatsonRegressor
 from ._curves import (

@@ -9,7 +9,13 @@ import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import Array, as_numbers, as_weights, check_choice, check_number
+from .._inputs.validation import (
+    Array,
+    as_numbers,
+    as_weights,
+    check_choice,
+    check_number,
+)
 from ._by_group import (
     CalibratesByGroup,
     CalibrationRows,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._validation import Array
+from .._estimates import formatting as fmt
+from .._inputs.validation import Array
 from ..inference import PredictiveParityTest, compare, predictive_parity_test
 from ..metrics import GroupEstimates, squared_error
-from ..metrics import _format as fmt
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._validation import (
+from .._estimates.contrasts import generator
+from .._inputs.validation import (
     Array,
     Groups,
     as_groups,
@@ -20,17 +21,16 @@ from .._validation import (
     encode,
 )
 from ..exceptions import UndefinedMetricWarning
-from ..metrics._estimate import generator
-from ._comparisons import COMPARISONS, Pairs, draw_by_group
-from ._correlation import LinearCorrelation, ScoreCorrelation
-from ._inputs import TakesMetadata, named_columns, quoted, take_column, without_columns
-from ._linear_loss import (
-    FEW_FEATURES,
-    Loss,
-    Objective,
-    Term,
-    descend,
+from ._comparisons import COMPARISONS, Pairs, draw_by_group, without_pairs
+from ._linear_loss import FEW_FEATURES, Loss, Objective, Term, descend
+from ._metadata import (
+    TakesMetadata,
+    named_columns,
+    quoted,
+    take_column,
+    without_columns,
 )
+from ._pairwise_penalty import LinearCorrelation, ScoreCorrelation
 
 _FLOOR = 1e-12  # of the variance of A at the start
 
@@ -145,11 +145,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
                 terms[label] = term
         rest = "the model is fitted without their part of the penalty."
         if without:
-            _warn(
-                "There is no comparable pair (a better and a worse item of one query, "
-                f"comparison={self.comparison!r}, with the better item once in the "
-                f"group and once outside it) for the groups {quoted(without)}: {rest}"
-            )
+            _warn(f"{without_pairs(without, self.comparison)}: {rest}")
         if constant:
             _warn(
                 "All scores of the unpenalised model are equal in the pairs of the "

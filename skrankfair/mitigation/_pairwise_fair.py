@@ -9,7 +9,7 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from .._validation import Array
+from .._inputs.validation import Array
 from ._linear_loss import LogisticLoss, SquaredLoss
 from ._pairwise_base import PairwiseFair
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import Array
+from .._inputs.validation import Array
 from ._curves import Curve
 
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
-from .._validation import Array
+from .._inputs.validation import Array
 from ..smoothing import NadarayaWatsonRegressor
 from ._curves import estimator_response, fit_platt, link_of, weighted_quantiles
 from ._methods import fit_model, row_weights

@@ -11,12 +11,18 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._sklearn import fit_with_metadata, rows_of
-from .._validation import Array, Groups, check_choice, check_lengths, check_number
+from .._inputs.sklearn_private import fit_with_metadata, rows_of
+from .._inputs.validation import (
+    Array,
+    Groups,
+    check_choice,
+    check_lengths,
+    check_number,
+)
 from ._curves import Curve
 from ._fold_scores import labelled, out_of_fold, scores_of, taken
-from ._inputs import disjoint_groups, everyone, quoted
 from ._marginal import common_level, extrapolated, threshold_at
+from ._metadata import disjoint_groups, everyone, quoted
 from ._methods import check_calibrator, fit_curve
 from ._wrapper import FitRows, ModelWrapper
 

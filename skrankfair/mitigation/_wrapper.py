@@ -15,10 +15,10 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
-from .._sklearn import consumed_metadata, rows_of
-from .._validation import Array, Codes, as_numbers, as_weights, check_lengths
+from .._inputs.sklearn_private import consumed_metadata, rows_of
+from .._inputs.validation import Array, Codes, as_numbers, as_weights, check_lengths
 from ._fold_scores import labelled
-from ._inputs import (
+from ._metadata import (
     RESPONSES,
     dense_clusters,
     named_columns,

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import Array, check_number
+from .._inputs.sample import Sample
+from .._inputs.validation import Array, check_number
 from ._kernel_sums import kernel_sums, kernel_values
 from ._kernels import Kernel
-from ._sample import Sample
 
 RULES = ("rule_of_thumb", "undersmooth", "cv")
 # Candidates of the cross-validation, relative to the rule of thumb.

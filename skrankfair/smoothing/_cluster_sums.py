@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._validation import Array
+from .._inputs.sample import Sample
+from .._inputs.validation import Array
 from ._features import Features
-from ._sample import Sample
 
 _BLOCK_ROWS = 1 << 14
 _BLOCK_VALUES = 1 << 20

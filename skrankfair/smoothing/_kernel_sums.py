@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from .._validation import Array
+from .._inputs.validation import Array
 from ._kernels import Kernel
 
 _CHUNK = 1 << 19

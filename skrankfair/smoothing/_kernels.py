@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import Array, check_choice
+from .._inputs.validation import Array, check_choice
 
 _SQRT_2PI = float(np.sqrt(2 * np.pi))
 # McMurry and Politis (2004): flat up to _FLAT, then down to 0 at 1, all derivatives

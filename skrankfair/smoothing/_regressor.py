@@ -12,8 +12,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._columns import check_spec, column_of, is_column
-from .._validation import (
+from .._inputs.columns import check_spec, column_of, is_column
+from .._inputs.sample import CLUSTER_WEIGHTS, Sample
+from .._inputs.validation import (
     Array,
     as_numbers,
     as_weights,
@@ -25,8 +26,7 @@ from ..exceptions import UndefinedMetricWarning
 from ._bandwidth import check_bandwidth, choose_bandwidth
 from ._curve import METHODS
 from ._kernels import Kernel, get_kernel
-from ._product import grid_means, line_means, product_means, rule_bandwidths
-from ._sample import CLUSTER_WEIGHTS, Sample
+from ._multivariate import grid_means, line_means, product_means, rule_bandwidths
 
 
 class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from .._validation import Array
+from .._inputs.validation import Array
 from ._kernel_sums import (
     EXACT_WORK,
     LARGEST_LATTICE,

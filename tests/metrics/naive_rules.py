@@ -11,10 +11,9 @@ from skrankfair.metrics import (
     pairwise_exposure,
     pairwise_preference,
 )
-
-from ..reference import matched_pairs as naive_mpc
-from ..reference import pairwise as naive
-from ..reference import variance
+from tests.reference import matched_pairs as naive_mpc
+from tests.reference import pairwise as naive
+from tests.reference import variance
 
 COMPARISONS = ("all", "intra", "inter")
 EPSILON = 0.3

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import multivariate_normal, norm
 
-from skrankfair._sums import ClusterSums, Table
+from skrankfair._estimates.finalize import ColumnSum, MeanOfRatios
+from skrankfair._estimates.metric import Metric
+from skrankfair._estimates.sums import ClusterSums, Table
 from skrankfair.metrics import GroupEstimates
-from skrankfair.metrics._metric import Metric
-from skrankfair.metrics._pair_table import ColumnSum, MeanOfRatios
 
 GROUPS = np.array(["a", "b"])
 

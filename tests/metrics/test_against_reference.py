@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 
 from skrankfair.metrics import matched_pair_calibration, ndcg
-
-from ..reference import matched_pairs as naive_mpc
-from ..reference import pairwise as naive
-from ..reference import utility
-from .naive_rules import (
+from tests.metrics.naive_rules import (
     ACCURACY,
     COMPARISONS,
     RULES,
@@ -23,7 +19,10 @@ from .naive_rules import (
     difference,
     own_and_rest,
 )
-from .problems import make_problem
+from tests.metrics.problems import make_problem
+from tests.reference import matched_pairs as naive_mpc
+from tests.reference import pairwise as naive
+from tests.reference import utility
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"

@@ -3,9 +3,8 @@
 import pytest
 
 from skrankfair.metrics import calibration_error, positive_rate_shift, rank_shift
-
-from ..calls import GOOD
-from ..test_nasty_input import NASTY
+from tests.calls import GOOD
+from tests.inputs.test_nasty_input import NASTY
 
 COLUMNS = ("y_true", "y_score", "sensitive_features", "cluster", "sample_weight")
 OF_CURVES = (*COLUMNS, "bandwidth", "kernel", "cluster_weight")

@@ -9,19 +9,24 @@ from sklearn.metrics import dcg_score
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import compare
 from skrankfair.metrics import exposure, exposure_gap
-
-from ..calls import GOOD, OF_ITEMS, call
-from ..reference import dissatisfaction as naive
-from ..reference import variance
-from .naive_rules import assert_close, assert_covariance, difference, matrix, too_few
-from .problems import make_problem
-from .test_dissatisfaction import (
+from tests.calls import GOOD, OF_ITEMS, call
+from tests.metrics.naive_rules import (
+    assert_close,
+    assert_covariance,
+    difference,
+    matrix,
+    too_few,
+)
+from tests.metrics.problems import make_problem
+from tests.metrics.test_dips import (
     BROWSING,
     each_browsing,
     in_chunks,
     shuffles,
     undefined_is_fine,
 )
+from tests.reference import dissatisfaction as naive
+from tests.reference import variance
 
 TARGETS = ("expected", "relevance", "population")
 AVERAGES = ("queries", "amortized")

@@ -20,8 +20,7 @@ from skrankfair.metrics import (
     pairwise_preference,
     skew_at_k,
 )
-
-from .cases import (
+from tests.metrics.cases import (
     CASES,
     DATA,
     assert_identical,

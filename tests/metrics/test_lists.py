@@ -3,11 +3,16 @@
 import numpy as np
 import pytest
 
-from skrankfair.metrics import _lists
-from skrankfair.metrics._lists import Lists
-
-from ..calls import OF_LISTS
-from .cases import CASES, DATA, assert_identical, with_clusters, with_weights
+from skrankfair.metrics._lists import lists as _lists
+from skrankfair.metrics._lists.lists import Lists
+from tests.calls import OF_LISTS
+from tests.metrics.cases import (
+    CASES,
+    DATA,
+    assert_identical,
+    with_clusters,
+    with_weights,
+)
 
 OF_MEAN_SHARES = {"average": "representation"}
 PARITY = {name: case for name, case in CASES.items() if case.metric in OF_LISTS}

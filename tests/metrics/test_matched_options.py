@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from skrankfair.metrics import matched_pair_calibration
-
-from ..reference import matched_pairs as naive
-from ..reference import variance
-from .naive_rules import assert_close, matrix, without
-from .problems import make_problem
+from tests.metrics.naive_rules import assert_close, matrix, without
+from tests.metrics.problems import make_problem
+from tests.reference import matched_pairs as naive
+from tests.reference import variance
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"

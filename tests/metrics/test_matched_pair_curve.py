@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skrankfair import _ranking
+from skrankfair._inputs import ranking as _ranking
 from skrankfair.datasets import make_confounded_queries
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (

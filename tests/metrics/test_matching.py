@@ -6,9 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from skrankfair._ranking import Ranking
-from skrankfair.metrics import _matching, matched_pair_calibration
-from skrankfair.metrics._matching import Matching, reach
+from skrankfair._inputs.ranking import Ranking
+from skrankfair.metrics import matched_pair_calibration
+from skrankfair.metrics._pairs import score_ranges as _matching
+from skrankfair.metrics._pairs.score_ranges import Matching, reach
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from skrankfair._validation import Groups
+from skrankfair._inputs.validation import Groups
 from skrankfair.inference import compare
 from skrankfair.metrics import (
     exposure_parity,
@@ -18,7 +18,7 @@ from skrankfair.metrics import (
     pairwise_parity,
     skew_at_k,
 )
-from skrankfair.metrics._lists import Lists
+from skrankfair.metrics._lists.lists import Lists
 
 METRICS = {
     normalized_discounted_difference: {"step": 2},
@@ -213,7 +213,7 @@ def test_parts_are_tested_as_the_whole(ties, overlapping):
 def test_many_rows_are_shuffled_in_chunks(monkeypatch):
     r = ndkl(**columns(4, 10))
     whole = r.test(n_resamples=50, random_state=0)
-    monkeypatch.setattr("skrankfair.metrics._permutation._ROWS", 100)
+    monkeypatch.setattr("skrankfair.metrics._lists.permutation._ROWS", 100)
     chunked = r.test(n_resamples=50, random_state=0)
     assert chunked.null_distribution.shape == whole.null_distribution.shape
     np.testing.assert_allclose(chunked.null_value, whole.null_value, rtol=0.2)

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from skrankfair.metrics import pairwise_accuracy
-
-from ..reference import pairwise as naive
-from .naive_rules import (
+from tests.metrics.naive_rules import (
     ACCURACY,
     COMPARISONS,
     assert_close,
@@ -18,7 +16,8 @@ from .naive_rules import (
     by_item,
     without,
 )
-from .problems import make_problem
+from tests.metrics.problems import make_problem
+from tests.reference import pairwise as naive
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"

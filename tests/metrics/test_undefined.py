@@ -11,8 +11,7 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
-
-from ..calls import (
+from tests.calls import (
     GOOD,
     call,
     columns_of,

@@ -10,9 +10,8 @@ from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import pairwise_accuracy
 from skrankfair.mitigation import PairwiseFairRegressor, pairwise_fairness_objective
 from skrankfair.mitigation._comparisons import candidates
-from skrankfair.mitigation._correlation import smooth_absolute
-
-from .pairs import naive_correlation, problem
+from skrankfair.mitigation._pairwise_penalty import smooth_absolute
+from tests.mitigation.pairs import naive_correlation, problem
 
 # LightGBM names columns that have no name, and scikit-learn then misses the names.
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")

@@ -22,7 +22,7 @@ from skrankfair.mitigation import PairwiseFairClassifier, PairwiseFairRegressor
 from skrankfair.mitigation import _linear_loss as linear_loss
 from skrankfair.mitigation import _pairwise_base as pairwise_base
 from skrankfair.mitigation._comparisons import draw_pairs
-from skrankfair.mitigation._correlation import (
+from skrankfair.mitigation._pairwise_penalty import (
     WIDTH,
     LinearCorrelation,
     ScoreCorrelation,
@@ -30,8 +30,7 @@ from skrankfair.mitigation._correlation import (
 )
 from skrankfair.model_selection import fairness_constrained
 from skrankfair.scoring import get_scorer
-
-from .pairs import naive_correlation, problem
+from tests.mitigation.pairs import naive_correlation, problem
 
 MODELS = (PairwiseFairRegressor, PairwiseFairClassifier)
 both = pytest.mark.parametrize("model", MODELS)

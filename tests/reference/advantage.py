@@ -8,7 +8,7 @@ paper; discounts take such a k.
 import itertools
 import math
 
-from ._common import NAN, query_weights, rows_by_query
+from tests.reference._common import NAN, query_weights, rows_by_query
 
 INFINITY = float("inf")
 

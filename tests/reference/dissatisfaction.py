@@ -3,7 +3,7 @@
 import itertools
 import math
 
-from ._common import NAN, query_weights, rows_by_query
+from tests.reference._common import NAN, query_weights, rows_by_query
 
 
 def visit(browsing, k, gamma=0.8):

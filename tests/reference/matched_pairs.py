@@ -2,7 +2,7 @@
 
 import math
 
-from ._common import NAN, average_of_pairs, query_weights, rows_by_query
+from tests.reference._common import NAN, average_of_pairs, query_weights, rows_by_query
 
 
 def _difference(s, i, j, direction):

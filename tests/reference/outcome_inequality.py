@@ -7,7 +7,7 @@ E[(Y_j - Y_k) 1{G_j = a, G_k = b}] >= 0: no item of b would do better further up
 import itertools
 import math
 
-from ._common import NAN, rows_by_query
+from tests.reference._common import NAN, rows_by_query
 
 
 def _blocks(s, rows):

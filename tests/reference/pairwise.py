@@ -2,7 +2,7 @@
 
 import math
 
-from ._common import NAN, average_of_pairs, rows_by_query
+from tests.reference._common import NAN, average_of_pairs, rows_by_query
 
 
 def _above(s_i, s_j):

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from scipy.integrate import quad
 
-from ._common import NAN, rows_by_query
+from tests.reference._common import NAN, rows_by_query
 
 # Kernels
 

@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from . import advantage as naive
-from . import pairwise
-from .test_reference import assert_same, make_data, repeat_queries
+from tests.reference import advantage as naive
+from tests.reference import pairwise
+from tests.reference.test_reference import assert_same, make_data, repeat_queries
 
 TOP_K = (
     naive.normalized_discounted_difference,

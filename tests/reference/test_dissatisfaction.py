@@ -7,9 +7,9 @@ import random
 import numpy as np
 import pytest
 
-from . import dissatisfaction as naive
-from . import pairwise, variance
-from .test_reference import assert_same, make_data, repeat_queries
+from tests.reference import dissatisfaction as naive
+from tests.reference import pairwise, variance
+from tests.reference.test_reference import assert_same, make_data, repeat_queries
 
 BROWSING = ("uniform", "log", "geometric", "reciprocal")
 SHUFFLED = {"numerator": naive.dissatisfaction_by_permutation}

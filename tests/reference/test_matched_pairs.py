@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from . import matched_pairs, variance
-from .test_reference import assert_same, make_data, repeat_queries
+from tests.reference import matched_pairs, variance
+from tests.reference.test_reference import assert_same, make_data, repeat_queries
 
 mpc = matched_pairs.matched_pair_calibration
 

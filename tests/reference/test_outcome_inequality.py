@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from . import outcome_inequality as naive
-from .test_reference import make_data
+from tests.reference import outcome_inequality as naive
+from tests.reference.test_reference import make_data
 
 
 def test_moments_by_hand():

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from statsmodels.nonparametric.kernel_regression import KernelReg
 
-from . import predictive_parity as naive
+from tests.reference import predictive_parity as naive
 
 ORDERS = {
     "gaussian": 2,

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 from sklearn.metrics import ndcg_score, roc_auc_score
 
-from . import matched_pairs, pairwise, utility, variance
+from tests.reference import matched_pairs, pairwise, utility, variance
 
 COMPARISONS = ("all", "intra", "inter")
 

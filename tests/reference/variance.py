@@ -9,7 +9,7 @@ with its items, seen twice. `tabulate` makes such lists. The keys need not be gr
 
 import math
 
-from ._common import NAN, query_weights
+from tests.reference._common import NAN, query_weights
 
 
 def tabulate(pairs, q, average="pairs", w=None):

@@ -7,9 +7,9 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skrankfair import _scores
 from skrankfair.metrics import pairwise_exposure
 from skrankfair.scoring import FairnessScore
+from skrankfair.scoring import _memory as _scores
 
 
 class TestMemory:

@@ -25,11 +25,7 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
-from skrankfair.scoring import (
-    FairnessScore,
-    get_scorer,
-    make_fairness_scorer,
-)
+from skrankfair.scoring import FairnessScore, get_scorer, make_fairness_scorer
 from skrankfair.scoring import get_scorer_names as our_names
 from tests.scoring.data import DATA, FEATURES, column_scorer, metadata_scorer
 

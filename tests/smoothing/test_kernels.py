@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import trapezoid
 
+from skrankfair._inputs.sample import Sample
 from skrankfair.smoothing._bandwidth import (
     choose_bandwidth,
     leave_cluster_out_error,
@@ -11,7 +12,6 @@ from skrankfair.smoothing._bandwidth import (
 )
 from skrankfair.smoothing._kernel_sums import exact_sums, kernel_sums, windowed_sums
 from skrankfair.smoothing._kernels import KERNELS
-from skrankfair.smoothing._sample import Sample
 from tests.smoothing import naive
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=list(KERNELS))

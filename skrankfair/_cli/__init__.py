@@ -1,0 +1,1 @@
+"""The command line: reading files, writing to the terminal, the demo."""

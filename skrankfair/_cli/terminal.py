@@ -1,0 +1,74 @@
+"""What the command line shows: the report as text, and what is going on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, TextIO
+
+from .._estimates import formatting as fmt
+
+if TYPE_CHECKING:
+    from .._reports.audit import AuditReport
+
+_STYLES = {"worse": "bold dark_orange3", "better": "bold deep_sky_blue3", "": ""}
+
+
+def is_rich(stream: TextIO) -> bool:
+    """Return whether a stream is a terminal, and rich is there to write to it."""
+    return stream.isatty() and find_spec("rich") is not None
+
+
+def print_report(report: AuditReport) -> None:
+    """Print a report, in colour on a terminal."""
+    if is_rich(sys.stdout):
+        _print_rich(report)
+    else:
+        sys.stdout.write(f"{report!r}\n")
+    sys.stdout.write(f"\n{report.headline}\n")
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str], object]]:
+    """Show what is going on, on standard error, if that is a terminal.
+
+    Yields
+    ------
+    callable
+        To be called with a line of text before each step.
+    """
+    if not is_rich(sys.stderr):
+        yield lambda message: None
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    # Messages may hold names of groups, which are no markup.
+    with Console(stderr=True).status("starting") as status:
+        yield lambda message: status.update(Text(message))
+
+
+def _print_rich(report: AuditReport) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(Text(report.title, style="bold"), Text(report.counts))
+    console.print(Text(report.headline, style="bold"))
+    for finding in report.findings:
+        header, rows = finding.cells()
+        styles = [_STYLES[row.side] for row in finding.ordered]
+        console.print()
+        console.print(Text(finding.metric.title, style="bold"), finding.metric.measures)
+        console.print(fmt.rich_table(header, rows, styles))
+        console.print(Text(finding.verdict, style="italic"))
+    for section in report.sections:
+        console.print()
+        console.print(Text(section.title, style="bold"))
+        for text in section.paragraphs:
+            console.print(Text(text))
+        console.print(fmt.rich_table(section.header, section.rows))
+    for note in report.notes:
+        console.print(Text(f"Note: {note}", style="dim"))

@@ -1,0 +1,1 @@
+"""Sums become estimates with standard errors, intervals, tests and contrasts."""

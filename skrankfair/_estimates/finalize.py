@@ -1,0 +1,170 @@
+"""From column totals to estimates: ratios and sums of columns, means over positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._inputs.validation import Array
+from .sums import Finalize
+
+if TYPE_CHECKING:
+    from .group_estimates import GroupEstimates
+
+
+@dataclass(frozen=True)
+class MeanOfRatios:
+    """Σ numerator / Σ denominator of each bucket, averaged over buckets with support.
+
+    Attributes
+    ----------
+    n_buckets : int
+    column : int, default=0
+        Block of the numerator; the denominator follows.
+    shared_weight : float, default=0
+        How much of the shared totals belongs to both.
+    """
+
+    n_buckets: int = 1
+    column: int = 0
+    shared_weight: float = 0.0
+
+    def parts(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
+        """Return ratios and denominators, shape (..., G, B)."""
+        size, start = self.n_buckets, self.column * self.n_buckets
+        numerator = by_group[..., start : start + size]
+        denominator = by_group[..., start + size : start + 2 * size]
+        if self.shared_weight:
+            numerator = numerator + shared[..., None, :size]
+            denominator = denominator + shared[..., None, size : 2 * size]
+        ratio = np.full(numerator.shape, np.nan, dtype=numerator.dtype)
+        np.divide(numerator, denominator, out=ratio, where=denominator.real != 0)
+        return ratio, denominator
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the estimates, shape (..., G)."""
+        ratio, denominator = self.parts(by_group, shared)
+        if self.n_buckets == 1:
+            return ratio[..., 0]
+        there = denominator.real != 0
+        total = np.where(there, ratio, 0).sum(-1)
+        mean = np.full(total.shape, np.nan, dtype=total.dtype)
+        np.divide(total, there.sum(-1), out=mean, where=there.any(-1))
+        return mean
+
+
+@dataclass(frozen=True)
+class DifferenceToRest:
+    """The mean of ratios of the group less that of the rest.
+
+    Attributes
+    ----------
+    n_buckets : int
+    shared_weight : float
+    """
+
+    n_buckets: int
+    shared_weight: float
+
+    needs = (0, 1)
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the differences, shape (..., G)."""
+        own = MeanOfRatios(self.n_buckets)
+        rest = MeanOfRatios(self.n_buckets, 2, self.shared_weight)
+        return own(by_group, shared) - rest(by_group, shared)
+
+
+@dataclass(frozen=True)
+class ColumnSum:
+    """The sum of some columns of a group: its number of pairs.
+
+    Attributes
+    ----------
+    start, stop : int
+    shared : slice or None
+        Shared columns that belong to it too.
+    """
+
+    start: int
+    stop: int
+    shared: slice | None = None
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the sums, shape (..., G)."""
+        total = by_group[..., self.start : self.stop].sum(-1)
+        if self.shared is not None:
+            total = total + shared[..., None, self.shared].sum(-1)
+        return total
+
+
+@dataclass(frozen=True)
+class PositionMean:
+    """Σ w_k θ_k / Σ w_k over the positions k whose estimate θ_k is defined.
+
+    Attributes
+    ----------
+    by_position : callable
+        With ``parts(by_group, shared)``: estimates and numbers, shape (..., G, P).
+    weights : tuple of float, length P
+    """
+
+    by_position: Any
+    weights: tuple[float, ...]
+
+    @property
+    def n_buckets(self) -> int:
+        """Number of positions."""
+        return len(self.weights)
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the estimates, shape (..., G)."""
+        value = self.by_position.parts(by_group, shared)[0]
+        weight = np.where(np.isnan(value), 0.0, self.weights)
+        total = np.where(weight > 0, value, 0) * weight
+        mean = np.full(value.shape[:-1], np.nan, dtype=value.dtype)
+        some = weight.sum(-1)
+        np.divide(total.sum(-1), some, out=mean, where=some > 0)
+        return mean
+
+
+@dataclass(frozen=True)
+class PairsAtPositions:
+    """The number of pairs at all positions: whole, though tied ones are spread.
+
+    Attributes
+    ----------
+    columns : callable
+        Column totals to the sum of their shares.
+    """
+
+    columns: Finalize
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the numbers, shape (..., G)."""
+        return np.round(self.columns(by_group, shared), 9)
+
+
+def of_one_length(
+    a: GroupEstimates, b: GroupEstimates
+) -> tuple[GroupEstimates, GroupEstimates]:
+    """Return two results with columns for as many positions as the longer of them.
+
+    What is not by position, or weighted differently, stays as it is.
+    """
+    short_form, long_form = a.metric.finalize, b.metric.finalize
+    if not isinstance(short_form, PositionMean) or not isinstance(
+        long_form, PositionMean
+    ):
+        return a, b
+    short, long = short_form.weights, long_form.weights
+    if len(short) > len(long):
+        return of_one_length(b, a)[::-1]
+    if len(short) == len(long) or long[: len(short)] != short:
+        return a, b
+    blocks = a.sums.by_group.shape[1] // len(short)
+    place = np.arange(blocks)[:, None] * len(long) + np.arange(len(short))
+    widened = a.sums.with_columns(place.ravel(), blocks * len(long))
+    return replace(a, metric=b.metric, sums=widened), b

@@ -1,0 +1,155 @@
+"""Results as text and HTML tables: small numbers of rows, no dependency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .group_estimates import GroupEstimates
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Return a number for a table: fixed decimals, or "–" when there is none."""
+    if np.isnan(value):
+        return "–"
+    if value != 0 and (abs(value) < 10**-digits or abs(value) >= 1e6):
+        return f"{value:.{digits - 1}g}"
+    return f"{value:.{digits}f}"
+
+
+def count(value: float) -> str:
+    """Return a count with thousands separated."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def pvalue(value: float) -> str:
+    """Return a p-value for a table."""
+    if np.isnan(value):
+        return "–"
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def interval(low: float, high: float, digits: int = 4) -> str:
+    """Return an interval for a table."""
+    return f"[{number(low, digits)}, {number(high, digits)}]"
+
+
+def label(value: object) -> str:
+    """Return a group's label on one line; the parts of a crossed group are joined."""
+    if isinstance(value, tuple):
+        return " × ".join(label(part) for part in value)
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return aligned columns: the first to the left, the others to the right."""
+    cells = [list(header), *[list(row) for row in rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+    return "\n".join(lines)
+
+
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return an HTML table; every cell is escaped."""
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def rich_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str] = ()
+) -> Any:
+    """Return a table for a terminal, each row in its style; labels are no markup."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for i, name in enumerate(header):
+        table.add_column(Text(name), justify="right" if i else "left", no_wrap=i > 0)
+    for cells, style in zip(rows, styles or [""] * len(rows), strict=True):
+        table.add_row(*map(Text, cells), style=style)
+    return table
+
+
+def _cells(result: GroupEstimates) -> tuple[list[str], list[list[str]]]:
+    low, high = result.confidence_interval()
+    pvalues = result.pvalue
+    header = ["group", "estimate", "95% interval", result.metric.unit, "p"]
+    rows = [
+        [
+            label(group),
+            number(result.estimate[i]),
+            interval(np.asarray(low)[i], np.asarray(high)[i]),
+            count(result.support[i]),
+            pvalue(pvalues[i]),
+        ]
+        for i, group in enumerate(result.groups)
+    ]
+    if not result.has_pvalue:
+        header, rows = header[:-1], [row[:-1] for row in rows]
+    return header, rows
+
+
+def _caption(result: GroupEstimates) -> str:
+    options = ", ".join(f"{key}={value!r}" for key, value in result.parameters.items())
+    return f"{result.name}({options})"
+
+
+def _footer(result: GroupEstimates) -> str:
+    unit = "cluster" if result.variance == "cluster" else "item"
+    text = f"{count(result.n_clusters)} {unit}{'s' * (result.n_clusters != 1)}"
+    if result.metric.test_method == "permutation":
+        return f"{text}; test() shuffles the labels"
+    if result.fair_value is not None:
+        return f"{text}; fair value {result.fair_value:g}"
+    return f"{text}; fair: equal to the rest" if result.metric.against_rest else text
+
+
+def estimates_frame(result: GroupEstimates, confidence_level: float) -> pd.DataFrame:
+    """Return a result as a frame, one row a group."""
+    import pandas as pd
+
+    low, high = result.confidence_interval(confidence_level)
+    return pd.DataFrame(
+        {
+            "estimate": result.estimate,
+            "std_error": result.standard_error,
+            "ci_low": low,
+            "ci_high": high,
+            "support": result.support,
+            "pvalue": result.pvalue,
+        },
+        index=pd.Index(list(result.groups), name="group", tupleize_cols=False),
+    )
+
+
+def estimates_text(result: GroupEstimates) -> str:
+    """Return a result as a small table of text."""
+    return f"{_caption(result)}\n{text_table(*_cells(result))}\n{_footer(result)}"
+
+
+def estimates_html(result: GroupEstimates) -> str:
+    """Return a result as a small table of HTML; labels are escaped."""
+    return (
+        f"<p><code>{escape(_caption(result))}</code></p>"
+        f"{html_table(*_cells(result))}<p>{escape(_footer(result))}</p>"
+    )

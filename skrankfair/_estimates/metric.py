@@ -1,0 +1,154 @@
+"""What a metric is, apart from its sums."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._inputs.validation import Array
+from ..exceptions import UndefinedMetricWarning
+from . import formatting as fmt
+from .sums import Finalize
+
+if TYPE_CHECKING:
+    from .group_estimates import GroupEstimates
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What a metric is, apart from its sums.
+
+    Attributes
+    ----------
+    name : str
+        The name of the public function.
+    finalize : callable
+        Column totals to estimates by group.
+    support : Finalize
+        Column totals to the number of pairs (rows, queries) behind each group.
+    unit : str
+        What `support` counts.
+    fair_value : float or None
+        The value that is fair for every group on its own, where there is one.
+    against_rest : callable or None
+        Column totals to the value of the group less that of the rest, for metrics
+        whose fairness is equality.
+    disparity : {"difference", "ratio", "max_abs", "l1"}
+        What `GroupEstimates.disparity` means unless it is told otherwise.
+    breakdown : callable or None
+        Column totals to estimates and support by stratum, each of shape (..., G, B).
+    test_method : {"t", "permutation"}
+        How `GroupEstimates.test` tests: "permutation" where the mean of the metric is
+        not the fair value for rankings without bias, as that of a distance.
+    """
+
+    name: str
+    finalize: Finalize
+    support: Finalize
+    unit: str = "pairs"
+    fair_value: float | None = None
+    against_rest: Finalize | None = None
+    disparity: str = "difference"
+    breakdown: Any = None
+    test_method: str = "t"
+
+    def as_difference(
+        self, name: str, finalize: Finalize, support: Finalize | None = None
+    ) -> Metric:
+        """Return the metric of a difference, whose fair value is 0."""
+        return Metric(
+            name,
+            finalize,
+            self.support if support is None else support,
+            self.unit,
+            fair_value=0.0,
+            disparity="max_abs",
+        )
+
+
+def read_only(array: Array) -> Array:
+    """Return an array that a result keeps, which nobody may write to."""
+    array.flags.writeable = False
+    return array
+
+
+def merge_first_pass(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers of both first passes, which must agree where they meet."""
+    merged: dict[str, Any] = {}
+    for name in a:
+        left, right = a[name], b[name]
+        if isinstance(left, Mapping):
+            common = [group for group in left if group in right]
+            agree = all(_same(left[group], right[group]) for group in common)
+            both = {**right, **left}
+            for group in common:
+                if np.isnan(left[group]):
+                    both[group] = right[group]
+            merged[name] = both
+        else:
+            agree = _same(left, right)
+            merged[name] = left
+        if not agree:
+            raise ValueError(
+                f"Results whose first pass differs cannot be added: {name} is "
+                f"{left!r} in one and {right!r} in the other; choose it once and pass "
+                "the number to every part."
+            )
+    return merged
+
+
+def _same(a: Any, b: Any) -> bool:
+    # A part without data of a group has chosen nothing for it (NaN).
+    return bool(a == b) or (np.ndim(a) == 0 and (np.isnan(a) or np.isnan(b)))
+
+
+def user_level() -> int:
+    """Return the stacklevel of a warning that points at the caller of the package."""
+    level, frame = 0, inspect.currentframe()
+    package = __name__.partition(".")[0]
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] != package:
+            break
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def warn_undefined(
+    result: GroupEstimates, lacking: str | None = None
+) -> GroupEstimates:
+    """Warn of groups that have no estimate or no error, and return the result.
+
+    `lacking` says what a group without an estimate has none of; None: the unit.
+    """
+    lacking = result.metric.unit if lacking is None else lacking
+    name = result.name
+    few = "clusters" if result.variance == "cluster" else "pairs"
+    undefined = np.isnan(result.estimate)
+    unsure = np.isfinite(result.estimate) & np.isnan(result.standard_error)
+    if result.permutation is not None and result.n_clusters == 1:
+        # One list is tested by permutation: it is no accident that there is no error.
+        unsure[:] = False
+    for message, there in (
+        (
+            f"{name} is undefined (NaN) for groups without {lacking}",
+            result.support == 0,
+        ),
+        (
+            f"{name} is undefined (NaN), for too few different {lacking}, in",
+            undefined & (result.support > 0),
+        ),
+        (f"{name} has no standard error (NaN), for too few {few}, in", unsure),
+    ):
+        if there.any():
+            names = [fmt.label(result.groups[i]) for i in np.flatnonzero(there)]
+            warnings.warn(
+                f"{message}: {', '.join(names)}.",
+                UndefinedMetricWarning,
+                stacklevel=user_level(),
+            )
+    return result

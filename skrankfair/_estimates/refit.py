@@ -1,0 +1,164 @@
+"""Sums of metrics that fit a curve first: they do not add up, and resample by refit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._inputs.validation import Array
+from .sums import ClusterSums, Finalize, Table, _draw
+
+_CHUNK = 64
+
+#: From how often each cluster counts to the column totals, shape (G, C).
+Refit = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class RefitSums(ClusterSums):
+    """Totals that come with a way to compute them again on resampled clusters.
+
+    The rows of the table are linear parts of the metric, so that the delta method is
+    right; the bootstrap computes the metric anew for each resample.
+
+    Attributes
+    ----------
+    refit : callable or None
+        None after `compact`, and in copies.
+    n_resamples : int or None
+        How many resamples the covariance is of, for a metric without a delta method;
+        None takes the delta method.
+    seed : int
+        Of these resamples.
+    finalize : Finalize or None
+        The metric whose covariance `compact` keeps.
+    kept : ndarray or None
+        That covariance.
+    """
+
+    refit: Refit | None
+    n_resamples: int | None
+    seed: int
+    finalize: Finalize | None = None
+    kept: Array | None = None
+
+    @classmethod
+    def of_table(
+        cls,
+        groups: tuple[Hashable, ...],
+        table: Table,
+        supports: Sequence[Finalize],
+        refit: Refit,
+        n_resamples: int | None = None,
+        seed: int = 0,
+        finalize: Finalize | None = None,
+    ) -> RefitSums:
+        """Sum a table whose rows are independent clusters."""
+        with np.errstate(over="ignore"):  # squares of squares, for the errors alone
+            sums = ClusterSums.from_clusters(groups, table, supports)
+        parts = {name: getattr(sums, name) for name in sums.__dataclass_fields__}
+        return cls(
+            **parts,
+            refit=refit,
+            n_resamples=n_resamples,
+            seed=seed,
+            finalize=finalize,
+        )
+
+    def resample(
+        self, n_resamples: int, rng: np.random.Generator
+    ) -> Iterator[tuple[Array, Array]]:
+        """Yield totals of resampled clusters, the curve fitted anew for each."""
+        if self.table is None or self.refit is None:
+            raise ValueError(
+                "The bootstrap fits the curve anew and needs the rows, which compact() "
+                "or copying dropped; use method='delta'."
+            )
+        for start in range(0, n_resamples, _CHUNK):
+            counts = _counts(self.table, min(_CHUNK, n_resamples - start), rng)
+            totals = np.stack([self.refit(count) for count in counts])
+            yield totals, np.zeros((len(counts), 0))
+
+    def covariance(self, finalize: Finalize) -> Array:
+        """Return the covariance by the delta method, or over resamples."""
+        if self.n_resamples is None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return super().covariance(finalize)
+        if self.kept is not None and finalize == self.finalize:
+            return self.kept
+        n_groups = len(self.groups)
+        covariance = np.full((n_groups, n_groups), np.nan)
+        if self.count <= 1 or self.refit is None:
+            return covariance
+        rng = np.random.default_rng(self.seed)
+        values = np.concatenate(
+            [finalize(*part) for part in self.resample(self.n_resamples, rng)]
+        )
+        needs = list(getattr(finalize, "needs", (0,)))
+        active = self.active[needs] + self.shared_active[needs, None]
+        known = np.flatnonzero((active >= 2).all(0) & ~np.isnan(values).any(0))
+        factor = self.count / (self.count - 1)  # as the delta method has it
+        block = np.atleast_2d(np.cov(values[:, known].T, ddof=1)) * factor
+        covariance[np.ix_(known, known)] = block
+        return covariance
+
+    def compact(self) -> RefitSums:
+        """Return the same without the rows; the covariance is computed before."""
+        return replace(self, table=None, refit=None, kept=self._covariance())
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what a copy has: the covariance, and no way to resample."""
+        return {**self.__dict__, "refit": None, "kept": self._covariance()}
+
+    def _covariance(self) -> Array | None:
+        if self.n_resamples is None or self.finalize is None:
+            return None
+        return self.covariance(self.finalize)
+
+    def __add__(self, other: ClusterSums) -> ClusterSums:
+        """Refuse: the curve of the whole is not made of the curves of parts."""
+        raise ValueError(
+            "These results do not add up: each has fitted a curve (or bins) to its own "
+            "rows. Measure all rows at once; calibration_error with method='binned' "
+            "and the edges as bins= adds up."
+        )
+
+    def beside(self, other: ClusterSums) -> ClusterSums:
+        """Return both over the same clusters, resampled at once."""
+        joined = super().beside(other)
+        parts = {name: getattr(joined, name) for name in joined.__dataclass_fields__}
+        refit = None
+        if isinstance(other, RefitSums):
+            refit = _both(self, other)
+        return RefitSums(
+            **parts, refit=refit, n_resamples=self.n_resamples, seed=self.seed
+        )
+
+
+def _counts(table: Table, chunk: int, rng: np.random.Generator) -> Array:
+    """Return how often each row is in each resample, however large the weights."""
+    if table.weight is None:
+        return _draw(table, chunk, rng)
+    total = table.weight.sum()
+    n_draws = int(min(max(1.0, np.rint(total)), 2.0**53))
+    counts = rng.multinomial(n_draws, table.weight / total, size=chunk)
+    return counts * (total / n_draws)
+
+
+def _both(first: RefitSums, second: RefitSums) -> Refit | None:
+    """Return the refit of both, whose clusters may be in another order."""
+    one, two = first.refit, second.refit
+    if one is None or two is None or first.table is None or second.table is None:
+        return None
+    place = {label: row for row, label in enumerate(second.table.labels.tolist())}
+    rows = np.array([place[label] for label in first.table.labels.tolist()])
+    groups = [second.groups.index(group) for group in first.groups]
+
+    def refit(counts: Array) -> Array:
+        of_second = np.empty_like(counts)
+        of_second[rows] = counts
+        return np.concatenate([one(counts), two(of_second)[groups]], axis=1)
+
+    return refit

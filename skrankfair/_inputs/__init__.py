@@ -1,0 +1,1 @@
+"""User columns become clean arrays here, and errors name the argument."""

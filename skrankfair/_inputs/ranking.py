@@ -1,0 +1,383 @@
+"""Rows ordered once by query and score, and shared by every metric.
+
+The order is exact: the scores are sorted alone, and the row's place in that order is
+packed into one int64 with its query, so that one value sort finishes the work. Adding
+the query to the score would round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .validation import (
+    Array,
+    Codes,
+    Groups,
+    as_groups,
+    as_numbers,
+    as_weights,
+    check_lengths,
+    encode,
+)
+
+
+def order_rows(codes: Array | None, values: Array) -> Array:
+    """Return the rows by code and, within a code, by decreasing value.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,), int64, non-negative, or None
+        None is one code for all rows.
+    values : ndarray of shape (n,), float64
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+        Equal to ``np.lexsort((-values, codes))`` up to the order of ties.
+    """
+    by_value = np.argsort(-values)
+    if codes is None:
+        return by_value
+    bits = values.size.bit_length()
+    key = codes[by_value]
+    key <<= bits
+    key |= np.arange(values.size)
+    key.sort()
+    key &= (1 << bits) - 1
+    return by_value[key]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Rows by query and decreasing score: the best item of a query comes first.
+
+    Attributes
+    ----------
+    order : ndarray of shape (n,), int64
+        Row of the input at each ranked row.
+    score : ndarray of shape (n,)
+        Scores in ranked order.
+    starts : ndarray of shape (n_queries + 1,), int64
+        First ranked row of each query, and n.
+    """
+
+    order: Array
+    score: Array
+    starts: Array
+
+    @classmethod
+    def from_scores(cls, score: Array, codes: Array | None = None) -> Ranking:
+        """Order the rows of the queries by score."""
+        order = order_rows(codes, score)
+        n = score.size
+        if codes is None:
+            starts = np.array([0, n])
+        else:
+            query = codes[order]
+            new = np.flatnonzero(query[1:] != query[:-1])
+            starts = np.concatenate(([0], new + 1, [n]))
+        return cls(order, score[order], starts)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return self.score.size
+
+    @property
+    def n_queries(self) -> int:
+        """The number of queries."""
+        return self.starts.size - 1
+
+    @cached_property
+    def lengths(self) -> Array:
+        """Number of items of each query."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def query(self) -> Array:
+        """Query (0, 1, ...) of each ranked row, int32 where it fits."""
+        dtype = np.int32 if self.n_rows < 2**31 else np.int64
+        return np.repeat(np.arange(self.n_queries, dtype=dtype), self.lengths)
+
+    @cached_property
+    def _tie_starts(self) -> Array:
+        new = np.empty(self.n_rows, dtype=bool)
+        new[0] = True
+        np.not_equal(self.score[1:], self.score[:-1], out=new[1:])
+        new[self.starts[:-1]] = True
+        return np.flatnonzero(new)
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether two items of a query have the same score."""
+        return self._tie_starts.size < self.n_rows
+
+    @cached_property
+    def tie(self) -> Array:
+        """Number of the tied block of each ranked row, counted over all rows."""
+        lengths = np.diff(np.append(self._tie_starts, self.n_rows))
+        return np.repeat(np.arange(lengths.size), lengths)
+
+    def tie_bounds(self, rows: Array | None = None) -> tuple[Array, Array]:
+        """Return the first row of the tied block of each row, and one past its last."""
+        if not self.has_ties:
+            first = np.arange(self.n_rows) if rows is None else rows
+            return first, first + 1
+        ends = np.append(self._tie_starts[1:], self.n_rows)
+        tie = self.tie if rows is None else self.tie[rows]
+        return self._tie_starts[tie], ends[tie]
+
+    def tie_means(self, values: Array) -> Array:
+        """Return the mean of a column of ranked rows over each row's tied block.
+
+        The expectation of what a position has when tied items are in random order.
+        """
+        if not self.has_ties:
+            return values
+        means = np.bincount(self.tie, weights=values) / np.bincount(self.tie)
+        return means[self.tie]
+
+    def position(self) -> Array:
+        """Return the position of each ranked row in its query, from 0."""
+        position = np.arange(self.n_rows)
+        position -= np.repeat(self.starts[:-1], self.lengths)
+        return position
+
+    def blocks(self, n_rows: int = 1 << 17) -> Iterator[tuple[slice, slice, Ranking]]:
+        """Yield whole queries, about `n_rows` at a time, each block a ranking.
+
+        What is summed by query needs memory for one block only, which stays in the
+        processor's cache.
+
+        Yields
+        ------
+        rows, queries : slice
+            The block's ranked rows, and its queries.
+        ranking : Ranking
+        """
+        low = 0
+        while low < self.n_queries:
+            reach = self.starts[low] + n_rows
+            high = int(np.searchsorted(self.starts, reach, side="right")) - 1
+            high = max(high, low + 1)
+            rows = slice(int(self.starts[low]), int(self.starts[high]))
+            yield (
+                rows,
+                slice(low, high),
+                Ranking(
+                    self.order[rows],
+                    self.score[rows],
+                    self.starts[low : high + 1] - self.starts[low],
+                ),
+            )
+            low = high
+
+
+@dataclass(frozen=True)
+class RankedData:
+    """All that a ranking metric needs, validated, in ranked order.
+
+    Attributes
+    ----------
+    ranking : Ranking
+    outcome : ndarray of shape (n,) or None
+        Outcomes in ranked order.
+    sensitive_features : Groups or None
+        Groups in ranked order.
+    query_labels : ndarray of shape (n_queries,)
+        The caller's label of each query.
+    cluster : Codes or None
+        Clusters of the *input* rows, dense codes; None when each query is its own.
+    query_weight : ndarray of shape (n_queries,) or None
+        How often each query counts.
+    kept : ndarray of int or None
+        The caller's rows that are kept, when rows of weight 0 were dropped.
+    n_input : int
+        The number of the caller's rows.
+    cache : dict
+        Intermediate results that several metrics of one audit share.
+    """
+
+    ranking: Ranking
+    outcome: Array | None
+    sensitive_features: Groups | None
+    query_labels: Array
+    cluster: Codes | None
+    query_weight: Array | None
+    kept: Array | None
+    n_input: int
+    cache: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def y_true(self) -> Array:
+        """Outcomes in ranked order."""
+        if self.outcome is None:
+            raise ValueError("y_true must be given; got None.")
+        return self.outcome
+
+    @property
+    def groups(self) -> Groups:
+        """Groups in ranked order."""
+        if self.sensitive_features is None:
+            raise ValueError("sensitive_features must be given; got None.")
+        return self.sensitive_features
+
+    def input_row(self, row: int) -> int:
+        """Return the caller's number of a ranked row, for messages."""
+        place = int(self.ranking.order[row])
+        return place if self.kept is None else int(self.kept[place])
+
+    @property
+    def row_weight(self) -> Array | None:
+        """Weight of the query of each ranked row; None is one."""
+        if self.query_weight is None:
+            return None
+        return self.query_weight[self.ranking.query]
+
+    @cached_property
+    def cluster_of_query(self) -> Array | None:
+        """Cluster of each query; None when a query has rows of several clusters."""
+        if self.cluster is None:
+            return np.arange(self.ranking.n_queries)
+        ranked = self.cluster.codes[self.ranking.order]
+        first = ranked[self.ranking.starts[:-1]]
+        if np.array_equal(np.repeat(first, self.ranking.lengths), ranked):
+            return first
+        return None
+
+    def column(self, values: Any, name: str, *, allow_nan: bool = False) -> Array:
+        """Validate one more numeric column and return it in ranked order."""
+        column = as_numbers(values, name, allow_nan=allow_nan)
+        check_lengths(y_score=self.n_input, **{name: column.size})
+        if self.kept is not None:
+            column = column[self.kept]
+        return column[self.ranking.order]
+
+    def blocks(self) -> Iterator[tuple[slice, slice, RankedData]]:
+        """Yield whole queries, many at a time, each block as data of its own.
+
+        Yields
+        ------
+        rows, queries : slice
+            The block's ranked rows, and its queries.
+        data : RankedData
+        """
+        weight, groups = self.query_weight, self.sensitive_features
+        for rows, queries, ranking in self.ranking.blocks():
+            part = replace(
+                self,
+                ranking=ranking,
+                outcome=None if self.outcome is None else self.outcome[rows],
+                sensitive_features=groups and groups.take(rows),
+                query_labels=self.query_labels[queries],
+                query_weight=None if weight is None else weight[queries],
+                cache={},
+            )
+            yield rows, queries, part
+
+    def ranked_by(self, score: Array, codes: Array | None = None) -> RankedData:
+        """Return the same rows with another score (in ranked order).
+
+        `codes` are other queries, of the input rows; None keeps the queries.
+        """
+        back = np.empty_like(self.ranking.order)
+        back[self.ranking.order] = np.arange(back.size)
+        if codes is None:
+            codes = self.ranking.query.astype(np.int64)[back]
+        ranking = Ranking.from_scores(score[back], codes)
+        return self._ranked(ranking, back[ranking.order])
+
+    def with_ties_in_row_order(self) -> RankedData:
+        """Return the same rows, tied ones in the order of the input."""
+        ranking = self.ranking
+        if not ranking.has_ties:
+            return self
+        rows = np.lexsort((ranking.order, ranking.tie))
+        return self._ranked(replace(ranking, order=ranking.order[rows]), rows)
+
+    def _ranked(self, ranking: Ranking, rows: Array) -> RankedData:
+        """Return the data under another ranking of its ranked rows."""
+        return replace(
+            self,
+            ranking=ranking,
+            outcome=None if self.outcome is None else self.outcome[rows],
+            sensitive_features=self.sensitive_features
+            and self.sensitive_features.take(rows),
+            cache={},
+        )
+
+
+def ranked_data(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    qid: Any = None,
+    cluster: Any = None,
+    sample_weight: Any = None,
+) -> RankedData:
+    """Validate the columns of a ranking metric and order the rows once.
+
+    A column that is None is left out; a metric asks only for what it uses. Rows of
+    weight 0 are removed before anything else is looked at.
+    """
+    if y_score is None:
+        raise ValueError("y_score must be given; got None.")
+    score = as_numbers(y_score, "y_score")
+    outcome = None if y_true is None else as_numbers(y_true, "y_true")
+    groups = None if sensitive_features is None else as_groups(sensitive_features)
+    queries = None if qid is None else encode(qid, "qid")
+    clusters = None if cluster is None else encode(cluster, "cluster")
+    weight = None if sample_weight is None else as_weights(sample_weight)
+    n_input = check_lengths(
+        y_score=score.size,
+        y_true=None if outcome is None else outcome.size,
+        sensitive_features=None if groups is None else groups.n_rows,
+        qid=None if queries is None else queries.codes.size,
+        cluster=None if clusters is None else clusters.codes.size,
+        sample_weight=None if weight is None else weight.size,
+    )
+    kept = None
+    if weight is not None and not weight.all():
+        kept = np.flatnonzero(weight)
+        score, weight = score[kept], weight[kept]
+        outcome = None if outcome is None else outcome[kept]
+        groups = None if groups is None else groups.take(kept).without_unused()
+        queries = None if queries is None else queries.take(kept)
+        clusters = None if clusters is None else clusters.take(kept)
+    codes = None if queries is None else queries.codes
+    ranking = Ranking.from_scores(score, codes)
+    first = ranking.order[ranking.starts[:-1]]
+    return RankedData(
+        ranking=ranking,
+        outcome=None if outcome is None else outcome[ranking.order],
+        sensitive_features=groups and groups.take(ranking.order),
+        query_labels=np.zeros(1, dtype=int)
+        if queries is None
+        else queries.decode(queries.codes[first]),
+        cluster=None if clusters is None else clusters.dense(),
+        query_weight=None if weight is None else _query_weight(weight, ranking, kept),
+        kept=kept,
+        n_input=n_input,
+    )
+
+
+def _query_weight(weight: Array, ranking: Ranking, kept: Array | None) -> Array:
+    """Return the weight of each query, which its rows must agree on."""
+    ranked = weight[ranking.order]
+    first = ranked[ranking.starts[:-1]]
+    differs = ranked != np.repeat(first, ranking.lengths)
+    if differs.any():
+        place = int(np.argmax(differs))
+        row = int(ranking.order[place])
+        raise ValueError(
+            "sample_weight must be constant within a query (it is the weight of the "
+            f"query); row {row if kept is None else kept[row]} has {weight[row]} where "
+            f"its query has {first[ranking.query[place]]}."
+        )
+    return first

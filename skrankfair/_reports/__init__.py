@@ -1,0 +1,1 @@
+"""Reports: audits, out-of-fold audits, and before and after a mitigation."""

@@ -1,0 +1,463 @@
+"""Every metric by group at once, for people who read rather than program."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._estimates import formatting as fmt
+from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.validation import Groups, check_number
+from ..exceptions import UndefinedMetricWarning
+from ..metrics import GroupEstimates
+from .catalog import BY_NAME, AuditMetric, chosen_metrics
+from .findings import MetricFinding, headline, jsonable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .html_report import ReportSection
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditReport:
+    """All metrics of a ranking by group: what `skrankfair.audit` returns.
+
+    Printed it is a table and a verdict for each metric; in a notebook it is shown as
+    one.
+
+    Attributes
+    ----------
+    results : dict of str to GroupEstimates
+        The result of each metric, by the name that `audit` gives it.
+    confidence_level : float
+        Of the intervals; a group differs beyond chance where its corrected p-value is
+        below one minus it.
+    n_rows : int
+        Number of items, without those of weight 0.
+    n_queries : int
+    n_clusters : int
+        Number of independent units; the rows themselves for one list without clusters.
+    n_pairs : int
+        Number of pairs of two items of the same query.
+    group_rows : dict of hashable to int
+        Number of rows of each group.
+    overlapping : bool
+        Whether a row may be of several groups or of none.
+    notes : tuple of str
+        What a reader should know, such as a metric that was left out.
+    title : str
+        The title of the HTML report.
+    sections : tuple of ReportSection
+        What the HTML report shows below the metrics.
+
+    See Also
+    --------
+    skrankfair.audit : Makes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skrankfair import audit
+    >>> rng = np.random.default_rng(0)
+    >>> query = np.repeat(np.arange(200), 10)
+    >>> group = rng.choice(["f", "m"], size=query.size)
+    >>> clicked = rng.random(query.size) < 0.3
+    >>> score = rng.random(query.size)
+    >>> report = audit(clicked, score, sensitive_features=group, qid=query)
+    >>> report.n_rows, report.n_queries, report.group_rows
+    (2000, 200, {'f': 957, 'm': 1043})
+    >>> report.results["pairwise_exposure"].groups
+    ('f', 'm')
+    """
+
+    results: Mapping[str, GroupEstimates]
+    confidence_level: float
+    n_rows: int
+    n_queries: int
+    n_clusters: int
+    n_pairs: int
+    group_rows: Mapping[Hashable, int]
+    overlapping: bool = False
+    notes: tuple[str, ...] = ()
+    title: str = "Fairness audit"
+    sections: tuple[ReportSection, ...] = field(default=())
+
+    @cached_property
+    def findings(self) -> tuple[MetricFinding, ...]:
+        """Numbers and words for each metric."""
+        return tuple(
+            MetricFinding(BY_NAME[name], result, self.confidence_level)
+            for name, result in self.results.items()
+        )
+
+    @property
+    def headline(self) -> str:
+        """What a reader should take away, in a sentence or two."""
+        return " ".join(filter(None, headline(self.findings)))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row a metric and group.
+
+        Returns
+        -------
+        DataFrame
+            Columns metric, group, estimate, std_error, ci_low, ci_high, support,
+            pvalue and pvalue_corrected: by Holm's method over the groups of the metric,
+            where two groups that are each the rest of the other are one test.
+        """
+        import pandas as pd
+
+        columns = ["estimate", "std_error", "ci_low", "ci_high", "support"]
+        columns += ["pvalue", "pvalue_corrected"]
+        rows = [(f.metric.name, row) for f in self.findings for row in f.rows]
+        groups = np.empty(len(rows), dtype=object)
+        groups[:] = [row.group for _, row in rows]
+        numbers = {name: [getattr(row, name) for _, row in rows] for name in columns}
+        return pd.DataFrame(
+            {"metric": [metric for metric, _ in rows], "group": groups, **numbers}
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers and verdicts as what JSON can hold.
+
+        Returns
+        -------
+        dict
+            NaN is None; a label that is neither text, number nor truth value is text,
+            and that of crossed groups a list.
+        """
+        return {
+            "title": self.title,
+            "headline": self.headline,
+            "confidence_level": self.confidence_level,
+            "n_rows": self.n_rows,
+            "n_queries": self.n_queries,
+            "n_clusters": self.n_clusters,
+            "n_pairs": self.n_pairs,
+            "overlapping": self.overlapping,
+            "groups": [
+                {"group": jsonable(group), "n_rows": count}
+                for group, count in self.group_rows.items()
+            ],
+            "notes": list(self.notes),
+            "metrics": [finding.to_dict() for finding in self.findings],
+        }
+
+    def to_json(self, path: str | os.PathLike[str]) -> Path:
+        """Write the numbers and verdicts as JSON.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Returns
+        -------
+        pathlib.Path
+            `path`.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        return _write(path, text + "\n")
+
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """Write the report as one HTML file that needs nothing else.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Returns
+        -------
+        pathlib.Path
+            `path`.
+
+        Raises
+        ------
+        ImportError
+            Without jinja2 and matplotlib, which ``pip install "skrankfair[report]"``
+            brings.
+        OSError
+            If the file cannot be written.
+        """
+        from .html_report import html_report
+
+        return _write(path, html_report(self))
+
+    @property
+    def cluster_unit(self) -> str:
+        """What is independent of each other: clusters, or the items of one list."""
+        alone = self.n_queries == 1 and self.n_clusters == self.n_rows
+        return "independent item" if alone else "cluster"
+
+    @property
+    def counts(self) -> str:
+        """How much data stands behind the report, on one line."""
+        groups = len(self.group_rows)
+        parts = [
+            _plural(self.n_rows, "row"),
+            _plural(self.n_queries, "query", "queries"),
+            _plural(self.n_clusters, self.cluster_unit),
+            _plural(self.n_pairs, "pair"),
+            _plural(groups, "overlapping group" if self.overlapping else "group"),
+        ]
+        return ", ".join(parts)
+
+    def __repr__(self) -> str:
+        """Return a table and a verdict for each metric."""
+        blocks = [f"{self.title}: {self.counts}\n{self.headline}"]
+        for finding in self.findings:
+            table = fmt.text_table(*finding.cells())
+            blocks.append(f"{finding.metric.name}\n{table}\n=> {finding.verdict}")
+        for section in self.sections:
+            table = fmt.text_table(section.header, section.rows)
+            blocks.append("\n".join((section.title, *section.paragraphs, table)))
+        blocks += [f"Note: {note}" for note in self.notes]
+        return "\n\n".join(blocks)
+
+    def _repr_html_(self) -> str:
+        parts = [
+            f"<p>{escape(self.title)}: {escape(self.counts)}</p>",
+            f"<p><strong>{escape(self.headline)}</strong></p>",
+        ]
+        parts += [
+            f"<h4>{escape(finding.metric.title)}</h4>"
+            f"<p>{escape(finding.metric.measures)}</p>"
+            f"{fmt.html_table(*finding.cells())}"
+            f"<p>{escape(finding.verdict)}</p>"
+            for finding in self.findings
+        ]
+        parts += [f"<p>{escape(note)}</p>" for note in self.notes]
+        return "".join(parts)
+
+
+def audit(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    engagement: Any = None,
+    sample_weight: Any = None,
+    metrics: str | Sequence[str] | None = None,
+    confidence_level: float = 0.95,
+) -> AuditReport:
+    """Measure a ranking by every metric, and say which group is worse off.
+
+    The rows are validated and ordered once; every metric is computed by group with its
+    interval and its test, the p-values corrected over the groups.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes: binary, graded or real, the larger the better.
+    y_score : array-like of shape (n,)
+        Scores: the higher is ranked the earlier.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels; several columns are crossed. A boolean matrix or frame is a
+        membership matrix of overlapping groups, one a column, each against the rest.
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row; only rows of one query are compared. None is one list.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries (a user with many). None: each
+        query is its own. For one list, clusters of its items.
+    engagement : array-like of shape (n,) or None, default=None
+        Engagement after the click; the accuracies are then taken within strata of it,
+        as in `pairwise_accuracy`.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it; 2 is the query seen twice.
+    metrics : str, sequence of str or None, default=None
+        Any of "pairwise_accuracy", "intra_group_accuracy", "inter_group_accuracy",
+        "pairwise_exposure", "pairwise_preference", "matched_pair_calibration" and
+        "ndcg". None is all of them; "ndcg" is then left out, with a note, where it is
+        not defined: for negative outcomes, or clusters within one list.
+    confidence_level : float, default=0.95
+        Of the intervals and the verdicts.
+
+    Returns
+    -------
+    AuditReport
+        Print it, or write it by ``to_html(path)``.
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths, values that are not finite, missing labels,
+        a query in two clusters, an unknown metric or a level outside (0, 1).
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        At most one a metric, for groups whose estimate or error is NaN.
+
+    See Also
+    --------
+    skrankfair.metrics : The metrics one by one, with all their options.
+
+    Notes
+    -----
+    P-values are two-sided, of each group against the fair value, or against the rest
+    for the accuracies, and corrected by Holm's method over the groups of a metric. Two
+    groups that are each the rest of the other are one test. The headline calls a group
+    worse off if a p-value is small enough also when multiplied by the number of metrics
+    that look at outcomes; the verdicts are each metric's own.
+
+    References
+    ----------
+    Beutel, A., Chen, J., Doshi, T., et al. (2019). "Fairness in Recommendation Ranking
+    through Pairwise Comparisons". KDD.
+
+    Korevaar, H., McConnell, C., Tong, E., et al. (2023). "Matched Pair Calibration for
+    Ranking Fairness".
+
+    Holm, S. (1979). "A Simple Sequentially Rejective Multiple Test Procedure".
+    Scandinavian Journal of Statistics 6(2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import skrankfair
+    >>> rng = np.random.default_rng(0)
+    >>> query = np.repeat(np.arange(300), 10)
+    >>> group = rng.choice(["f", "m"], size=query.size)
+    >>> quality = rng.normal(size=query.size)
+    >>> clicked = quality + rng.normal(size=query.size) > 0
+    >>> score = quality - 0.5 * (group == "f")  # the ranker undervalues "f"
+    >>> skrankfair.audit(
+    ...     clicked,
+    ...     score,
+    ...     sensitive_features=group,
+    ...     qid=query,
+    ...     metrics="inter_group_accuracy",
+    ... )
+    Fairness audit: 3,000 rows, 300 queries, 300 clusters, 13,500 pairs, 2 groups
+    1 of 2 groups is worse off beyond chance: f.
+    <BLANKLINE>
+    inter_group_accuracy
+    group  estimate      95% interval  vs rest  pairs       p  p (Holm)
+    f        0.7167  [0.6852, 0.7481]  -0.2151  1,747  <0.001    <0.001
+    m        0.9318  [0.9152, 0.9484]   0.2151  1,569  <0.001    <0.001
+    => Beaten by worse items more often: f (-21.5 points [-25.0, -18.0]).
+    """
+    check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
+    chosen = chosen_metrics(metrics)
+    for name, value in (("y_true", y_true), ("sensitive_features", sensitive_features)):
+        if value is None:
+            raise ValueError(f"{name} must be given; got None.")
+    if engagement is not None and not any(metric.by_engagement for metric in chosen):
+        raise ValueError(
+            "engagement is for the accuracies only, and metrics has none of them; got "
+            f"{', '.join(metric.name for metric in chosen)}."
+        )
+    data = ranked_data(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    if data.ranking.n_queries > 1 and data.cluster_of_query is None:
+        raise ValueError(
+            "cluster must be constant within a query; a query has rows of several "
+            "clusters."
+        )
+    notes: list[str] = []
+    if metrics is None:
+        chosen, notes = _defined(chosen, data)
+    results = {}
+    for metric in chosen:
+        results[metric.name], messages = _measured(metric, data, engagement)
+        if messages and not (metrics is None and metric.name == "ndcg"):
+            warnings.warn(" ".join(messages), UndefinedMetricWarning, stacklevel=2)
+    return _report(data, results, notes, confidence_level)
+
+
+def _defined(
+    chosen: Sequence[AuditMetric], data: RankedData
+) -> tuple[tuple[AuditMetric, ...], list[str]]:
+    """Leave out what nobody asked for by name and the data have not."""
+    lowest = float(data.y_true.min())
+    if lowest < 0:
+        why = f"it needs outcomes that are not negative, and the smallest is {lowest:g}"
+    elif data.cluster_of_query is None:
+        why = "the items of one list belong to several clusters"
+    else:
+        notes = []
+        if data.ranking.n_queries == 1:
+            notes = ["NDCG has no interval, since there is only one query."]
+        return tuple(chosen), notes
+    kept = tuple(metric for metric in chosen if metric.name != "ndcg")
+    return kept, [f"NDCG is left out: {why}."]
+
+
+def _measured(
+    metric: AuditMetric, data: RankedData, engagement: Any
+) -> tuple[GroupEstimates, list[str]]:
+    """Return the result of a metric, and what it has to say of missing numbers."""
+    options = {"engagement": engagement} if metric.by_engagement else {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = metric.estimates(data, **options)
+    messages = []
+    for warning in caught:
+        if issubclass(warning.category, UndefinedMetricWarning):
+            text = str(warning.message).removeprefix(result.name)
+            messages.append(f"{metric.name}{text}")
+        else:
+            warnings.warn(warning.message, warning.category, stacklevel=3)
+    return result, messages
+
+
+def _report(
+    data: RankedData,
+    results: Mapping[str, GroupEstimates],
+    notes: Sequence[str],
+    confidence_level: float,
+) -> AuditReport:
+    ranking, lengths = data.ranking, data.ranking.lengths.astype(np.int64)
+    n_clusters = ranking.n_queries
+    if data.cluster is not None:
+        n_clusters = data.cluster.size
+    elif ranking.n_queries == 1:
+        n_clusters = ranking.n_rows
+    groups = data.groups
+    return AuditReport(
+        results=results,
+        confidence_level=confidence_level,
+        n_rows=ranking.n_rows,
+        n_queries=ranking.n_queries,
+        n_clusters=n_clusters,
+        n_pairs=int((lengths * (lengths - 1) // 2).sum()),
+        group_rows=_group_rows(groups),
+        overlapping=groups.overlapping,
+        notes=tuple(notes),
+    )
+
+
+def _group_rows(groups: Groups) -> dict[Hashable, int]:
+    return {label: int(groups.mask(i).sum()) for i, label in enumerate(groups.labels)}
+
+
+def _plural(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _write(path: str | os.PathLike[str], text: str) -> Path:
+    path = Path(path)
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return path

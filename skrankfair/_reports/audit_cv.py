@@ -1,0 +1,332 @@
+"""Cross-validation and audit in one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GroupKFold, check_cv
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.parallel import Parallel, delayed
+
+from .._inputs.columns import column_of
+from .._inputs.sklearn_private import (
+    call_once,
+    consumed_metadata,
+    response_values,
+    routing_enabled,
+    rows_of,
+)
+from .._inputs.validation import Array, check_lengths, check_number
+from ..scoring._score_function import as_outcomes
+from .audit import AuditReport
+from .catalog import chosen_metrics
+from .out_of_fold import OutOfFold, audit_out_of_fold
+
+_RESPONSES = ("decision_function", "predict_proba", "predict")
+_N_SPLITS = 5
+
+
+def audit_cv(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    engagement: Any = None,
+    cv: Any = None,
+    groups: Any = None,
+    metrics: str | Sequence[str] | None = None,
+    response_method: str | Sequence[str] = "auto",
+    params: Mapping[str, Any] | None = None,
+    confidence_level: float = 0.95,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> AuditReport:
+    """Audit an estimator by cross-validation, on scores of rows it did not see.
+
+    The estimator is cloned and fitted on every training set, and scores the test set.
+    All out-of-fold scores make one audit, in which items are only compared within the
+    scores of one model: the scores of two models need not have the same scale.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It is not changed. In X it finds all columns, those named below included.
+    X : frame or array of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+        Outcomes; of two classes the second is the better one.
+    sensitive_features, qid, cluster, engagement : str, list of str, callable or \
+            array-like of shape (n_samples,)
+        Groups, queries, independent units and engagement as in `audit`: columns of X by
+        name, a function of X, or the values. Only `sensitive_features` is needed.
+        Without `qid` each test set is one list, whose items are the independent units.
+    cv : int, splitter, iterable of splits or None, default=None
+        As in `cross_validate`. None is five folds: of whole clusters or queries
+        (`GroupKFold`) if there are any, else as scikit-learn does.
+    groups : str or array-like of shape (n_samples,), default=None
+        For the splitter: a column of X or the values. None with ``cv=None``: the
+        clusters, or the queries.
+    metrics : str, sequence of str or None, default=None
+        As in `audit`.
+    response_method : str or sequence of str, default="auto"
+        "auto": `decision_function`, else the positive class of `predict_proba`, else
+        `predict`.
+    params : dict or None, default=None
+        Passed to `fit`, in a Pipeline as ``step__name``. What has a value a row is cut
+        to the training set. With metadata routing on, `params` and the columns above go
+        where the estimator requests them.
+    confidence_level : float, default=0.95
+        Of the intervals and the verdicts.
+    n_jobs : int or None, default=None
+        Number of folds at a time, as in joblib.
+    verbose : bool, default=False
+        Whether to show progress, on a terminal and if rich is installed.
+
+    Returns
+    -------
+    AuditReport
+        Its results are the sums of the results of the folds.
+
+    Raises
+    ------
+    ValueError
+        For a column that is not there or of another length, a query in two clusters, an
+        unknown metric, or what `audit` raises for. What `fit` raises is not caught.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For groups without an estimate over all folds. A group that only one fold lacks
+        does no harm.
+
+    See Also
+    --------
+    audit : Of scores that are there already.
+    skrankfair.scoring.make_fairness_scorer : A number a fold, for searches.
+
+    Notes
+    -----
+    Dependent rows are summed before squares are taken, over all folds: the unit is
+    `cluster`, or the query, which may straddle folds or be scored by several models of
+    a repeated cross-validation; without either it is the row. The errors take the
+    models as given: they are those of measuring these scores, not of training again.
+    Without `qid` the small term of pairs that are measured again by another model is
+    left out of the variance, which is then slightly too large.
+
+    A threshold or bin that is chosen from the data (`matched_pair_calibration`, strata
+    of engagement) is chosen once for all folds.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skrankfair import audit_cv
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"query": np.repeat(np.arange(300), 10)})
+    >>> X["region"] = rng.choice(["north", "south"], size=len(X))
+    >>> X["quality"] = rng.normal(size=len(X))
+    >>> X["seen"] = X["quality"] - 0.5 * (X["region"] == "north")
+    >>> clicked = X["quality"] + rng.normal(size=len(X)) > 0
+    >>> model = make_pipeline(
+    ...     make_column_transformer(("passthrough", ["seen"])), LogisticRegression()
+    ... )
+    >>> report = audit_cv(
+    ...     model,
+    ...     X,
+    ...     clicked,
+    ...     sensitive_features="region",
+    ...     qid="query",
+    ...     metrics="inter_group_accuracy",
+    ... )
+    >>> report.headline
+    '1 of 2 groups is worse off beyond chance: north.'
+    """
+    check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
+    chosen = chosen_metrics(metrics)
+    given = {
+        "sensitive_features": sensitive_features,
+        "qid": qid,
+        "cluster": cluster,
+        "engagement": engagement,
+        "groups": groups,
+    }
+    if sensitive_features is None:
+        raise ValueError("sensitive_features must be given; got None.")
+    if engagement is not None and not any(metric.by_engagement for metric in chosen):
+        raise ValueError(
+            "engagement is for the accuracies only, and metrics has none of them."
+        )
+    columns = _columns(X, y, given)
+    split_by = columns.pop("groups", None)
+    if cv is None and split_by is None:
+        split_by = columns.get("cluster", columns.get("qid"))
+        cv = None if split_by is None else GroupKFold(_N_SPLITS)
+    splitter = check_cv(cv, y, classifier=is_classifier(estimator))
+    splits = list(splitter.split(X, y, split_by))
+    if isinstance(response_method, str):
+        auto = response_method == "auto"
+        response_method = _RESPONSES if auto else (response_method,)
+    out = _in_parallel(
+        partial(_fold_scores, estimator, X, y, columns, params or {}, response_method),
+        splits,
+        n_jobs,
+        verbose,
+    )
+    scored = _out_of_fold(out, splits, y, columns)
+    return audit_out_of_fold(scored, metrics, confidence_level)
+
+
+def _columns(X: Any, y: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the given columns, which must be as long as X."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    n_rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    lengths = {"X": n_rows, "y": len(y)}
+    found = {}
+    for name, spec in given.items():
+        if spec is None:
+            continue
+        names = (
+            isinstance(spec, list | tuple)
+            and len(spec) != n_rows
+            and all(isinstance(part, str) for part in spec)
+        )
+        if isinstance(spec, str) or names:
+            if not isinstance(frame, nw.DataFrame):
+                raise ValueError(
+                    f"{name}={spec!r} names a column, but X has no column names "
+                    f"({type(X).__name__}): pass the values."
+                )
+            values = column_of(X, spec, name)
+        else:
+            values = spec(X) if callable(spec) else spec
+        if not hasattr(values, "__len__"):
+            raise ValueError(f"{name} must be a column of X or an array; got {spec!r}.")
+        found[name], lengths[name] = values, len(values)
+    check_lengths(**lengths)
+    return found
+
+
+def _in_parallel(
+    task: Callable[..., Any],
+    splits: Sequence[tuple[Array, Array]],
+    n_jobs: int | None,
+    verbose: bool,
+) -> list[tuple[Any, Any]]:
+    """Run the task for each split, and say how far it is."""
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    out = []
+    with _progress(len(splits), verbose) as advance:
+        for found in parallel(delayed(task)(train, test) for train, test in splits):
+            out.append(found)
+            advance()
+    return out
+
+
+@contextmanager
+def _progress(total: int, verbose: bool) -> Iterator[Callable[[], object]]:
+    """Show a bar on standard error, if that is a terminal and rich is there."""
+    if not (verbose and sys.stderr.isatty() and find_spec("rich")):
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("folds", total=total)
+        yield lambda: progress.advance(bar)
+
+
+def _fold_scores(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    columns: Mapping[str, Any],
+    params: Mapping[str, Any],
+    response_method: Sequence[str],
+    train: Array,
+    test: Array,
+) -> tuple[Any, Any]:
+    """Return the outcomes and the scores of the test set, as numbers."""
+    estimator = clone(estimator)
+    metadata = {**columns, **params}
+    if routing_enabled():
+        fit = consumed_metadata(estimator, "fit", metadata)
+        _check_requested(estimator, params, response_method)
+    else:
+        fit = dict(params)
+    n_rows = len(y)
+    estimator.fit(rows_of(X, train), rows_of(y, train), **_cut(fit, train, n_rows))
+    classes = getattr(estimator, "classes_", None)
+    positive = classes[1] if classes is not None and len(classes) == 2 else None
+    scores = response_values(
+        call_once,
+        estimator,
+        rows_of(X, test),
+        list(response_method),
+        _cut(metadata, test, n_rows),
+        positive,
+    )
+    return as_outcomes(rows_of(y, test), scores, positive)
+
+
+def _check_requested(
+    estimator: Any, params: Mapping[str, Any], response_method: Sequence[str]
+) -> None:
+    """Raise a ValueError for metadata that would go nowhere."""
+    routing = get_routing_for_object(estimator)
+    wanted = {
+        name
+        for method in ("fit", *response_method)
+        for name in routing.consumes(method, params.keys())
+    }
+    for name in params:
+        if name not in wanted:
+            raise ValueError(
+                f"params has {name!r}, which {type(estimator).__name__} does not "
+                f"request; set_fit_request({name}=True) of it or of its step does."
+            )
+
+
+def _cut(values: Mapping[str, Any], rows: Array, n_rows: int) -> dict[str, Any]:
+    """Cut what has a value a row to some rows."""
+
+    def by_row(value: Any) -> bool:
+        if isinstance(value, str | Mapping) or callable(value):
+            return False
+        if hasattr(value, "shape"):
+            return len(value.shape) > 0 and value.shape[0] == n_rows
+        return hasattr(value, "__len__") and len(value) == n_rows
+
+    return {
+        name: rows_of(value, rows) if by_row(value) else value
+        for name, value in values.items()
+    }
+
+
+def _out_of_fold(
+    out: Sequence[tuple[Any, Any]],
+    splits: Sequence[tuple[Array, Array]],
+    y: Any,
+    columns: Mapping[str, Any],
+) -> OutOfFold:
+    tests = [np.arange(len(y))[test] for _, test in splits]
+    rows = np.concatenate(tests)
+    return OutOfFold(
+        rows=rows,
+        fold=np.repeat(np.arange(len(tests)), [test.size for test in tests]),
+        score=np.concatenate([np.asarray(scores) for _, scores in out]),
+        y_true=np.concatenate([np.asarray(outcomes) for outcomes, _ in out]),
+        columns={name: rows_of(values, rows) for name, values in columns.items()},
+    )

@@ -1,0 +1,221 @@
+"""The metrics of an audit: what each is called, measures and means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ..metrics import GroupEstimates
+from ..metrics._matched_pair import matched_pair_estimates
+from ..metrics._ndcg import ndcg_estimates
+from ..metrics._pairwise import (
+    accuracy_estimates,
+    exposure_estimates,
+    preference_estimates,
+)
+
+
+@dataclass(frozen=True)
+class AuditMetric:
+    """A metric of an audit, and the words for its results.
+
+    Attributes
+    ----------
+    name : str
+        What `audit` calls it.
+    estimates : callable
+        The metric, of data that is validated and ordered.
+    title : str
+    short : str
+        The title at the head of a narrow column.
+    measures : str
+        One sentence: what it measures.
+    reading : str
+        One sentence: how to read it.
+    low, high : str
+        What a group is called whose value is below or above what is fair.
+    worse : {"low", "high"} or None
+        Which of the two is bad for the group; None for metrics without a test.
+    untested : str
+        Why there is no test.
+    merit : bool
+        Whether it looks at the outcomes, so that a difference is an unfairness.
+    share : bool
+        Whether the value is a share of pairs, to be shown in percent.
+    by_engagement : bool
+        Whether it takes `engagement`.
+    """
+
+    name: str
+    estimates: Callable[..., GroupEstimates]
+    title: str
+    short: str
+    measures: str
+    reading: str
+    low: str = ""
+    high: str = ""
+    worse: str | None = None
+    untested: str = ""
+    merit: bool = True
+    share: bool = True
+    by_engagement: bool = False
+
+    @property
+    def detriment(self) -> str:
+        """What a group is called that is worse off."""
+        return self.low if self.worse == "low" else self.high
+
+    @property
+    def benefit(self) -> str:
+        """What a group is called that is better off."""
+        return self.high if self.worse == "low" else self.low
+
+
+CATALOG = (
+    AuditMetric(
+        name="pairwise_accuracy",
+        estimates=partial(accuracy_estimates, comparison="all"),
+        title="Pairwise accuracy",
+        short="Accuracy",
+        measures=(
+            "Of two items of a query, how often is the one with the better outcome "
+            "ranked above the other, when the better one is of the group?"
+        ),
+        reading=(
+            "Fair is the same share for the group and for all other items; 50% is a "
+            "coin toss, and a group with a lower share is ranked with more mistakes."
+        ),
+        low="ranked less accurately",
+        high="ranked more accurately",
+        worse="low",
+        by_engagement=True,
+    ),
+    AuditMetric(
+        name="intra_group_accuracy",
+        estimates=partial(accuracy_estimates, comparison="intra"),
+        title="Intra-group accuracy",
+        short="Intra-group",
+        measures=(
+            "How often is the better of two items ranked above the worse one, when "
+            "both are of the group?"
+        ),
+        reading=(
+            "A low share says that the ranker knows little about the group's items; "
+            "it cannot come from placing the whole group too high or too low."
+        ),
+        low="told apart less well",
+        high="told apart better",
+        worse="low",
+        by_engagement=True,
+    ),
+    AuditMetric(
+        name="inter_group_accuracy",
+        estimates=partial(accuracy_estimates, comparison="inter"),
+        title="Inter-group accuracy",
+        short="Inter-group",
+        measures=(
+            "How often is a better item of the group ranked above a worse item from "
+            "outside the group?"
+        ),
+        reading=(
+            "A share below that of the rest says that the group's items lose places "
+            "they deserve to worse items of others."
+        ),
+        low="beaten by worse items more often",
+        high="beaten by worse items less often",
+        worse="low",
+        by_engagement=True,
+    ),
+    AuditMetric(
+        name="pairwise_exposure",
+        estimates=exposure_estimates,
+        title="Pairwise exposure",
+        short="Exposure",
+        measures=(
+            "How often is an item of the group ranked above an item from outside it, "
+            "whatever their outcomes?"
+        ),
+        reading=(
+            "Equal exposure is 50%; whether more or less is deserved, the pairwise "
+            "preference tells."
+        ),
+        low="ranked lower",
+        high="ranked higher",
+        worse="low",
+        merit=False,
+    ),
+    AuditMetric(
+        name="pairwise_preference",
+        estimates=preference_estimates,
+        title="Pairwise preference",
+        short="Preference",
+        measures=(
+            "How often does an item of the group have the better outcome, of two with "
+            "different outcomes, the other from outside the group?"
+        ),
+        reading=(
+            "It describes the outcomes and not the ranker, so there is nothing to "
+            "test: it is the base rate to read the pairwise exposure against."
+        ),
+        untested="Nothing to test: it describes the outcomes, not the ranker.",
+    ),
+    AuditMetric(
+        name="matched_pair_calibration",
+        estimates=matched_pair_estimates,
+        title="Matched pair calibration",
+        short="Matched pairs",
+        measures=(
+            "How much better are the outcomes of the group's items than those of "
+            "other items of the query that scored the same or barely higher?"
+        ),
+        reading=(
+            "Fair is 0, in the unit of the outcome; above it the group is undervalued "
+            "and should be ranked higher, below it the group is overvalued."
+        ),
+        low="overvalued",
+        high="undervalued",
+        worse="high",
+        share=False,
+    ),
+    AuditMetric(
+        name="ndcg",
+        estimates=ndcg_estimates,
+        title="NDCG",
+        short="NDCG",
+        measures=(
+            "How close does the ranking of a query come to the best one possible, "
+            "the first places counting most?"
+        ),
+        reading=(
+            "1 is the ideal ranking; it has no groups, and stands here to show what "
+            "the ranking is worth."
+        ),
+        untested="Nothing to test: it has no groups.",
+        share=False,
+    ),
+)
+
+BY_NAME = {metric.name: metric for metric in CATALOG}
+
+
+def chosen_metrics(metrics: str | Sequence[str] | None) -> tuple[AuditMetric, ...]:
+    """Return the metrics of these names, each once; None is all of them.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, or none at all.
+    """
+    if metrics is None:
+        return CATALOG
+    names: Any = [metrics] if isinstance(metrics, str) else metrics
+    if not isinstance(names, Iterable):
+        names = [names]
+    names = list(names)
+    known = [name for name in names if isinstance(name, str) and name in BY_NAME]
+    if len(known) < len(names) or not names:
+        unknown = next((repr(name) for name in names if name not in known), "none")
+        raise ValueError(f"metrics must be among {', '.join(BY_NAME)}; got {unknown}.")
+    return tuple(BY_NAME[name] for name in dict.fromkeys(known))

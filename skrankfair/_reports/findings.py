@@ -1,0 +1,350 @@
+"""What an audit found: numbers by metric and group, and what they say in words."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._estimates import formatting as fmt
+from .._estimates.contrasts import correct
+from .._inputs.validation import Array
+from ..display._group_estimates import plain_label
+from ..metrics import GroupEstimates
+from .catalog import AuditMetric
+
+_MOST_NAMED, _MOST_IN_HEADLINE = 3, 6
+
+# Fewer units that all agree are no proof: their standard error of 0 is luck.
+_FEW_CLUSTERS = 30
+
+
+@dataclass(frozen=True)
+class GroupFinding:
+    """One group under one metric.
+
+    Attributes
+    ----------
+    group : hashable
+    estimate, std_error, ci_low, ci_high, support, pvalue : float
+        As in `GroupEstimates.to_frame`.
+    pvalue_corrected : float
+        By Holm's method over the groups of the metric.
+    difference, difference_low, difference_high : float
+        What is tested, with its interval: the estimate less the fair value, or less
+        the value of the rest. NaN where nothing is.
+    side : {"worse", "better", ""}
+        Which way the group differs beyond chance.
+    missing : str
+        Why there is no estimate or no interval; empty if both are there.
+    """
+
+    group: Hashable
+    estimate: float
+    std_error: float
+    ci_low: float
+    ci_high: float
+    support: float
+    pvalue: float
+    pvalue_corrected: float
+    difference: float
+    difference_low: float
+    difference_high: float
+    side: str
+    missing: str
+
+    @property
+    def label(self) -> str:
+        """The label as one line of plain text."""
+        return plain_label(self.group)
+
+
+@dataclass(frozen=True, eq=False)
+class MetricFinding:
+    """All groups under one metric.
+
+    Attributes
+    ----------
+    metric : AuditMetric
+    result : GroupEstimates
+    confidence_level : float
+    """
+
+    metric: AuditMetric
+    result: GroupEstimates
+    confidence_level: float
+
+    @property
+    def tested(self) -> bool:
+        """Whether the metric says what is fair."""
+        result = self.result
+        return result.fair_value is not None or result.metric.against_rest is not None
+
+    @property
+    def against_rest(self) -> bool:
+        """Whether fair is the value of the rest."""
+        return self.result.fair_value is None and self.tested
+
+    @cached_property
+    def rows(self) -> tuple[GroupFinding, ...]:
+        """One finding a group, in the order of the result."""
+        result = self.result
+        low, high = result.confidence_interval(self.confidence_level)
+        columns = {
+            "estimate": result.estimate,
+            "std_error": result.standard_error,
+            "ci_low": low,
+            "ci_high": high,
+            "support": result.support,
+            "pvalue": result.pvalue,
+            "pvalue_corrected": corrected_pvalues(result.pvalue),
+            **self._differences(),
+        }
+        lists = {name: np.asarray(column).tolist() for name, column in columns.items()}
+        rows = []
+        for i, group in enumerate(result.groups):
+            row = {name: values[i] for name, values in lists.items()}
+            missing = self._missing(row["estimate"], row["std_error"])
+            side = ""
+            if not missing:
+                side = self._side(row["pvalue_corrected"], row["difference"])
+            rows.append(GroupFinding(group=group, side=side, missing=missing, **row))
+        return tuple(rows)
+
+    def _differences(self) -> dict[str, Array]:
+        names = ("difference", "difference_low", "difference_high")
+        result, fair_value = self.result, self.result.fair_value
+        if not self.tested:
+            return dict.fromkeys(names, np.full(len(result.groups), np.nan))
+        if fair_value is None:
+            result, fair_value = result.against_rest(), 0.0
+        ends = result.confidence_interval(self.confidence_level)
+        values = (result.estimate, *map(np.asarray, ends))
+        return {
+            name: value - fair_value for name, value in zip(names, values, strict=True)
+        }
+
+    def _side(self, pvalue: float, difference: float) -> str:
+        if not pvalue < 1 - self.confidence_level or difference == 0:
+            return ""
+        low = difference < 0
+        return "worse" if low == (self.metric.worse == "low") else "better"
+
+    def _missing(self, estimate: float, std_error: float) -> str:
+        if np.isnan(estimate):
+            return f"no {self.result.metric.unit}"
+        if np.isnan(std_error):
+            by_cluster = self.result.variance == "cluster"
+            return f"too few {'clusters' if by_cluster else 'pairs'} for an interval"
+        if std_error == 0 and self.result.n_clusters < _FEW_CLUSTERS:
+            return "no variation to judge by"
+        return ""
+
+    @cached_property
+    def ordered(self) -> tuple[GroupFinding, ...]:
+        """The groups, the worst off first and those without data last."""
+        if not self.tested:
+            values = [-row.estimate for row in self.rows]
+        else:
+            sign = 1 if self.metric.worse == "low" else -1
+            values = [sign * row.difference for row in self.rows]
+        order = np.argsort(np.array(values, dtype=float), kind="stable")
+        return tuple(self.rows[i] for i in order)
+
+    @property
+    def worse(self) -> tuple[GroupFinding, ...]:
+        """The groups that are worse off beyond chance, the worst first."""
+        return tuple(row for row in self.ordered if row.side == "worse")
+
+    def surely_worse(self, n_metrics: int) -> tuple[GroupFinding, ...]:
+        """Return those worse off also after a correction for the number of metrics."""
+        limit = (1 - self.confidence_level) / n_metrics
+        return tuple(row for row in self.worse if row.pvalue_corrected < limit)
+
+    @property
+    def better(self) -> tuple[GroupFinding, ...]:
+        """The groups that are better off beyond chance, the best first."""
+        return tuple(row for row in reversed(self.ordered) if row.side == "better")
+
+    @property
+    def named_better(self) -> tuple[GroupFinding, ...]:
+        """The better off to be named: not where the one's gain is the other's loss."""
+        return () if one_test(self.result.pvalue) and self.worse else self.better
+
+    @property
+    def verdict(self) -> str:
+        """What the metric found, in words."""
+        if not self.tested:
+            return self.metric.untested
+        parts = []
+        if self.worse:
+            parts.append(self._named(self.metric.detriment, self.worse))
+        if self.named_better:
+            parts.append(self._named(self.metric.benefit, self.named_better))
+        return " ".join(parts) or self.silence
+
+    @property
+    def silence(self) -> str:
+        """Why nothing is said of any group."""
+        pvalues = [row.pvalue_corrected for row in self.rows if not row.missing]
+        known = [p for p in pvalues if not np.isnan(p)]
+        if not known:
+            return "No group has enough data for a test."
+        smallest = fmt.pvalue(min(known))
+        return (
+            f"No difference that the data can show (smallest corrected p {smallest})."
+        )
+
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Return the header and the rows of a table of text."""
+        level = f"{100 * self.confidence_level:g}% interval"
+        header = ["group", "estimate", level, self.result.metric.unit]
+        if self.against_rest:
+            header.insert(3, "vs rest")
+        if self.tested:
+            header += ["p", "p (Holm)"]
+        return header, [self._cells_of(row) for row in self.ordered]
+
+    def _cells_of(self, row: GroupFinding) -> list[str]:
+        interval = f"[{fmt.number(row.ci_low)}, {fmt.number(row.ci_high)}]"
+        cells = [row.label, fmt.number(row.estimate), interval, fmt.count(row.support)]
+        if self.against_rest:
+            cells.insert(3, fmt.number(row.difference))
+        if self.tested:
+            known = not row.missing
+            pvalues = (row.pvalue, row.pvalue_corrected)
+            cells += [fmt.pvalue(p if known else np.nan) for p in pvalues]
+        if row.missing:
+            cells[2] = row.missing
+        return cells
+
+    def _named(self, what: str, rows: Iterable[GroupFinding]) -> str:
+        rows = list(rows)
+        named = [f"{row.label} ({self.effect(row)})" for row in rows[:_MOST_NAMED]]
+        more = len(rows) - len(named)
+        tail = f", and {more} more" if more > 0 else ""
+        return f"{what[0].upper()}{what[1:]}: {', '.join(named)}{tail}."
+
+    def effect(self, row: GroupFinding) -> str:
+        """Return how far a group is from fair, with the interval."""
+        low, high = row.difference_low, row.difference_high
+        interval = f"[{self.signed(low)}, {self.signed(high)}]"
+        return f"{self.signed(row.difference)}{self.points} {interval}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers and the verdict as what JSON can hold."""
+        result, metric = self.result, self.metric
+        names = [part.name for part in fields(GroupFinding)]
+        return {
+            "metric": metric.name,
+            "title": metric.title,
+            "meaning": f"{metric.measures} {metric.reading}",
+            "verdict": self.verdict,
+            "fair_value": result.fair_value,
+            "parameters": jsonable(result.parameters),
+            "first_pass": jsonable(result.first_pass),
+            "unit": result.metric.unit,
+            "groups": [
+                {name: jsonable(getattr(row, name)) for name in names}
+                for row in self.rows
+            ],
+        }
+
+    @property
+    def points(self) -> str:
+        """The unit of a difference, to be put behind the number."""
+        return " points" if self.metric.share else ""
+
+    def signed(self, value: float) -> str:
+        """Return a difference with its sign, in percentage points for shares."""
+        if np.isnan(value):
+            return "–"
+        text = f"{value:+.{self._decimals}f}"
+        if self.metric.share:
+            text = f"{100 * value:+.1f}"
+        return text if float(text) else text.lstrip("+-")
+
+    @cached_property
+    def _decimals(self) -> int:
+        """Decimals that leave two figures of the largest difference, at least two."""
+        sizes = [abs(row.difference) for row in self.rows]
+        largest = max((size for size in sizes if size > 0), default=1.0)
+        return int(np.clip(1 - np.floor(np.log10(largest)), 2, 8))
+
+
+def one_test(pvalues: Array) -> bool:
+    """Return whether two groups have the same test, each being the rest of the other.
+
+    Not so with matched pairs, where each of two groups has pairs of its own.
+    """
+    if pvalues.size != 2:
+        return False
+    first, second = pvalues.tolist()
+    return bool(np.isclose(first, second, rtol=1e-6, atol=0))
+
+
+def corrected_pvalues(pvalues: Array) -> Array:
+    """Return p-values corrected over the groups by Holm's method."""
+    return pvalues.copy() if one_test(pvalues) else correct(pvalues, "holm")
+
+
+def headline(findings: Iterable[MetricFinding]) -> tuple[str, str]:
+    """Return what a reader should take away, and what to add to it if anything.
+
+    A group is called worse off when the p-value of one metric is small enough after a
+    correction for the number of metrics too: this is the sentence that is remembered.
+    """
+    findings = [f for f in findings if f.tested]
+    if not findings:
+        return "No metric that says what is fair was asked for.", ""
+    if all(row.missing for f in findings for row in f.rows):
+        return "There are too few data to tell the groups apart.", ""
+    merit = [f for f in findings if f.metric.merit]
+    looked_at = merit or findings
+    what = "worse off" if merit else "ranked lower"
+    worse = _labels(f.worse for f in looked_at)
+    sure = _labels(f.surely_worse(len(looked_at)) for f in looked_at)
+    hints = [label for label in worse if label not in sure]
+    if sure:
+        are = "is" if len(sure) == 1 else "are"
+        groups = f"{len(sure)} of {len(findings[0].rows)} groups {are}"
+        aside = f"Single metrics also point at {_some(hints)}." if hints else ""
+        return f"{groups} {what} beyond chance: {_some(sure)}.", aside
+    if hints:
+        clearly = f"No group is clearly {what}."
+        return clearly, f"Single metrics point at {_some(hints)}."
+    found = "No group is found worse off."
+    if lower := _labels(f.worse for f in findings):
+        return found, f"Some are ranked lower: {_some(lower)}."
+    if better := _labels(f.better for f in merit):
+        return found, f"Some are better off: {_some(better)}."
+    return "No difference between the groups that the data can show.", ""
+
+
+def _labels(found: Iterable[Iterable[GroupFinding]]) -> list[str]:
+    """Return the labels of groups, each group once."""
+    labels = {row.group: row.label for rows in found for row in rows}
+    return list(labels.values())
+
+
+def _some(labels: Sequence[str]) -> str:
+    more = ", …" if len(labels) > _MOST_IN_HEADLINE else ""
+    return ", ".join(labels[:_MOST_IN_HEADLINE]) + more
+
+
+def jsonable(value: Any) -> Any:
+    """Return a value as JSON can hold it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Mapping):
+        return {fmt.label(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [jsonable(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None if np.isnan(value) else str(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return str(value)

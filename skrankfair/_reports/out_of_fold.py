@@ -1,0 +1,298 @@
+"""An audit of scores that several models made, each of rows it was not fitted on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._estimates import formatting as fmt
+from .._estimates.sums import ClusterSums, Finalize, Table
+from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.sklearn_private import rows_of
+from .._inputs.validation import Array, Codes, encode
+from ..exceptions import UndefinedMetricWarning
+from ..metrics import GroupEstimates
+from ..metrics._pairs.cluster_rows import sum_rows, supports_of
+from .audit import AuditReport, _defined, _measured, _report, audit
+from .catalog import AuditMetric, chosen_metrics
+
+TITLE = "Cross-validated fairness audit"
+
+
+@dataclass(frozen=True)
+class OutOfFold:
+    """Scores of rows by models that did not see them.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (m,), int
+        The caller's row behind each score; in a repeated cross-validation more than
+        once.
+    fold : ndarray of shape (m,), int
+        The model that made the score.
+    score : ndarray of shape (m,)
+    y_true : ndarray of shape (m,)
+    columns : dict of str to array-like of m rows
+        What was given of `sensitive_features`, `qid`, `cluster` and `engagement`.
+    """
+
+    rows: Array
+    fold: Array
+    score: Array
+    y_true: Array
+    columns: Mapping[str, Any]
+
+    @property
+    def n_folds(self) -> int:
+        """The number of models."""
+        return np.unique(self.fold).size
+
+    @property
+    def repeated(self) -> bool:
+        """Whether a row was scored by several models."""
+        return np.unique(self.rows).size < self.rows.size
+
+    def queries(self) -> Codes:
+        """Return the queries as codes."""
+        return encode(self.columns["qid"], "qid").dense()
+
+    def column(self, name: str, rows: Array) -> Any:
+        """Return some rows of a column, or None if it was not given."""
+        values = self.columns.get(name)
+        return None if values is None else rows_of(values, rows)
+
+
+def audit_out_of_fold(
+    scored: OutOfFold,
+    metrics: str | Sequence[str] | None,
+    confidence_level: float,
+) -> AuditReport:
+    """Audit scores of which only those of one model can be compared.
+
+    Raises
+    ------
+    ValueError
+        If a query has rows of several clusters, and for what `audit` raises for.
+    """
+    if "qid" in scored.columns:
+        _check_nested(scored)
+        report = _audit_queries(scored, metrics, confidence_level)
+    else:
+        report = _audit_lists(scored, metrics, confidence_level)
+    return replace(report, title=TITLE, notes=(*_notes(scored), *report.notes))
+
+
+def _check_nested(scored: OutOfFold) -> None:
+    """Raise a ValueError if a query has rows of several clusters, in whatever fold."""
+    if "cluster" not in scored.columns:
+        return
+    queries = scored.queries()
+    clusters = encode(scored.columns["cluster"], "cluster").dense()
+    one = np.empty(queries.size, dtype=np.int64)
+    one[queries.codes] = clusters.codes
+    several = one[queries.codes] != clusters.codes
+    if several.any():
+        query = queries.decode(queries.codes[[np.argmax(several)]])[0]
+        raise ValueError(
+            "cluster must be constant within a query; query "
+            f"{fmt.label(query)} has rows of several clusters."
+        )
+
+
+def _audit_queries(
+    scored: OutOfFold, metrics: str | Sequence[str] | None, confidence_level: float
+) -> AuditReport:
+    """Audit with a query for each query and model."""
+    columns = dict(scored.columns)
+    queries = scored.queries()
+    del columns["qid"]
+    # A query in several folds is several queries of one cluster.
+    columns.setdefault("cluster", queries.decode(queries.codes))
+    return audit(
+        scored.y_true,
+        scored.score,
+        qid=scored.fold * queries.size + queries.codes,
+        metrics=metrics,
+        confidence_level=confidence_level,
+        **columns,
+    )
+
+
+def _audit_lists(
+    scored: OutOfFold, metrics: str | Sequence[str] | None, confidence_level: float
+) -> AuditReport:
+    """Audit with one list for each model, whose items (or clusters) are the units."""
+    columns = dict(scored.columns)
+    engagement = columns.pop("engagement", None)
+    clustered = "cluster" in columns
+    columns.setdefault("cluster", scored.rows)
+    data = ranked_data(scored.y_true, scored.score, qid=scored.fold, **columns)
+    if clustered and data.cluster_of_query is not None:
+        # Each list is of one cluster as a whole, as a query is.
+        return audit(
+            scored.y_true,
+            scored.score,
+            qid=scored.fold,
+            engagement=engagement,
+            metrics=metrics,
+            confidence_level=confidence_level,
+            **columns,
+        )
+    lists = replace(data, cluster=None)
+    independent = not (clustered or scored.repeated)
+    chosen = chosen_metrics(metrics)
+    notes: list[str] = []
+    if metrics is None:
+        chosen, notes = _defined(chosen, lists)
+        if not independent:
+            chosen = tuple(metric for metric in chosen if metric.name != "ndcg")
+            notes = ["NDCG is left out: the lists of the models depend on each other."]
+    folds = _folds(scored, clustered)
+    results = {}
+    for metric in chosen:
+        if metric.name == "ndcg":
+            estimates = partial(_of_lists, metric, lists if independent else data)
+        else:
+            estimates = partial(_of_units, metric, lists, folds)
+        pooled = replace(metric, estimates=estimates)
+        results[metric.name], messages = _measured(pooled, data, engagement)
+        if messages and not (metrics is None and metric.name == "ndcg"):
+            warnings.warn(" ".join(messages), UndefinedMetricWarning, stacklevel=4)
+    return _report(data, results, notes, confidence_level)
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """The list of one model.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Its rows among all scores.
+    units : ndarray or None
+        The unit of each row, or None where the data have clusters.
+    data : RankedData
+    """
+
+    rows: Array
+    units: Array | None
+    data: RankedData
+
+
+def _folds(scored: OutOfFold, clustered: bool) -> list[_Fold]:
+    folds = []
+    for fold in np.unique(scored.fold):
+        rows = np.flatnonzero(scored.fold == fold)
+        data = ranked_data(
+            scored.y_true[rows],
+            scored.score[rows],
+            sensitive_features=scored.column("sensitive_features", rows),
+            cluster=scored.column("cluster", rows),
+        )
+        folds.append(_Fold(rows, None if clustered else scored.rows[rows], data))
+    return folds
+
+
+def _of_lists(metric: AuditMetric, lists: RankedData, _: RankedData) -> GroupEstimates:
+    """Return a metric whose independent units are whole lists."""
+    return metric.estimates(lists)
+
+
+def _of_units(
+    metric: AuditMetric,
+    lists: RankedData,
+    folds: Sequence[_Fold],
+    _: RankedData,
+    engagement: Any = None,
+) -> GroupEstimates:
+    """Return the sum of a metric over the folds, the rows of one unit summed first."""
+    options = {} if engagement is None else {"engagement": engagement}
+    pooled = metric.estimates(lists, variance="item", **options)
+    # What is chosen from the data is chosen once, for all folds.
+    names = {"epsilon": "epsilon", "engagement_edges": "bins"}
+    options = {names[name]: value for name, value in pooled.first_pass.items()}
+    parts, labels = [], []
+    for fold in folds:
+        if engagement is not None:
+            options["engagement"] = rows_of(engagement, fold.rows)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            sums = metric.estimates(fold.data, **options).sums.aligned(pooled.groups)
+        own = _table(sums).labels
+        parts.append(sums)
+        labels.append(own if fold.units is None else fold.units[own])
+    supports = supports_of(_Layout.of(pooled.metric))
+    return replace(pooled, sums=_summed(parts, np.concatenate(labels), supports))
+
+
+class _Layout(NamedTuple):
+    """What the columns of a metric's sums are, as its source of pairs says."""
+
+    n_buckets: int
+    has_rest: bool
+    shared_weight: float
+
+    @classmethod
+    def of(cls, metric: Any) -> _Layout:
+        rest = metric.against_rest
+        shared_weight = 0.0 if rest is None else rest.shared_weight
+        return cls(metric.finalize.n_buckets, rest is not None, shared_weight)
+
+
+def _table(sums: ClusterSums) -> Table:
+    if sums.table is None:
+        raise ValueError("Sums of lists need their tables of units.")
+    return sums.table
+
+
+def _summed(
+    parts: Sequence[ClusterSums], labels: Array, supports: Sequence[Finalize]
+) -> ClusterSums:
+    """Return the sums of lists that may share units: one row a unit."""
+    tables = [_table(part) for part in parts]
+    units = encode(labels, "cluster").dense()
+    # Nothing is left of a list that is of one unit: it has no pairs between units.
+    pairs = np.sum(
+        [
+            table.flat().T @ table.flat() - part.scatter
+            for part, table in zip(parts, tables, strict=True)
+        ],
+        axis=0,
+    )
+    rows = Table(
+        sum_rows(np.concatenate([t.by_group for t in tables]), units.codes, units.size),
+        sum_rows(np.concatenate([t.shared for t in tables]), units.codes, units.size),
+        None,
+        units.all_labels,
+    )
+    totals = (
+        np.sum([part.by_group for part in parts], axis=0),
+        np.sum([part.shared for part in parts], axis=0),
+    )
+    return ClusterSums.from_items(parts[0].groups, rows, pairs, totals, supports)
+
+
+def _notes(scored: OutOfFold) -> list[str]:
+    """Say how the scores were made."""
+    made = (
+        f"Scores are out of fold: {scored.n_folds} models, each scoring rows that it "
+        "was not fitted on; items are compared within the scores of one model."
+    )
+    notes = [made]
+    if scored.repeated:
+        notes.append("Rows were scored by several models, and count as one unit each.")
+    elif "qid" in scored.columns:
+        queries = scored.queries()
+        parts = np.unique(scored.fold * queries.size + queries.codes).size
+        if parts > queries.size:
+            notes.append(
+                f"{queries.size:,} queries are split over folds into {parts:,} parts, "
+                "and pairs of items in two parts are not compared; cv=GroupKFold() "
+                "with groups=qid keeps queries whole."
+            )
+    return notes

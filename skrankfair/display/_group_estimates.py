@@ -1,0 +1,380 @@
+"""Estimates by group as a forest plot."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._inputs.validation import Array, check_choice, check_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..metrics import GroupEstimates
+
+# Okabe and Ito's palette, told apart by colour-blind readers.
+WORSE, BETTER, UNCLEAR = "#D55E00", "#0072B2", "#767676"
+_LINE, _GRID = "#333333", "#E6E6E6"
+_SIDES = ("below", "above")
+_SORTS = ("estimate", None)
+_LONGEST_LABEL = 40
+_ROW_HEIGHT, _MARGIN_HEIGHT, _WIDTH = 0.3, 1.25, 6.8
+
+# Metrics whose high values are the bad ones for a group.
+_HIGH_IS_WORSE = {"matched_pair_calibration"}
+
+
+def plain_label(group: Hashable, longest: int | None = None) -> str:
+    """Return a group's label as one line of printable text.
+
+    Parameters
+    ----------
+    group : hashable
+        The parts of a tuple are joined by "×".
+    longest : int or None, default=None
+        Longer labels end in "…".
+
+    Returns
+    -------
+    str
+    """
+    parts = group if isinstance(group, tuple) else (group,)
+    text = " × ".join(str(part) for part in parts)
+    text = "".join(c if c.isprintable() else " " for c in text).strip()
+    text = text or "(empty)"
+    if longest is not None and len(text) > longest:
+        return text[: longest - 1].rstrip() + "…"
+    return text
+
+
+class GroupEstimatesDisplay:
+    """A forest plot: one line a group, a point with its interval.
+
+    Made by `from_estimates` or `GroupEstimates.plot`. Groups that differ from what is
+    fair are coloured, by their p-value; a group without an estimate says "no data".
+
+    Parameters
+    ----------
+    groups : sequence of hashable, length G
+        Labels, shown as plain text; the parts of a tuple are joined by "×".
+    estimate : array-like of shape (G,)
+        NaN for a group without data.
+    ci_low, ci_high : array-like of shape (G,)
+        Ends of the intervals; NaN for an estimate without error.
+    pvalue : array-like of shape (G,) or None, default=None
+        Against fairness; None colours no group.
+    difference : array-like of shape (G,) or None, default=None
+        Which side of fair a group is on, by the sign. None: `estimate` less
+        `fair_value`.
+    fair_value : float or None, default=None
+        Where the vertical line is; None draws none.
+    name : str, default=""
+        What is estimated: the label of the axis.
+    confidence_level : float, default=0.95
+        Of the intervals; a p-value below one minus it colours the group.
+    worse : {"below", "above"}, default="below"
+        The side of fair that is bad for the group.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    points_ : list of matplotlib Line2D
+        One a group with an estimate, from the top down.
+    intervals_ : list of matplotlib Line2D
+        One a group with an interval, from the top down.
+    fair_line_ : matplotlib Line2D or None
+    missing_ : list of matplotlib Text
+        The "no data" of groups without an estimate.
+    legend_ : matplotlib Legend or None
+        None when no group is coloured.
+
+    See Also
+    --------
+    skrankfair.metrics.GroupEstimates.plot : The same from a result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skrankfair.display import GroupEstimatesDisplay
+    >>> from skrankfair.metrics import pairwise_exposure
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.choice(["f", "m"], size=1000)
+    >>> score = rng.normal(size=1000) - (group == "f")
+    >>> query = np.repeat(np.arange(100), 10)
+    >>> r = pairwise_exposure(None, score, sensitive_features=group, qid=query)
+    >>> display = GroupEstimatesDisplay.from_estimates(r)
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['m', 'f']
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[Hashable],
+        estimate: Any,
+        ci_low: Any,
+        ci_high: Any,
+        *,
+        pvalue: Any = None,
+        difference: Any = None,
+        fair_value: float | None = None,
+        name: str = "",
+        confidence_level: float = 0.95,
+        worse: str = "below",
+    ) -> None:
+        self.groups = groups
+        self.estimate = estimate
+        self.ci_low = ci_low
+        self.ci_high = ci_high
+        self.pvalue = pvalue
+        self.difference = difference
+        self.fair_value = fair_value
+        self.name = name
+        self.confidence_level = confidence_level
+        self.worse = worse
+
+    @classmethod
+    def from_estimates(
+        cls,
+        result: GroupEstimates,
+        *,
+        ax: Axes | None = None,
+        confidence_level: float = 0.95,
+        sort: str | None = "estimate",
+        xlabel: str | None = None,
+    ) -> GroupEstimatesDisplay:
+        """Draw the result of a metric.
+
+        Parameters
+        ----------
+        result : GroupEstimates
+        ax : matplotlib Axes or None, default=None
+            None makes a figure as high as the groups need.
+        confidence_level : float, default=0.95
+            Of the intervals. Groups whose p-value is below one minus it are coloured;
+            the p-values are those of `GroupEstimates.to_frame`, not corrected.
+        sort : {"estimate", None}, default="estimate"
+            The largest estimate on top, or the order of the groups.
+        xlabel : str or None, default=None
+            None: the name of the metric.
+
+        Returns
+        -------
+        GroupEstimatesDisplay
+
+        Raises
+        ------
+        ValueError
+            For a level outside (0, 1) or an unknown `sort`.
+
+        Examples
+        --------
+        >>> from skrankfair.display import GroupEstimatesDisplay
+        >>> from skrankfair.metrics import pairwise_exposure
+        >>> r = pairwise_exposure(
+        ...     None,
+        ...     [4, 3, 2, 1],
+        ...     sensitive_features=["a", "b", "b", "a"],
+        ...     qid=[0, 0, 1, 1],
+        ... )
+        >>> GroupEstimatesDisplay.from_estimates(r).ax_.get_xlabel()
+        'pairwise exposure'
+        """
+        frame = result.to_frame(confidence_level)
+        difference = None
+        if result.fair_value is None and result.metric.against_rest is not None:
+            difference = result.against_rest().estimate
+        display = cls(
+            result.groups,
+            result.estimate,
+            frame["ci_low"].to_numpy(),
+            frame["ci_high"].to_numpy(),
+            pvalue=frame["pvalue"].to_numpy(),
+            difference=difference,
+            fair_value=result.fair_value,
+            name=result.name.replace("_", " "),
+            confidence_level=confidence_level,
+            worse="above" if result.name in _HIGH_IS_WORSE else "below",
+        )
+        return display.plot(ax=ax, sort=sort, xlabel=xlabel)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        sort: str | None = "estimate",
+        xlabel: str | None = None,
+    ) -> GroupEstimatesDisplay:
+        """Draw the estimates.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None makes a figure as high as the groups need.
+        sort : {"estimate", None}, default="estimate"
+            The largest estimate on top and groups without one at the bottom, or the
+            order of the groups.
+        xlabel : str or None, default=None
+            None: `name`.
+
+        Returns
+        -------
+        GroupEstimatesDisplay
+            This one, with the artists.
+
+        Raises
+        ------
+        ValueError
+            For a level outside (0, 1), an unknown `sort` or `worse`.
+        """
+        check_choice(sort, "sort", _SORTS)
+        check_choice(self.worse, "worse", _SIDES)
+        check_number(
+            self.confidence_level, "confidence_level", 0, 1, inclusive=(False, False)
+        )
+        self.ax_ = _new_axes(len(self.groups)) if ax is None else ax
+        self.figure_ = self.ax_.figure
+        estimate = np.asarray(self.estimate, dtype=float)
+        order = np.arange(estimate.size)
+        if sort == "estimate":
+            # NaN sorts last.
+            order = np.argsort(-estimate, kind="stable")
+        kinds = self._kinds(estimate)
+        self._draw_frame(order, self.name if xlabel is None else xlabel)
+        self._draw_rows(order, estimate, kinds)
+        self._draw_legend(kinds[~np.isnan(estimate)])
+        return self
+
+    def _kinds(self, estimate: Array) -> Array:
+        """Return -1 below fair, 1 above, and 0 where nothing is shown."""
+        if self.pvalue is None:
+            return np.zeros(estimate.size, dtype=int)
+        if self.difference is not None:
+            side = np.asarray(self.difference, dtype=float)
+        else:
+            side = estimate - (0.0 if self.fair_value is None else self.fair_value)
+        with np.errstate(invalid="ignore"):
+            shown = np.asarray(self.pvalue, dtype=float) < 1 - self.confidence_level
+        return np.where(shown, np.sign(np.nan_to_num(side)), 0).astype(int)
+
+    def _color(self, kind: int) -> str:
+        if kind == 0:
+            return UNCLEAR
+        return WORSE if (kind < 0) == (self.worse == "below") else BETTER
+
+    def _draw_frame(self, order: Array, xlabel: str) -> None:
+        """Draw the axes, the labels of the rows and the line of fairness."""
+        ax = self.ax_
+        labels = [plain_label(self.groups[i], _LONGEST_LABEL) for i in order]
+        # Labels are data: "$" is a dollar.
+        ax.set_yticks(np.arange(order.size), labels=labels, parse_math=False)
+        ax.set_ylim(order.size - 0.4, -0.6)
+        ax.tick_params(axis="y", length=0)
+        ax.tick_params(axis="both", colors=_LINE)
+        for side in ("top", "right", "left"):
+            ax.spines[side].set_visible(False)
+        ax.spines["bottom"].set_color(_LINE)
+        ax.hlines(
+            np.arange(order.size),
+            0,
+            1,
+            transform=ax.get_yaxis_transform(),
+            colors=_GRID,
+            linewidths=0.8,
+            zorder=0,
+        )
+        ax.set_xlabel(xlabel, color=_LINE, parse_math=False)
+        self.fair_line_ = None
+        if self.fair_value is not None:
+            self.fair_line_ = ax.axvline(
+                self.fair_value, color=_LINE, linewidth=1.2, zorder=1
+            )
+
+    def _draw_rows(self, order: Array, estimate: Array, kinds: Array) -> None:
+        """Draw the points, the intervals, and the words where there are none."""
+        low = np.asarray(self.ci_low, dtype=float)
+        high = np.asarray(self.ci_high, dtype=float)
+        self.points_, self.intervals_, self.missing_ = [], [], []
+        ax = self.ax_
+        for row, i in enumerate(order):
+            if np.isnan(estimate[i]):
+                text = ax.text(
+                    0.015,
+                    row,
+                    "no data",
+                    transform=ax.get_yaxis_transform(),
+                    color=UNCLEAR,
+                    style="italic",
+                    va="center",
+                    size="small",
+                )
+                # Over the line of the row.
+                text.set_bbox({"facecolor": ax.get_facecolor(), "lw": 0, "pad": 1.5})
+                self.missing_.append(text)
+                continue
+            color = self._color(kinds[i])
+            sure = not (np.isnan(low[i]) or np.isnan(high[i]))
+            if sure:
+                self.intervals_ += ax.plot(
+                    [low[i], high[i]],
+                    [row, row],
+                    color=color,
+                    linewidth=2.2,
+                    solid_capstyle="round",
+                    zorder=2,
+                )
+            self.points_ += ax.plot(
+                [estimate[i]],
+                [row],
+                marker="o",
+                markersize=6.5,
+                color=color,
+                markeredgewidth=1.2,
+                markeredgecolor="white" if sure else color,
+                markerfacecolor=color if sure else "white",
+                linestyle="none",
+                zorder=3,
+            )
+        if not self.points_:
+            ax.set_xticks([])
+
+    def _draw_legend(self, kinds: Array) -> None:
+        """Name the colours, if there is more than grey."""
+        self.legend_ = None
+        present = [kind for kind in (-1, 1, 0) if (kinds == kind).any()]
+        if present in ([], [0]):
+            return
+        from matplotlib.lines import Line2D
+
+        limit = f"p < {1 - self.confidence_level:.3g}"
+        words = {
+            -1: f"lower, {limit}",
+            1: f"higher, {limit}",
+            0: "no difference shown",
+        }
+        handles = [
+            Line2D(
+                [], [], color=self._color(kind), marker="o", lw=2.2, label=words[kind]
+            )
+            for kind in present
+        ]
+        self.legend_ = self.ax_.legend(
+            handles=handles,
+            loc="lower right",
+            bbox_to_anchor=(1, 1),
+            ncols=3,
+            frameon=False,
+            fontsize="small",
+            labelcolor=_LINE,
+            borderaxespad=0.2,
+            handlelength=1.4,
+        )
+
+
+def _new_axes(n_rows: int) -> Axes:
+    import matplotlib.pyplot as plt
+
+    height = _MARGIN_HEIGHT + _ROW_HEIGHT * max(n_rows, 2)
+    return plt.subplots(figsize=(_WIDTH, height), layout="constrained")[1]

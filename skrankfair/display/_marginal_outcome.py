@@ -1,0 +1,179 @@
+"""Marginal outcomes of groups, beside the means that mislead."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _style as draw
+from ._group_estimates import _new_axes, plain_label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..inference import MarginalOutcomeTest
+
+_LONGEST_LABEL = 40
+_ABOVE = "#767676"
+
+
+class MarginalOutcomeDisplay:
+    """A row a group: its mean outcome at the threshold, and that of all above it.
+
+    Made by `from_test` or `MarginalOutcomeTest.plot`. The test compares the filled
+    points; the open ones, means of all that were accepted, depend on how far above
+    the threshold the group is.
+
+    Parameters
+    ----------
+    groups : sequence of hashable, length G
+    estimate, ci_low, ci_high : array-like of shape (G,)
+        Marginal outcomes with intervals; NaN for a group without.
+    above : array-like of shape (G,) or None, default=None
+        Mean outcomes above the threshold; None draws none.
+    threshold : float or None, default=None
+        For the label of the axis.
+    name : str, default=""
+        Title.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    points_ : list of matplotlib Line2D
+        One a group with a marginal outcome.
+    intervals_ : list of matplotlib Line2D
+    above_ : matplotlib Line2D or None
+    legend_ : matplotlib Legend
+
+    See Also
+    --------
+    skrankfair.inference.marginal_outcome_test : Makes the numbers.
+
+    Examples
+    --------
+    >>> from skrankfair.display import MarginalOutcomeDisplay
+    >>> display = MarginalOutcomeDisplay(
+    ...     ["a", "b"], [0.5, 0.6], [0.4, 0.5], [0.6, 0.7], above=[0.8, 0.7]
+    ... ).plot()
+    >>> display.above_.get_xdata().tolist()
+    [0.8, 0.7]
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[Hashable],
+        estimate: Any,
+        ci_low: Any,
+        ci_high: Any,
+        *,
+        above: Any = None,
+        threshold: float | None = None,
+        name: str = "",
+    ) -> None:
+        self.groups = groups
+        self.estimate = estimate
+        self.ci_low = ci_low
+        self.ci_high = ci_high
+        self.above = above
+        self.threshold = threshold
+        self.name = name
+
+    @classmethod
+    def from_test(
+        cls, result: MarginalOutcomeTest, *, ax: Axes | None = None, **kwargs: Any
+    ) -> MarginalOutcomeDisplay:
+        """Draw the result of the test.
+
+        Parameters
+        ----------
+        result : MarginalOutcomeTest
+        ax : matplotlib Axes or None, default=None
+        **kwargs : dict
+            Passed to `plot`.
+
+        Returns
+        -------
+        MarginalOutcomeDisplay
+        """
+        level = result.parameters["confidence_level"]
+        low, high = result.estimates.confidence_interval(level)
+        display = cls(
+            result.groups,
+            result.estimates.estimate,
+            low,
+            high,
+            above=result.inframarginal.estimate,
+            threshold=result.threshold,
+            name=f"{100 * level:g}% intervals, equal at the threshold: "
+            f"p = {result.pvalue:.3g}",
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(
+        self, *, ax: Axes | None = None, xlabel: str = "mean outcome"
+    ) -> MarginalOutcomeDisplay:
+        """Draw the groups.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None makes a figure as high as the groups need.
+        xlabel : str, default="mean outcome"
+
+        Returns
+        -------
+        MarginalOutcomeDisplay
+            This one, with the artists.
+        """
+        size = len(self.groups)
+        self.ax_ = _new_axes(size + 1) if ax is None else ax
+        self.figure_ = self.ax_.figure
+        ax = self.ax_
+        draw.frame(ax, xlabel, "")
+        ax.grid(visible=False, axis="y")
+        labels = [plain_label(group, _LONGEST_LABEL) for group in self.groups]
+        ax.set_yticks(np.arange(size), labels=labels, parse_math=False)
+        ax.set_ylim(size - 0.4, -0.6)
+        at = "at the threshold"
+        if self.threshold is not None:
+            at += f" {self.threshold:g}"
+        self.points_: list[Any] = []
+        self.intervals_: list[Any] = []
+        low, high = (np.asarray(e, dtype=float) for e in (self.ci_low, self.ci_high))
+        for row, value in enumerate(np.asarray(self.estimate, dtype=float)):
+            if np.isnan(value):
+                continue
+            self.intervals_ += ax.plot(
+                [low[row], high[row]],
+                [row, row],
+                color=draw.COLORS[0],
+                linewidth=2.2,
+                zorder=2,
+            )
+            self.points_ += ax.plot(
+                [value],
+                [row],
+                "o",
+                color=draw.COLORS[0],
+                markersize=7,
+                label="" if self.points_ else at,
+                zorder=3,
+            )
+        self.above_ = None
+        if self.above is not None:
+            (self.above_,) = ax.plot(
+                np.asarray(self.above, dtype=float),
+                np.arange(size),
+                linestyle="none",
+                marker="D",
+                markerfacecolor="none",
+                color=_ABOVE,
+                label="all above it",
+            )
+        self.legend_ = draw.legend(ax, 2)
+        if self.name:
+            ax.set_title(self.name, loc="right", fontsize="small", color=draw.LINE)
+        return self

@@ -1,0 +1,223 @@
+"""The most violated moment inequalities of a ranking, with their critical value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._inputs.validation import Array, check_number
+from ._group_estimates import UNCLEAR, WORSE, plain_label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..inference import OutcomeInequalityTest
+
+_LINE, _GRID = "#333333", "#E6E6E6"
+_LONGEST_LABEL = 24
+_ROW_HEIGHT, _MARGIN_HEIGHT, _WIDTH = 0.3, 1.25, 6.8
+
+
+class OutcomeInequalityDisplay:
+    """A row for each of the most violated moments of an outcome inequality test.
+
+    Made by `from_test` or `OutcomeInequalityTest.plot`. A point right of 0 is a pair of
+    positions at which the lower item did better; right of the critical value, more so
+    than chance allows, and it is coloured.
+
+    Parameters
+    ----------
+    names : sequence of str, length M
+        What the moments are, most violated first.
+    violation : array-like of shape (M,)
+        In standard errors.
+    critical_value : float
+        NaN draws no line.
+    n_moments : int
+        How many were tested.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    points_ : list of matplotlib Line2D
+        One a moment, from the top down.
+    zero_ : matplotlib Line2D
+    critical_ : matplotlib Line2D or None
+    missing_ : matplotlib Text or None
+        Says that nothing could be tested, if so.
+
+    See Also
+    --------
+    skrankfair.inference.outcome_inequality_test : The test.
+
+    Examples
+    --------
+    >>> from skrankfair.display import OutcomeInequalityDisplay
+    >>> display = OutcomeInequalityDisplay(["f at 1 above m at 2"], [3.1], 2.5, 18)
+    >>> display.plot().ax_.get_yticklabels()[0].get_text()
+    'f at 1 above m at 2'
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        violation: Any,
+        critical_value: float,
+        n_moments: int,
+    ) -> None:
+        self.names = names
+        self.violation = violation
+        self.critical_value = critical_value
+        self.n_moments = n_moments
+
+    @classmethod
+    def from_test(
+        cls,
+        test: OutcomeInequalityTest,
+        *,
+        ax: Axes | None = None,
+        max_moments: int = 20,
+    ) -> OutcomeInequalityDisplay:
+        """Draw a test.
+
+        Parameters
+        ----------
+        test : OutcomeInequalityTest
+        ax : matplotlib Axes or None, default=None
+            None makes a figure as high as the moments need.
+        max_moments : int, default=20
+            Only the most violated are drawn.
+
+        Returns
+        -------
+        OutcomeInequalityDisplay
+
+        Raises
+        ------
+        ValueError
+            If `max_moments` is not a positive integer.
+        """
+        check_number(max_moments, "max_moments", 1, np.inf, integer=True)
+        order = np.argsort(-test.violation, kind="stable")  # NaN last
+        n_moments = int(np.count_nonzero(~np.isnan(test.violation)))
+        order = order[: min(n_moments, max_moments)]
+        names = [
+            f"{plain_label(test.groups[i][0], _LONGEST_LABEL)} at "
+            f"{test.positions[i][0]} above "
+            f"{plain_label(test.groups[i][1], _LONGEST_LABEL)} at "
+            f"{test.positions[i][1]}"
+            for i in order
+        ]
+        display = cls(names, test.violation[order], test.critical_value, n_moments)
+        return display.plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> OutcomeInequalityDisplay:
+        """Draw the moments.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None makes a figure as high as the moments need.
+
+        Returns
+        -------
+        OutcomeInequalityDisplay
+            This one, with the artists.
+
+        Raises
+        ------
+        ValueError
+            If there is not one violation for each name.
+        """
+        violation = np.asarray(self.violation, dtype=float)
+        if violation.shape != (len(self.names),):
+            raise ValueError(
+                "violation must have one number a name; got shape "
+                f"{violation.shape} and {len(self.names)} names."
+            )
+        self.ax_ = _new_axes(len(self.names)) if ax is None else ax
+        self.figure_ = self.ax_.figure
+        self._draw_frame(violation)
+        self._draw_points(violation)
+        return self
+
+    def _draw_frame(self, violation: Array) -> None:
+        """Draw the axes, the names of the rows, 0 and the critical value."""
+        ax, n = self.ax_, violation.size
+        ax.set_yticks(np.arange(n), labels=list(self.names), parse_math=False)
+        ax.set_ylim(max(n, 1) - 0.4, -0.6)
+        ax.tick_params(axis="y", length=0)
+        ax.tick_params(axis="both", colors=_LINE)
+        for side in ("top", "right", "left"):
+            ax.spines[side].set_visible(False)
+        ax.spines["bottom"].set_color(_LINE)
+        ax.hlines(
+            np.arange(n),
+            0,
+            1,
+            transform=ax.get_yaxis_transform(),
+            colors=_GRID,
+            linewidths=0.8,
+            zorder=0,
+        )
+        left_out = self.n_moments - n
+        more = f"; {left_out} less violated moments not shown" if left_out else ""
+        ax.set_xlabel(f"violation, in standard errors{more}", color=_LINE)
+        self.zero_ = ax.axvline(0, color=_LINE, linewidth=1.2, zorder=1)
+        self.critical_ = self.missing_ = None
+        if not np.isnan(self.critical_value):
+            self.critical_ = ax.axvline(
+                self.critical_value, color=WORSE, linestyle="--", linewidth=1.2
+            )
+            ax.annotate(
+                f"critical value {self.critical_value:.2f}",
+                (self.critical_value, 1),
+                xycoords=("data", "axes fraction"),
+                xytext=(0, 3),
+                textcoords="offset points",
+                ha="center",
+                va="bottom",
+                color=WORSE,
+                size="small",
+            )
+        if not n:
+            ax.set_xticks([])
+            self.missing_ = ax.text(
+                0.5,
+                0.5,
+                "no moment to test",
+                transform=ax.transAxes,
+                color=UNCLEAR,
+                style="italic",
+                ha="center",
+            )
+
+    def _draw_points(self, violation: Array) -> None:
+        """Draw the points; one without error is at the edge, with an arrow's head."""
+        self.points_ = []
+        finite = violation[np.isfinite(violation)]
+        edge = max([*np.abs(finite), np.nan_to_num(self.critical_value), 1.0]) * 1.15
+        for row, value in enumerate(violation):
+            color = WORSE if value > self.critical_value else UNCLEAR
+            marker = "o" if np.isfinite(value) else (">" if value > 0 else "<")
+            self.points_ += self.ax_.plot(
+                [np.clip(value, -edge, edge)],
+                [row],
+                marker=marker,
+                markersize=6.5,
+                color=color,
+                markeredgecolor="white",
+                markeredgewidth=0.8,
+                linestyle="none",
+                zorder=3,
+            )
+
+
+def _new_axes(n_rows: int) -> Axes:
+    import matplotlib.pyplot as plt
+
+    height = _MARGIN_HEIGHT + _ROW_HEIGHT * max(n_rows, 2)
+    return plt.subplots(figsize=(_WIDTH, height), layout="constrained")[1]

@@ -1,0 +1,249 @@
+"""Curves of mean outcome by group, and where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._inputs.validation import Array, check_choice
+from . import _style as draw
+
+if TYPE_CHECKING:
+    from ..inference import PredictiveParityTest
+
+_HEIGHTS = (3.6, 2.2)
+_REJECTED = "#333333"
+_FEW = 2
+
+
+class PredictiveParityDisplay:
+    """Two plots: the curve of each group with its band, and their differences.
+
+    Made by `from_test` or `PredictiveParityTest.plot`. Scores at which the test rejects
+    are marked under the differences.
+
+    Parameters
+    ----------
+    grid : array-like of shape (J,)
+        Scores.
+    groups : sequence of hashable, length G
+    curves, curve_low, curve_high : array-like of shape (G, J)
+        Mean outcome by group, and its band.
+    contrasts : sequence of pairs of hashable, length C
+        What is compared.
+    difference, difference_low, difference_high : array-like of shape (C, J)
+    rejected : array-like of shape (C, J), bool
+    edges : array-like of shape (B + 1,) or None, default=None
+        Edges of the histograms.
+    bars : array-like of shape (G, B) or None, default=None
+        Number of rows by group and bar; None draws no histogram.
+    name : str, default=""
+        What the legend of the differences is called.
+
+    Attributes
+    ----------
+    axes_ : tuple of two matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_, bands_ : list of matplotlib artists
+        One a group.
+    difference_lines_, difference_bands_ : list of matplotlib artists
+        One a contrast.
+    rejected_ : list of matplotlib Line2D
+        One a contrast: the marks where the test rejects.
+    histograms_ : list of matplotlib StepPatch
+        One a group, or none.
+
+    See Also
+    --------
+    skrankfair.inference.predictive_parity_test : Makes the numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skrankfair.display import PredictiveParityDisplay
+    >>> from skrankfair.inference import predictive_parity_test
+    >>> rng = np.random.default_rng(0)
+    >>> group, score = rng.choice(["a", "b"], size=2000), rng.uniform(size=2000)
+    >>> y = rng.uniform(size=2000) < score
+    >>> t = predictive_parity_test(y, score, sensitive_features=group)
+    >>> display = PredictiveParityDisplay.from_test(t)
+    >>> [line.get_label() for line in display.lines_]
+    ['a', 'b']
+    """
+
+    def __init__(
+        self,
+        grid: Any,
+        groups: Sequence[Hashable],
+        curves: Any,
+        curve_low: Any,
+        curve_high: Any,
+        contrasts: Sequence[tuple[Hashable, Hashable]],
+        difference: Any,
+        difference_low: Any,
+        difference_high: Any,
+        rejected: Any,
+        *,
+        edges: Any = None,
+        bars: Any = None,
+        name: str = "",
+    ) -> None:
+        self.grid = grid
+        self.groups = groups
+        self.curves = curves
+        self.curve_low = curve_low
+        self.curve_high = curve_high
+        self.contrasts = contrasts
+        self.difference = difference
+        self.difference_low = difference_low
+        self.difference_high = difference_high
+        self.rejected = rejected
+        self.edges = edges
+        self.bars = bars
+        self.name = name
+
+    @classmethod
+    def from_test(
+        cls,
+        result: PredictiveParityTest,
+        *,
+        ax: Any = None,
+        kind: str = "simultaneous",
+        **kwargs: Any,
+    ) -> PredictiveParityDisplay:
+        """Draw the result of the test.
+
+        Parameters
+        ----------
+        result : PredictiveParityTest
+        ax : sequence of two matplotlib Axes or None, default=None
+        kind : {"simultaneous", "pointwise"}, default="simultaneous"
+            The bands.
+        **kwargs : dict
+            Passed to `plot`.
+
+        Returns
+        -------
+        PredictiveParityDisplay
+
+        Raises
+        ------
+        ValueError
+            For an unknown kind, or something else than two axes.
+        """
+        check_choice(kind, "kind", ("simultaneous", "pointwise"))
+        level = result.parameters["confidence_level"]
+        order = np.argsort(result.grid, kind="stable")
+        low, high = (np.asarray(end)[:, order] for end in result.curve_band(kind=kind))
+        below, above = (np.asarray(end)[:, order] for end in result.band(kind=kind))
+        bars = result.sums.range.bars
+        edges = np.linspace(result.grid.min(), result.grid.max(), bars.shape[1] + 1)
+        display = cls(
+            result.grid[order],
+            result.groups,
+            result.curves[:, order],
+            low,
+            high,
+            result.contrasts,
+            result.difference[:, order],
+            below,
+            above,
+            result.rejected[:, order],
+            edges=edges,
+            bars=bars if edges[0] < edges[-1] else None,
+            name=f"{100 * level:g}% {kind} bands, p = {result.pvalue:.3g}",
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(
+        self, *, ax: Any = None, xlabel: str = "score", ylabel: str = "mean outcome"
+    ) -> PredictiveParityDisplay:
+        """Draw the curves and the differences.
+
+        Parameters
+        ----------
+        ax : sequence of two matplotlib Axes or None, default=None
+            None makes a figure.
+        xlabel, ylabel : str, default="score", "mean outcome"
+
+        Returns
+        -------
+        PredictiveParityDisplay
+            This one, with the artists.
+
+        Raises
+        ------
+        ValueError
+            For something else than two axes.
+        """
+        axes = draw.new_axes(2, _HEIGHTS) if ax is None else ax
+        if np.shape(axes) != (2,):
+            raise ValueError(
+                "ax must be two axes, for the curves and the differences; got "
+                f"{type(ax).__name__}."
+            )
+        self.axes_ = tuple(axes)
+        self.figure_ = self.axes_[0].figure
+        grid = np.asarray(self.grid, dtype=float)
+        draw.frame(self.axes_[0], "", ylabel)
+        draw.frame(self.axes_[1], xlabel, "difference")
+        self._draw_curves(grid)
+        self._draw_differences(grid)
+        return self
+
+    def _draw_curves(self, grid: Array) -> None:
+        ax = self.axes_[0]
+        drawn = [
+            draw.curve(ax, grid, y, low, high, place, draw.label_of(group))
+            for place, (group, y, low, high) in enumerate(
+                zip(
+                    self.groups,
+                    self.curves,
+                    self.curve_low,
+                    self.curve_high,
+                    strict=True,
+                )
+            )
+        ]
+        self.lines_ = [line for line, _ in drawn]
+        self.bands_ = [band for _, band in drawn]
+        self.histograms_: list[Any] = []
+        if self.bars is not None:
+            _, self.histograms_ = draw.histograms(ax, self.edges, self.bars)
+        draw.legend(ax, len(self.lines_))
+
+    def _draw_differences(self, grid: Array) -> None:
+        ax = self.axes_[1]
+        ax.axhline(0, color=draw.LINE, linewidth=1.2, zorder=1)
+        self.difference_lines_, self.difference_bands_ = [], []
+        self.rejected_ = []
+        for place, (a, b) in enumerate(self.contrasts):
+            line, band = draw.curve(
+                ax,
+                grid,
+                self.difference[place],
+                self.difference_low[place],
+                self.difference_high[place],
+                place,
+                f"{draw.label_of(a)} − {draw.label_of(b)}",
+            )
+            self.difference_lines_.append(line)
+            self.difference_bands_.append(band)
+            where = np.asarray(self.rejected[place], dtype=bool)
+            height = 0.03 + 0.04 * (place % 8)
+            self.rejected_ += ax.plot(
+                grid[where],
+                np.full(int(where.sum()), height),
+                linestyle="none",
+                marker="|",
+                color=draw.color_of(place) if len(self.contrasts) > 1 else _REJECTED,
+                transform=ax.get_xaxis_transform(),
+                zorder=4,
+            )
+        draw.legend(ax, len(self.contrasts))
+        if self.name and len(self.contrasts) <= _FEW:
+            ax.set_title(self.name, loc="right", fontsize="small", color=draw.LINE)
+        elif self.name:  # the legend takes all of the line
+            ax.set_xlabel(f"{ax.get_xlabel()}\n{self.name}", color=draw.LINE)

@@ -1,0 +1,355 @@
+"""How far scores are from the mean outcomes they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._estimates import formatting as fmt
+from .._estimates.finalize import ColumnSum
+from .._estimates.group_estimates import GroupEstimates
+from .._estimates.metric import Metric, warn_undefined
+from .._estimates.refit import RefitSums
+from .._estimates.score_table import cluster_table, row_counts
+from .._estimates.sums import ClusterSums, Table
+from .._inputs.sample import Sample
+from .._inputs.score_rows import ScoreRows, score_rows
+from .._inputs.validation import Array, as_numbers, check_choice, check_number
+from ..smoothing._bandwidth import check_bandwidth, choose_bandwidth
+from ..smoothing._kernel_sums import kernel_sums
+from ..smoothing._kernels import Kernel, get_kernel
+from ..smoothing._repeated import RepeatedMeans
+from ._equal_mass import SortedScores
+
+METHODS = ("smooth", "binned", "sweep")
+# Columns of a group: sum of squares, what they are of, and rows.
+_ROWS = ColumnSum(2, 3)
+
+
+@dataclass(frozen=True)
+class RootMeanSquare:
+    """The root of a ratio of two columns."""
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the roots, shape (..., G)."""
+        ratio = np.full(by_group.shape[:-1], np.nan, dtype=by_group.dtype)
+        squares, mass = by_group[..., 0], by_group[..., 1]
+        np.divide(squares, mass, out=ratio, where=mass.real != 0)
+        # A sum of squares that rounding has made negative.
+        return np.sqrt(np.where(ratio.real < 0, 0, ratio))
+
+
+@dataclass(frozen=True)
+class BinnedGaps:
+    """The same from the columns of bins: gaps, then masses.
+
+    Attributes
+    ----------
+    n_bins : int
+    """
+
+    n_bins: int
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the roots, shape (..., G)."""
+        gap, mass = by_group[..., : self.n_bins], by_group[..., self.n_bins : -1]
+        squares = np.zeros_like(gap)
+        np.divide(gap * gap, mass, out=squares, where=mass.real != 0)
+        columns = np.stack([squares.sum(-1), mass.sum(-1)], axis=-1)
+        return RootMeanSquare()(columns, shared)
+
+
+def bandwidth_of_group(
+    bandwidth: Any, group: Hashable, sample: Sample, kernel: Kernel
+) -> float:
+    """Return the bandwidth of one group: by name, by a rule on its rows, or a number.
+
+    Where its scores have no spread every bandwidth gives the mean outcome, and it is 1.
+    """
+    if isinstance(bandwidth, Mapping):
+        if group not in bandwidth:
+            raise ValueError(
+                f"bandwidth must name every group; it has no {fmt.label(group)}."
+            )
+        bandwidth = bandwidth[group]
+        check_number(bandwidth, "bandwidth", 0, np.inf, inclusive=(False, False))
+    return choose_bandwidth(bandwidth, sample, kernel) or 1.0
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One group: linear parts of its rows, and the totals for other weights.
+
+    Attributes
+    ----------
+    square : ndarray of shape (n,)
+        What a unit of weight of the row adds to the sum of squares, to first order.
+    refit : callable
+        From weights of the rows to sum of squares and mass.
+    """
+
+    square: Array
+    refit: Callable[[Array], tuple[float, float]]
+
+
+def _smooth_part(sample: Sample, bandwidth: float, kernel: Kernel) -> _Part:
+    """Return the squared distance of scores and curve, the curve's error included.
+
+    A row also moves the curve: at score s by ``w K (y - f(s)) / B(s)``, which changes
+    the sum of squares by ``-2 Σ w r δf``; these changes sum to 0 over all rows.
+    """
+    x, y, weight = sample.x, sample.y, sample.weight
+    total, mass = kernel_sums(x, x, sample.columns(y), bandwidth, kernel)
+    curve = total / mass
+    gap = x - curve
+    pull = weight * gap / mass
+    columns = np.stack([pull, pull * curve, weight])
+    level, slope, _ = kernel_sums(x, x, columns, bandwidth, kernel)
+    means = RepeatedMeans(x, y, bandwidth, kernel)
+
+    def refit(weight: Array) -> tuple[float, float]:
+        gap = np.where(weight > 0, x - means(weight), 0.0)
+        return float(weight @ gap**2), float(weight.sum())
+
+    return _Part(gap**2 - 2 * (y * level - slope), refit)
+
+
+def _binned_part(sample: Sample, n_bins: int | None) -> tuple[_Part, int]:
+    """Return the squared gaps of bins of equal mass; None sweeps their number."""
+    scores = SortedScores.of_rows(sample.x, sample.y, sample.weight)
+    chosen = scores.sweep() if n_bins is None else n_bins
+    gap = sample.x - sample.y
+    square = 2 * gap * scores.row_means(chosen, 1) - scores.row_means(chosen, 2)
+
+    def refit(weight: Array) -> tuple[float, float]:
+        again = SortedScores.of_rows(sample.x, sample.y, weight, scores.block)
+        return again.error(chosen), float(weight.sum())
+
+    return _Part(square, refit), chosen
+
+
+def _fitted(
+    rows: ScoreRows,
+    sample: Sample,
+    make_part: Callable[[Hashable, Sample], _Part],
+) -> RefitSums:
+    """Return the sums of parts that are fitted to each group."""
+    labels = rows.groups.labels
+    square = np.zeros(sample.x.size)
+    parts: list[tuple[Array, _Part]] = []
+    for g, label in enumerate(labels):
+        own = np.flatnonzero(sample.group == g)
+        if own.size:
+            part = make_part(label, sample.take(own))
+            square[own] = part.square
+        else:
+            part = _Part(np.zeros(0), lambda weight: (0.0, 0.0))
+        parts.append((own, part))
+    counts = row_counts(rows, sample)
+    table = cluster_table(rows, sample, [sample.share * square, sample.share, counts])
+
+    def refit(cluster_counts: Array) -> Array:
+        totals = np.empty((len(labels), 3))
+        times = cluster_counts[sample.cluster]
+        for g, (own, part) in enumerate(parts):
+            totals[g, :2] = part.refit(sample.share[own] * times[own])
+            totals[g, 2] = counts[own] @ times[own]
+        return totals
+
+    return RefitSums.of_table(labels, table, [_ROWS], refit)
+
+
+def _check_edges(bins: Any, x: Array) -> Array | None:
+    """Return the edges of the bins, or None for a number of bins."""
+    if isinstance(bins, int | np.integer | float | str) or bins is None:
+        check_number(bins, "bins", 1, np.inf, integer=True)
+        return None
+    edges = as_numbers(bins, "bins")
+    if edges.size < 2 or not (np.diff(edges) > 0).all():
+        raise ValueError(
+            "bins must be a number of bins or at least two increasing edges; got "
+            f"{bins!r}."
+        )
+    if x.min() < edges[0] or x.max() > edges[-1]:
+        raise ValueError(
+            f"bins must contain all scores, from {x.min():g} to {x.max():g}; the edges "
+            f"go from {edges[0]:g} to {edges[-1]:g}."
+        )
+    return edges
+
+
+def _edge_sums(rows: ScoreRows, sample: Sample, edges: Array) -> ClusterSums:
+    """Return the sums of bins with fixed edges, which add up."""
+    n_bins = edges.size - 1
+    place = np.minimum(np.searchsorted(edges, sample.x, side="right") - 1, n_bins - 1)
+    table = np.zeros((sample.n_clusters, len(rows.groups), 2 * n_bins + 1))
+    cells = sample.cluster * len(rows.groups) + sample.group
+    for column, values in (
+        (place, sample.share * (sample.x - sample.y)),
+        (n_bins + place, sample.share),
+        (np.full(place.size, 2 * n_bins), row_counts(rows, sample)),
+    ):
+        key = cells * table.shape[2] + column
+        table += np.bincount(key, values, minlength=table.size).reshape(table.shape)
+    return ClusterSums.from_clusters(
+        rows.groups.labels,
+        Table(
+            table,
+            np.zeros((sample.n_clusters, 0)),
+            sample.frequency,
+            rows.cluster_labels,
+        ),
+        [ColumnSum(2 * n_bins, 2 * n_bins + 1)],
+    )
+
+
+def calibration_error(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any,
+    cluster: Any = None,
+    method: str = "smooth",
+    bandwidth: str | float | Mapping[Hashable, float] = "rule_of_thumb",
+    kernel: str = "gaussian",
+    cluster_weight: str = "cluster",
+    bins: Any = 15,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Root mean square distance of scores from the mean outcomes at these scores.
+
+    ``(E[(S - E[Y | S, G = g])² | G = g])^(1/2)``, in the unit of the outcome: 0 for a
+    group whose scores mean what they say. What the mean outcome at a score is has to be
+    estimated, and the three methods differ in how.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes.
+    y_score : array-like of shape (n,)
+        Scores on the scale of the outcomes, such as probabilities.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels; several columns are crossed. A boolean matrix or frame is a
+        membership matrix of groups that may overlap.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units, such as the person that a row is about; None: each row.
+    method : {"smooth", "binned", "sweep"}, default="smooth"
+        "smooth": a Nadaraya-Watson curve. "binned": bins of equal mass (the usual
+        expected calibration error, with squares). "sweep": as many bins as keep their
+        mean outcomes from falling (Roelofs et al. 2022).
+    bandwidth : {"rule_of_thumb", "undersmooth", "cv"}, float or mapping of group to \
+            float, default="rule_of_thumb"
+        Of "smooth", in units of the score; a rule (see
+        `skrankfair.smoothing.nadaraya_watson`) is applied to each group.
+    kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", \
+            "flat_top"}, default="gaussian"
+        Of "smooth".
+    cluster_weight : {"cluster", "row"}, default="cluster"
+        Of "smooth": every cluster weighs one in the curve and in the mean, or every row
+        does. Bins count rows.
+    bins : int or array-like of shape (B + 1,), default=15
+        Of "binned": how many; or their edges, which makes results add up.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the row; 2 is the row seen twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row a group, whose support is its number of rows.
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths, values that are not finite, a bandwidth that
+        is not positive, edges that do not contain the scores, or an unknown option.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group with one cluster, which has no standard error.
+
+    See Also
+    --------
+    skrankfair.inference.predictive_parity_test : Where the groups differ, and whether.
+    positive_rate_shift, rank_shift : What calibration would change.
+
+    Notes
+    -----
+    "smooth": ``(Σ w (s - f(s))² / Σ w)^(1/2)`` over the rows of the group, f its curve,
+    w one over the rows of the cluster. "binned" and "sweep": the root of ``Σ_b n_b / n
+    (mean score - mean outcome)²``, the row of rank r in bin ``floor(r B / n)``; rows of
+    equal score have their mean outcome, so their order does not matter. "sweep" tries
+    2, 3, ... bins and takes the last number before a mean falls, never the number of
+    rows.
+
+    Standard errors are those of the delta method over clusters; for "smooth" with the
+    error of the curve itself, for the bins with bins held. The bootstrap fits curve or
+    bins anew. All are errors around the estimate, whose bias they do not see: noise
+    makes any estimated curve miss the scores, so the error of a calibrated score is
+    above 0, and an interval near 0 is not to be trusted.
+
+    Results add up for "binned" with given edges only; curves are fitted to all rows.
+
+    References
+    ----------
+    DiCiccio, C., Hsu, B., Yu, Y., Nandy, P., Basu, K. (2023). "Detection and Mitigation
+    of Algorithmic Bias via Predictive Parity". FAccT '23, §7.1 and appendix A.
+
+    Roelofs, R., Cain, N., Shlens, J., Mozer, M. C. (2022). "Mitigating bias in
+    calibration error estimation". AISTATS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skrankfair.metrics import calibration_error
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.choice(["a", "b"], size=4000)
+    >>> score = rng.uniform(size=4000)
+    >>> y = rng.uniform(size=4000) < np.where(group == "a", score, score**2)
+    >>> r = calibration_error(y, score, sensitive_features=group)
+    >>> r.estimate.round(2)  # of b: (∫ (s - s²)² ds)^(1/2) = 0.18
+    array([0.03, 0.19])
+    """
+    check_choice(method, "method", METHODS)
+    if not isinstance(bandwidth, Mapping):
+        check_bandwidth(bandwidth)
+    smoother = get_kernel(kernel)
+    if sensitive_features is None:
+        raise ValueError("sensitive_features must be given; got None.")
+    rows = score_rows(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    sample = rows.sample(cluster_weight)
+    edges = _check_edges(bins, rows.x) if method == "binned" else None
+    chosen: dict[Hashable, float] = {}
+    parameters: dict[str, Any] = {"method": method}
+    if method != "smooth":
+        sample = rows.sample("row")
+
+    def make_part(group: Hashable, own: Sample) -> _Part:
+        if method == "smooth":
+            chosen[group] = bandwidth_of_group(bandwidth, group, own, smoother)
+            return _smooth_part(own, chosen[group], smoother)
+        part, chosen[group] = _binned_part(own, bins if method == "binned" else None)
+        return part
+
+    if edges is not None:
+        sums = _edge_sums(rows, sample, edges)
+        n_bins = edges.size - 1
+        support = ColumnSum(2 * n_bins, 2 * n_bins + 1)
+        metric = Metric("calibration_error", BinnedGaps(n_bins), support, unit="rows")
+        first_pass: dict[str, Any] = {"bins": tuple(edges.tolist())}
+    else:
+        sums = _fitted(rows, sample, make_part)
+        metric = Metric("calibration_error", RootMeanSquare(), _ROWS, unit="rows")
+        first_pass = {"bandwidth" if method == "smooth" else "bins": chosen}
+    if method == "smooth":
+        parameters |= {"kernel": kernel, "cluster_weight": cluster_weight}
+    return warn_undefined(GroupEstimates(metric, sums, parameters, first_pass))

@@ -1,0 +1,223 @@
+"""Dissatisfaction induced by pairwise swaps (Fabris et al. 2023)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._estimates.finalize import ColumnSum, DifferenceToRest, MeanOfRatios
+from .._estimates.group_estimates import GroupEstimates
+from .._estimates.metric import Metric, warn_undefined
+from .._estimates.sums import ClusterSums, Finalize
+from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.validation import check_choice, check_number
+from ._browsing import as_browsing, check_decreasing, visit_weights
+from ._pairs.cluster_rows import sum_over_queries
+from ._pairs.swaps import swap_sums
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_PAIRS = {
+    "group": ColumnSum(4, 5),
+    "rest": ColumnSum(5, 6),
+    "difference": ColumnSum(4, 6),
+}
+#: The normalisers of a group and of the rest.
+_SUPPORTS = (ColumnSum(1, 2), ColumnSum(3, 4))
+
+
+class _OfTheRest(MeanOfRatios):
+    """The dissatisfaction of the rest with the group."""
+
+    needs = (1,)
+
+
+_VALUES: dict[str, Finalize] = {
+    "group": MeanOfRatios(),
+    "rest": _OfTheRest(column=2),
+    "difference": DifferenceToRest(1, 0.0),
+}
+
+
+def _both_directions(result: GroupEstimates) -> pd.DataFrame:
+    """Return the dissatisfaction of each group, of the rest, and the difference."""
+    import pandas as pd
+
+    columns = {}
+    for side, finalize in _VALUES.items():
+        estimate = result.sums.estimate(finalize)
+        error = np.sqrt(np.diag(result.sums.covariance(finalize)))
+        support = result.sums.estimate(_PAIRS[side])
+        columns[side] = list(zip(estimate, error, support, strict=True))
+    rows = [
+        (group, side, *columns[side][index])
+        for index, group in enumerate(result.groups)
+        for side in columns
+    ]
+    names = ["group", "of", "estimate", "std_error", "support"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def dips_estimates(
+    data: RankedData,
+    *,
+    browsing: Any = "uniform",
+    tie_cost: float = 0.0,
+    average: str = "pairs",
+) -> GroupEstimates:
+    """Return `dips` of data that is validated and ordered."""
+    check_choice(average, "average", ("pairs", "queries"))
+    check_number(tie_cost, "tie_cost", 0, 1)
+    browsing = as_browsing(browsing)
+    visits = visit_weights(browsing, int(data.ranking.lengths.max()))
+    check_decreasing(visits)
+    table = swap_sums(data.ranking, data.y_true, data.groups, visits, float(tie_cost))
+    if average == "queries":
+        for value, largest in ((0, 1), (2, 3)):
+            there = table[..., largest] > 0
+            np.divide(
+                table[..., value],
+                table[..., largest],
+                out=table[..., value],
+                where=there,
+            )
+            table[..., largest] = there
+    rows = sum_over_queries(data, table, np.zeros((len(table), 0)))
+    result = GroupEstimates(
+        metric=Metric(
+            name="dips",
+            finalize=_VALUES["group"],
+            support=_PAIRS["group"],
+            # With top-heavy browsing a random ranking is not equal either.
+            against_rest=_VALUES["difference"] if browsing == "uniform" else None,
+            breakdown=_both_directions,
+        ),
+        sums=ClusterSums.from_clusters(data.groups.labels, rows, _SUPPORTS),
+        parameters={
+            "browsing": browsing,
+            "tie_cost": float(tie_cost),
+            "average": average,
+        },
+    )
+    return warn_undefined(result)
+
+
+def dips(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    browsing: Any = "uniform",
+    tie_cost: float = 0.0,
+    average: str = "pairs",
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """How much a group's items see less relevant items of others placed above them.
+
+    For group a, the visits to items j outside a that stand above a more relevant item i
+    of a, summed over all such pairs (i, j) of a query and divided by the largest sum
+    that any ranking of the same items has: 0 is no reason for dissatisfaction, 1 the
+    ranking that offends the group most.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Relevance: binary, graded or real, the larger the better.
+    y_score : array-like of shape (n,)
+        Scores: the higher is ranked the earlier.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels; several columns are crossed. A boolean matrix or frame is a
+        membership matrix of overlapping groups, one a column, each against the rest.
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row; only rows of one query are compared. None is one list, which
+        has no standard error.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries. None: each query is its own.
+    browsing : {"uniform", "log", "geometric", "reciprocal"}, callable or \
+            array-like, default="uniform"
+        How likely users are to visit position k = 0, 1, ..., up to a factor: 1,
+        ``1 / log2(k + 2)``, ``0.8**k``, ``1 / (k + 1)``; a function of the array of
+        positions; or a value a position. It must not increase with the position.
+    tie_cost : float, default=0
+        What counts, in [0, 1], an item of equal relevance that stands above. 0 takes
+        no offence at ties, 1 as much as at less relevant items.
+    average : {"pairs", "queries"}, default="pairs"
+        "pairs" divides the sum over queries by the sum of their largest values;
+        "queries" is the mean over queries that have one.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it; 2 is the query seen twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row a group. With two groups A and B these are M_AB and M_BA, and
+        ``contrast("A", "B")`` is M_AB - M_BA. `GroupEstimates.breakdown` has both
+        directions of each group and the rest, and their difference. The support is the
+        number of pairs that one ranking or another makes unfavourable.
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths, values that are not finite, missing labels,
+        a query in two clusters, a browsing model that increases or is shorter than the
+        longest query, or an unknown option.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without a pair, whose estimate is NaN, or if there is only one
+        query.
+
+    See Also
+    --------
+    pairwise_accuracy : With ``comparison="inter"`` one less this, as it is by default.
+    exposure_gap : Visits to the group's items, whoever is above whom.
+
+    Notes
+    -----
+    With F(k) the visits to position k and d(i, j) = 1 if i is more relevant, `tie_cost`
+    if as relevant, the sum of a query is Σ F(k_j) d(i, j) over i in a that are below j
+    not in a. Items of equal score are in random order, and the sum is its expectation.
+    It is largest with all others above all items of a, those first that offend the
+    most. The paper leaves the divisor open.
+
+    With uniform browsing fairness is equality, and `GroupEstimates.test` and the
+    p-values compare the group with the rest. Else there is no test: if visits decrease,
+    a random ranking dissatisfies a small group more than the rest, whose worst rankings
+    have the few items of the group at the top. What a random ranking has is the value
+    for a constant score, and `skrankfair.inference.compare` the distance from it.
+
+    With N the total of the divisors (of the queries that have one), θ the estimate and
+    d_q what query q adds to the sum less θ times its divisor, the variance is
+    ``Q / (Q - 1) · Σ_q d_q² / N²`` over Q clusters.
+
+    References
+    ----------
+    Fabris, A., Silvello, G., Susto, G. A., Biega, A. J. (2023). "Dissatisfaction
+    Induced by Pairwise Swaps". IIR. Equations 3 to 5.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import dips
+    >>> query = [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    >>> group = ["f", "m", "m", "f", "m", "f", "m", "f", "m"]
+    >>> relevance = [2, 0, 1, 0, 2, 1, 2, 1, 0]
+    >>> score = [0.2, 0.7, 0.1, 0.4, 0.9, 0.3, 0.8, 0.6, 0.7]
+    >>> who = {"sensitive_features": group, "qid": query}
+    >>> r = dips(relevance, score, browsing="log", **who)
+    >>> r.groups, r.estimate.round(4)
+    (('f', 'm'), array([0.6199, 0.    ]))
+    """
+    data = ranked_data(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    return dips_estimates(data, browsing=browsing, tie_cost=tie_cost, average=average)

@@ -1,0 +1,222 @@
+"""Statistical parity of a distribution of rankings, from position probabilities."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._estimates import formatting as fmt
+from .._estimates.metric import user_level
+from .._inputs.validation import (
+    Array,
+    Groups,
+    as_groups,
+    check_choice,
+    check_lengths,
+    check_number,
+)
+from ..exceptions import UndefinedMetricWarning
+from ._lists.lists import as_discount, position_weights
+from ._lists.top_shares import Distance, TopShares
+from ._skew import SkewOfShares
+from ._statistical_parity import MeanExposure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SUM = 1e-6
+
+
+def _as_probabilities(values: Any) -> Array:
+    """Return a doubly stochastic matrix, whose sums are 1 but for rounding."""
+    rule = "probabilities must be a square matrix of numbers in [0, 1]"
+    try:
+        matrix = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{rule}; it cannot be read as one ({error}).") from error
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise ValueError(f"{rule}; got an array of shape {matrix.shape}.")
+    if not ((matrix >= 0) & (matrix <= 1 + _SUM)).all():
+        raise ValueError(f"{rule}; got {matrix.min()} to {matrix.max()}.")
+    for name, sums in (("row", matrix.sum(axis=1)), ("column", matrix.sum(axis=0))):
+        worst = int(np.argmax(np.abs(sums - 1)))
+        if abs(sums[worst] - 1) > _SUM:
+            raise ValueError(
+                "probabilities must have rows (positions) and columns (items) that "
+                f"sum to 1; {name} {worst} sums to {sums[worst]:.8g}."
+            )
+    return matrix
+
+
+def _pairs(matrix: Array, groups: Groups, size: Array, pairs: str) -> Array:
+    """Return the signed advantage of pairs, |.| not taken, by group."""
+    n = size.size and matrix.shape[0]
+    places = np.arange(n)
+    if pairs == "share":
+        below = np.stack(
+            [
+                ((n - 1 - places) @ matrix)[groups.mask(group)].sum()
+                for group in range(len(groups))
+            ]
+        )
+        won = below - size * (size - 1) / 2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return 2 * won / (size * (n - size)) - 1
+    rank = places @ matrix
+    signs = np.sign(
+        np.where(np.isclose(rank[:, None], rank), 0.0, rank - rank[:, None])
+    )
+    out = np.full(len(groups), np.nan)
+    for group in range(len(groups)):
+        member = groups.mask(group)
+        if member.any() and not member.all():
+            out[group] = signs[np.ix_(member, ~member)].mean()
+    return out
+
+
+def _warn_nan(table: pd.DataFrame) -> None:
+    """Warn of metrics without a value."""
+    missing = table.isna()
+    if missing.to_numpy().any():
+        metrics = [str(name) for name in table.columns[missing.any(axis=0)]]
+        groups = [fmt.label(group) for group in table.index[missing.any(axis=1)]]
+        warnings.warn(
+            f"expected_advantage has no value (NaN) of {', '.join(metrics)} for "
+            f"{', '.join(groups)}.",
+            UndefinedMetricWarning,
+            stacklevel=user_level(),
+        )
+
+
+def expected_advantage(
+    probabilities: Any,
+    *,
+    sensitive_features: Any,
+    step: int = 10,
+    k: int = 10,
+    discount: Any = "dcg",
+    exposure: Any = "reciprocal",
+    zero_division: float = 1.0,
+    pairs: str = "share",
+) -> pd.DataFrame:
+    """Evaluate every metric of statistical parity on a distribution of rankings.
+
+    A random ranking is described by the probabilities ``R_ij`` of item j at position i:
+    a policy that shuffles, a ranker with noise, or a model of group advantage. One
+    ranking is a matrix of zeros and ones, and gives the values of the metrics
+    themselves; the means over many rankings give ``average="representation"``.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n, n)
+        Doubly stochastic: row i is position i from the top, column j item j.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels of the items; several columns are crossed. A boolean matrix or
+        frame is a membership matrix, one group a column, each against the rest.
+    step : int, default=10
+        Of `normalized_discounted_difference` and its kin.
+    k : int, default=10
+        Of `skew_at_k`.
+    discount : {"dcg", "reciprocal"} or callable, default="dcg"
+        Of `normalized_discounted_difference` and its kin.
+    exposure : {"reciprocal", "dcg"} or callable, default="reciprocal"
+        The discount of `exposure_parity`.
+    zero_division : float, default=1.0
+        Of `normalized_discounted_ratio`.
+    pairs : {"share", "sign"}, default="share"
+        "share": the expected share of pairs that the group wins, as `pairwise_parity`
+        counts them. "sign": a pair is won by the item with the better expected
+        position (equation 19 of the paper), however close the two are.
+
+    Returns
+    -------
+    DataFrame
+        One row a group, one column a metric, by the names of their functions.
+
+    Raises
+    ------
+    ValueError
+        For a matrix that is not doubly stochastic (sums may be off by 1e-6), another
+        number of labels than items, or an unknown option.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For values of NaN: of a group that nobody or everybody is in, and of cuts that
+        are not shorter than the ranking.
+
+    See Also
+    --------
+    normalized_discounted_difference : Its ``average="representation"``, with errors.
+    skrankfair.datasets.make_biased_rankings : Its `position_share` fills such a matrix.
+
+    Notes
+    -----
+    With ``P_i = Σ_{j in group} R_ij``, the share of the group in the first k is
+    ``Σ_{i ≤ k} P_i / k`` (equation 12), the mean exposure of its members
+    ``Σ_i v(i) P_i / Σ_i P_i``, and the expected number of pairs won
+    ``Σ_i (n - i) P_i - m (m - 1) / 2``, since it is linear in the members' positions.
+    Equation 19 divides by the number of items where it means that of pairs.
+
+    References
+    ----------
+    Kuhlman, C., Gerych, W., Rundensteiner, E. (2021). "Measuring Group Advantage: A
+    Comparative Study of Fair Ranking Metrics". AIES. §3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skrankfair.metrics import expected_advantage
+    >>> certain, uniform = np.eye(8), np.full((8, 8), 1 / 8)
+    >>> group = ["a", "a", "b", "a", "b", "b", "b", "a"]
+    >>> for noise in (0.0, 0.5, 1.0):
+    ...     matrix = noise * uniform + (1 - noise) * certain
+    ...     table = expected_advantage(matrix, sensitive_features=group, step=2, k=2)
+    ...     print(table.loc["a", ["ndkl", "pairwise_parity"]].round(3).tolist())
+    [0.31, 0.375]
+    [0.06, 0.188]
+    [0.0, 0.0]
+    """
+    import pandas as pd
+
+    matrix = _as_probabilities(probabilities)
+    groups = as_groups(sensitive_features)
+    n = check_lengths(probabilities=len(matrix), sensitive_features=groups.n_rows)
+    check_number(step, "step", 1, 1 << 62, integer=True)
+    check_number(k, "k", 1, 1 << 62, integer=True)
+    check_number(zero_division, "zero_division", 0, np.finfo(float).max)
+    check_choice(pairs, "pairs", ("share", "sign"))
+    member = np.stack([groups.mask(g) for g in range(len(groups))], axis=1)
+    held, size = matrix @ member, member.sum(axis=0).astype(float)
+    above = np.cumsum(held, axis=0)
+    one = np.ones(1)
+
+    def by_cuts(kind: str, every: int, divisor: str, weights: Any) -> Array:
+        kernel = TopShares(
+            Distance(kind, float(zero_division)), every, as_discount(weights), divisor
+        )
+        cuts = np.arange(every, n + 1, every)
+        shares = np.concatenate([above[cuts - 1] / cuts[:, None], size[None] / n])
+        return kernel.of_mean_shares(n, len(groups))(shares.T, one)
+
+    v = position_weights(as_discount(exposure), np.arange(1, n + 1))
+    first = above[min(k, n) - 1] / min(k, n)
+    columns = {
+        "normalized_discounted_difference": by_cuts(
+            "difference", step, "maximum", discount
+        ),
+        "normalized_discounted_ratio": by_cuts("ratio", step, "maximum", discount),
+        "normalized_discounted_kl": by_cuts("kl", step, "maximum", discount),
+        "ndkl": by_cuts("kl", 1, "weights", "dcg"),
+        "skew_at_k": SkewOfShares(n > k)(np.stack([first, size / n], axis=1), one),
+        "exposure_parity": MeanExposure(signed=False)(
+            np.stack([v @ held, size], axis=1), np.array([v.sum(), n, 1.0])
+        ),
+        "pairwise_parity": np.abs(_pairs(matrix, groups, size, pairs)),
+    }
+    index = pd.Index(list(groups.labels), name="group", tupleize_cols=False)
+    table = pd.DataFrame(columns, index=index)
+    _warn_nan(table)
+    return table

@@ -1,0 +1,1 @@
+"""Kernels over ranked lists: orders, shares at the top, permutations."""

@@ -1,0 +1,106 @@
+"""From lists to estimates: what the metrics of statistical parity share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._estimates.group_estimates import GroupEstimates
+from ..._estimates.metric import Metric, user_level, warn_undefined
+from ..._estimates.sums import ClusterSums
+from ..._inputs.ranking import RankedData
+from ..._inputs.validation import Array
+from ...exceptions import UndefinedMetricWarning
+from .._pairs.cluster_rows import sum_over_queries
+from .lists import Lists, table_of
+from .permutation import Permutation
+
+AVERAGES = ("queries", "representation")
+
+
+@dataclass(frozen=True)
+class ListsWith:
+    """The number of lists, 0 for a group that is in none or is all of them.
+
+    For columns whose last is the group's share of the list, and a shared one.
+
+    Attributes
+    ----------
+    joint : int or None, default=None
+        The number of groups whose columns follow each other.
+    long : bool, default=True
+        Whether the lists are long enough to have a value.
+    """
+
+    joint: int | None = None
+    long: bool = True
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the numbers, shape (..., G)."""
+        n = shared[..., 0, None]
+        if self.joint is not None:
+            by_group = by_group.reshape(*by_group.shape[:-1], self.joint, -1)
+            there = (by_group[..., -1] > 0).sum(axis=-1) > 1
+        else:
+            there = (by_group[..., -1] > 0) & (by_group[..., -1] < n)
+        return np.where(there & self.long, n, 0.0)
+
+
+def one_length(data: RankedData) -> int:
+    """Return the length of all lists, which must be the same."""
+    lengths = data.ranking.lengths
+    if lengths.min() < lengths.max():
+        raise ValueError(
+            "average must be 'queries' for lists of different lengths: "
+            "'representation' averages position by position; got lists of "
+            f"{lengths.min()} to {lengths.max()} items."
+        )
+    return int(lengths[0])
+
+
+def list_estimates(
+    data: RankedData,
+    kernel: Any,
+    metric: Metric,
+    parameters: Mapping[str, Any],
+    first_pass: Mapping[str, Any],
+    alternative: str = "greater",
+    longer_than: tuple[int, str] | None = None,
+) -> GroupEstimates:
+    """Return the estimates of a kernel of lists, with what a permutation test needs.
+
+    `longer_than` is the length that lists must exceed, with the words for it.
+    """
+    lacking = None
+    if longer_than is not None:
+        lacking = _warn_short(metric.name, data, *longer_than)
+    lists = Lists.of(data)
+    rows = sum_over_queries(data, *table_of(kernel, lists))
+    result = GroupEstimates(
+        metric=metric,
+        sums=ClusterSums.from_clusters(
+            kernel.labels(lists.groups), rows, [metric.support]
+        ),
+        parameters=parameters,
+        first_pass=first_pass,
+        permutation=Permutation(lists, data.query_weight, kernel, alternative),
+    )
+    return warn_undefined(result, lacking)
+
+
+def _warn_short(name: str, data: RankedData, most: int, items: str) -> str:
+    """Warn of lists that are too short to have a value; say what is long enough."""
+    lengths = data.ranking.lengths
+    short = int((lengths <= most).sum())
+    enough = f"queries of more than {most} {items}"
+    if 0 < short < lengths.size:
+        warnings.warn(
+            f"{name} leaves out {short} of {lengths.size} queries: it needs {enough}.",
+            UndefinedMetricWarning,
+            stacklevel=user_level(),
+        )
+    return enough

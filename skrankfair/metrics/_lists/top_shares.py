@@ -1,0 +1,351 @@
+"""Shares of the groups in the first k places, against their shares of the list.
+
+A distance of the two shares is weighted by the place of the cut, summed over the cuts,
+and divided by its maximum or by the sum of the weights. The functions take real and
+complex shares, since metrics of mean shares are differentiated by a complex step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from ..._inputs.validation import Array, Groups
+from .lists import Cuts, Lists, position_weights
+
+_MOST_ORDERED = 10
+_ROUNDING = 1e-12
+
+
+def _divergence(p: Array, q: Array) -> Array:
+    """Return ``p ln(p / q)``, 0 for p = 0."""
+    there = p.real > 0
+    out: Array = np.where(there, p * np.log(np.where(there, p / q, 1.0)), 0.0)
+    return out
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far a share p among the first is from the share q of the list.
+
+    Attributes
+    ----------
+    kind : {"difference", "ratio", "kl"}
+    zero_division : float, default=1.0
+        The ratio p / (1 - p) for p = 1.
+    """
+
+    kind: str
+    zero_division: float = 1.0
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether a group and the rest have the same value."""
+        return self.kind != "ratio"
+
+    def __call__(self, p: Array, q: Array) -> Array:
+        """Return the distances; q is inside (0, 1)."""
+        if self.kind == "kl":
+            return _divergence(p, q) + _divergence(1 - p, 1 - q)
+        if self.kind == "ratio":
+            some = (1 - p).real > _ROUNDING
+            odds = np.where(
+                some, p / np.where(some, 1 - p, 1.0), self.zero_division + 0 * p
+            )
+            shift = odds - q / (1 - q)
+        else:
+            shift = p - q
+        return np.where(shift.real < 0, -shift, shift)
+
+    def largest(
+        self, size: Array, n: Array, k: Array, total: Callable[[Array], Array]
+    ) -> Array:
+        """Return the larger total of the rankings with the group all first or last.
+
+        `size` of `n` rows are members, and the cuts are after `k` rows. `total` sums
+        values of the cuts.
+        """
+        q = size / n
+        # A mean over lists that is an integer but for rounding.
+        whole = np.rint(size.real)
+        size = np.where(
+            np.abs(size.real - whole) < _ROUNDING * n, size - size.real + whole, size
+        )
+        first = np.where(size.real < k, size, k) / k
+        last = np.where((n - size).real < k, k - (n - size), 0) / k
+        ends = [total(self(p, q)) for p in (first, last)]
+        return np.where(ends[0].real > ends[1].real, ends[0], ends[1])
+
+
+def largest_joint(
+    sizes: Sequence[Array], n: Array, k: Array, total: Callable[[Array], Array]
+) -> Array:
+    """Return the largest total divergence of all groups at once, over all rankings.
+
+    It is that of the groups in blocks, in one of their orders (checked against all
+    rankings in the tests). With the blocks S complete and c rows of a block of size m,
+    ``KL = ln(n/k) + c/k ln(c/m)``, so the best order of the last blocks does not depend
+    on that of the first: a search over sets of groups finds it.
+
+    Parameters
+    ----------
+    sizes : sequence of ndarray
+        Members of each group, for every cut.
+    n, k : ndarray
+        Rows of the list, and of the cut.
+    total : callable
+        Sums values of the cuts, weighted.
+    """
+    best: dict[frozenset[int], Array] = {frozenset(): total(np.zeros(k.shape))}
+    everyone = range(len(sizes))
+    for count in everyone:
+        for done in map(frozenset, combinations(everyone, count)):
+            start = sum((sizes[g] for g in done), np.zeros(1))
+            for group in everyone:
+                if group in done:
+                    continue
+                reached = best[done] + total(_in_block(start, sizes[group], k))
+                larger = done | {group}
+                if larger in best:
+                    known = best[larger]
+                    reached = np.where(known.real > reached.real, known, reached)
+                best[larger] = reached
+    return best[frozenset(everyone)] + total(np.log(n / k))
+
+
+def _in_block(start: Array, size: Array, k: Array) -> Array:
+    """Return c/k ln(c/size) for cuts c rows into the block, 0 for the others."""
+    rows = k - start
+    inside = (rows.real > 0) & (rows.real < size.real)
+    share = np.where(inside, rows, 1.0) / np.where(inside, size, 1.0)
+    out: Array = np.where(inside, rows * np.log(share) / k, 0.0)
+    return out
+
+
+@dataclass(frozen=True)
+class TopShares:
+    """The kernel of the metrics that sum over cuts.
+
+    Attributes
+    ----------
+    distance : Distance
+    step : int
+    discount : str or callable
+    divisor : {"maximum", "weights", None}
+        What the weighted sum over the cuts is divided by.
+    joint : bool, default=False
+        One value for all groups at once, in place of one a group.
+    average : {"queries", "representation"}
+    """
+
+    distance: Distance
+    step: int
+    discount: Any
+    divisor: str | None
+    joint: bool = False
+    average: str = "queries"
+
+    def labels(self, groups: Groups) -> tuple[Hashable, ...]:
+        """Return the labels of the rows of the result."""
+        return ("all",) if self.joint else groups.labels
+
+    def weights(self, k: Array) -> Array:
+        """Return the weight of each cut."""
+        if not k.size:
+            return np.zeros(0)
+        table = np.arange(self.step, int(k.max()) + 1, self.step)
+        return position_weights(self.discount, table)[k // self.step - 1]
+
+    def table(self, lists: Lists) -> tuple[Array, Array]:
+        """Return sums by list and group, and shared ones."""
+        if self.average == "representation":
+            return self._share_table(lists)
+        cuts = lists.cuts(self.step)
+        weights = self.weights(cuts.k)
+        total = _Total(cuts.of_list, weights, lists.n_lists)
+        if self.joint:
+            values, there = self._joint_values(lists, cuts, total)
+            return np.stack([values * there, there], axis=1)[:, None], _nothing(lists)
+        out = np.zeros((lists.n_lists, len(lists.groups), 2))
+        groups = lists.groups
+        mirrored = (
+            self.distance.symmetric and not groups.overlapping and len(groups) == 2
+        )
+        for group in range(1 if mirrored else len(groups)):
+            values, there = self._values(lists, cuts, total, group)
+            out[:, group] = np.stack([values * there, there], axis=1)
+        if mirrored:
+            out[:, 1] = out[:, 0]
+        return out, _nothing(lists)
+
+    def _values(
+        self, lists: Lists, cuts: Cuts, total: _Total, group: int
+    ) -> tuple[Array, Array]:
+        """Return the value of each list for a group, and whether there is one."""
+        size, n = lists.sizes[:, group], lists.lengths
+        there = (size > 0) & (size < n) & (n > self.step)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            p = lists.members_above(group, cuts) / cuts.k
+            values = total(self.distance(p, (size / n)[cuts.of_list]))
+        if self.divisor == "weights":
+            divisor = total(np.ones(cuts.k.size))
+        elif self.divisor == "maximum":
+            rows = cuts.of_list
+            with np.errstate(divide="ignore", invalid="ignore"):
+                divisor = self.distance.largest(size[rows], n[rows], cuts.k, total)
+        else:
+            divisor = np.ones(there.size)
+        return _ratio(values, divisor, there)
+
+    def _joint_values(
+        self, lists: Lists, cuts: Cuts, total: _Total
+    ) -> tuple[Array, Array]:
+        """Return the divergence of all groups at once of each list."""
+        sizes, n = lists.sizes, lists.lengths
+        there = ((sizes > 0).sum(axis=1) > 1) & (n > self.step)
+        values = np.zeros(lists.n_lists)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for group in range(len(lists.groups)):
+                p = lists.members_above(group, cuts) / cuts.k
+                q = (sizes[:, group] / n)[cuts.of_list]
+                values += total(_divergence(p, q))
+        divisor = np.ones(there.size)
+        if self.divisor == "weights":
+            divisor = total(np.ones(cuts.k.size))
+        elif self.divisor == "maximum":
+            present = _packed(sizes)[cuts.of_list]
+            parts = [present[:, i] for i in range(present.shape[1])]
+            divisor = largest_joint(parts, n[cuts.of_list], cuts.k, total)
+        return _ratio(values, divisor, there)
+
+    def _share_table(self, lists: Lists) -> tuple[Array, Array]:
+        """Return the shares in the first k and in the list; shared, a one."""
+        cuts, n_groups = lists.cuts(self.step), len(lists.groups)
+        out = np.zeros((lists.n_lists, n_groups, cuts.k.size // lists.n_lists + 1))
+        for group in range(n_groups):
+            p = lists.members_above(group, cuts) / cuts.k
+            out[:, group, :-1] = p.reshape(lists.n_lists, -1)
+        out[:, :, -1] = lists.sizes / lists.lengths[:, None]
+        if self.joint:
+            out = out.reshape(lists.n_lists, 1, -1)
+        return out, np.ones((lists.n_lists, 1))
+
+    def of_mean_shares(self, n_items: int, n_groups: int) -> MetricOfShares:
+        """Return the metric as a function of sums of shares over lists."""
+        k = np.arange(self.step, n_items + 1, self.step)
+        weights = self.weights(k)
+        return MetricOfShares(
+            self.distance,
+            tuple(weights.tolist()),
+            self.step,
+            n_items,
+            self.divisor,
+            n_groups if self.joint else None,
+        )
+
+
+@dataclass(frozen=True)
+class _Total:
+    """Sums values of the cuts by list, weighted."""
+
+    of_list: Array
+    weights: Array
+    n_lists: int
+
+    def __call__(self, values: Array) -> Array:
+        weighted = values * self.weights
+        return np.bincount(self.of_list, weights=weighted, minlength=self.n_lists)
+
+
+def _nothing(lists: Lists) -> Array:
+    return np.zeros((lists.n_lists, 0))
+
+
+def _ratio(values: Array, divisor: Array, there: Array) -> tuple[Array, Array]:
+    """Return values over divisors, 0 where there is none, and where there is one."""
+    there = there & (divisor > 0)
+    out = np.zeros(values.shape)
+    np.divide(values, divisor, out=out, where=there)
+    return out, there
+
+
+def _packed(sizes: Array) -> Array:
+    """Return the sizes with those of absent groups moved last and cut off."""
+    most = int((sizes > 0).sum(axis=1).max(initial=1))
+    if most > _MOST_ORDERED:
+        raise ValueError(
+            "joint must be False, or normalize=False, for lists of more than "
+            f"{_MOST_ORDERED} groups, whose largest divergence is not searched for; "
+            f"got a list of {most} groups."
+        )
+    packed: Array = -np.sort(-sizes, axis=1)[:, :most]
+    return packed
+
+
+@dataclass(frozen=True)
+class MetricOfShares:
+    """A metric of mean shares: totals of the shares at each cut and in the list.
+
+    Attributes
+    ----------
+    distance : Distance
+    weights : tuple of float
+        Of the cuts.
+    step, n_items : int
+    divisor : {"maximum", "weights", None}
+    joint : int or None, default=None
+        The number of groups whose columns follow each other, for one joint value.
+    """
+
+    distance: Distance
+    weights: tuple[float, ...]
+    step: int
+    n_items: int
+    divisor: str | None
+    joint: int | None = None
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the values, shape (..., G); NaN where q is not inside (0, 1)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = by_group / shared[..., None, :]
+        if self.joint is not None:
+            shares = shares.reshape(*shares.shape[:-1], self.joint, -1)
+        p, q = shares[..., :-1], shares[..., -1:]
+        weights = np.array(self.weights)
+        k = np.arange(1, weights.size + 1) * self.step
+
+        def total(values: Array) -> Array:
+            return (values * weights).sum(axis=-1)
+
+        n = np.array(self.n_items)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.joint is None:
+                value = total(self.distance(p, q))
+                there = (q.real > 0) & (q.real < 1)
+                largest = self._divisor(q, n, k, total, joint=False)
+            else:
+                value = total(_divergence(p, q)).sum(axis=-1)
+                there = ((q.real > 0).sum(axis=-2) > 1) & (q.shape[-2] > 1)
+                largest = self._divisor(q, n, k, total, joint=True)
+        there = there[..., 0] & (largest.real > 0) & (self.n_items > self.step)
+        out = np.full(value.shape, np.nan, dtype=value.dtype)
+        np.divide(value, largest, out=out, where=there)
+        return out
+
+    def _divisor(
+        self, q: Array, n: Array, k: Array, total: Callable[[Array], Array], joint: bool
+    ) -> Array:
+        if self.divisor == "maximum" and not joint:
+            return self.distance.largest(q * n, n, k, total)
+        if self.divisor == "maximum":
+            if q.shape[-2] > _MOST_ORDERED:
+                _packed(np.ones((1, q.shape[-2])))
+            sizes = [q[..., group, :] * n for group in range(q.shape[-2])]
+            return largest_joint(sizes, n, k, total)
+        weight = 1.0 if self.divisor is None else float(np.sum(self.weights))
+        shape = q.shape[:-2] if joint else q.shape[:-1]
+        return np.full(shape, weight)

@@ -1,0 +1,147 @@
+"""What a ranking is worth: the other side of every trade-off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.group_estimates import GroupEstimates
+from .._estimates.metric import Metric, warn_undefined
+from .._estimates.sums import ClusterSums
+from .._inputs.ranking import RankedData, order_rows, ranked_data
+from .._inputs.validation import Array, check_choice, check_number
+from ._browsing import DISCOUNTS
+from ._pairs.cluster_rows import sum_over_queries
+
+
+def _discounts(data: RankedData, k: int | None) -> Array:
+    """Return 1 / log2(position + 1) of each ranked row, 0 beyond position k."""
+    ranking = data.ranking
+    table = DISCOUNTS["dcg"](np.arange(int(ranking.lengths.max())))
+    if k is not None:
+        table[k:] = 0.0
+    starts = np.repeat(ranking.starts[:-1], ranking.lengths)
+    return table[np.arange(ranking.n_rows) - starts]
+
+
+def ndcg_estimates(
+    data: RankedData, *, k: int | None = None, gain: str = "linear"
+) -> GroupEstimates:
+    """Return `ndcg` of data that is validated and ordered."""
+    check_choice(gain, "gain", ("linear", "exponential"))
+    if k is not None:
+        check_number(k, "k", 1, np.inf, integer=True)
+    y, ranking = data.y_true, data.ranking
+    if y.min() < 0:
+        raise ValueError(
+            f"y_true must not be negative for ndcg, whose gains are; got {y.min()}."
+        )
+    with np.errstate(over="ignore"):
+        gains = y if gain == "linear" else np.exp2(y) - 1
+    if not np.isfinite(gains).all():
+        raise ValueError(
+            "gain='exponential' overflows; the largest y_true is "
+            f"{y.max():g}. Use gain='linear'."
+        )
+    discount = _discounts(data, k)
+    ideal_order = order_rows(ranking.query.astype(np.int64), y)
+    ideal = gains[ideal_order] * discount
+    if ranking.has_ties:
+        # An item of a tied block is anywhere in the block with equal chance.
+        first, last = ranking.tie_bounds()
+        before = np.concatenate(([0.0], np.cumsum(discount)))
+        discount = (before[last] - before[first]) / (last - first)
+    starts = ranking.starts[:-1]
+    reached = np.add.reduceat(gains * discount, starts)
+    best = np.add.reduceat(ideal, starts)
+    there = best > 0
+    table = np.zeros((ranking.n_queries, 1, 2))
+    np.divide(reached, best, out=table[:, 0, 0], where=there)
+    table[:, 0, 1] = there
+    rows = sum_over_queries(data, table, np.zeros((ranking.n_queries, 0)))
+    result = GroupEstimates(
+        metric=Metric("ndcg", MeanOfRatios(), ColumnSum(1, 2), unit="queries"),
+        sums=ClusterSums.from_clusters(("all",), rows, [ColumnSum(1, 2)]),
+        parameters={"k": k, "gain": gain},
+    )
+    return warn_undefined(result)
+
+
+def ndcg(
+    y_true: Any,
+    y_score: Any,
+    *,
+    qid: Any = None,
+    cluster: Any = None,
+    k: int | None = None,
+    gain: str = "linear",
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Normalized discounted cumulative gain, with its standard error.
+
+    The mean over queries of ``DCG / ideal DCG``, ``DCG = Σ gain / log2(position + 1)``.
+    Score ties are averaged over all orders of the tied items. Queries whose ideal DCG
+    is 0 have no value and are left out (scikit-learn's `ndcg_score` counts them as 0).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Relevance, not negative.
+    y_score : array-like of shape (n,)
+        Scores: the higher is ranked the earlier.
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row. None is one list, which has no standard error.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries. None: each query is its own.
+    k : int or None, default=None
+        Only the first k positions count; None counts all.
+    gain : {"linear", "exponential"}, default="linear"
+        ``y`` or ``2**y - 1``.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it; 2 is the query seen twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row, labelled "all", whose support is the number of queries.
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths, values that are not finite, negative
+        relevance, a query in two clusters, or an unknown option.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If no query has a positive ideal DCG, or there is only one query.
+
+    See Also
+    --------
+    sklearn.metrics.ndcg_score : The value alone, for a rectangular array.
+
+    Notes
+    -----
+    With m queries, N of them with a value v and mean θ, the variance is
+    ``Q / (Q - 1) · Σ_q (v_q - θ)² / N²``, summed within clusters first.
+
+    References
+    ----------
+    Järvelin, K., Kekäläinen, J. (2002). "Cumulated gain-based evaluation of IR
+    techniques". ACM TOIS 20(4).
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import ndcg
+    >>> query = [0, 0, 0, 1, 1, 1]
+    >>> relevance = [2, 0, 1, 0, 1, 0]
+    >>> score = [0.9, 0.2, 0.5, 0.8, 0.7, 0.1]
+    >>> ndcg(relevance, score, qid=query).estimate.round(4)
+    array([0.8155])
+    """
+    data = ranked_data(
+        y_true, y_score, qid=qid, cluster=cluster, sample_weight=sample_weight
+    )
+    return ndcg_estimates(data, k=k, gain=gain)

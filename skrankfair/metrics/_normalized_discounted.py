@@ -1,0 +1,442 @@
+"""Distances of the shares in the first k places from those of the list.
+
+Kuhlman et al. 2021, after Yang and Stoyanovich 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.group_estimates import GroupEstimates
+from .._estimates.metric import Metric
+from .._estimates.sums import Finalize
+from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.validation import check_choice, check_number
+from ._lists.estimates import AVERAGES, ListsWith, list_estimates, one_length
+from ._lists.lists import as_discount
+from ._lists.top_shares import Distance, TopShares
+
+_MOST_COLUMNS = 4000
+
+
+def top_share_estimates(
+    name: str,
+    data: RankedData,
+    kernel: TopShares,
+    parameters: Mapping[str, Any],
+) -> GroupEstimates:
+    """Return a metric of sums over cuts, of data that is validated and ordered."""
+    check_choice(kernel.average, "average", AVERAGES)
+    check_number(kernel.step, "step", 1, 1 << 62, integer=True)
+    groups = data.groups
+    if kernel.joint and groups.overlapping:
+        raise ValueError(
+            "sensitive_features must be disjoint groups for joint=True; got a "
+            "membership matrix of groups that may overlap."
+        )
+    finalize: Finalize = MeanOfRatios()
+    support: Finalize = ColumnSum(1, 2)
+    first_pass: dict[str, Any] = {}
+    if kernel.average == "representation":
+        n_items = one_length(data)
+        n_columns = (n_items // kernel.step + 1) * len(groups)
+        if n_columns > _MOST_COLUMNS:
+            raise ValueError(
+                "average='representation' keeps a column a group and cut, at most "
+                f"{_MOST_COLUMNS}; got {n_columns}. Use a larger step."
+            )
+        finalize = kernel.of_mean_shares(n_items, len(groups))
+        joint = len(groups) if kernel.joint else None
+        support = ListsWith(joint, n_items > kernel.step)
+        first_pass["n_items"] = n_items
+        if kernel.joint:
+            first_pass["groups"] = groups.labels
+    metric = Metric(
+        name,
+        finalize,
+        support,
+        unit="queries",
+        fair_value=0.0,
+        disparity="max_abs",
+        test_method="permutation",
+    )
+    items = "item" if name == "ndkl" else f"items (step={kernel.step})"
+    return list_estimates(
+        data,
+        kernel,
+        metric,
+        parameters,
+        first_pass,
+        longer_than=(kernel.step, items),
+    )
+
+
+def _flag(value: Any, name: str) -> bool:
+    check_choice(value, name, (True, False))
+    return bool(value)
+
+
+def _by_cuts(
+    name: str, data: RankedData, distance: Distance, options: Mapping[str, Any]
+) -> GroupEstimates:
+    """Return rND, rRD or rKL."""
+    divisor = "maximum" if _flag(options["normalize"], "normalize") else None
+    kernel = TopShares(
+        distance,
+        options["step"],
+        as_discount(options["discount"]),
+        divisor,
+        _flag(options.get("joint", False), "joint"),
+        options["average"],
+    )
+    return top_share_estimates(name, data, kernel, options)
+
+
+def normalized_discounted_difference(
+    y_true: Any = None,
+    y_score: Any = None,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    step: int = 10,
+    discount: Any = "dcg",
+    average: str = "queries",
+    normalize: bool = True,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """How far a group's share of the first places is from its share of the list (rND).
+
+    Of a list of n items, with p_k the share of the group in the first k and q its share
+    of all, ``Σ_k w_k |p_k - q|`` over the cuts k = step, 2 step, ... ≤ n, divided by
+    its maximum: 0 is statistical parity at every cut, 1 the group all first or last.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or None, default=None
+        Not used: all metrics are called alike.
+    y_score : array-like of shape (n,)
+        Scores: the higher is ranked the earlier. Tied items are members in expectation.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels; several columns are crossed. A boolean matrix or frame is a
+        membership matrix of overlapping groups, one a column, each against the rest.
+    qid : array-like of shape (n,) or None, default=None
+        Query, that is list, of each row. None is one list, which has no interval:
+        ``test()`` shuffles its labels.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries. None: each query is its own.
+    step : int, default=10
+        Items from cut to cut. Lists of no more items have no value: at its end every
+        list has its own share.
+    discount : {"dcg", "reciprocal"} or callable, default="dcg"
+        Weight of the cut at k: ``1 / log2(k + 1)``, ``1 / k``, or a function of an
+        array of cuts. (The paper prints ``1 / log2 k``; its numbers use k + 1.)
+    average : {"queries", "representation"}, default="queries"
+        "queries": the mean of the metric over lists. "representation": the metric of
+        the mean share p_k, for lists of one length: chance that cancels over lists is
+        no advantage (§3 of the paper).
+    normalize : bool, default=True
+        False leaves out the division by the maximum.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it; 2 is the query seen twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row a group, against the rest, in [0, 1]; its support is the number of
+        lists that have members and others. Two groups have the same value.
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths, values that are not finite, missing labels,
+        a query in two clusters, lists of different lengths for
+        ``average="representation"``, or an unknown option.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group that is in no list or is the whole of every one, whose estimate is
+        NaN; for lists that are left out because they are too short; and for a group in
+        one list of several, which has no error.
+
+    See Also
+    --------
+    normalized_discounted_kl : Smooth, and for many groups at once.
+    skrankfair.inference.recommend_metrics : Which metric of statistical parity to use.
+
+    Notes
+    -----
+    The maximum is the larger of the rankings with the group all first or all last,
+    which is that of all rankings. A fair ranking of few items is above 0 by chance, so
+    0 is no value to test against with its standard error; `GroupEstimates.test`
+    shuffles labels. With v_i the value of list i of N, the variance is
+    ``N / (N - 1) · Σ (v_i - mean)² / N²``, summed within clusters first; for
+    ``average="representation"`` it is that of the delta method over the mean shares.
+
+    References
+    ----------
+    Kuhlman, C., Gerych, W., Rundensteiner, E. (2021). "Measuring Group Advantage: A
+    Comparative Study of Fair Ranking Metrics". AIES. §2.1, equations 1 and 2.
+
+    Yang, K., Stoyanovich, J. (2017). "Measuring Fairness in Ranked Outputs". SSDBM.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import normalized_discounted_difference
+    >>> score = [8, 7, 6, 5, 4, 3, 2, 1]
+    >>> group = ["m", "m", "m", "f", "m", "f", "f", "f"]
+    >>> r = normalized_discounted_difference(
+    ...     None, score, sensitive_features=group, step=2
+    ... )
+    >>> r.groups, r.estimate.round(4)
+    (('f', 'm'), array([0.8176, 0.8176]))
+    >>> test = r.test(random_state=0)
+    >>> bool(test.pvalue[0] > 0.05)
+    True
+    """
+    data = ranked_data(
+        None,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    options = {
+        "step": step,
+        "discount": discount,
+        "average": average,
+        "normalize": normalize,
+    }
+    return _by_cuts(
+        "normalized_discounted_difference", data, Distance("difference"), options
+    )
+
+
+def normalized_discounted_ratio(
+    y_true: Any = None,
+    y_score: Any = None,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    step: int = 10,
+    discount: Any = "dcg",
+    average: str = "queries",
+    normalize: bool = True,
+    zero_division: float = 1.0,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """How far a group's odds among the first are from its odds in the list (rRD).
+
+    ``Σ_k w_k |p_k / (1 - p_k) - q / (1 - q)|`` over the cuts of
+    `normalized_discounted_difference`, divided by the larger of the rankings with the
+    group all first or all last. That is not the largest of all rankings, see the
+    notes: the value has no bound, and the paper recommends against the metric.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or None, default=None
+        Not used: all metrics are called alike.
+    y_score : array-like of shape (n,)
+        Scores: the higher is ranked the earlier. Tied items are members in expectation.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels, as in `normalized_discounted_difference`.
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row. None is one list.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries. None: each query is its own.
+    step : int, default=10
+        Items from cut to cut. Lists of no more items have no value.
+    discount : {"dcg", "reciprocal"} or callable, default="dcg"
+        Weight of the cut at k, as in `normalized_discounted_difference`.
+    average : {"queries", "representation"}, default="queries"
+        The mean of the metric, or the metric of the mean shares.
+    normalize : bool, default=True
+        False leaves out the division.
+    zero_division : float, default=1.0
+        The ratio where nothing outside the group is among the first k, as in the
+        authors' code.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it.
+
+    Returns
+    -------
+    GroupEstimates
+        One row a group, not negative; fair value 0, tested by permutation.
+
+    Raises
+    ------
+    ValueError
+        As `normalized_discounted_difference`.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        As `normalized_discounted_difference`.
+
+    See Also
+    --------
+    normalized_discounted_difference : The same of shares, which have bounds.
+
+    Notes
+    -----
+    The odds of a group that is all of the first k but one are k - 1, and those of a
+    group that is all of them would be infinite: `zero_division` takes their place. So
+    the group all first, which the divisor is of, is not the worst ranking. Of five
+    among ten with ``step=5``, all first is 0, all last 1, and "aaaababbbb" 3. The
+    divisor is that of the authors' code: values compare with those of the literature.
+
+    The variance is that of `normalized_discounted_difference`.
+
+    References
+    ----------
+    Kuhlman, C., Gerych, W., Rundensteiner, E. (2021). "Measuring Group Advantage: A
+    Comparative Study of Fair Ranking Metrics". AIES. §2.1, equation 3, and §7.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import normalized_discounted_ratio
+    >>> score = [8, 7, 6, 5, 4, 3, 2, 1]
+    >>> group = ["m", "m", "m", "f", "m", "f", "f", "f"]
+    >>> r = normalized_discounted_ratio(None, score, sensitive_features=group, step=2)
+    >>> r.estimate.round(4)
+    array([0.8842, 0.9821])
+    >>> worse = normalized_discounted_ratio(
+    ...     None, range(10, 0, -1), sensitive_features=list("aaaababbbb"), step=5
+    ... )
+    >>> worse.estimate.round(4)
+    array([3.  , 0.75])
+    """
+    check_number(zero_division, "zero_division", 0, np.finfo(float).max)
+    data = ranked_data(
+        None,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    options = {
+        "step": step,
+        "discount": discount,
+        "average": average,
+        "normalize": normalize,
+        "zero_division": zero_division,
+    }
+    distance = Distance("ratio", float(zero_division))
+    return _by_cuts("normalized_discounted_ratio", data, distance, options)
+
+
+def normalized_discounted_kl(
+    y_true: Any = None,
+    y_score: Any = None,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    step: int = 10,
+    discount: Any = "dcg",
+    average: str = "queries",
+    normalize: bool = True,
+    joint: bool = False,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """How much the shares among the first diverge from those of the list (rKL).
+
+    ``Σ_k w_k [p_k ln(p_k / q) + (1 - p_k) ln((1 - p_k) / (1 - q))]`` over the cuts of
+    `normalized_discounted_difference`, divided by its maximum. ``joint=True`` takes all
+    groups at once, ``Σ_k w_k Σ_g p_gk ln(p_gk / q_g)``.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or None, default=None
+        Not used: all metrics are called alike.
+    y_score : array-like of shape (n,)
+        Scores: the higher is ranked the earlier. Tied items are members in expectation.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels, as in `normalized_discounted_difference`.
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row. None is one list.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries. None: each query is its own.
+    step : int, default=10
+        Items from cut to cut. Lists of no more items have no value.
+    discount : {"dcg", "reciprocal"} or callable, default="dcg"
+        Weight of the cut at k, as in `normalized_discounted_difference`.
+    average : {"queries", "representation"}, default="queries"
+        The mean of the metric, or the metric of the mean shares.
+    normalize : bool, default=True
+        False leaves out the division: nats (divide by ``ln 2`` for bits).
+    joint : bool, default=False
+        One value for all groups at once, labelled "all", in place of one a group
+        against the rest. Disjoint groups; with `normalize`, at most ten in a list.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it.
+
+    Returns
+    -------
+    GroupEstimates
+        One row a group, or one in all, in [0, 1]; fair value 0, tested by permutation.
+
+    Raises
+    ------
+    ValueError
+        As `normalized_discounted_difference`; and for ``joint=True`` of a membership
+        matrix, or of lists of more than ten groups.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        As `normalized_discounted_difference`.
+
+    See Also
+    --------
+    ndkl : Every position is a cut, and the sum is divided by that of the weights.
+
+    Notes
+    -----
+    Equation 17 of the paper has a minus between the two terms, a misprint. The maximum
+    is that of the groups in blocks: of two groups, the larger of one or the other
+    first; of more, the largest of all orders of the blocks. It is that of all rankings.
+    The variance is that of `normalized_discounted_difference`.
+
+    References
+    ----------
+    Kuhlman, C., Gerych, W., Rundensteiner, E. (2021). "Measuring Group Advantage: A
+    Comparative Study of Fair Ranking Metrics". AIES. §2.1, equation 5.
+
+    Yang, K., Stoyanovich, J. (2017). "Measuring Fairness in Ranked Outputs". SSDBM.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import normalized_discounted_kl
+    >>> score = [8, 7, 6, 5, 4, 3, 2, 1]
+    >>> group = ["m", "m", "x", "f", "m", "f", "x", "f"]
+    >>> who = {"sensitive_features": group, "step": 2}
+    >>> normalized_discounted_kl(None, score, **who).estimate.round(4)
+    array([0.4144, 0.8526, 0.2002])
+    >>> normalized_discounted_kl(None, score, **who, joint=True).estimate.round(4)
+    array([0.579])
+    """
+    data = ranked_data(
+        None,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    options = {
+        "step": step,
+        "discount": discount,
+        "average": average,
+        "normalize": normalize,
+        "joint": joint,
+    }
+    return _by_cuts("normalized_discounted_kl", data, Distance("kl"), options)

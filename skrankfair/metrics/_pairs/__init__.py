@@ -1,0 +1,1 @@
+"""Kernels over pairs of items; no pair is ever written down."""

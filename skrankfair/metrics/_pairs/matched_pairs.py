@@ -1,0 +1,387 @@
+"""Sources of matched pairs: by ranges of close scores, or neighbours in the ranking."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..._inputs.ranking import Ranking
+from ..._inputs.validation import Array, Groups
+from .outcome_pairs import CrossSource, FocalSums
+from .score_ranges import Matching, weighted_rank
+
+
+def centred(y: Array, ranking: Ranking) -> Array:
+    """Return outcomes less their query's mean: no difference changes."""
+    means = np.add.reduceat(y, ranking.starts[:-1]) / ranking.lengths
+    if np.array_equal(y, np.rint(y)):
+        means = np.rint(means)  # sums of integers stay exact
+    return y - np.repeat(means, ranking.lengths)
+
+
+@dataclass(frozen=True)
+class MatchedPairs(CrossSource):
+    """Pairs (i, j) within a threshold, i in the group, j outside; value: y_i - y_j.
+
+    Attributes
+    ----------
+    ranking : Ranking
+    y : ndarray of shape (n,)
+        Outcomes in ranked order, centred within the query: differences stay what they
+        are, and prefix sums stay small.
+    groups : Groups
+    epsilon : mapping of label to float
+        Threshold of each group; NaN for a group without pairs.
+    direction : {"below", "both"}
+    n_positions : int, default=0
+        Strata by the position of the lower item, pairs further down left out; 0 is no
+        strata.
+    """
+
+    ranking: Ranking
+    y: Array
+    groups: Groups
+    epsilon: Mapping[Hashable, float]
+    direction: str
+    n_positions: int = 0
+
+    #: The value of (j, i) is that of (i, j) negated.
+    mirror = np.diag([-1.0, 1.0])
+
+    @property
+    def n_buckets(self) -> int:  # type: ignore[override]
+        """Number of positions, or 1."""
+        return max(self.n_positions, 1)
+
+    @cached_property
+    def bucket(self) -> Array | None:  # type: ignore[override]
+        """Position of each row, from 0; None without strata."""
+        return self.ranking.position() if self.n_positions else None
+
+    @cached_property
+    def _known(self) -> dict[int, tuple[Matching, Array, Array]]:
+        return {}
+
+    def _matched(self, group: int) -> tuple[Matching, Array, Array]:
+        """Return the group's possible pairs and the range of each of its rows."""
+        if group not in self._known:
+            self._known.clear()  # one at a time: the ranges are as long as the rows
+            member = self.groups.mask(group)
+            matching = Matching(self.ranking, member, ~member, self.direction)
+            self._known[group] = matching, *matching.windows(self._epsilon(group))
+        return self._known[group]
+
+    def _epsilon(self, group: int) -> float:
+        return self.epsilon[self.groups.labels[group]]
+
+    def focal(self, group: int) -> FocalSums:
+        """Return the sums over the pairs of each row of the group."""
+        return self._focal_sums(group, *self._matched(group))
+
+    def partner(self, group: int) -> FocalSums:
+        """Return the sums over the pairs of each row outside the group."""
+        return self._partner_sums(group, *self._matched(group))
+
+    def parts(self, group: int) -> Iterable[FocalSums]:
+        """Return sums of rows that count every pair once, at its lower item."""
+        if not self.n_positions:
+            return (self.focal(group),)
+        matching, low, high = self._matched(group)
+        # Tied items are at any position of their block, so either may be the lower.
+        below = np.minimum(matching.below, high)
+        parts = [self._focal_sums(group, matching, low, below)]
+        if self.direction == "both":
+            parts.append(self._partner_sums(group, matching, below, high))
+        return [self._at_positions(part) for part in parts]
+
+    def _at_positions(self, sums: FocalSums) -> FocalSums:
+        """Spread the sums of a tied row evenly over the positions of its block."""
+        ranking, rows, columns = self.ranking, sums.rows, sums.columns
+        if rows is None or self.bucket is None:
+            return sums
+        if ranking.has_ties:
+            n = ranking.n_rows
+            columns = tuple(
+                ranking.tie_means(np.bincount(rows, weights=column, minlength=n))
+                for column in columns
+            )
+            rows = np.arange(n)
+        if self.n_positions < ranking.lengths.max():
+            near = np.flatnonzero(self.bucket[rows] < self.n_positions)
+            rows, columns = rows[near], tuple(column[near] for column in columns)
+        value, count, *more = columns
+        return FocalSums(rows, value, count, tuple(more))
+
+    def _range_sums(
+        self, matching: Matching, low: Array, high: Array, power: int
+    ) -> Array:
+        """Return Σ y_j**power over the range of partners of each focal row."""
+        y = self.y[matching.partner_rows]
+        before = np.empty(y.size + 1)
+        before[0] = 0.0
+        np.cumsum(y if power == 1 else y**power, out=before[1:])
+        total: Array = before[high]
+        total -= before[low]
+        return total
+
+    def _focal_sums(
+        self, group: int, matching: Matching, low: Array, high: Array
+    ) -> FocalSums:
+        """Return the sums over the pairs of each focal row with a range of partners."""
+        count = high - low
+        value = count * self.y[matching.rows]
+        value -= self._range_sums(matching, low, high, 1)
+        return FocalSums(matching.rows, value, count)
+
+    def _partner_sums(
+        self, group: int, matching: Matching, low: Array, high: Array
+    ) -> FocalSums:
+        """Return the sums over the pairs of each partner with ranges that have it."""
+        y = self.y[matching.rows]
+        some = np.flatnonzero(high > low)
+        if some.size < low.size:
+            low, high, y = low[some], high[some], y[some]
+        size = matching.partner_rows.size + 1
+        number = np.bincount(low, minlength=size)
+        number -= np.bincount(high, minlength=size)
+        total = np.bincount(low, weights=y, minlength=size).astype(float)
+        total -= np.bincount(high, weights=y, minlength=size)
+        number, total = np.cumsum(number)[:-1], np.cumsum(total)[:-1]
+        partners = matching.partner_rows
+        total -= number * self.y[partners]
+        total[number == 0] = 0.0  # what is left of the sums there is rounding
+        return FocalSums(partners, total, number)
+
+    def own_products(self, group: int, weight: Array | None) -> Array:
+        """Return Σ x xᵀ over the group's pairs, x the columns of a pair."""
+        return self._products((group, group), *self._matched(group), weight)
+
+    def _products(
+        self,
+        pair: tuple[int, int],
+        matching: Matching,
+        low: Array,
+        high: Array,
+        weight: Array | None,
+    ) -> Array:
+        """Return Σ x_a x_bᵀ over the pairs of ranges."""
+        number, y = high - low, self.y[matching.rows]
+        total = self._range_sums(matching, low, high, 1)
+        square = self._range_sums(matching, low, high, 2)
+        if weight is not None:
+            w = weight[matching.rows]
+            number, total, square = number * w, total * w, square * w
+        value = y @ number - total.sum()
+        squares = (y * y) @ number - 2 * (y @ total) + square.sum()
+        return np.array([[squares, value], [value, number.sum()]])
+
+    def class_products(
+        self,
+        focal: Array,
+        partners: Array,
+        pair: tuple[int, int],
+        opposite: bool,
+        weight: Array | None,
+    ) -> Array:
+        """Return Σ x_a x_bᵀ over the pairs of two classes that both groups count.
+
+        Seen from the first group; `opposite`: for the second the pair is the other way
+        round, which a pair "below" is only when its scores are tied.
+        """
+        epsilon = min(self._epsilon(pair[0]), self._epsilon(pair[1]))
+        if opposite and self.direction == "below":
+            if not self.ranking.has_ties:
+                return np.zeros((self.n_columns,) * 2)
+            epsilon = 0.0 if epsilon >= 0 else math.nan
+        matching = Matching(self.ranking, focal, partners, self.direction)
+        return self._products(pair, matching, *matching.windows(epsilon), weight)
+
+
+class PairColumns:
+    """The columns that a pair adds to: y_i - y_j and 1.
+
+    Attributes
+    ----------
+    n_columns : int
+    mirror : ndarray of shape (n_columns, n_columns)
+    """
+
+    n_columns = 2
+    mirror = np.diag([-1.0, 1.0])
+
+    def of_pairs(self, value: Array, difference: Array, epsilon: float) -> Array:
+        """Return the columns of pairs, shape (k, n_columns)."""
+        return np.stack([value, np.ones(value.size)], axis=1)
+
+
+@dataclass(frozen=True)
+class AdjacentPairs(CrossSource):
+    """Pairs of neighbours in the ranking, one of them in the group, either above.
+
+    There are fewer of them than rows, so they are written down.
+
+    Attributes
+    ----------
+    ranking : Ranking
+    y : ndarray of shape (n,)
+    groups : Groups
+    epsilon : mapping of label to float
+    pair_columns : PairColumns
+    neighbours : tuple of ndarray
+        Ranked rows that are next to each other: the upper and the lower.
+    n_positions : int, default=0
+    """
+
+    ranking: Ranking
+    y: Array
+    groups: Groups
+    epsilon: Mapping[Hashable, float]
+    pair_columns: PairColumns
+    neighbours: tuple[Array, Array]
+    n_positions: int = 0
+
+    @property
+    def n_buckets(self) -> int:  # type: ignore[override]
+        """Number of positions, or 1."""
+        return max(self.n_positions, 1)
+
+    @cached_property
+    def bucket(self) -> Array | None:  # type: ignore[override]
+        """Position of each row, from 0; None without strata."""
+        return self.ranking.position() if self.n_positions else None
+
+    @property
+    def n_columns(self) -> int:  # type: ignore[override]
+        """Number of columns of a pair."""
+        return self.pair_columns.n_columns
+
+    @property
+    def mirror(self) -> Array:  # type: ignore[override]
+        """From the columns of (i, j) to those of (j, i)."""
+        return self.pair_columns.mirror
+
+    def _epsilon(self, group: int) -> float:
+        return self.epsilon[self.groups.labels[group]]
+
+    def _pairs(
+        self, focal: Array, partners: Array, epsilon: float
+    ) -> tuple[Array, Array]:
+        """Return focal rows and partners of the neighbours within the threshold."""
+        i, j = across(self.neighbours, focal, partners)
+        near = np.flatnonzero(np.abs(_differences(self.ranking, i, j)) <= epsilon)
+        return i[near], j[near]
+
+    def _columns(self, i: Array, j: Array, group: int) -> Array:
+        return self.pair_columns.of_pairs(
+            self.y[i] - self.y[j],
+            _differences(self.ranking, i, j),
+            self._epsilon(group),
+        )
+
+    def _of_group(self, group: int) -> tuple[Array, Array, Array]:
+        member = self.groups.mask(group)
+        i, j = self._pairs(member, ~member, self._epsilon(group))
+        return i, j, self._columns(i, j, group)
+
+    def _by_row(self, rows: Array, columns: Array) -> FocalSums:
+        """Sum the columns by row, which keeps the rows that have a pair."""
+        kept, code = np.unique(rows, return_inverse=True)
+        value, count, *more = (
+            np.bincount(code, weights=column, minlength=kept.size)
+            for column in columns.T
+        )
+        return FocalSums(kept, value, count, tuple(more))
+
+    def focal(self, group: int) -> FocalSums:
+        """Return the sums over the pairs of each row of the group."""
+        i, _, columns = self._of_group(group)
+        return self._by_row(i, columns)
+
+    def partner(self, group: int) -> FocalSums:
+        """Return the sums over the pairs of each row outside the group."""
+        _, j, columns = self._of_group(group)
+        return self._by_row(j, columns)
+
+    def parts(self, group: int) -> Iterable[FocalSums]:
+        """Return sums of rows that count every pair once, at its lower item."""
+        i, j, columns = self._of_group(group)
+        lower = np.maximum(i, j)
+        if self.bucket is not None:
+            near = np.flatnonzero(self.bucket[lower] < self.n_positions)
+            lower, columns = lower[near], columns[near]
+        return (self._by_row(lower, columns),)
+
+    def own_products(self, group: int, weight: Array | None) -> Array:
+        """Return Σ x xᵀ over the group's pairs, x the columns of a pair."""
+        member = self.groups.mask(group)
+        return self.class_products(member, ~member, (group, group), False, weight)
+
+    def class_products(
+        self,
+        focal: Array,
+        partners: Array,
+        pair: tuple[int, int],
+        opposite: bool,
+        weight: Array | None,
+    ) -> Array:
+        """Return Σ x_a x_bᵀ over the pairs of two classes that both groups count."""
+        epsilon = min(self._epsilon(pair[0]), self._epsilon(pair[1]))
+        i, j = self._pairs(focal, partners, epsilon)
+        a, b = (self._columns(i, j, group) for group in pair)
+        return a.T @ (b if weight is None else b * weight[i, None])
+
+
+def _differences(ranking: Ranking, i: Array, j: Array) -> Array:
+    return ranking.score[j] - ranking.score[i]
+
+
+def neighbours(ranking: Ranking, outer: Ranking) -> tuple[Array, Array]:
+    """Return the rows of one query that are next to each other in the outer ranking.
+
+    The two rankings are the same, or the first ranks the items of the outer list
+    within their clusters.
+    """
+    at = np.arange(ranking.n_rows)
+    if outer is not ranking:
+        place = np.empty_like(outer.order)
+        place[outer.order] = np.arange(outer.n_rows)
+        at = np.argsort(place[ranking.order])
+    query = ranking.query[at]
+    upper = np.flatnonzero(query[1:] == query[:-1])
+    return at[upper], at[upper + 1]
+
+
+def across(
+    neighbours: tuple[Array, Array], focal: Array, partners: Array
+) -> tuple[Array, Array]:
+    """Return the neighbours of which one is focal and the other a partner."""
+    upper, lower = neighbours
+    down = np.flatnonzero(focal[upper] & partners[lower])
+    up = np.flatnonzero(focal[lower] & partners[upper])
+    return (
+        np.concatenate([upper[down], lower[up]]),
+        np.concatenate([lower[down], upper[up]]),
+    )
+
+
+def kth_smallest_adjacent(
+    ranking: Ranking,
+    member: Array,
+    n_pairs: int | None,
+    quantile: float | None,
+    weight: Array | None,
+) -> float:
+    """Return the K-th smallest score difference of a group's neighbours."""
+    i, j = across(neighbours(ranking, ranking), member, ~member)
+    row_weight = None if weight is None else weight[i]
+    total = float(i.size if row_weight is None else row_weight.sum())
+    if total == 0:
+        return float("nan")
+    rank = total if n_pairs is None else min(n_pairs, total)
+    if quantile is not None:
+        rank = min(quantile * total, total)
+    return weighted_rank(np.abs(_differences(ranking, i, j)), row_weight, rank)

@@ -1,0 +1,500 @@
+"""Kernels that sum over the pairs of a query without writing a pair down.
+
+A *source* knows the pairs of one metric: ordered pairs (i, j) of the same query, the
+focal item i and its partner j, and a value for each. It gives sums over partners for
+every focal item, sums over focal items for every partner, and totals by class of
+item; `_pair_table` makes the table of sums from these. Here: `OutcomePairs` (i has the
+better outcome; value: is it ranked above?) and `ScorePairs` (all pairs; same value).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._inputs.ranking import Ranking, order_rows
+from ..._inputs.validation import Array, Groups
+
+_FEW_GRADES = 64
+_SAMPLE = 1000
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """Sums over partners, for every ranked row.
+
+    ``half`` is twice the value (a score tie counts one half), so all are integers.
+    """
+
+    half: Array
+    count: Array
+    ties: Array | None
+
+
+@dataclass(frozen=True)
+class FocalSums:
+    """Sums over the pairs of some rows, focal or partners: value, number, and more.
+
+    ``rows`` None is all rows: those of the group hold its pairs, the others the
+    rest's.
+    """
+
+    rows: Array | None
+    value: Array
+    count: Array
+    more: tuple[Array, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Array, ...]:
+        """All sums, in the order of the table's columns."""
+        return (self.value, self.count, *self.more)
+
+
+class CrossSource:
+    """What sources of pairs have in common whose partner is outside the group.
+
+    Attributes
+    ----------
+    mirror : ndarray of shape (n_columns, n_columns)
+        From the columns of the pair (i, j), its sums, to those of (j, i).
+    bucket : ndarray of shape (n,) or None
+        Stratum of each row of `parts`.
+    """
+
+    has_rest = False
+    bucket: Array | None = None
+    n_buckets = 1
+    n_columns = 2
+    mirror: Array
+
+    def focal(self, group: int) -> FocalSums:
+        """Return the sums over the pairs of each row of the group."""
+        raise NotImplementedError
+
+    def parts(self, group: int) -> Iterable[FocalSums]:
+        """Return sums of rows that count every pair once, in its stratum."""
+        return (self.focal(group),)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Totals of value, value² and 1 over pairs, by class of both items.
+
+    Each has shape (n_classes, n_buckets, n_classes): the class and bucket of the focal
+    item, and the class of its partner.
+    """
+
+    value: Array
+    square: Array
+    count: Array
+
+
+def count_dtype(n: int) -> type:
+    """Return the smallest integer type that counts pairs of n rows without overflow."""
+    return np.int32 if n < 2**30 else np.int64
+
+
+def exclusive_cumsum(mask: Array) -> Array:
+    """Return how many are true before each place, and in all at the end."""
+    out: Array = np.empty(mask.size + 1, dtype=count_dtype(mask.size))
+    out[0] = 0
+    np.cumsum(mask, out=out[1:])
+    return out
+
+
+def outcome_codes(y: Array, ranking: Ranking) -> Array:
+    """Return small integers in the order of the outcomes, within each query.
+
+    A handful of grades are numbered over all rows; real outcomes get their dense rank
+    within the query, so that the codes have as many bits as the longest query needs.
+    """
+    low, high = y.min(), y.max()
+    if high < low + 256 and np.array_equal(y, np.rint(y)):
+        return (y - low).astype(np.uint8)
+    values = np.unique(y[:: max(1, y.size // _SAMPLE)])
+    if values.size <= _FEW_GRADES:
+        codes = np.searchsorted(values, y)
+        codes[codes == values.size] = 0
+        if np.array_equal(values[codes], y):
+            return codes.astype(np.uint8)
+    rows = order_rows(ranking.query.astype(np.int64), -y)
+    ordered = y[rows]
+    new = np.empty(y.size, dtype=bool)
+    new[0] = False
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    new[ranking.starts[:-1]] = False
+    rank: Array = np.cumsum(new, dtype=count_dtype(y.size))
+    rank -= np.repeat(rank[ranking.starts[:-1]], ranking.lengths)
+    codes = np.empty_like(rank)
+    codes[rows] = rank
+    return codes
+
+
+class Level(NamedTuple):
+    """Rows in blocks of equal higher bits; a pair is decided where its bits differ.
+
+    Within a block the rows keep their ranked order. Every pair of a query with
+    different outcomes is in one block of exactly one level, the better with bit 1.
+    The level of equal outcomes has no bits.
+    """
+
+    rows: Array | slice
+    bit: Array | None
+    starts: Array
+    block: Array
+    bounds: tuple[Array, Array] | None
+
+
+def outcome_levels(
+    ranking: Ranking, codes: Array, equal: bool = False
+) -> Iterator[Level]:
+    """Partition the rows by the bits of their outcome codes, highest bit first.
+
+    With `equal` the last level has the blocks of equal outcomes.
+    """
+    n = ranking.n_rows
+    starts, lengths = ranking.starts, ranking.lengths
+    rows: Array | slice = slice(None)
+    tie = ranking.tie if ranking.has_ties else None
+    last = -1 if equal else 0
+    for place in range(int(codes.max()).bit_length() - 1, last - 1, -1):
+        bit = None if place < 0 else (codes >> place & 1).astype(bool)
+        if lengths.size == ranking.n_queries:
+            block = ranking.query
+        else:
+            block = np.repeat(np.arange(lengths.size, dtype=np.int32), lengths)
+        bounds = None if tie is None else _tie_bounds(n, starts, tie)
+        yield Level(rows, bit, starts, block, bounds)
+        if bit is None or place == last:
+            return
+        moved, starts = _split(bit, starts, block)
+        rows = moved if isinstance(rows, slice) else rows[moved]
+        codes = codes[moved]
+        tie = None if tie is None else tie[moved]
+        lengths = np.diff(starts)
+
+
+def _split(bit: Array, starts: Array, block: Array) -> tuple[Array, Array]:
+    """Return the rows with the zeros of each block before its ones, and new starts."""
+    n = bit.size
+    ones, zeros = np.flatnonzero(bit), np.flatnonzero(~bit)
+    before = np.searchsorted(ones, starts)
+    moved = np.empty(n, dtype=np.int64)
+    moved[np.arange(zeros.size) + before[block[zeros]]] = zeros
+    moved[np.arange(ones.size) + (starts[1:] - before[1:])[block[ones]]] = ones
+    halves = np.empty(2 * starts.size - 1, dtype=np.int64)
+    halves[::2] = starts
+    np.subtract(starts[1:], np.diff(before), out=halves[1::2])
+    return moved, halves[np.append(halves[1:] > halves[:-1], True)]
+
+
+def _tie_bounds(n: int, starts: Array, tie: Array) -> tuple[Array, Array]:
+    """Return the bounds of the run of equal scores that each row is in."""
+    new = np.empty(n, dtype=bool)
+    new[0] = True
+    np.not_equal(tie[1:], tie[:-1], out=new[1:])
+    new[starts[:-1]] = True
+    begins = np.flatnonzero(new)
+    run = np.cumsum(new) - 1
+    return begins[run], np.append(begins[1:], n)[run]
+
+
+@dataclass(frozen=True)
+class OutcomeCounts:
+    """Counts of better and worse outcomes in the same query, above and below.
+
+    Attributes
+    ----------
+    ranking : Ranking
+    y : ndarray of shape (n,)
+        Outcomes in ranked order.
+    """
+
+    ranking: Ranking
+    y: Array
+
+    @cached_property
+    def codes(self) -> Array:
+        """Outcome codes of the ranked rows."""
+        return outcome_codes(self.y, self.ranking)
+
+    @cached_property
+    def _known(self) -> dict[int | None, PairCounts]:
+        return {}
+
+    def worse(self, group: int, groups: Groups) -> tuple[PairCounts, PairCounts]:
+        """Count worse partners of each row: all of them, and those of the group."""
+        sought = [key for key in (None, group) if key not in self._known]
+        if sought:
+            masks = [None if key is None else groups.mask(key) for key in sought]
+            counts = dict(zip(sought, self.count(masks, focal=True), strict=True))
+            # One group's counts are kept: two groups need no more.
+            every = counts[None] if None in counts else self._known[None]
+            self._known.clear()
+            self._known.update(counts)
+            self._known[None] = every
+        return self._known[None], self._known[group]
+
+    @property
+    def all_worse(self) -> PairCounts:
+        """Counts of all worse partners of each row."""
+        if None not in self._known:
+            self._known[None] = self.count([None], focal=True)[0]
+        return self._known[None]
+
+    def count(
+        self, masks: Sequence[Array | None], focal: bool, ties: bool = False
+    ) -> list[PairCounts]:
+        """Count worse partners in each mask, or (not `focal`) better rows in it."""
+        n = self.ranking.n_rows
+        dtype = count_dtype(n)
+        ties = ties and self.ranking.has_ties
+        out = [
+            PairCounts(
+                np.zeros(n, dtype),
+                np.zeros(n, dtype),
+                np.zeros(n, dtype) if ties else None,
+            )
+            for _ in masks
+        ]
+        for level in outcome_levels(self.ranking, self.codes):
+            if level.bit is not None:
+                _add_level(level, level.bit, masks, out, focal)
+        return out
+
+
+def _add_level(
+    level: Level,
+    bit: Array,
+    masks: Sequence[Array | None],
+    out: Sequence[PairCounts],
+    focal: bool,
+) -> None:
+    """Add the pairs that are decided at one level to the counts."""
+    at = np.flatnonzero(bit if focal else ~bit)
+    if at.size in (0, bit.size):
+        return
+    sought = ~bit if focal else bit
+    block, rows = level.block[at], level.rows
+    target = at if isinstance(rows, slice) else rows[at]
+    if level.bounds is None:
+        first = last = at  # the row itself is not sought
+    else:
+        first, last = (bound[at] for bound in level.bounds)
+    for mask, counts in zip(masks, out, strict=True):
+        before = exclusive_cumsum(sought if mask is None else sought & mask[rows])
+        edges = before[level.starts]
+        low = before[first]
+        high = low if last is first else before[last]
+        if focal:  # partners after the row
+            half = 2 * edges[1:][block] - (low + high)
+        else:  # focal rows before it
+            half = (low + high) - 2 * edges[:-1][block]
+        counts.half[target] += half
+        counts.count[target] += np.diff(edges)[block]
+        if counts.ties is not None:
+            counts.ties[target] += high - low
+
+
+@dataclass(frozen=True)
+class OutcomePairs:
+    """Pairs (i, j) of a query with a better outcome of i; value: i is ranked above j.
+
+    Attributes
+    ----------
+    counts : OutcomeCounts
+    groups : Groups
+    comparison : {"all", "intra", "inter"}
+        Which partners count for a focal item of a group: all, those of the group, or
+        those outside it.
+    bucket : ndarray of shape (n,) or None
+        Stratum of the focal item.
+    n_buckets : int
+    """
+
+    counts: OutcomeCounts
+    groups: Groups
+    comparison: str
+    bucket: Array | None = None
+    n_buckets: int = 1
+
+    has_rest = True
+
+    @property
+    def shared_weight(self) -> float:
+        """Weight of the shared totals in the sums of the rest of a group."""
+        return 0.0 if self.comparison == "inter" else 1.0
+
+    def total(self) -> FocalSums:
+        """Return value and number of all pairs for each focal row."""
+        every = self.counts.all_worse
+        return FocalSums(None, every.half / 2, every.count)
+
+    def focal(self, group: int) -> FocalSums:
+        """Return value and number of the pairs of each focal row.
+
+        For rows of the group these are the group's pairs; for the others, the rest's.
+        """
+        if self.comparison == "all":
+            return self.total()
+        member = self.groups.mask(group)
+        every, inside = self.counts.worse(group, self.groups)
+        take_inside = member if self.comparison == "intra" else ~member
+        half = np.where(take_inside, inside.half, every.half - inside.half)
+        count = np.where(take_inside, inside.count, every.count - inside.count)
+        return FocalSums(None, half / 2, count)
+
+    def _bucket_masks(self, mask: Array | None) -> list[Array | None]:
+        if self.bucket is None:
+            return [mask]
+        masks: list[Array | None] = []
+        for b in range(self.n_buckets):
+            inside = self.bucket == b
+            masks.append(inside if mask is None else inside & mask)
+        return masks
+
+    @cached_property
+    def _all_partner(self) -> list[PairCounts]:
+        return self.counts.count(self._bucket_masks(None), focal=False)
+
+    def total_partner(self) -> tuple[Array, Array]:
+        """Return value and number of all pairs for each partner, shape (n, B)."""
+        return (
+            np.column_stack([c.half for c in self._all_partner]) / 2,
+            np.column_stack([c.count for c in self._all_partner]),
+        )
+
+    def partner(self, group: int) -> tuple[Array, Array, Array, Array]:
+        """Return sums over focal rows for each partner, shape (n, B) each.
+
+        Value and number for pairs of the group, then for pairs of the rest.
+        """
+        member = self.groups.mask(group)
+        inside = self.counts.count(self._bucket_masks(member), focal=False)
+        half = np.column_stack([c.half for c in inside]) / 2
+        count = np.column_stack([c.count for c in inside])
+        total_value, total_count = self.total_partner()
+        own = rest = np.ones((member.size, 1), dtype=bool)
+        if self.comparison == "intra":
+            own, rest = member[:, None], ~member[:, None]
+        elif self.comparison == "inter":
+            own, rest = ~member[:, None], member[:, None]
+        return (
+            half * own,
+            count * own,
+            (total_value - half) * rest,
+            (total_count - count) * rest,
+        )
+
+    def includes(self, focal: int, partner: int) -> bool:
+        """Return whether a pair counts, given whether i and j are in the group."""
+        if self.comparison == "all":
+            return True
+        return (focal == partner) == (self.comparison == "intra")
+
+    def moments(self, classes: Array, weight: Array | None) -> Moments:
+        """Return totals over all pairs by class of both items (four classes)."""
+        masks = [classes == c for c in range(4)]
+        counts = self.counts.count(masks, focal=True, ties=True)
+        return class_moments(counts, classes, self.bucket, self.n_buckets, weight)
+
+
+def class_moments(
+    counts: Sequence[PairCounts],
+    classes: Array,
+    bucket: Array | None,
+    n_buckets: int,
+    weight: Array | None,
+) -> Moments:
+    """Sum counts by the class and bucket of the focal row."""
+    key = classes * n_buckets if bucket is None else classes * n_buckets + bucket
+    shape = (4, n_buckets, len(counts))
+    out = Moments(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    for partner, c in enumerate(counts):
+        value = c.half / 2
+        square = value if c.ties is None else value - c.ties / 4
+        for total, part in (
+            (out.value, value),
+            (out.square, square),
+            (out.count, c.count),
+        ):
+            part = part if weight is None else part * weight
+            sums = np.bincount(key, weights=part, minlength=4 * n_buckets)
+            total[:, :, partner] = sums.reshape(4, n_buckets)
+    return out
+
+
+@dataclass(frozen=True)
+class ScorePairs(CrossSource):
+    """Pairs (i, j), i in the group and j outside it; value: i is ranked above j.
+
+    Attributes
+    ----------
+    ranking : Ranking
+    groups : Groups
+    strict : bool, default=False
+        Leave out pairs of equal scores, which otherwise have value one half.
+    """
+
+    ranking: Ranking
+    groups: Groups
+    strict: bool = False
+
+    #: The value of (j, i) is one less that of (i, j).
+    mirror = np.array([[-1.0, 1.0], [0.0, 1.0]])
+
+    def _count(self, mask: Array, focal: bool, rows: Array) -> PairCounts:
+        """Return the pairs of some rows with those of the mask in the same query."""
+        ranking = self.ranking
+        query = ranking.query[rows]
+        first, last = ranking.tie_bounds(rows)
+        before = exclusive_cumsum(mask)
+        edges = before[ranking.starts]
+        low, high = before[first], before[last]
+        below = edges[1:][query] - high
+        above = low - edges[:-1][query]
+        ties = high - low
+        half = 2 * (below if focal else above)
+        if self.strict:
+            return PairCounts(half, below + above, None)
+        half += ties
+        return PairCounts(half, below + above + ties, ties)
+
+    def focal(self, group: int) -> FocalSums:
+        """Return value and number of the pairs of each row of the group."""
+        member = self.groups.mask(group)
+        rows = np.flatnonzero(member)
+        counts = self._count(~member, True, rows)
+        return FocalSums(rows, counts.half / 2, counts.count)
+
+    def partner(self, group: int) -> FocalSums:
+        """Return value and number of the pairs of each row outside the group."""
+        member = self.groups.mask(group)
+        rows = np.flatnonzero(~member)
+        counts = self._count(member, False, rows)
+        return FocalSums(rows, counts.half / 2, counts.count)
+
+    def own_products(self, group: int, weight: Array | None) -> Array:
+        """Return Σ x xᵀ over the group's pairs, x = (value, 1)."""
+        member = self.groups.mask(group)
+        return self.class_products(member, ~member, (group, group), False, weight)
+
+    def class_products(
+        self,
+        focal: Array,
+        partners: Array,
+        pair: tuple[int, int],
+        opposite: bool,
+        weight: Array | None,
+    ) -> Array:
+        """Return Σ x xᵀ over the pairs of two classes."""
+        rows = np.flatnonzero(focal)
+        counts = self._count(partners, True, rows)
+        w = np.ones(rows.size) if weight is None else weight[rows]
+        value, number = counts.half @ w / 2, counts.count @ w
+        square = value if counts.ties is None else value - counts.ties @ w / 4
+        return np.array([[square, value], [value, number]])

@@ -1,0 +1,350 @@
+"""Matched pairs by ranges: no pair is written down to be summed.
+
+For a focal item the partners within a threshold are one range of the list of all
+possible partners, ordered as they are ranked. The range is found by a galloping search
+that only the rows with longer ranges go on with; sums over it are differences of
+prefix sums, and sums for the partners come from +1 at its start and -1 past its end.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..._inputs.ranking import Ranking
+from ..._inputs.validation import Array
+from .outcome_pairs import exclusive_cumsum
+
+#: Average length of a query from which guesses by `np.searchsorted` are worth a loop.
+_LONG = 1000
+_SAMPLE = 1 << 16
+#: Multiples of the golden ratio fill the unit interval evenly.
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+def reach(
+    values: Array,
+    start: Array,
+    bound: Array,
+    origin: Array,
+    threshold: Array | float,
+    step: int,
+) -> Array:
+    """Return how far from `start` towards `bound` values stay near the origin.
+
+    Parameters
+    ----------
+    values : ndarray of shape (m,)
+        Monotone between `start` and `bound`, moving away from the origin.
+    start, bound : ndarray of shape (k,), int64
+        Places next to be looked at are ``start + step``; none beyond ``bound``.
+    origin : ndarray of shape (k,)
+    threshold : float or ndarray of shape (k,)
+        Largest ``|values - origin|`` that is near.
+    step : {-1, 1}
+
+    Returns
+    -------
+    ndarray of shape (k,), int64
+        The last near place, or `start` if there is none.
+    """
+    limits = np.broadcast_to(threshold, start.shape)
+    place = start + step
+    inside = place <= bound if step > 0 else place >= bound
+    np.clip(place, 0, max(values.size - 1, 0), out=place)
+    if values.size:
+        inside &= _near(values[place], origin, limits)
+    near = start.copy()
+    # Most ranges end here when the threshold is small; the others go on alone.
+    further = np.flatnonzero(inside)
+    near[further] = _gallop(
+        values,
+        place[further],
+        bound[further],
+        origin[further],
+        limits[further],
+        step,
+    )
+    return near
+
+
+def _near(values: Array, origin: Array, limits: Array) -> Array:
+    return np.abs(values - origin) <= limits
+
+
+def _gallop(
+    values: Array, near: Array, bound: Array, origin: Array, limits: Array, step: int
+) -> Array:
+    """Return the last near place by doubling steps, then by halving them."""
+    stop = bound + step  # the nearest place known to be out of reach
+    room = np.flatnonzero(near != bound)
+    jump = 1
+    while room.size:
+        place = near[room] + step * jump
+        if step > 0:
+            np.minimum(place, bound[room], out=place)
+        else:
+            np.maximum(place, bound[room], out=place)
+        inside = _near(values[place], origin[room], limits[room])
+        stop[room[~inside]] = place[~inside]
+        room, place = room[inside], place[inside]
+        near[room] = place
+        room = room[place != bound[room]]
+        jump *= 2
+    room = np.flatnonzero(np.abs(stop - near) > 1)
+    while room.size:
+        place = (near[room] + stop[room]) >> 1
+        inside = _near(values[place], origin[room], limits[room])
+        near[room[inside]] = place[inside]
+        stop[room[~inside]] = place[~inside]
+        room = room[np.abs(stop[room] - near[room]) > 1]
+    return near
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Possible pairs of focal rows with partners of the same query.
+
+    Attributes
+    ----------
+    ranking : Ranking
+    focal, partners : ndarray of shape (n,), bool
+        Which ranked rows can be either side; no row is both.
+    direction : {"below", "both"}
+        "below": the partner's score is at least the focal item's; "both": any.
+    """
+
+    ranking: Ranking
+    focal: Array
+    partners: Array
+    direction: str
+
+    @cached_property
+    def rows(self) -> Array:
+        """Ranked rows of the focal items."""
+        return np.flatnonzero(self.focal)
+
+    @cached_property
+    def partner_rows(self) -> Array:
+        """Ranked rows of the partners."""
+        return np.flatnonzero(self.partners)
+
+    @cached_property
+    def partner_score(self) -> Array:
+        """Scores of the partners."""
+        return self.ranking.score[self.partner_rows]
+
+    @cached_property
+    def origin(self) -> Array:
+        """Scores of the focal items."""
+        return self.ranking.score[self.rows]
+
+    @cached_property
+    def _places(self) -> tuple[Array, Array, Array]:
+        """First partner and first focal row of each query; `below`."""
+        before = exclusive_cumsum(self.partners)
+        starts = self.ranking.starts
+        after = self.rows
+        if self.ranking.has_ties:
+            after = self.ranking.tie_bounds(self.rows)[1]
+        below = before[after].astype(np.int64)
+        return (
+            before[starts].astype(np.int64),
+            np.searchsorted(self.rows, starts),
+            below,
+        )
+
+    @property
+    def _edges(self) -> tuple[Array, Array]:
+        return self._places[:2]
+
+    def _spread(self, by_query: Array) -> Array:
+        return np.repeat(by_query, np.diff(self._edges[1]))
+
+    @property
+    def first(self) -> Array:
+        """For each focal row, the first partner of its query."""
+        return self._spread(self._edges[0][:-1])
+
+    @property
+    def below(self) -> Array:
+        """For each focal row, the first partner with a lower score."""
+        return self._places[2]
+
+    @property
+    def level(self) -> Array:
+        """For each focal row, the first partner with the same score or a lower one."""
+        if not self.ranking.has_ties:
+            return self.below
+        before = exclusive_cumsum(self.partners)
+        return before[self.ranking.tie_bounds(self.rows)[0]].astype(np.int64)
+
+    @property
+    def end(self) -> Array:
+        """For each focal row, one past the last partner of its query."""
+        return self._spread(self._edges[0][1:])
+
+    @property
+    def outermost(self) -> tuple[Array, Array]:
+        """The range [low, high) of all possible partners of each focal row."""
+        return self.first, self.below if self.direction == "below" else self.end
+
+    @np.errstate(over="ignore")  # infinitely far apart is far
+    def windows(self, threshold: float) -> tuple[Array, Array]:
+        """Return the range [low, high) of partners within the threshold."""
+        if not threshold >= 0:  # no difference is negative
+            return self.below, self.below
+        start = self._guess(threshold, above=True)
+        low = reach(self.partner_score, start, self.first, self.origin, threshold, -1)
+        if self.direction == "below":
+            return low, self.below
+        start = self._guess(threshold, above=False)
+        high = reach(self.partner_score, start, self.end - 1, self.origin, threshold, 1)
+        return low, high + 1
+
+    def _guess(self, threshold: float, above: bool) -> Array:
+        """Return a place within reach to search from: close to the end in long lists.
+
+        The sum of a score and the threshold rounds, so the guess keeps a little clear
+        of the end, and the search goes on from there with exact differences.
+        """
+        start = self.below if above else self.below - 1
+        if self.ranking.n_rows < _LONG * self.ranking.n_queries:
+            return start
+        finite = min(threshold, np.finfo(float).max)
+        target = np.maximum(np.abs(self.origin), finite)
+        target *= -16 * np.finfo(float).eps
+        target += finite
+        np.maximum(target, 0.0, out=target)
+        if above:
+            target += self.origin
+            np.negative(target, out=target)
+        else:
+            target -= self.origin
+        place = np.empty_like(start)
+        for query in range(self.ranking.n_queries):
+            (lo, hi), (a, b) = (edge[query : query + 2] for edge in self._edges)
+            values = -self.partner_score[lo:hi]
+            place[a:b] = lo + np.searchsorted(
+                values, target[a:b], side="left" if above else "right"
+            )
+        return np.minimum(place, start) if above else np.maximum(place - 1, start)
+
+    @np.errstate(over="ignore")
+    def kth_smallest(
+        self,
+        n_pairs: int | None,
+        quantile: float | None,
+        weight: Array | None,
+    ) -> float:
+        """Return the K-th smallest score difference of the possible pairs.
+
+        Parameters
+        ----------
+        n_pairs : float or None
+            K; more than there are means all.
+        quantile : float or None
+            K is this share of the possible pairs (of their weight), rounded up.
+        weight : ndarray of shape (k,) or None
+            How often the pairs of each focal row count.
+
+        Returns
+        -------
+        float
+            NaN if there is no possible pair.
+        """
+        outer = self.outermost
+        total = self._weigh(outer[1] - outer[0], weight)
+        if total == 0:
+            return float("nan")
+        rank = total if n_pairs is None else min(n_pairs, total)
+        if quantile is not None:
+            rank = min(quantile * total, total)
+        inner, passed = (self.below, self.below), 0.0
+        limit = max(self.ranking.n_rows // 2, 1 << 16)
+        rng, stuck, below_all = np.random.default_rng(0), False, -1.0
+        while (between := _count(outer) - _count(inner)) > limit:
+            low, high = self._bracket(outer, inner, rank - passed, weight, rng)
+            thresholds = [np.nextafter(low, -np.inf), low, np.nextafter(high, -np.inf)]
+            for threshold in [*thresholds[:: 1 if stuck else 3], high]:
+                window = self.windows(threshold)
+                reached = self._weigh(window[1] - window[0], weight)
+                if reached >= rank:
+                    outer = window
+                    break
+                inner, passed, below_all = window, reached, threshold
+            if outer is window and np.nextafter(below_all, np.inf) == threshold:
+                return float(threshold)  # all pairs between have this difference
+            # A few heavy differences: look on both sides of each.
+            stuck = _count(outer) - _count(inner) > between / 2
+        rows, differences = self._differences(outer, inner)
+        return weighted_rank(
+            differences, None if weight is None else weight[rows], rank - passed
+        )
+
+    @staticmethod
+    def _weigh(counts: Array, weight: Array | None) -> float:
+        return float(counts.sum() if weight is None else counts @ weight)
+
+    def _bracket(
+        self,
+        outer: tuple[Array, Array],
+        inner: tuple[Array, Array],
+        rank: float,
+        weight: Array | None,
+        rng: np.random.Generator,
+    ) -> tuple[float, float]:
+        """Return thresholds around the wanted one, guessed from a sample of pairs."""
+        left, right = inner[0] - outer[0], outer[1] - inner[1]
+        counts = np.cumsum(left + right)
+        # A lattice over rows and their ranges: its shares of pairs are some ten times
+        # closer than those of as many random pairs, hence the narrow margin below.
+        step = np.arange(_SAMPLE)
+        drawn = ((step + rng.random()) * (counts[-1] / _SAMPLE)).astype(np.int64)
+        row = np.searchsorted(counts, drawn, side="right")
+        offset = (step * _GOLDEN % 1.0 * (left + right)[row]).astype(np.int64)
+        place = outer[0][row] + offset
+        place += np.where(offset >= left[row], inner[1][row] - inner[0][row], 0)
+        sample = np.abs(self.partner_score[place] - self.origin[row])
+        order = np.argsort(sample)
+        sample = sample[order]
+        mass = np.ones(_SAMPLE) if weight is None else weight[row[order]]
+        mass = np.cumsum(mass) / mass.sum()
+        share = rank / self._weigh(left + right, weight)
+        margin = 0.5 * math.sqrt(share * (1 - share) / _SAMPLE) + 4 / _SAMPLE
+        ends = np.searchsorted(mass, [share - margin, share + margin])
+        low, high = sample[np.clip(ends, 0, _SAMPLE - 1)]
+        return float(low), float(high)
+
+    def _differences(
+        self, outer: tuple[Array, Array], inner: tuple[Array, Array]
+    ) -> tuple[Array, Array]:
+        """Write down the few pairs between two ranges: focal row and difference."""
+        rows, differences = [], []
+        for begin, end in ((outer[0], inner[0]), (inner[1], outer[1])):
+            count = np.maximum(end - begin, 0)
+            row = np.repeat(np.arange(count.size), count)
+            offset = np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
+            rows.append(row)
+            differences.append(
+                np.abs(self.partner_score[begin[row] + offset] - self.origin[row])
+            )
+        return np.concatenate(rows), np.concatenate(differences)
+
+
+def _count(window: tuple[Array, Array]) -> int:
+    return int((window[1] - window[0]).sum())
+
+
+def weighted_rank(values: Array, weight: Array | None, rank: float) -> float:
+    """Return the smallest value whose cumulated weight reaches the rank."""
+    if weight is None:
+        place = min(max(math.ceil(rank), 1), values.size) - 1
+        return float(np.partition(values, place)[place])
+    order = np.argsort(values)
+    mass = np.cumsum(weight[order])
+    place = int(np.searchsorted(mass, rank))
+    return float(values[order[min(place, values.size - 1)]])

@@ -1,0 +1,408 @@
+"""Statistical parity of exposure and of pairs.
+
+Singh and Joachims 2018, Beutel et al. 2019, as in Kuhlman et al. 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.group_estimates import GroupEstimates
+from .._estimates.metric import Metric
+from .._estimates.sums import Finalize
+from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.validation import Array, Groups, check_choice
+from ._lists.estimates import AVERAGES, list_estimates, one_length
+from ._lists.lists import Lists, as_discount, position_weights
+
+
+def _advantage(mine: Array, theirs: Array) -> tuple[Array, Array]:
+    """Return (mine - theirs) / (mine + theirs), and whether there is a sum."""
+    total = mine + theirs
+    there = total.real > 0
+    with np.errstate(invalid="ignore"):
+        return np.where(there, mine - theirs, 0.0) / np.where(there, total, 1.0), there
+
+
+def _magnitude(values: Array, signed: bool) -> Array:
+    """Return the values, or without their sign; complex ones too."""
+    if signed:
+        return values
+    with np.errstate(invalid="ignore"):
+        return np.where(values.real < 0, -values, values)
+
+
+@dataclass(frozen=True)
+class MeanAdvantage:
+    """The mean of signed advantages over lists, with or without its sign.
+
+    Attributes
+    ----------
+    signed : bool
+    """
+
+    signed: bool
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the advantages, shape (..., G)."""
+        return _magnitude(MeanOfRatios()(by_group, shared), self.signed)
+
+
+@dataclass(frozen=True)
+class MeanExposure:
+    """The advantage of the mean exposures over lists.
+
+    The columns are exposure and number of the members, those shared of all rows, and
+    the number of lists.
+
+    Attributes
+    ----------
+    signed : bool
+    """
+
+    signed: bool
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the advantages, shape (..., G)."""
+        mine, size = by_group[..., 0], by_group[..., 1]
+        theirs, others = shared[..., 0, None] - mine, shared[..., 1, None] - size
+        both = (size.real > 0) & (others.real > 0)
+        value, some = _advantage(
+            mine / np.where(both, size, 1.0), theirs / np.where(both, others, 1.0)
+        )
+        out = np.full(value.shape, np.nan, dtype=value.dtype)
+        there = both & some
+        out[there] = _magnitude(value, self.signed)[there]
+        return out
+
+
+@dataclass(frozen=True)
+class ListsWithBoth:
+    """The number of lists, 0 for a group without members or without others."""
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the numbers, shape (..., G)."""
+        size = by_group[..., 1]
+        both = (size > 0) & (size < shared[..., 1, None])
+        return np.where(both, shared[..., 2, None], 0.0)
+
+
+@dataclass(frozen=True)
+class ExposureKernel:
+    """The kernel of `exposure_parity`.
+
+    Attributes
+    ----------
+    discount : str or callable
+    signed : bool
+    average : {"queries", "representation"}
+    """
+
+    discount: Any
+    signed: bool
+    average: str
+
+    def labels(self, groups: Groups) -> tuple[Hashable, ...]:
+        """Return the labels of the rows of the result."""
+        return groups.labels
+
+    def table(self, lists: Lists) -> tuple[Array, Array]:
+        """Return sums by list and group, and shared ones."""
+        positions = np.arange(1, int(lists.lengths.max()) + 1)
+        weights = position_weights(self.discount, positions)[lists.position]
+        weights = lists.block_means(weights)
+        mine, size = lists.sums_by_group(weights), lists.sizes
+        total = np.add.reduceat(weights, lists.starts[:-1])
+        if self.average == "representation":
+            ones = np.ones(lists.n_lists)
+            shared = np.stack([total, lists.lengths, ones], axis=1)
+            return np.stack([mine, size], axis=2), shared
+        others = lists.lengths[:, None] - size
+        theirs = np.where(others > 0, total[:, None] - mine, 0.0)
+        if len(lists.groups) == 2 and not lists.groups.overlapping:
+            theirs = mine[:, ::-1]
+        value, some = _advantage(
+            mine / np.maximum(size, 1), theirs / np.maximum(others, 1)
+        )
+        there = some & (size > 0) & (others > 0)
+        value = _magnitude(value, self.signed) * there
+        return np.stack([value, there], axis=2), np.zeros((lists.n_lists, 0))
+
+
+@dataclass(frozen=True)
+class PairKernel:
+    """The kernel of `pairwise_parity`.
+
+    Attributes
+    ----------
+    signed : bool
+    average : {"queries", "representation"}
+    """
+
+    signed: bool
+    average: str
+
+    def labels(self, groups: Groups) -> tuple[Hashable, ...]:
+        """Return the labels of the rows of the result."""
+        return groups.labels
+
+    def table(self, lists: Lists) -> tuple[Array, Array]:
+        """Return sums by list and group, and shared ones."""
+        lengths = lists.lengths
+        # Rows below each row, less the pairs of members, are pairs won of the rest.
+        below = np.repeat(lengths - 1, lengths) - lists.position
+        size = lists.sizes
+        won = lists.sums_by_group(lists.block_means(below.astype(float)))
+        won -= size * (size - 1) / 2
+        pairs = size * (lengths[:, None] - size)
+        there = pairs > 0
+        won = np.where(there, won, 0.0)
+        value = _advantage(won, pairs - won)[0]
+        if self.average == "queries":
+            value = _magnitude(value, self.signed)
+        return np.stack([value * there, there], axis=2), np.zeros((lists.n_lists, 0))
+
+
+def _parity_estimates(
+    name: str,
+    data: RankedData,
+    kernel: ExposureKernel | PairKernel,
+    of_means: tuple[Finalize, Finalize],
+    parameters: dict[str, Any],
+    test_method: str,
+) -> GroupEstimates:
+    """Return a metric of parity of data that is validated and ordered.
+
+    `of_means` are metric and support of totals for ``average="representation"``.
+    """
+    check_choice(kernel.average, "average", AVERAGES)
+    finalize, support = of_means
+    first_pass = {}
+    if kernel.average == "representation":
+        first_pass["n_items"] = one_length(data)
+    else:
+        finalize, support = MeanOfRatios(), ColumnSum(1, 2)
+    metric = Metric(
+        name,
+        finalize,
+        support,
+        unit="queries",
+        fair_value=0.0,
+        disparity="max_abs",
+        test_method=test_method,
+    )
+    alternative = "two-sided" if kernel.signed else "greater"
+    return list_estimates(data, kernel, metric, parameters, first_pass, alternative)
+
+
+def exposure_parity(
+    y_true: Any = None,
+    y_score: Any = None,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    discount: Any = "reciprocal",
+    signed: bool = False,
+    average: str = "queries",
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """How unequal the exposure of a group's members and of the others is.
+
+    With e_a the mean discount ``v(k)`` over the positions k of the members, and e_r
+    that of the rest, ``|1 - 2 e_a / (e_a + e_r)| = |e_a - e_r| / (e_a + e_r)``: 0 is
+    parity. The paper's expRR has the discount 1 / k, its expDCG 1 / log2(k + 1).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or None, default=None
+        Not used: all metrics are called alike.
+    y_score : array-like of shape (n,)
+        Scores: the higher is ranked the earlier. Tied items share their exposure.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels; several columns are crossed. A boolean matrix or frame is a
+        membership matrix of overlapping groups, one a column, each against the rest.
+    qid : array-like of shape (n,) or None, default=None
+        Query, that is list, of each row. None is one list.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries. None: each query is its own.
+    discount : {"reciprocal", "dcg"} or callable, default="reciprocal"
+        Exposure of position k: ``1 / k``, ``1 / log2(k + 1)``, or a function of an
+        array of positions, counted from 1.
+    signed : bool, default=False
+        ``(e_a - e_r) / (e_a + e_r)``: positive is an advantage of the group.
+    average : {"queries", "representation"}, default="queries"
+        "queries": the mean of the metric over lists. "representation": the metric of
+        the mean exposures, for lists of one length: chance that cancels over lists is
+        no advantage.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it; 2 is the query seen twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row a group, in [0, 1], or [-1, 1] with a sign; fair value 0, tested by
+        permutation. Lists without the group, or of it alone, have no value.
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths, values that are not finite, missing labels,
+        a query in two clusters, lists of different lengths for
+        ``average="representation"``, or an unknown option.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group that is in no list or is the whole of every one, whose estimate is
+        NaN; and for a group in one list of several, which has no error.
+
+    See Also
+    --------
+    pairwise_parity : The same of pairs, whose maximum does not depend on the shares.
+
+    Notes
+    -----
+    The variance is that of a mean over lists, or of the delta method over the mean
+    exposures. A fair ranking of few items is above 0 by chance, and the mean of the
+    signed value is not quite 0 either: hence the permutations.
+
+    References
+    ----------
+    Kuhlman, C., Gerych, W., Rundensteiner, E. (2021). "Measuring Group Advantage: A
+    Comparative Study of Fair Ranking Metrics". AIES. §2.2, equations 6 and 7.
+
+    Singh, A., Joachims, T. (2018). "Fairness of Exposure in Rankings". KDD.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import exposure_parity
+    >>> score = [8, 7, 6, 5, 4, 3, 2, 1]
+    >>> group = ["m", "m", "m", "f", "m", "f", "f", "f"]
+    >>> exposure_parity(
+    ...     None, score, sensitive_features=group, signed=True
+    ... ).estimate.round(4)
+    array([-0.4963,  0.4963])
+    """
+    check_choice(signed, "signed", (True, False))
+    data = ranked_data(
+        None,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    kernel = ExposureKernel(as_discount(discount), signed, average)
+    parameters = {"discount": discount, "signed": signed, "average": average}
+    of_means = MeanExposure(signed), ListsWithBoth()
+    return _parity_estimates(
+        "exposure_parity", data, kernel, of_means, parameters, "permutation"
+    )
+
+
+def pairwise_parity(
+    y_true: Any = None,
+    y_score: Any = None,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    signed: bool = False,
+    average: str = "queries",
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """How far the pairs of a member and another are from being won half of the time.
+
+    With pair_a the share of the pairs of a list, one of them in the group, whose member
+    is ranked above, ``|1 - 2 pair_a|``: 0 is parity, and 1 a total advantage of either
+    side, whatever the size of the group. The paper recommends it for evaluation, above
+    all of minorities.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or None, default=None
+        Not used: all metrics are called alike.
+    y_score : array-like of shape (n,)
+        Scores: the higher is ranked the earlier. A tie is half a win.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels; several columns are crossed. A boolean matrix or frame is a
+        membership matrix of overlapping groups, one a column, each against the rest.
+    qid : array-like of shape (n,) or None, default=None
+        Query, that is list, of each row. None is one list.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries. None: each query is its own.
+    signed : bool, default=False
+        ``2 pair_a - 1``: positive is an advantage of the group.
+    average : {"queries", "representation"}, default="queries"
+        "queries": the mean of the metric over lists. "representation": the metric of
+        the mean pair_a over lists of one length: chance that cancels over lists is no
+        advantage.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it; 2 is the query seen twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row a group, in [0, 1], or [-1, 1] with a sign; fair value 0. With a sign
+        it is tested by Student's t, since its mean is 0 in fair rankings, or by
+        permutation; without, by permutation.
+
+    Raises
+    ------
+    ValueError
+        For columns of different lengths, values that are not finite, missing labels,
+        a query in two clusters, lists of different lengths for
+        ``average="representation"``, or an unknown option.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group that is in no list or is the whole of every one, whose estimate is
+        NaN; and for a group in one list of several, which has no error.
+
+    See Also
+    --------
+    pairwise_exposure : The share of pairs itself, pooled over queries.
+
+    Notes
+    -----
+    The variance is that of a mean over lists.
+
+    References
+    ----------
+    Kuhlman, C., Gerych, W., Rundensteiner, E. (2021). "Measuring Group Advantage: A
+    Comparative Study of Fair Ranking Metrics". AIES. §2.3, equations 8 and 9.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import pairwise_parity
+    >>> score = [8, 7, 6, 5, 4, 3, 2, 1]
+    >>> group = ["m", "m", "m", "f", "m", "f", "f", "f"]
+    >>> r = pairwise_parity(None, score, sensitive_features=group)
+    >>> r.estimate
+    array([0.875, 0.875])
+    >>> r.test(random_state=0).pvalue.round(2)
+    array([0.05, 0.05])
+    """
+    check_choice(signed, "signed", (True, False))
+    data = ranked_data(
+        None,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    kernel = PairKernel(signed, average)
+    parameters = {"signed": signed, "average": average}
+    of_means = MeanAdvantage(signed), ColumnSum(1, 2)
+    method = "t" if signed else "permutation"
+    return _parity_estimates(
+        "pairwise_parity", data, kernel, of_means, parameters, method
+    )

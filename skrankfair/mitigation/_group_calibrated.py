@@ -1,0 +1,432 @@
+"""Models whose scores are calibrated by group, with out-of-fold scores."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._inputs.sklearn_private import fit_with_metadata
+from .._inputs.validation import Array, check_choice
+from ._curves import link_of
+from ._fold_scores import out_of_fold, scores_of
+from ._group_calibrator import GroupCalibrator
+from ._methods import check_calibrator
+from ._wrapper import FitRows, ModelWrapper, once_each
+
+
+def _estimator_has(name: str) -> Any:
+    def check(self: Any) -> bool:
+        models = getattr(self, "estimators_", None)
+        getattr(self.estimator if models is None else models[0], name)
+        return True
+
+    return check
+
+
+class _GroupCalibrated(ModelWrapper):
+    """What the classifier and the regressor share."""
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        calibrator: Any = "nadaraya_watson",
+        sensitive_features: Any = None,
+        cluster: Any = None,
+        cv: Any = None,
+        ensemble: bool = False,
+        drop_metadata_columns: bool = False,
+        n_jobs: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.calibrator = calibrator
+        self.sensitive_features = sensitive_features
+        self.cluster = cluster
+        self.cv = cv
+        self.ensemble = ensemble
+        self.drop_metadata_columns = drop_metadata_columns
+        self.n_jobs = n_jobs
+
+    def _check_options(self) -> None:
+        if not isinstance(self.calibrator, GroupCalibrator):
+            check_calibrator(self.calibrator)
+        check_choice(self.ensemble, "ensemble", (False, True))
+        check_choice(self.drop_metadata_columns, "drop_metadata_columns", (False, True))
+
+    def _new_calibrator(self) -> GroupCalibrator:
+        if isinstance(self.calibrator, GroupCalibrator):
+            calibrator = clone(self.calibrator)
+            return calibrator.set_params(sensitive_features=None, cluster=None)
+        return GroupCalibrator(self.calibrator)
+
+    def _fit(self, rows: FitRows, outcome: Array, *, classifier: bool) -> None:
+        """Fit models and calibrators."""
+        folds = out_of_fold(
+            self.estimator,
+            rows.X,
+            rows.y,
+            rows.metadata,
+            cv=self.cv,
+            cluster=rows.cluster_codes,
+            classifier=classifier,
+            n_jobs=self.n_jobs,
+        )
+        parts = [(fold.rows, fold.scores) for fold in folds]
+        self.estimators_ = [fold.estimator for fold in folds]
+        if not self.ensemble and not isinstance(self.estimator, FrozenEstimator):
+            parts = [
+                (
+                    np.concatenate([fold.rows for fold in folds]),
+                    np.concatenate([fold.scores for fold in folds]),
+                )
+            ]
+            model = clone(self.estimator)
+            fit_with_metadata(model, rows.X, rows.y, rows.metadata)
+            self.estimators_ = [model]
+        self.group_calibrators_ = []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for chosen, scores in parts:
+                calibrator = self._new_calibrator().fit(
+                    scores[:, None], outcome[chosen], **rows.calibration(chosen)
+                )
+                self.group_calibrators_.append(calibrator)
+        once_each(caught, stacklevel=4)
+
+    def _calibrated(self, X: Any, sensitive_features: Any) -> Array:
+        """Return the expected outcomes, the mean of those of the models."""
+        check_is_fitted(self)
+        features, labels, metadata = self._predict_rows(X, sensitive_features)
+        total = 0.0
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for model, calibrator in zip(
+                self.estimators_, self.group_calibrators_, strict=True
+            ):
+                scores = scores_of(model, features, metadata)
+                total = total + calibrator.transform(scores[:, None], labels)[:, 0]
+        once_each(caught, stacklevel=4)
+        return np.asarray(total) / len(self.estimators_)
+
+
+class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
+    """A classifier whose probabilities mean the same in every group.
+
+    A `GroupCalibrator` is fitted to scores of rows that the model has not seen: the
+    decision function, or else the probability of the second class, of models trained on
+    the other folds. After it predictive parity holds: among rows with the same
+    probability, the share of positives is that probability in each group.
+
+    Parameters
+    ----------
+    estimator : classifier
+        For two classes, with `decision_function` or `predict_proba`. In a
+        `sklearn.frozen.FrozenEstimator` it is fitted already and stays; then the rows
+        of `fit` must be new to it.
+    calibrator : {"nadaraya_watson", "isotonic", "platt", "binning"}, estimator or \
+            GroupCalibrator, default="nadaraya_watson"
+        As in `GroupCalibrator`; or one with options of its own, but for the columns of
+        group and cluster, which are those given here.
+    sensitive_features : str, list of str, callable, True or None, default=None
+        The column (or columns, crossed) of X with the group, or a function of X. True:
+        passed to `fit` and `predict`, which request it from metadata routing. None: may
+        be passed; else all rows are one group.
+    cluster : str, callable, True or None, default=None
+        Where the independent units (users) come from, in the same way; `fit` only. No
+        unit is in the training and the test part of a fold, and each weighs the same.
+    cv : int, splitter, iterable or None, default=None
+        Folds. None is 5; an integer is `GroupKFold` with clusters, `StratifiedKFold`
+        without. A splitter gets the clusters as ``groups``.
+    ensemble : bool, default=False
+        False: one calibrator of all out-of-fold scores, for the model trained on all
+        rows. Groups are small, so this is the default. True: a model and a calibrator
+        for each fold, whose probabilities are averaged.
+    drop_metadata_columns : bool, default=False
+        Whether the columns named by `sensitive_features` and `cluster` are kept from
+        the model. Else it gets X as it is.
+    n_jobs : int or None, default=None
+        Folds at a time.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+    estimators_ : list of classifier
+        One, or one a fold.
+    group_calibrators_ : list of GroupCalibrator
+        As many; ``group_calibrators_[0].plot()`` shows the curves of the groups.
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Their names, where X has names.
+
+    See Also
+    --------
+    GroupCalibrator : The calibration itself, for scores.
+    GroupCalibratedRegressor : The same for regressors.
+    sklearn.calibration.CalibratedClassifierCV : Calibrates all rows together.
+
+    Notes
+    -----
+    ``sample_weight`` weighs rows in the model, if it takes weights, and in the
+    calibration.
+
+    References
+    ----------
+    DiCiccio, C., Hsu, B., Yu, Y., Nandy, P., Basu, K. (2023). "Detection and Mitigation
+    of Algorithmic Bias via Predictive Parity". FAccT '23, §4.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skrankfair.mitigation import GroupCalibratedClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"x": rng.normal(size=4000)})
+    >>> X["b"] = rng.integers(0, 2, size=4000)
+    >>> y = X["x"] + rng.logistic(size=4000) > X["b"]
+    >>> model = GroupCalibratedClassifier(
+    ...     LogisticRegression(), sensitive_features="b", drop_metadata_columns=True
+    ... ).fit(X, y)
+    >>> equal = pd.DataFrame({"x": [0.0, 0.0], "b": [0, 1]})
+    >>> model.predict_proba(equal)[:, 1].round(1)
+    array([0.5, 0.3])
+    """
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+        cluster: Any = None,
+    ) -> GroupCalibratedClassifier:
+        """Fit the model and calibrate its scores in each group.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels of two classes.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if the constructor names no column; disjoint.
+        cluster : array-like of shape (n_samples,) or None, default=None
+            Independent units, if the constructor names no column.
+
+        Returns
+        -------
+        GroupCalibratedClassifier
+
+        Raises
+        ------
+        ValueError
+            For more or less than two classes, an unknown option, overlapping groups, or
+            columns that are given twice, missing or of another length.
+
+        Warns
+        -----
+        UserWarning
+            That names small groups, or says that the model takes no weights.
+        """
+        self._check_options()
+        rows = self._fit_rows(
+            X, y, sample_weight, sensitive_features, cluster, classifier=True
+        )
+        self._fit(rows, (rows.y == self.classes_[1]).astype(float), classifier=True)
+        return self
+
+    def predict_proba(self, X: Any, sensitive_features: Any = None) -> Array:
+        """Return the calibrated probabilities.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if they were passed to `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+        """
+        positive = np.clip(self._calibrated(X, sensitive_features), 0, 1)
+        return np.column_stack([1 - positive, positive])
+
+    @available_if(_estimator_has("decision_function"))
+    def decision_function(self, X: Any, sensitive_features: Any = None) -> Array:
+        """Return the log-odds of the calibrated probabilities.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if they were passed to `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return link_of(self.predict_proba(X, sensitive_features)[:, 1])
+
+    def predict(self, X: Any, sensitive_features: Any = None) -> Array:
+        """Return the class whose calibrated probability is above one half.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if they were passed to `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        positive = self.predict_proba(X, sensitive_features)[:, 1] > 0.5
+        return self.classes_[positive.astype(int)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class GroupCalibratedRegressor(RegressorMixin, _GroupCalibrated):
+    """A regressor whose predictions mean the same in every group.
+
+    A `GroupCalibrator` is fitted to predictions of rows that the model has not seen, so
+    that among rows with the same prediction the mean outcome is that prediction in each
+    group.
+
+    Parameters
+    ----------
+    estimator : regressor
+        In a `sklearn.frozen.FrozenEstimator` it is fitted already and stays; then the
+        rows of `fit` must be new to it.
+    calibrator : {"nadaraya_watson", "isotonic", "platt", "binning"}, estimator or \
+            GroupCalibrator, default="nadaraya_watson"
+        As in `GroupCalibrator`; or one with options of its own, but for the columns of
+        group and cluster, which are those given here.
+    sensitive_features : str, list of str, callable, True or None, default=None
+        The column (or columns, crossed) of X with the group, or a function of X. True:
+        passed to `fit` and `predict`, which request it from metadata routing. None: may
+        be passed; else all rows are one group.
+    cluster : str, callable, True or None, default=None
+        Where the independent units (users) come from, in the same way; `fit` only. No
+        unit is in the training and the test part of a fold, and each weighs the same.
+    cv : int, splitter, iterable or None, default=None
+        Folds. None is 5; an integer is `GroupKFold` with clusters, `KFold` without. A
+        splitter gets the clusters as ``groups``.
+    ensemble : bool, default=False
+        False: one calibrator of all out-of-fold predictions, for the model trained on
+        all rows. True: a model and a calibrator for each fold, averaged.
+    drop_metadata_columns : bool, default=False
+        Whether the columns named by `sensitive_features` and `cluster` are kept from
+        the model. Else it gets X as it is.
+    n_jobs : int or None, default=None
+        Folds at a time.
+
+    Attributes
+    ----------
+    estimators_ : list of regressor
+        One, or one a fold.
+    group_calibrators_ : list of GroupCalibrator
+        As many; ``group_calibrators_[0].plot()`` shows the curves of the groups.
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Their names, where X has names.
+
+    See Also
+    --------
+    GroupCalibrator : The calibration itself, for scores.
+    GroupCalibratedClassifier : The same for classifiers.
+
+    References
+    ----------
+    DiCiccio, C., Hsu, B., Yu, Y., Nandy, P., Basu, K. (2023). "Detection and Mitigation
+    of Algorithmic Bias via Predictive Parity". FAccT '23, §4.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skrankfair.mitigation import GroupCalibratedRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"x": rng.normal(size=4000)})
+    >>> X["b"] = rng.integers(0, 2, size=4000)
+    >>> y = X["x"] - 2 * X["b"] + rng.normal(size=4000)
+    >>> model = GroupCalibratedRegressor(
+    ...     LinearRegression(), sensitive_features="b", drop_metadata_columns=True
+    ... ).fit(X, y)
+    >>> equal = pd.DataFrame({"x": [0.0, 0.0], "b": [0, 1]})
+    >>> model.predict(equal).round() + 0.0
+    array([ 0., -2.])
+    """
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+        cluster: Any = None,
+    ) -> GroupCalibratedRegressor:
+        """Fit the model and calibrate its predictions in each group.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if the constructor names no column; disjoint.
+        cluster : array-like of shape (n_samples,) or None, default=None
+            Independent units, if the constructor names no column.
+
+        Returns
+        -------
+        GroupCalibratedRegressor
+
+        Raises
+        ------
+        ValueError
+            For an unknown option, overlapping groups, or columns that are given twice,
+            missing or of another length.
+
+        Warns
+        -----
+        UserWarning
+            That names small groups, or says that the model takes no weights.
+        """
+        self._check_options()
+        rows = self._fit_rows(
+            X, y, sample_weight, sensitive_features, cluster, classifier=False
+        )
+        self._fit(rows, rows.y, classifier=False)
+        return self
+
+    def predict(self, X: Any, sensitive_features: Any = None) -> Array:
+        """Return the calibrated predictions.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Groups, if they were passed to `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._calibrated(X, sensitive_features)

@@ -1,0 +1,196 @@
+"""A metric turned into one number: what scikit-learn sees as a score function."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from .._estimates.formatting import label
+from .._inputs.columns import ColumnSpec, declared_labels
+from .._inputs.validation import Array
+from ..exceptions import UndefinedMetricWarning
+from ..metrics import GroupEstimates
+
+#: What a scorer can take from a column of X or from metadata.
+COLUMNS = ("sensitive_features", "qid", "cluster", "engagement", "sample_weight")
+
+
+def _unwrapped(metric: Callable[..., Any]) -> Callable[..., Any]:
+    while isinstance(metric, partial):
+        metric = metric.func
+    return metric
+
+
+@dataclass(frozen=True)
+class ScoreFunction:
+    """``function(y_true, y_score, **columns)``: a metric turned into one number.
+
+    scikit-learn calls it without our scorer in `TunedThresholdClassifierCV`.
+
+    Attributes
+    ----------
+    metric : callable
+    params : dict
+        Options of the metric.
+    disparity : str or None
+        How the groups become one number; None is the metric's own.
+    on_undefined : {"warn", "raise"}
+    columns : dict of str to column
+        Where the metric's arguments come from.
+    expected_groups : tuple
+        Labels that must be there, else the number is NaN.
+    """
+
+    metric: Callable[..., Any]
+    params: Mapping[str, Any]
+    disparity: str | None
+    on_undefined: str
+    columns: Mapping[str, ColumnSpec]
+    expected_groups: tuple[Hashable, ...] = ()
+
+    @property
+    def __name__(self) -> str:
+        metric = _unwrapped(self.metric)
+        return getattr(metric, "__name__", type(metric).__name__)
+
+    @property
+    def by_group(self) -> bool:
+        """Whether the metric returns GroupEstimates: one of ours, or said to."""
+        module = getattr(_unwrapped(self.metric), "__module__", None) or ""
+        return self.disparity is not None or module.startswith("skrankfair.")
+
+    @cached_property
+    def accepted(self) -> tuple[str, ...]:
+        """The columns that the metric has a parameter for."""
+        parameters = inspect.signature(self.metric).parameters
+        return tuple(name for name in COLUMNS if name in parameters)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        kinds = inspect.Parameter
+        names = dict.fromkeys((*self.columns, *self.accepted))
+        return inspect.Signature(
+            [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in ("y_true", "y_score")]
+            + [kinds(name, kinds.KEYWORD_ONLY, default=None) for name in names]
+        )
+
+    def __call__(self, y_true: Any, y_score: Any, **columns: Any) -> float:
+        """Return the number alone."""
+        if self.by_group:
+            y_true, y_score = as_outcomes(y_true, y_score, two_classes=True)
+        return self.evaluate(y_true, y_score, **columns)[0]
+
+    def evaluate(
+        self, y_true: Any, y_score: Any, **columns: Any
+    ) -> tuple[float, GroupEstimates | None]:
+        """Return the number, and the estimates behind it if there are any."""
+        given = {name: value for name, value in columns.items() if value is not None}
+        missing = [name for name in self.columns if name not in given]
+        if missing:
+            name = missing[0]
+            raise ValueError(
+                f"{name} did not reach the scorer of {self.__name__}: pass it as "
+                f"metadata, with {name}=True in make_fairness_scorer and "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
+        taken = {name: value for name, value in given.items() if name in self.accepted}
+        with warnings.catch_warnings():
+            if self.by_group:
+                # Said once, below, with what the set lacks.
+                warnings.simplefilter("ignore", UndefinedMetricWarning)
+            result = self.metric(y_true, y_score, **taken, **self.params)
+        if not isinstance(result, GroupEstimates):
+            return float(result), None
+        if not self.by_group:
+            raise ValueError(
+                f"disparity must be given for {self.__name__}, which returns "
+                "GroupEstimates: 'difference', 'ratio', 'max_abs' or 'l1'."
+            )
+        absent = self._absent(result, taken.get("sensitive_features"))
+        value = float("nan") if absent else self._reduce(result)
+        if np.isnan(value):
+            self._undefined(result, absent)
+        return value, result
+
+    def _absent(self, result: GroupEstimates, labels: Any) -> list[Hashable]:
+        """Return the groups that should be there and are not."""
+        declared = () if labels is None else declared_labels(labels)
+        expected = dict.fromkeys((*self.expected_groups, *declared))
+        return [group for group in expected if group not in result.groups]
+
+    def _reduce(self, result: GroupEstimates) -> float:
+        if "sensitive_features" not in self.accepted and self.disparity is None:
+            return float(result.estimate[0])
+        return result.disparity(self.disparity)
+
+    def _undefined(self, result: GroupEstimates, absent: list[Hashable]) -> None:
+        support, unit = result.support, result.metric.unit
+        empty = [g for g, n in zip(result.groups, support, strict=True) if n == 0]
+        if "sensitive_features" not in self.accepted:
+            message = f"it has no {unit} that count."
+        else:
+            lacking = ", ".join(label(group) for group in [*absent, *empty])
+            there = ", ".join(label(group) for group in result.groups)
+            why = f"no {unit} of {lacking}" if lacking else "fewer than two groups"
+            if not lacking and len(result.groups) > 1:
+                why = "a ratio of 0 to 0"
+            message = f"it has {why} (groups there: {there})."
+        message = (
+            f"The score of {self.__name__} is undefined (NaN) on this test set: "
+            f"{message}"
+        )
+        if self.on_undefined == "raise":
+            raise ValueError(message)
+        warnings.warn(message, UndefinedMetricWarning, stacklevel=4)
+
+
+def _is_text(values: Array) -> bool:
+    return values.dtype.kind in "OUS" and any(
+        isinstance(value, str | bytes) for value in values.ravel()[:1]
+    )
+
+
+def as_outcomes(
+    y_true: Any, y_score: Any, positive: Any = None, *, two_classes: bool = False
+) -> tuple[Any, Any]:
+    """Return class labels as 0 and 1; numbers as they are.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+    y_score : array-like of shape (n,)
+        Scores, or predicted labels.
+    positive : label or None, default=None
+        The class that is 1; None is the last of two labels, where labels are text.
+    two_classes : bool, default=False
+        Whether both arguments are labels: two numbers are then classes too.
+
+    Returns
+    -------
+    y_true, y_score : array-like
+    """
+    outcome, score = np.asarray(y_true), np.asarray(y_score)
+    labels = _is_text(score)
+    if positive is None:
+        text = _is_text(outcome)
+        if not (text or two_classes):
+            return y_true, y_score
+        labels |= not text
+        found = [outcome, score] if labels else [outcome]
+        classes = sorted(set().union(*(part.tolist() for part in found)))
+        if len(classes) > 2:
+            if not text:
+                return y_true, y_score
+            raise ValueError(
+                f"y_true must be numeric or have two classes; got {classes}."
+            )
+        positive = classes[-1]
+    if labels:
+        score = (score == positive).astype(float)
+    return (outcome == positive).astype(float), score

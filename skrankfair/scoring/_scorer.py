@@ -1,0 +1,428 @@
+"""Scorers: a fairness metric where scikit-learn takes ``scoring=``."""
+
+from __future__ import annotations
+
+import inspect
+import uuid
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from .. import metrics
+from .._inputs.columns import ColumnSpec, check_spec, column_of, is_column, spec_text
+from .._inputs.sklearn_private import RoutedScorer, call_once, response_values
+from .._inputs.validation import check_choice
+from ..metrics import GroupEstimates
+from ._memory import FairnessScore, Origin
+from ._score_function import ScoreFunction, as_outcomes
+
+_RESPONSES = ("decision_function", "predict_proba", "predict")
+
+# Scores on the scale of the outcomes.
+_PROBABILITY = {"response_method": ["predict_proba", "predict"]}
+
+#: Every scorer by name: metric, its options, and how groups become one number.
+SCORERS: dict[str, tuple[Callable[..., GroupEstimates], dict[str, Any], str | None]] = {
+    "inter_group_accuracy_ratio": (
+        metrics.pairwise_accuracy,
+        {"comparison": "inter"},
+        "ratio",
+    ),
+    "intra_group_accuracy_ratio": (
+        metrics.pairwise_accuracy,
+        {"comparison": "intra"},
+        "ratio",
+    ),
+    "ndcg": (metrics.ndcg, {}, None),
+    "neg_calibration_error_difference": (
+        metrics.calibration_error,
+        _PROBABILITY,
+        "difference",
+    ),
+    "neg_dips": (metrics.dips, {}, "difference"),
+    "neg_exposure_gap": (metrics.exposure_gap, {}, "l1"),
+    "neg_exposure_parity": (metrics.exposure_parity, {}, "max_abs"),
+    "neg_inter_group_accuracy_difference": (
+        metrics.pairwise_accuracy,
+        {"comparison": "inter"},
+        "difference",
+    ),
+    "neg_intra_group_accuracy_difference": (
+        metrics.pairwise_accuracy,
+        {"comparison": "intra"},
+        "difference",
+    ),
+    "neg_matched_pair_calibration": (metrics.matched_pair_calibration, {}, "max_abs"),
+    "neg_ndkl": (metrics.ndkl, {}, "max_abs"),
+    "neg_normalized_discounted_difference": (
+        metrics.normalized_discounted_difference,
+        {},
+        "max_abs",
+    ),
+    "neg_normalized_discounted_kl": (metrics.normalized_discounted_kl, {}, "max_abs"),
+    "neg_normalized_discounted_ratio": (
+        metrics.normalized_discounted_ratio,
+        {},
+        "max_abs",
+    ),
+    "neg_pairwise_accuracy_difference": (metrics.pairwise_accuracy, {}, "difference"),
+    "neg_pairwise_exposure": (metrics.pairwise_exposure, {}, "max_abs"),
+    "neg_pairwise_parity": (metrics.pairwise_parity, {}, "max_abs"),
+    "neg_positive_rate_shift": (
+        metrics.positive_rate_shift,
+        {"threshold": 0.5, **_PROBABILITY},
+        "max_abs",
+    ),
+    "neg_rank_shift": (metrics.rank_shift, {}, "max_abs"),
+    "neg_skew_at_k": (metrics.skew_at_k, {}, "max_abs"),
+    "pairwise_accuracy_ratio": (metrics.pairwise_accuracy, {}, "ratio"),
+}
+
+
+class FairnessScorer(RoutedScorer):
+    """What `make_fairness_scorer` returns: a scikit-learn scorer.
+
+    Parameters
+    ----------
+    function : ScoreFunction
+    sign : {-1, 1}
+    response_method : str or list of str
+    """
+
+    def __init__(
+        self, function: ScoreFunction, sign: int, response_method: Any
+    ) -> None:
+        requests = {name: spec is True for name, spec in function.columns.items()}
+        super().__init__(function, sign, response_method, requests)
+        self._made_with = dict(requests)
+        self._name = uuid.uuid4().hex
+
+    def __repr__(self) -> str:
+        """Return the calls that make the scorer."""
+        function: ScoreFunction = self._score_func
+        shown = {name: spec_text(spec) for name, spec in function.columns.items()}
+        options: dict[str, Any] = dict(function.params)
+        if function.disparity is not None:
+            options["disparity"] = function.disparity
+        if function.on_undefined != "warn":
+            options["on_undefined"] = function.on_undefined
+        if function.expected_groups:
+            options["expected_groups"] = list(function.expected_groups)
+        if self._sign != _default_sign(function):
+            options["greater_is_better"] = self._sign > 0
+        if self._response_method != _default_response(function):
+            options["response_method"] = self._response_method
+        shown |= {name: repr(value) for name, value in options.items()}
+        listed = "".join(f", {name}={text}" for name, text in shown.items())
+        text = f"make_fairness_scorer({function.__name__}{listed})"
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self._requests.items()
+            if self._made_with.get(name) != value
+        ]
+        return f"{text}.set_score_request({', '.join(changed)})" if changed else text
+
+    def __call__(
+        self, estimator: Any, X: Any, y_true: Any = None, **metadata: Any
+    ) -> float:
+        """Score an estimator on X, with or without metadata.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted.
+        X : frame or array of shape (n_samples, n_features)
+        y_true : array-like of shape (n_samples,)
+        **metadata : dict
+            Columns that are not in X, such as ``sensitive_features``.
+
+        Returns
+        -------
+        FairnessScore
+            A float with the estimates behind it.
+        """
+        known = self._metadata_names()
+        unknown = set(metadata) - set(known)
+        if unknown:
+            raise ValueError(
+                f"The scorer takes {', '.join(known)} as metadata; got "
+                f"{', '.join(sorted(unknown))}."
+            )
+        return self._score(call_once, estimator, X, y_true, **metadata)
+
+    def _score(
+        self,
+        method_caller: Callable[..., Any],
+        estimator: Any,
+        X: Any,
+        y_true: Any,
+        **metadata: Any,
+    ) -> FairnessScore:
+        function: ScoreFunction = self._score_func
+        columns = {k: v for k, v in metadata.items() if v is not None}
+        for name, spec in function.columns.items():
+            if name not in columns and is_column(spec):
+                columns[name] = column_of(X, spec, name)
+        classes = getattr(estimator, "classes_", None)
+        positive = classes[1] if classes is not None and len(classes) == 2 else None
+        scores = response_values(
+            method_caller,
+            estimator,
+            X,
+            self._response_method,
+            {self._external_name(name): value for name, value in columns.items()},
+            positive,
+        )
+        if function.by_group:
+            y_true, scores = as_outcomes(y_true, scores, positive)
+        value, estimates = function.evaluate(y_true, scores, **columns)
+        value *= self._sign
+        if estimates is None:
+            return FairnessScore(value, None, function.disparity, None)
+        origin = Origin.of(self._name, self._sign, estimator, y_true, estimates)
+        return FairnessScore(value, estimates.compact(), function.disparity, origin)
+
+    def _external_name(self, name: str) -> str:
+        alias = self._requests.get(name)
+        return alias if isinstance(alias, str) else name
+
+
+def _default_sign(function: ScoreFunction) -> int:
+    """Return -1 where the number is a disparity, which is worse the larger it is."""
+    kind = function.disparity
+    grouped = function.by_group and "sensitive_features" in function.accepted
+    return (
+        -1 if kind in ("difference", "max_abs", "l1") or (grouped and not kind) else 1
+    )
+
+
+def _default_response(function: ScoreFunction) -> str | list[str]:
+    return list(_RESPONSES) if function.by_group else "predict"
+
+
+def make_fairness_scorer(
+    metric: Callable[..., Any],
+    *,
+    sensitive_features: ColumnSpec = None,
+    qid: ColumnSpec = None,
+    cluster: ColumnSpec = None,
+    engagement: ColumnSpec = None,
+    sample_weight: ColumnSpec = None,
+    disparity: str | None = None,
+    response_method: str | list[str] = "auto",
+    greater_is_better: bool | None = None,
+    on_undefined: str = "warn",
+    expected_groups: Sequence[Hashable] | None = None,
+    **metric_params: Any,
+) -> FairnessScorer:
+    """Make a scorer of a fairness metric, for ``scoring=`` anywhere in scikit-learn.
+
+    The groups, the queries and the clusters are columns of X by name, which needs no
+    metadata routing, or metadata. Whatever of them the estimator's response method
+    wants is passed on to it, so estimators that predict with
+    ``sensitive_features`` can be scored, which scikit-learn's own scorers cannot do.
+
+    Parameters
+    ----------
+    metric : callable
+        A metric of `skrankfair.metrics`, or a function of yours that returns its
+        result (then pass `disparity`); or any ``metric(y_true, y_pred)`` of
+        scikit-learn, which is then only computed on predictions made with metadata.
+    sensitive_features, qid, cluster, engagement, sample_weight : str, list of str, \
+            callable, True or None, default=None
+        Where the argument of the metric comes from: a column of X, several, a function
+        of X, or True for metadata of that name. `set_score_request` changes requests
+        of metadata as on scikit-learn's scorers, aliases included.
+    disparity : {"difference", "ratio", "max_abs", "l1"} or None, default=None
+        How the groups become one number (`GroupEstimates.disparity`); None is the
+        metric's own. A metric of one value, such as `ndcg`, is taken as it is.
+    response_method : str or list of str, default="auto"
+        "auto": `decision_function`, else the positive class of `predict_proba`, else
+        `predict`; for a metric of scikit-learn `predict`.
+    greater_is_better : bool or None, default=None
+        None: False, which negates the number, for the disparities "difference",
+        "max_abs" and "l1"; True for a ratio and for metrics of one value.
+    on_undefined : {"warn", "raise"}, default="warn"
+        What to do where a group has no data or there is only one: score NaN with an
+        `UndefinedMetricWarning` that names the group, or raise.
+    expected_groups : sequence of labels or None, default=None
+        Groups that every set must have, else its score is undefined. A test fold
+        cannot know of a group that it has no row of, unless the column is a
+        categorical of pandas or an Enum of polars, whose categories are all expected.
+    **metric_params : dict
+        Further options of the metric, such as ``comparison="inter"``.
+
+    Returns
+    -------
+    FairnessScorer
+        Called as ``scorer(estimator, X, y, **metadata)``. Its floats carry the
+        estimates by group as ``.estimates``.
+
+    Raises
+    ------
+    ValueError
+        For a metric that is not callable, an option that the metric does not have, or
+        a column that it does not take; when scoring, for a column that X does not
+        have or metadata that was not passed.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        When scoring a set that lacks the data of a group.
+
+    See Also
+    --------
+    get_scorer : Ready-made scorers by name.
+    skrankfair.model_selection.fairness_constrained : Search under a bound.
+
+    Notes
+    -----
+    Columns work wherever scikit-learn hands the scorer a frame. `RFECV`,
+    `SequentialFeatureSelector`, `LogisticRegressionCV` and
+    `TunedThresholdClassifierCV` turn it into an array, or call the metric alone: pass
+    metadata there. Without, they raise, but for `SequentialFeatureSelector`, which only
+    warns that scoring failed. `permutation_importance` takes no metadata, and shuffles
+    the columns, the group's too; give it
+    ``functools.partial(scorer, sensitive_features=...)``.
+
+    With metadata routing on, a column reaches the estimator's response method if it is
+    requested (``set_predict_request``); with routing off, if the method has a parameter
+    of that name.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import GroupKFold, cross_val_score
+    >>> from skrankfair.metrics import pairwise_accuracy
+    >>> from skrankfair.scoring import make_fairness_scorer
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"x": rng.normal(size=2000)})
+    >>> X["female"] = rng.integers(0, 2, 2000)
+    >>> X["query"] = np.repeat(np.arange(100), 20)
+    >>> y = (X["x"] + rng.normal(size=2000) > 0).astype(int)
+    >>> gap = make_fairness_scorer(
+    ...     pairwise_accuracy,
+    ...     comparison="inter",
+    ...     sensitive_features="female",
+    ...     qid="query",
+    ... )
+    >>> scores = cross_val_score(
+    ...     LogisticRegression(), X, y, scoring=gap, cv=GroupKFold(5), groups=X["query"]
+    ... )
+    >>> bool((scores <= 0).all())
+    True
+    """
+    if not callable(metric):
+        raise ValueError(
+            f"metric must be a function of skrankfair.metrics; got {metric!r}."
+        )
+    check_choice(disparity, "disparity", (None, "difference", "ratio", "max_abs", "l1"))
+    check_choice(on_undefined, "on_undefined", ("warn", "raise"))
+    specs: dict[str, ColumnSpec] = {
+        "sensitive_features": sensitive_features,
+        "qid": qid,
+        "cluster": cluster,
+        "engagement": engagement,
+        "sample_weight": sample_weight,
+    }
+    for name, spec in specs.items():
+        check_spec(spec, name)
+    if isinstance(expected_groups, str):
+        raise ValueError(
+            f"expected_groups must be a sequence of labels; got {expected_groups!r}."
+        )
+    function = ScoreFunction(
+        metric,
+        metric_params,
+        disparity,
+        on_undefined,
+        {name: spec for name, spec in specs.items() if spec is not None},
+        tuple(expected_groups or ()),
+    )
+    _check_options(function)
+    sign = _default_sign(function)
+    if greater_is_better is not None:
+        sign = 1 if greater_is_better else -1
+    if response_method == "auto":
+        response_method = _default_response(function)
+    return FairnessScorer(function, sign, response_method)
+
+
+def _check_options(function: ScoreFunction) -> None:
+    """Raise a ValueError for options that the metric of skrankfair does not have."""
+    parameters = inspect.signature(function.metric).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return
+    for name in function.params:
+        if name not in parameters:
+            raise ValueError(
+                f"{name} must be an option of {function.__name__}; it has "
+                f"{', '.join(parameters)}."
+            )
+    if not function.by_group:
+        return
+    for name in function.columns:
+        if name not in parameters:
+            raise ValueError(
+                f"{name} is not taken by {function.__name__}, which takes "
+                f"{', '.join(function.accepted)}."
+            )
+    if (
+        "sensitive_features" in parameters
+        and "sensitive_features" not in function.columns
+    ):
+        raise ValueError(
+            f"sensitive_features must be given for {function.__name__}: a column of X, "
+            "or True for metadata."
+        )
+
+
+def get_scorer_names() -> list[str]:
+    """Return the names that `get_scorer` knows.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from skrankfair.scoring import get_scorer_names
+    >>> "neg_matched_pair_calibration" in get_scorer_names()
+    True
+    """
+    return sorted(SCORERS)
+
+
+def get_scorer(name: str, **options: Any) -> FairnessScorer:
+    """Return a ready-made scorer by name.
+
+    Parameters
+    ----------
+    name : str
+        One of `get_scorer_names`. ``neg_`` scorers are negated disparities, 0 the best;
+        ratios are best at 1.
+    **options : dict
+        Passed to `make_fairness_scorer`: where the groups and the queries come from,
+        and options of the metric.
+
+    Returns
+    -------
+    FairnessScorer
+
+    Raises
+    ------
+    ValueError
+        For an unknown name or option.
+
+    Examples
+    --------
+    >>> from skrankfair.scoring import get_scorer
+    >>> get_scorer("ndcg", qid="query_id", k=10)
+    make_fairness_scorer(ndcg, qid='query_id', k=10)
+    """
+    if name not in SCORERS:
+        raise ValueError(
+            f"name must be one of {', '.join(get_scorer_names())}; got {name!r}."
+        )
+    metric, params, disparity = SCORERS[name]
+    return make_fairness_scorer(metric, **{"disparity": disparity, **params, **options})

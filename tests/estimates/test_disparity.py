@@ -1,0 +1,173 @@
+"""Groups as one number, and the bound for it."""
+
+import numpy as np
+import pytest
+from scipy.stats import t
+
+from skrankfair._estimates.disparity import disparity, disparity_bound
+from skrankfair.metrics import (
+    matched_pair_calibration,
+    pairwise_accuracy,
+    pairwise_exposure,
+)
+from tests.metrics.problems import make_problem
+from tests.metrics.simulate import tolerance
+
+NAN = float("nan")
+N_REPLICATIONS = 300
+# The bound's quantile is one of 20 000 draws.
+DRAWS = 0.03
+
+
+class TestDisparity:
+    @pytest.mark.parametrize(
+        ("estimate", "fair_value", "kind", "expected"),
+        [
+            ([0.5, 0.7, 0.6], None, "difference", 0.2),
+            ([0.5, 0.8, 0.6], None, "ratio", 0.625),
+            ([0.5, 0.7, 0.2], 0.5, "max_abs", 0.3),
+            ([-0.1, 0.05], 0.0, "max_abs", 0.1),
+            ([0.3, -0.1, -0.2], 0.0, "l1", 0.6),
+            ([0.5, NAN, 0.6], 0.5, "l1", NAN),
+            ([0.0, 0.0], None, "difference", 0.0),
+            ([0.0, 0.0], None, "ratio", NAN),
+            ([0.0, 0.5], None, "ratio", 0.0),
+            # A group without an estimate hides nothing, and one group has no other.
+            ([0.5, NAN, 0.6], None, "difference", NAN),
+            ([0.5, NAN, 0.6], None, "ratio", NAN),
+            ([0.5, NAN, 0.6], 0.5, "max_abs", NAN),
+            ([0.5], None, "difference", NAN),
+            ([0.5], None, "ratio", NAN),
+            ([0.4], 0.5, "max_abs", 0.1),
+        ],
+    )
+    def test_by_hand(self, estimate, fair_value, kind, expected):
+        value = disparity(np.array(estimate), fair_value, kind)
+        assert value == pytest.approx(expected, nan_ok=True)
+
+    def test_of_a_result(self):
+        rng = np.random.default_rng(0)
+        y, s = rng.normal(size=(2, 200))
+        columns = {"sensitive_features": rng.choice(list("abc"), 200)}
+        columns["qid"] = np.repeat(np.arange(20), 10)
+        accuracy = pairwise_accuracy(y, s, **columns)
+        assert accuracy.disparity() == np.ptp(accuracy.estimate)
+        ratio = accuracy.estimate.min() / accuracy.estimate.max()
+        assert accuracy.disparity("ratio") == ratio
+        exposure = pairwise_exposure(y, s, **columns)
+        assert exposure.disparity() == np.abs(exposure.estimate - 0.5).max()
+        calibration = matched_pair_calibration(y, s, epsilon=0.5, **columns)
+        assert calibration.disparity() == np.abs(calibration.estimate).max()
+
+    def test_errors(self):
+        for kind in ("max_abs", "l1"):
+            with pytest.raises(
+                ValueError, match=f"{kind}' needs a metric with a fair value"
+            ):
+                disparity(np.array([0.1, 0.2]), None, kind)
+        with pytest.raises(ValueError, match="kind must be one of"):
+            disparity(np.array([0.1, 0.2]), None, "gap")
+
+
+def make_covariance(n_groups, scale=0.02):
+    """Correlated groups of different errors."""
+    rng = np.random.default_rng(n_groups)
+    root = rng.normal(size=(n_groups, n_groups)) + np.eye(n_groups)
+    return scale**2 * root @ root.T
+
+
+class TestBound:
+    @pytest.mark.parametrize("df", [5, 30, 1000])
+    @pytest.mark.parametrize("level", [0.8, 0.95])
+    def test_two_groups_are_one_t_interval(self, df, level):
+        estimate, covariance = np.array([0.5, 0.62]), make_covariance(2)
+        slope = np.array([1, -1])
+        margin = t.ppf((1 + level) / 2, df) * np.sqrt(slope @ covariance @ slope)
+        bound = disparity_bound(estimate, covariance, df, None, "difference", level)
+        assert bound == pytest.approx(0.12 + margin, abs=DRAWS * margin)
+        log_slope = slope / estimate
+        margin = t.ppf((1 + level) / 2, df) * np.sqrt(
+            log_slope @ covariance @ log_slope
+        )
+        bound = disparity_bound(estimate, covariance, df, None, "ratio", level)
+        log_bound = np.log(0.5 / 0.62) - margin
+        assert np.log(bound) == pytest.approx(log_bound, abs=DRAWS * margin)
+
+    def test_two_groups_of_a_result(self):
+        problem = make_problem(11, (60, 61))
+        labels = np.where(np.arange(60) % 2, "a", "b")
+        result = pairwise_accuracy(
+            problem.y, problem.s, sensitive_features=labels, qid=problem.q
+        )
+        low, high = result.contrast("a", "b").confidence_interval()
+        bound = result.disparity_bound()
+        assert bound == pytest.approx(max(-low, high), rel=DRAWS)
+        assert result.compact().disparity_bound() == bound
+
+    @pytest.mark.parametrize("kind", ["difference", "ratio", "max_abs", "l1"])
+    @pytest.mark.parametrize("n_groups", [2, 4])
+    def test_is_beyond_the_disparity_and_moves_with_the_level(self, kind, n_groups):
+        estimate = np.linspace(0.4, 0.7, n_groups)
+        covariance, sign = make_covariance(n_groups), -1 if kind == "ratio" else 1
+        values = [disparity(estimate, 0.5, kind)] + [
+            disparity_bound(estimate, covariance, 20, 0.5, kind, level)
+            for level in (0.5, 0.9, 0.99)
+        ]
+        assert (np.diff(values) * sign > 0).all()
+
+    @pytest.mark.parametrize(
+        ("estimate", "fair_value", "kind", "expected"),
+        [
+            ([0.5, 0.7], None, "difference", 0.2),
+            ([0.5, 0.8], None, "ratio", 0.625),
+            ([0.5, 0.7], 0.5, "max_abs", 0.2),
+            ([0.4, 0.7], 0.5, "l1", 0.3),
+        ],
+    )
+    def test_without_error_is_the_disparity(self, estimate, fair_value, kind, expected):
+        none = np.zeros((2, 2))
+        bound = disparity_bound(np.array(estimate), none, 9, fair_value, kind, 0.95)
+        assert bound == pytest.approx(expected)
+
+    def test_what_has_no_bound(self):
+        estimate, unknown = np.array([0.5, 0.7]), np.full((2, 2), NAN)
+        covariance = make_covariance(2)
+        for arguments in (
+            (estimate, unknown, 9, None, "difference", 0.95),
+            (np.array([0.5, NAN]), covariance, 9, None, "difference", 0.95),
+            (np.array([0.5]), covariance[:1, :1], 9, None, "ratio", 0.95),
+            (estimate, covariance, 0, None, "difference", 0.95),
+        ):
+            assert np.isnan(disparity_bound(*arguments))
+
+    def test_a_ratio_with_a_group_at_zero_is_bounded_by_zero(self):
+        estimate, covariance = np.array([0.0, 0.5]), make_covariance(2)
+        assert disparity_bound(estimate, covariance, 9, None, "ratio", 0.95) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "truth"),
+    [
+        ("difference", [0.5, 0.6]),
+        ("difference", [0.5, 0.5, 0.56]),
+        ("difference", [0.5, 0.58, 0.42, 0.5]),
+        ("ratio", [0.5, 0.5, 0.56]),
+        ("max_abs", [0.5, 0.47, 0.53]),
+        ("l1", [0.5, 0.47, 0.53]),
+    ],
+)
+def test_holds_as_often_as_it_says(kind, truth):
+    """Normal estimates with an estimated covariance of 30 clusters."""
+    rng = np.random.default_rng(0)
+    level, n_clusters, held = 0.9, 30, 0
+    truth = np.array(truth)
+    root = np.linalg.cholesky(make_covariance(truth.size) * n_clusters)
+    true_disparity = disparity(truth, 0.5, kind)
+    for _ in range(N_REPLICATIONS):
+        rows = truth + rng.normal(size=(n_clusters, truth.size)) @ root.T
+        covariance = np.cov(rows.T) / n_clusters
+        bound = disparity_bound(
+            rows.mean(axis=0), covariance, n_clusters - 1, 0.5, kind, level
+        )
+        held += bound <= true_disparity if kind == "ratio" else bound >= true_disparity
+    assert held / N_REPLICATIONS >= level - tolerance(level, N_REPLICATIONS)

@@ -1,0 +1,548 @@
+"""The table of sums: moments, the delta method, the bootstrap, and the merge."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from skrankfair._estimates.sums import ClusterSums, Table, _draw
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.metrics import (
+    GroupEstimates,
+    matched_pair_calibration,
+    pairwise_accuracy,
+    pairwise_exposure,
+)
+from tests.metrics.cases import CASES, labelled, with_clusters, with_weights
+from tests.reference.variance import (
+    cluster_bootstrap_totals,
+    cluster_covariance,
+    item_covariance,
+)
+
+GROUPS = ("a", "b", "c")
+
+
+def ratio(by_group, shared):
+    """Column 0 over column 1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return by_group[..., 0] / by_group[..., 1]
+
+
+def with_shared(by_group, shared):
+    """A function of the group's columns and of the shared ones."""
+    numerator = by_group[..., 0] + shared[..., None, 0]
+    return np.exp(-numerator / (by_group[..., 1] + shared[..., None, 1])) * 3
+
+
+def squared(by_group, shared):
+    return by_group[..., 0] ** 2 - by_group[..., 1] * by_group[..., 0]
+
+
+def support(by_group, shared):
+    return by_group[..., 1]
+
+
+def make_table(seed=0, n_rows=30, groups=GROUPS, weighted=False, n_shared=2):
+    rng = np.random.default_rng(seed)
+    size = rng.integers(0, 6, (n_rows, len(groups)))
+    by_group = np.stack([rng.normal(1, 1, size.shape) * size, size], axis=2)
+    return Table(
+        by_group=by_group,
+        shared=rng.integers(1, 9, (n_rows, n_shared)).astype(float),
+        weight=rng.integers(1, 4, n_rows).astype(float) if weighted else None,
+        labels=np.arange(n_rows) + 100 * seed,
+    )
+
+
+def make_sums(seed=0, groups=GROUPS, **options):
+    table = make_table(seed, groups=groups, **options)
+    return ClusterSums.from_clusters(groups, table, [support])
+
+
+def repeated(table):
+    times = table.weight.astype(int)
+    return Table(
+        np.repeat(table.by_group, times, axis=0),
+        np.repeat(table.shared, times, axis=0),
+        None,
+        np.arange(times.sum()),
+    )
+
+
+def assert_same_sums(actual, expected, rtol=1e-12):
+    assert actual.groups == expected.groups
+    assert actual.count == expected.count
+    assert actual.kind == expected.kind
+    for name in ("by_group", "shared", "active", "shared_active", "scatter"):
+        np.testing.assert_allclose(
+            getattr(actual, name), getattr(expected, name), rtol=rtol, atol=1e-12
+        )
+
+
+# Sums
+
+
+def test_sums_of_a_table():
+    table = make_table()
+    sums = make_sums()
+    np.testing.assert_allclose(sums.by_group, table.by_group.sum(0))
+    np.testing.assert_allclose(sums.shared, table.shared.sum(0))
+    assert sums.count == 30
+    np.testing.assert_array_equal(sums.active, [(table.by_group[..., 1] > 0).sum(0)])
+    flat = table.flat()
+    assert flat.shape == (30, 8)
+    np.testing.assert_allclose(sums.scatter, sum(np.outer(row, row) for row in flat))
+    np.testing.assert_allclose(sums.totals, flat.sum(0))
+    np.testing.assert_allclose(
+        sums.estimate(ratio), sums.by_group[:, 0] / sums.by_group[:, 1]
+    )
+
+
+def test_a_weight_is_repetition():
+    table = make_table(weighted=True)
+    sums = ClusterSums.from_clusters(GROUPS, table, [support])
+    expected = ClusterSums.from_clusters(GROUPS, repeated(table), [support])
+    assert_same_sums(sums, expected)
+    for finalize in (ratio, with_shared):
+        np.testing.assert_allclose(
+            sums.covariance(finalize), expected.covariance(finalize), rtol=1e-10
+        )
+
+
+# The gradient
+
+
+@pytest.mark.parametrize("finalize", [ratio, with_shared, squared])
+def test_gradient_against_finite_differences(finalize):
+    sums = make_sums()
+    gradient = sums.gradient(finalize)
+    assert gradient.shape == (3, 8)
+    totals = sums.totals
+    for column in range(8):
+        step = 1e-6 * max(1.0, abs(totals[column]))
+        ends = []
+        for sign in (1, -1):
+            moved = totals.copy()
+            moved[column] += sign * step
+            ends.append(finalize(moved[:6].reshape(3, 2), moved[6:]))
+        expected = (ends[0] - ends[1]) / (2 * step)
+        np.testing.assert_allclose(gradient[:, column], expected, rtol=1e-7, atol=1e-9)
+
+
+def test_gradient_of_a_ratio_is_exact():
+    sums = make_sums()
+    expected = np.zeros((3, 8))
+    for group, (numerator, denominator) in enumerate(sums.by_group):
+        expected[group, 2 * group] = 1 / denominator
+        expected[group, 2 * group + 1] = -numerator / denominator**2
+    np.testing.assert_allclose(sums.gradient(ratio), expected, rtol=1e-15)
+
+
+def test_gradient_of_tiny_and_huge_totals():
+    # A complex step does not round, whatever the scale.
+    table = make_table(n_shared=0)
+    for scale in (1e-100, 1e100):
+        scaled = Table(table.by_group * scale, table.shared, None, table.labels)
+        sums = ClusterSums.from_clusters(GROUPS, scaled, [support])
+        expected = make_sums(n_shared=0).gradient(ratio) / scale
+        np.testing.assert_allclose(sums.gradient(ratio), expected, rtol=1e-13)
+
+
+# The covariance
+
+
+@pytest.mark.parametrize("finalize", [ratio, with_shared, squared])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_covariance_is_the_delta_method(finalize, weighted):
+    table = make_table(weighted=weighted)
+    sums = ClusterSums.from_clusters(GROUPS, table, [support])
+    rows = (repeated(table) if weighted else table).flat()
+    n = len(rows)
+    centred = rows - rows.mean(0)
+    meat = n / (n - 1) * sum(np.outer(row, row) for row in centred)
+    gradient = sums.gradient(finalize)
+    expected = gradient @ meat @ gradient.T
+    np.testing.assert_allclose(sums.covariance(finalize), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_covariance_of_ratios_against_the_reference(weighted):
+    table = make_table(weighted=weighted)
+    sums = ClusterSums.from_clusters(GROUPS, table, [support])
+    clusters = range(table.n_rows)
+    pairs = {
+        group: [(row, row, *table.by_group[row, index], 1) for row in clusters]
+        for index, group in enumerate(GROUPS)
+    }
+    weight = None if table.weight is None else dict(enumerate(table.weight))
+    reference = cluster_covariance(pairs, clusters, weight)
+    expected = [[reference[g, h] for h in GROUPS] for g in GROUPS]
+    np.testing.assert_allclose(sums.covariance(ratio), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_item_covariance_against_the_reference(weighted):
+    # Pairs of nine items, of value x; those of group b have two columns of their own.
+    rng = np.random.default_rng(0)
+    n, weight = 9, 3.0 if weighted else 1.0
+    pairs, rows = {"a": [], "b": []}, np.zeros((n, 2, 2))
+    products, totals = np.zeros((4, 4)), np.zeros((2, 2))
+    for i, j in itertools.combinations(range(n), 2):
+        columns = np.zeros((2, 2))
+        for index, group in enumerate("ab"):
+            if rng.random() < 0.6:
+                columns[index] = rng.normal(), 1
+                pairs[group].append((i, j, *columns[index], weight))
+        rows[[i, j]] += columns
+        products += weight * np.outer(columns.ravel(), columns.ravel())
+        totals += weight * columns
+    table = Table(
+        rows, np.zeros((n, 0)), np.full(n, weight) if weighted else None, np.arange(n)
+    )
+    sums = ClusterSums.from_items(
+        ("a", "b"), table, products, (totals, np.zeros(0)), [support]
+    )
+    assert (sums.kind, sums.count) == ("item", n * weight)
+    reference = item_covariance(pairs, n)
+    expected = [[reference[g, h] for h in "ab"] for g in "ab"]
+    np.testing.assert_allclose(sums.covariance(ratio), expected, rtol=1e-10)
+
+
+def test_too_few_clusters_have_no_covariance():
+    by_group = np.array([[[1.0, 2.0], [0, 0], [3, 4]], [[1.0, 1.0], [0, 0], [0, 0]]])
+    table = Table(by_group, np.zeros((2, 0)), None, np.arange(2))
+    sums = ClusterSums.from_clusters(GROUPS, table, [support])
+    np.testing.assert_array_equal(sums.active, [[2, 0, 1]])
+    covariance = sums.covariance(ratio)
+    assert np.isfinite(covariance[0, 0])
+    assert np.isnan(covariance).sum() == 8
+    one = Table(by_group[:1], np.zeros((1, 0)), None, np.arange(1))
+    sums = ClusterSums.from_clusters(GROUPS, one, [support])
+    assert np.isnan(sums.covariance(ratio)).all()
+
+
+def test_an_undefined_estimate_has_no_covariance():
+    def undefined(by_group, shared):
+        value = ratio(by_group, shared)
+        value[..., 1] = np.nan
+        return value
+
+    covariance = make_sums().covariance(undefined)
+    assert np.isnan(covariance[1]).all()
+    assert np.isnan(covariance[:, 1]).all()
+    assert np.isfinite(covariance[np.ix_([0, 2], [0, 2])]).all()
+
+
+def test_rounding_is_no_variance():
+    # All clusters have the same ratio, so that it does not vary at all.
+    rng = np.random.default_rng(0)
+    size = rng.integers(1, 9, (20, 3)).astype(float)
+    by_group = np.stack([0.1 * size, size], axis=2)
+    table = Table(by_group, np.zeros((20, 0)), None, np.arange(20))
+    sums = ClusterSums.from_clusters(GROUPS, table, [support])
+    np.testing.assert_array_equal(np.diag(sums.covariance(ratio)), 0.0)
+
+
+def test_a_negative_item_variance_is_not_known():
+    # Path i - j - k with values 1 and -1 about 0: products -2 in all.
+    rows = np.array([[[1.0, 1]], [[0, 2]], [[-1.0, 1]]])
+    table = Table(rows, np.zeros((3, 0)), None, np.arange(3))
+    pairs = np.array([[2.0, 0], [0, 2]])
+    totals = (np.array([[0.0, 2]]), np.zeros(0))
+    sums = ClusterSums.from_items(("a",), table, pairs, totals, [support])
+    assert sums.covariance(ratio) == 0  # 1 + 0 + 1 - 2
+    pairs[0, 0] = 3
+    sums = ClusterSums.from_items(("a",), table, pairs, totals, [support])
+    assert np.isnan(sums.covariance(ratio)).all()
+
+
+# The merge
+
+
+def cut(table, rows):
+    weight = None if table.weight is None else table.weight[rows]
+    return Table(table.by_group[rows], table.shared[rows], weight, table.labels[rows])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_split_and_merged(weighted):
+    table = make_table(weighted=weighted)
+    whole = ClusterSums.from_clusters(GROUPS, table, [support])
+    rows = np.array_split(np.arange(30), [1, 9, 20])
+    first, *others = (
+        ClusterSums.from_clusters(GROUPS, cut(table, part), [support]) for part in rows
+    )
+    merged = first
+    for other in others:
+        merged = merged + other
+    assert_same_sums(merged, whole)
+    np.testing.assert_array_equal(merged.table.flat(), table.flat())
+    np.testing.assert_array_equal(merged.table.labels, table.labels)
+    compact = first.compact()
+    for other in others:
+        compact = compact + other.compact()
+    assert_same_sums(compact, whole)
+    assert compact.table is None
+    assert (first + others[0].compact()).table is None
+    np.testing.assert_allclose(
+        compact.covariance(with_shared), whole.covariance(with_shared), rtol=1e-10
+    )
+
+
+def test_merge_aligns_groups_by_label():
+    ab, bc = make_sums(1, ("a", "b")), make_sums(2, ("c", "b"))
+    merged = ab + bc
+    assert merged.groups == ("a", "b", "c")
+    assert_same_sums(bc + ab, merged)
+    np.testing.assert_allclose(merged.by_group[0], ab.by_group[0])
+    np.testing.assert_allclose(merged.by_group[1], ab.by_group[1] + bc.by_group[1])
+    np.testing.assert_allclose(merged.by_group[2], bc.by_group[0])
+    np.testing.assert_allclose(merged.active[0, 1], ab.active[0, 1] + bc.active[0, 1])
+    assert merged.table.by_group.shape == (60, 3, 2)
+    # The same as a table in which the absent group is 0.
+    expected = ClusterSums.from_clusters(merged.groups, merged.table, [support])
+    assert_same_sums(merged, expected)
+    np.testing.assert_allclose(
+        merged.covariance(with_shared), expected.covariance(with_shared)
+    )
+    # The same groups in another order keep that of the first.
+    swapped = bc.aligned(("b", "c"))
+    assert (bc + swapped).groups == ("c", "b")
+    np.testing.assert_allclose((bc + swapped).by_group, 2 * bc.by_group)
+
+
+def test_merge_of_weighted_and_unweighted():
+    plain, weighted = make_sums(1), make_sums(2, weighted=True)
+    merged = plain + weighted
+    assert merged.table.weight[:30].tolist() == [1.0] * 30
+    np.testing.assert_array_equal(merged.table.weight[30:], weighted.table.weight)
+    assert_same_sums(ClusterSums.from_clusters(GROUPS, merged.table, [support]), merged)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ((np.array(["a", "b"]), np.array(["long"])), ["a", "b", "long"]),
+        ((np.array([1, 2]), np.array(["x"])), [1, 2, "x"]),
+        ((np.array([1, 2]), np.array([0.5])), [1, 2, 0.5]),
+        ((np.array([1], dtype=object), np.array([2**63], dtype=np.uint64)), [1, 2**63]),
+        ((np.array([-1]), np.array([2**63 + 1], dtype=np.uint64)), [-1, 2**63 + 1]),
+    ],
+)
+def test_merge_keeps_labels_of_other_types(labels, expected):
+    parts = []
+    for part in labels:
+        n = len(part)
+        table = Table(np.ones((n, 1, 2)), np.zeros((n, 0)), None, part)
+        parts.append(ClusterSums.from_clusters(("a",), table, [support]))
+    merged = (parts[0] + parts[1]).table.labels.tolist()
+    assert merged == expected
+    assert [isinstance(label, str) for label in merged] == [
+        isinstance(label, str) for label in expected
+    ]
+
+
+def test_clusters_and_items_do_not_add():
+    c = labelled()
+    who = {"sensitive_features": c.group, "qid": c.q}
+    cluster = pairwise_exposure(None, c.s, variance="cluster", **who)
+    item = pairwise_exposure(None, c.s, variance="item", **who)
+    for first, second in ((cluster, item), (item, cluster)):
+        with pytest.raises(ValueError, match=r"variance='(item|cluster)'.*cannot be"):
+            first + second
+
+
+def test_a_different_epsilon_does_not_add():
+    c = labelled()
+    who = {"sensitive_features": c.group, "qid": c.q}
+    first = matched_pair_calibration(c.y, c.s, epsilon=0.25, **who)
+    second = matched_pair_calibration(c.y, c.s, epsilon=0.5, **who)
+    message = r"first pass differs.*epsilon is .*0\.25.*0\.5"
+    for a, b in itertools.product((first, first.compact()), (second, second.compact())):
+        with pytest.raises(ValueError, match=message):
+            a + b
+        with pytest.raises(ValueError, match="first pass differs"):
+            sum([a, a, b])
+    by_group = {"a": 0.25, "b": 0.25, "c": 0.5}
+    third = matched_pair_calibration(c.y, c.s, epsilon=by_group, **who)
+    with pytest.raises(ValueError, match="first pass differs"):
+        first + third
+    same = matched_pair_calibration(c.y, c.s, epsilon=dict.fromkeys("abc", 0.25), **who)
+    assert (first + same).n_clusters == 2 * first.n_clusters
+
+
+def test_different_edges_do_not_add():
+    c = labelled()
+    options = {"sensitive_features": c.group, "qid": c.q, "engagement": c.z}
+    first = pairwise_accuracy(c.y, c.s, bins=[-1, 0.5, 1], **options)
+    second = pairwise_accuracy(c.y, c.s, bins=[-1, 0.25, 1], **options)
+    third = pairwise_accuracy(c.y, c.s, bins=[-1, 0.25, 0.5, 1], **options)
+    with pytest.raises(ValueError, match="first pass differs.*engagement_edges"):
+        first + second
+    with pytest.raises(ValueError, match="cannot be added|can be added"):
+        first + third
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_a_part_without_data_has_chosen_nothing():
+    c = labelled()
+    case = next(case for case in CASES.values() if "quantile" in case.first_pass)
+    whole = case(c)
+    lonely = c.take(np.flatnonzero(c.q == 20))
+    part = case(lonely)
+    assert np.isnan(list(part.first_pass["epsilon"].values())).all()
+    for merged in (whole + part, part + whole):
+        np.testing.assert_array_equal(merged.estimate, whole.estimate)
+        chosen = {g: merged.first_pass["epsilon"][g] for g in whole.groups}
+        assert chosen == whole.first_pass["epsilon"]
+        assert merged.n_clusters == whole.n_clusters + 1
+
+
+# The bootstrap
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_resamples", [1, 64, 65, 130])
+def test_bootstrap_totals_are_those_of_the_drawn_clusters(weighted, n_resamples):
+    sums = make_sums(weighted=weighted)
+    drawn = list(sums.resample(n_resamples, np.random.default_rng(5)))
+    by_group, shared = (np.concatenate(part) for part in zip(*drawn, strict=True))
+    assert by_group.shape == (n_resamples, 3, 2)
+    assert shared.shape == (n_resamples, 2)
+    # The same counts again.
+    rng = np.random.default_rng(5)
+    chunks = [len(part) for part, _ in drawn]
+    counts = np.concatenate([_draw(sums.table, chunk, rng) for chunk in chunks])
+    table = sums.table.flat().tolist()
+    expected = np.array(cluster_bootstrap_totals(table, counts))
+    np.testing.assert_allclose(by_group.reshape(-1, 6), expected[:, :6], rtol=1e-12)
+    np.testing.assert_allclose(shared, expected[:, 6:], rtol=1e-12)
+    np.testing.assert_allclose(counts.sum(1), sums.count, rtol=1e-12)
+    if not weighted:
+        assert (counts == counts.round()).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.3, 1e-3])
+def test_clusters_are_drawn_as_often_as_they_weigh(scale):
+    table = make_table(weighted=True)
+    weight = scale * np.where(table.labels % 5 == 0, 10.0, 1.0)
+    weighted = Table(table.by_group, table.shared, weight, table.labels)
+    counts = _draw(weighted, 20_000, np.random.default_rng(0))
+    np.testing.assert_allclose(counts.sum(1), weight.sum(), rtol=1e-12)
+    # Within five standard errors of a multinomial.
+    n_draws = max(1, round(weight.sum()))
+    share = weight / weight.sum()
+    error = weight.sum() * np.sqrt(share * (1 - share) / n_draws / 20_000)
+    assert (np.abs(counts.mean(0) - weight) < 5 * error).all()
+
+
+def test_bootstrap_error_is_near_that_of_the_delta_method():
+    r = CASES["pairwise_exposure-pairs-cluster"](
+        labelled(n=3000).but(q=np.random.default_rng(0).integers(0, 300, 3000))
+    )
+    resampled = r.resampled(2000, random_state=0)
+    np.testing.assert_allclose(resampled.std(0), r.standard_error, rtol=0.1)
+    np.testing.assert_allclose(np.cov(resampled.T)[0, 1], r.covariance[0, 1], rtol=0.3)
+
+
+def test_bootstrap_is_reproducible():
+    sums = make_sums()
+    first, second, third = (
+        np.concatenate([t for t, _ in sums.resample(100, np.random.default_rng(seed))])
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, third)
+
+
+def test_compact_drops_the_table_and_with_it_the_bootstrap():
+    c = labelled()
+    case = CASES["pairwise_exposure-pairs-cluster"]
+    r = case(c)
+    compact = r.compact()
+    assert isinstance(compact, GroupEstimates)
+    assert compact.sums.table is None
+    assert r.sums.table is not None
+    np.testing.assert_array_equal(compact.estimate, r.estimate)
+    np.testing.assert_array_equal(compact.covariance, r.covariance)
+    np.testing.assert_array_equal(compact.support, r.support)
+    assert compact.n_clusters == r.n_clusters
+    low, high = compact.confidence_interval()
+    np.testing.assert_array_equal((low, high), r.confidence_interval())
+    for result in (compact, compact + r, r + compact, sum([r, r.compact()])):
+        with pytest.raises(ValueError, match=r"needs the table.*compact\(\) dropped"):
+            result.confidence_interval(method="bootstrap")
+
+
+def test_items_are_not_resampled():
+    c = labelled()
+    r = pairwise_exposure(None, c.s, sensitive_features=c.group)
+    assert r.variance == "item"
+    with pytest.raises(
+        ValueError, match="bootstrap resamples clusters.*variance='item'"
+    ):
+        r.confidence_interval(method="bootstrap")
+
+
+def test_bootstrap_of_weighted_clusters_is_that_of_their_sums():
+    # Weights inside clusters are part of the sums, not of the draw.
+    r = CASES["pairwise_exposure-pairs-cluster"](
+        with_clusters(with_weights(labelled()))
+    )
+    assert r.sums.table.weight is None
+    assert r.n_clusters == r.sums.table.n_rows == 4
+
+
+# Side by side
+
+
+def test_beside_lines_up_the_clusters():
+    first, second = make_sums(1), make_sums(2)
+    rows = np.random.default_rng(0).permutation(30)
+    labelled_alike = Table(
+        second.table.by_group, second.table.shared, None, first.table.labels
+    )
+    other = ClusterSums.from_clusters(GROUPS, labelled_alike, [support])
+    shuffled = ClusterSums.from_clusters(GROUPS, cut(labelled_alike, rows), [support])
+    expected, actual = first.beside(other), first.beside(shuffled)
+    assert_same_sums(actual, expected)
+    np.testing.assert_array_equal(actual.table.flat(), expected.table.flat())
+    assert expected.by_group.shape == (3, 4)
+    assert expected.shared.shape == (4,)
+    np.testing.assert_allclose(
+        expected.table.by_group,
+        np.concatenate([first.table.by_group, second.table.by_group], axis=2),
+    )
+
+
+def test_beside_aligns_the_groups():
+    first, second = make_sums(1), make_sums(1).aligned(("c", "a", "b"))
+    joined = first.beside(second)
+    np.testing.assert_allclose(joined.by_group[:, :2], joined.by_group[:, 2:])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s: s.compact(), "compare before compact"),
+        (lambda s: make_sums(2), "labels or weights differ"),
+        (lambda s: make_sums(1, n_rows=29), "got 30 and 29 clusters"),
+        (lambda s: make_sums(1, weighted=True), "labels or weights differ"),
+        (lambda s: make_sums(1, ("a", "b")), "same groups"),
+    ],
+    ids=["compact", "labels", "number", "weights", "groups"],
+)
+def test_beside_needs_the_same_clusters(change, message):
+    sums = make_sums(1)
+    with pytest.raises(ValueError, match=message):
+        sums.beside(change(sums))
+    with pytest.raises(ValueError, match=message.replace("30 and 29", "29 and 30")):
+        change(sums).beside(sums)
+
+
+def test_metrics_warn_once_about_what_is_undefined():
+    c = labelled()
+    with pytest.warns(UndefinedMetricWarning, match="without pairs: a, b") as caught:
+        pairwise_exposure(None, c.s, sensitive_features=c.group, qid=np.arange(90))
+    assert len(caught) == 1

@@ -1,0 +1,323 @@
+"""Columns of every library give identical results."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from skrankfair.metrics import ndcg
+from tests.metrics.cases import (
+    CASES,
+    Columns,
+    assert_identical,
+    assert_same,
+    labelled,
+    overlapping,
+    with_clusters,
+    with_weights,
+)
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.UndefinedMetricWarning"
+)
+
+WITH_GROUPS = {name: case for name, case in CASES.items() if case.metric is not ndcg}
+# Every metric once: how columns are read does not depend on the options.
+ONE_EACH = {case.metric.__name__: case for case in CASES.values()}
+
+every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+every_metric = pytest.mark.parametrize("case", ONE_EACH.values(), ids=ONE_EACH)
+by_group = pytest.mark.parametrize(
+    "case",
+    [case for case in ONE_EACH.values() if case.metric is not ndcg],
+    ids=[name for name in ONE_EACH if name != "ndcg"],
+)
+
+
+def pandas_arrow(values):
+    return pd.Series(pd.array(values, dtype=pd.ArrowDtype(pa.array(values).type)))
+
+
+def shuffled_index(values):
+    return pd.Series(values, index=np.arange(len(values))[::-1] // 2)
+
+
+def categorical_unused(values):
+    categories = sorted(set(values.tolist()), reverse=True)
+    if isinstance(categories[0], float):
+        return pd.Series(values)
+    return pd.Series(pd.Categorical(values, categories=[*categories, "unused"]))
+
+
+def polars_categorical(values):
+    series = pl.Series(values.tolist())
+    return series.cast(pl.Categorical) if series.dtype == pl.String else series
+
+
+def arrow_dictionary(values):
+    column = pa.array(values)
+    return column.dictionary_encode() if values.dtype.kind == "U" else column
+
+
+def chunked(values):
+    half = len(values) // 2
+    return pa.chunked_array([values[:half], values[half:]])
+
+
+def big_endian(values):
+    return values.astype(values.dtype.newbyteorder(">"))
+
+
+def strided(values):
+    return np.repeat(values, 2)[::2]
+
+
+def read_only(values):
+    values = values.copy()
+    values.flags.writeable = False
+    return values
+
+
+COLUMN_TYPES = {
+    "list": np.ndarray.tolist,
+    "tuple": lambda values: tuple(values.tolist()),
+    "numpy object": lambda values: values.astype(object),
+    "numpy big-endian": big_endian,
+    "numpy strided": strided,
+    "numpy read-only": read_only,
+    "pandas": pd.Series,
+    "pandas object": lambda values: pd.Series(values.tolist(), dtype=object),
+    "pandas index": pd.Index,
+    "pandas shuffled index": shuffled_index,
+    "pandas nullable": lambda values: pd.Series(values).convert_dtypes(),
+    "pandas pyarrow": pandas_arrow,
+    "pandas categorical": categorical_unused,
+    "polars": lambda values: pl.Series(values.tolist()),
+    "polars categorical": polars_categorical,
+    "pyarrow array": pa.array,
+    "pyarrow dictionary": arrow_dictionary,
+    "pyarrow chunked": chunked,
+}
+
+every_type = pytest.mark.parametrize("convert", COLUMN_TYPES.values(), ids=COLUMN_TYPES)
+
+
+def converted(c, convert):
+    return Columns(
+        **{
+            name: value if value is None else convert(value)
+            for name, value in vars(c).items()
+        }
+    )
+
+
+@every_case
+@pytest.mark.parametrize(
+    "name", ["list", "pandas", "pandas nullable", "polars", "pyarrow chunked"]
+)
+def test_every_case_with_columns_of_common_libraries(case, name):
+    c = with_weights(labelled())
+    assert_identical(case(converted(c, COLUMN_TYPES[name])), case(c))
+
+
+@every_metric
+@every_type
+def test_column_types(case, convert):
+    c = with_weights(labelled())
+    # The queries may be summed in another order.
+    assert_same(case(converted(c, convert)), case(c), 1e-14)
+
+
+@every_type
+def test_column_types_of_clusters(convert):
+    c = with_clusters(labelled())
+    case = next(case for case in WITH_GROUPS.values() if not case.by_item)
+    assert_same(case(converted(c, convert)), case(c), 1e-14)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["int8", "uint8", "int16", "uint16", "int32", "uint32", "uint64", "f2", "f4"],
+)
+@every_metric
+def test_number_types(case, dtype):
+    c = labelled()
+    c = c.but(y=2 * c.y, s=32 * c.s)
+    small = c.but(y=c.y.astype(dtype), s=c.s.astype(dtype), q=c.q.astype(dtype))
+    assert_same(case(small), case(c), 1e-14)
+
+
+@every_metric
+def test_boolean_outcomes(case):
+    c = labelled()
+    c = c.but(y=(c.y > 2).astype(float))
+    expected = case(c)
+    for name in ("list", "pandas", "pandas nullable", "polars", "pyarrow chunked"):
+        boolean = COLUMN_TYPES[name](c.y.astype(bool))
+        assert_identical(case(c.but(y=boolean)), expected)
+
+
+# Labels
+
+
+@by_group
+@every_type
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["f", "m", "x"]),
+        np.array([-7, 0, 10**12]),
+        np.array([0.5, 1.5, 2.5]),
+    ],
+    ids=["text", "int", "float"],
+)
+def test_group_labels(case, convert, labels):
+    c = labelled()
+    code = np.searchsorted(["a", "b", "c"], c.group)
+    expected = case(c)
+    r = case(c.but(group=convert(labels[code])))
+    assert r.groups == tuple(labels.tolist())
+    assert [type(label) for label in r.groups] == [type(labels.tolist()[0])] * 3
+    np.testing.assert_array_equal(r.estimate, expected.estimate)
+    np.testing.assert_array_equal(r.covariance, expected.covariance)
+
+
+@by_group
+@every_type
+def test_boolean_group_labels(case, convert):
+    c = labelled()
+    expected = case(c.but(group=np.where(c.group == "a", "yes", "no")))
+    r = case(c.but(group=convert(c.group == "a")))
+    assert r.groups == (False, True)
+    assert [type(label) for label in r.groups] == [bool, bool]
+    np.testing.assert_array_equal(r.estimate, expected.estimate)
+    np.testing.assert_array_equal(r.covariance, expected.covariance)
+
+
+def mixed_pandas(columns):
+    frame = pd.DataFrame(columns, index=np.arange(90)[::-1])
+    frame.columns = ["same", "same"]
+    return frame
+
+
+FRAMES = {
+    "numpy object": lambda columns: np.array(
+        list(zip(*(v.tolist() for v in columns.values()), strict=True)), dtype=object
+    ),
+    "list of rows": lambda columns: [
+        list(row) for row in zip(*(v.tolist() for v in columns.values()), strict=True)
+    ],
+    "pandas": pd.DataFrame,
+    "pandas equal names": mixed_pandas,
+    "pandas categorical": lambda columns: pd.DataFrame(columns).astype("category"),
+    "pandas nullable": lambda columns: pd.DataFrame(columns).convert_dtypes(),
+    "polars": pl.DataFrame,
+    "pyarrow": pa.table,
+}
+
+
+@by_group
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_several_columns_are_crossed(case, frame):
+    c = labelled()
+    sex = np.random.default_rng(3).choice(["f", "m"], 90)
+    crossed = np.array([f"{g}{s}" for g, s in zip(c.group, sex, strict=True)])
+    expected = case(c.but(group=crossed))
+    r = case(c.but(group=frame({"group": c.group, "sex": sex})))
+    assert r.groups == tuple((label[0], label[1]) for label in expected.groups)
+    np.testing.assert_array_equal(r.estimate, expected.estimate)
+    np.testing.assert_array_equal(r.covariance, expected.covariance)
+
+
+@by_group
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"]
+)
+def test_crossed_columns_keep_the_types_of_their_labels(case, frame):
+    c = labelled()
+    old = np.random.default_rng(3).integers(0, 2, 90)
+    r = case(c.but(group=frame({"group": c.group, "old": old})))
+    assert r.groups == tuple((g, o) for g in "abc" for o in (0, 1))
+    assert {type(label[1]) for label in r.groups} == {int}
+
+
+@by_group
+@pytest.mark.parametrize(
+    "frame",
+    [pd.DataFrame, pl.DataFrame, pa.table, FRAMES["numpy object"]],
+    ids=["pandas", "polars", "pyarrow", "numpy"],
+)
+def test_one_column_of_labels_is_not_crossed(case, frame):
+    c = labelled()
+    assert_identical(case(c.but(group=frame({"group": c.group}))), case(c))
+
+
+MEMBERSHIPS = {
+    "list of rows": np.ndarray.tolist,
+    "pandas": pd.DataFrame,
+    "pandas nullable": lambda m: pd.DataFrame(m).astype("boolean"),
+    "pandas pyarrow": lambda m: pd.DataFrame(m).astype("bool[pyarrow]"),
+    "polars": lambda m: pl.DataFrame(m, schema=["0", "1", "2"]),
+    "pyarrow": lambda m: pa.table({str(i): m[:, i] for i in range(3)}),
+    "numpy fortran": np.asfortranarray,
+}
+
+
+@by_group
+@pytest.mark.parametrize("frame", MEMBERSHIPS.values(), ids=MEMBERSHIPS)
+def test_membership_matrix(case, frame):
+    c = overlapping()
+    expected = case(c)
+    r = case(c.but(group=frame(c.group)))
+    assert [str(label) for label in r.groups] == ["0", "1", "2"]
+    np.testing.assert_array_equal(r.estimate, expected.estimate)
+    np.testing.assert_array_equal(r.covariance, expected.covariance)
+
+
+@by_group
+def test_columns_of_a_membership_frame_name_the_groups(case):
+    c = overlapping()
+    names = ["Sci-Fi", ("a", 1), 7]
+    frame = pd.DataFrame(c.group)
+    frame.columns = pd.Index(names, tupleize_cols=False)
+    assert case(c.but(group=frame)).groups == tuple(names)
+
+
+@every_metric
+def test_inputs_are_not_written_to(case):
+    c = with_weights(labelled())
+    before = {k: None if v is None else v.copy() for k, v in vars(c).items()}
+    case(c)
+    for name, value in vars(c).items():
+        if value is not None:
+            np.testing.assert_array_equal(value, before[name])
+
+
+@every_metric
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([-(2**63), 2**63 - 1, 0], dtype=np.int64),
+        np.array([-(2**63), -(2**63) + 1, -(2**63) + 5], dtype=np.int64),
+        np.array([2**63 - 1, 2**63 - 2, 2**63 - 9], dtype=np.int64),
+        np.array([2**64 - 1, 2**64 - 2, 2**63], dtype=np.uint64),
+        np.array([2**64 - 1, 2**64 - 2, 2**64 - 3], dtype=np.uint64),
+        np.array([2**64 - 1, 0, 1], dtype=np.uint64),
+        np.array([10**30, -(10**30), 0], dtype=object),
+        np.array(["2020-01-01", "1970-01-01", "2262-01-01"], dtype="M8[ns]"),
+        np.array(["x" * 1000, "", "\n"], dtype=object),
+    ],
+    ids=["i8", "i8 low", "i8 high", "u8", "u8 high", "u8 wide", "big", "date", "text"],
+)
+def test_query_labels(case, labels):
+    c = labelled()
+    c = c.take(np.flatnonzero(np.isin(c.q, [1, 3, 4])))
+    code = np.searchsorted([1, 3, 4], c.q)
+    r, expected = case(c.but(q=labels[code])), case(c.but(q=code))
+    np.testing.assert_allclose(r.estimate, expected.estimate, rtol=1e-13)
+    np.testing.assert_allclose(r.covariance, expected.covariance, rtol=1e-10)
+    assert r.n_clusters == expected.n_clusters
+    if not case.by_item:
+        table = r.sums.table.labels
+        assert set(table.tolist()) == set(labels.tolist())

@@ -1,0 +1,215 @@
+"""Whatever is passed, no other exception than a clear ValueError comes out."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from skrankfair.metrics import (
+    dips,
+    exposure,
+    exposure_gap,
+    exposure_parity,
+    matched_pair_calibration,
+    ndcg,
+    ndkl,
+    normalized_discounted_difference,
+    normalized_discounted_kl,
+    normalized_discounted_ratio,
+    pairwise_accuracy,
+    pairwise_exposure,
+    pairwise_parity,
+    pairwise_preference,
+    skew_at_k,
+)
+from tests.calls import (
+    ENGAGEMENT,
+    GOOD,
+    INF,
+    METRICS,
+    NAN,
+    WITH_VARIANCE,
+    call,
+    columns_of,
+)
+from tests.reference.matched_pairs import matched_pair_calibration as naive_mpc
+
+
+class Hostile:
+    """An object that cannot be compared, hashed, or read as an array."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        raise TypeError("not comparable")
+
+
+NASTY = {
+    "None": None,
+    "nan": NAN,
+    "inf": INF,
+    "-1": -1,
+    "0": 0,
+    "1": 1,
+    "huge": 10**400,
+    "-huge": -(10**400),
+    "1e308": 1e308,
+    "complex": 1j,
+    "text": "abc",
+    "empty text": "",
+    "bytes": b"abc",
+    "True": True,
+    "object": object(),
+    "hostile": Hostile(),
+    "type": int,
+    "function": len,
+    "ellipsis": ...,
+    "slice": slice(3),
+    "dict": {"f": 1},
+    "dict of text": {"f": "x", "m": "y"},
+    "set": {1, 2},
+    "range": range(6),
+    "generator": (i for i in range(6)),
+    "empty": [],
+    "nested": [[1], [2]],
+    "ragged": [[1], [2, 3]],
+    "deep": [[[1]]],
+    "six lists": [[1, 2]] * 6,
+    "six ragged": [[1], [2, 3]] * 3,
+    "six None": [None] * 6,
+    "six nan": [NAN] * 6,
+    "six text": list("abcdef"),
+    "six mixed": [1, "a", None, 2.5, b"x", (1, 2)],
+    "six objects": [object() for _ in range(6)],
+    "six hostile": [Hostile()] * 6,
+    "six dicts": [{}] * 6,
+    "six huge": [10**400] * 6,
+    "six extreme": [1e150, -1e150, 5e-324, -0.0, 0.0, 1.0],
+    "six big": [2**63, 2**64, -(2**63), 2**200, 0, 1],
+    "six tuples": [(1, 2), (1, 3)] * 3,
+    "six dates": [dt.date(2020, 1, 1)] * 6,
+    "datetime64": np.array(["2020-01-01", "NaT"] * 3, dtype="M8[ns]"),
+    "timedelta64": np.array([1, 2] * 3, dtype="m8[s]"),
+    "complex array": np.array([1j, 2] * 3),
+    "structured": np.zeros(6, dtype=[("a", int), ("b", float)]),
+    "0-D": np.array(1.0),
+    "2-D": np.ones((6, 2)),
+    "2-D empty": np.ones((6, 0)),
+    "2-D bool": np.ones((6, 2), dtype=bool),
+    "3-D": np.ones((6, 2, 2)),
+    "uint64": np.array([2**64 - 1, 2**64 - 2] * 3, dtype=np.uint64),
+    "big-endian": np.array([1.5, 2.5] * 3, dtype=">f8"),
+    "longdouble": np.array([1, 2] * 3, dtype=np.longdouble),
+    "float16": np.array([1, 2] * 3, dtype=np.float16),
+    "string dtype": np.array(list("abcdef"), dtype=np.dtypes.StringDType()),
+    "series": pd.Series([1, 2, 3]),
+    "empty series": pd.Series([], dtype=object),
+    "multi-index": pd.MultiIndex.from_tuples([(1, 2)] * 6),
+    "periods": pd.Series(pd.period_range("2020", periods=6, freq="D")),
+    "intervals": pd.Series(pd.interval_range(0, 6)),
+    "timezone": pd.Series(pd.date_range("2020", periods=6, tz="UTC")),
+    "sparse": pd.Series([1, 0] * 3, dtype="Sparse[int]"),
+    "frame": pd.DataFrame({"a": range(6), "b": list("xyzxyz")}),
+    "equal names": pd.DataFrame(np.ones((6, 2)), columns=["a", "a"]),
+    "polars": pl.Series([1, 2, 3]),
+    "polars lists": pl.Series([[1], [2]] * 3),
+    "polars structs": pl.Series([{"a": 1}, {"a": 2}] * 3),
+    "polars nulls": pl.Series([None] * 6),
+    "polars binary": pl.Series([b"a", b"b"] * 3),
+    "polars object": pl.Series([object() for _ in range(6)], dtype=pl.Object),
+    "polars lazy": pl.LazyFrame({"a": [1] * 6}),
+    "polars frame": pl.DataFrame({"a": [1] * 6}),
+    "arrow": pa.array([1, 2, 3]),
+    "arrow nulls": pa.nulls(6),
+    "arrow lists": pa.chunked_array([[[1], [2]] * 3]),
+    "arrow scalar": pa.scalar(1),
+    "arrow table": pa.table({"a": [1] * 6}),
+}
+BY_CUTS = ("step", "discount", "normalize")
+ARGUMENTS = [
+    (metric, name)
+    for metric in METRICS
+    for name in [
+        *columns_of(metric),
+        *{
+            pairwise_accuracy: ("comparison", "engagement", "bins"),
+            matched_pair_calibration: ("epsilon", "n_pairs", "quantile", "direction"),
+            dips: ("browsing", "tie_cost"),
+            exposure: ("browsing",),
+            exposure_gap: ("browsing", "target"),
+            normalized_discounted_difference: BY_CUTS,
+            normalized_discounted_ratio: (*BY_CUTS, "zero_division"),
+            normalized_discounted_kl: (*BY_CUTS, "joint"),
+            skew_at_k: ("k",),
+            ndkl: ("joint",),
+            exposure_parity: ("discount", "signed"),
+            pairwise_parity: ("signed",),
+            ndcg: ("k", "gain"),
+        }.get(metric, ()),
+        *(() if metric is ndcg else ("average",)),
+        *(("variance",) if metric in WITH_VARIANCE else ()),
+    ]
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize(
+    ("metric", "name"), ARGUMENTS, ids=[f"{m.__name__}-{n}" for m, n in ARGUMENTS]
+)
+def test_nothing_but_a_value_error_escapes(metric, name):
+    extra = {"epsilon": None} if name in ("n_pairs", "quantile") else {}
+    if name == "bins":
+        extra = ENGAGEMENT
+    wrong = []
+    for label, value in NASTY.items():
+        try:
+            r = call(metric, **{**extra, name: value})
+            repr(r)
+        except ValueError as error:
+            said = str(error)
+            if name not in said or type(error) is not ValueError:
+                wrong.append((label, repr(error)))
+        except Exception as error:  # noqa: BLE001
+            wrong.append((label, repr(error)))
+    assert not wrong
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("qid", [None, GOOD["qid"]], ids=["list", "queries"])
+def test_only_the_order_of_extreme_numbers_counts(qid):
+    extreme, small = [1e308, -1e308, 5e-324, -0.0, 0.0, -1e308], [2, -1, 1, 0, 0, -1]
+    good = {**GOOD, "qid": qid}
+    for metric in (pairwise_accuracy, pairwise_exposure, pairwise_preference, ndcg):
+        names = {"y_true", "y_score"} & set(columns_of(metric))
+        for name in names - ({"y_true"} if metric is ndcg else set()):
+            options = {k: v for k, v in good.items() if k in columns_of(metric)}
+            if metric is pairwise_exposure:
+                options["y_true"] = None
+            r = metric(**{**options, name: extreme})
+            expected = metric(**{**options, name: small})
+            np.testing.assert_array_equal(r.estimate, expected.estimate)
+            np.testing.assert_array_equal(r.covariance, expected.covariance)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize(
+    "option",
+    [{"epsilon": 1e-320}, {"epsilon": 1.7e308}, {"n_pairs": 2}, {"quantile": 1.0}],
+)
+@pytest.mark.parametrize("direction", ["below", "both"])
+def test_matching_extreme_scores(option, direction):
+    # A difference may be larger than any float; no finite epsilon reaches it.
+    scores = [1e308, -1e308, 5e-324, -0.0, 0.0, -1e308]
+    options = {"epsilon": None, **option, "direction": direction, "qid": None}
+    r = call(matched_pair_calibration, y_score=scores, **options)
+    expected = naive_mpc(
+        *(GOOD["y_true"], scores, [0] * 6),
+        {g: [x == g for x in GOOD["sensitive_features"]] for g in "fm"},
+        direction=direction,
+        **option,
+    )
+    assert list(r.support) == [support for _, support, _ in expected.values()]
+    assert list(r.first_pass["epsilon"].values()) == [e for *_, e in expected.values()]

@@ -1,0 +1,229 @@
+"""Rows ordered by query and score, exactly."""
+
+import numpy as np
+import pytest
+
+from skrankfair._inputs.ranking import Ranking, order_rows, ranked_data
+from skrankfair._inputs.validation import encode
+
+TINY = 5e-324
+
+
+SCORES = {
+    "distinct": lambda rng, n: rng.normal(size=n),
+    "ties": lambda rng, n: rng.integers(0, 5, n) / 4,
+    "constant": lambda rng, n: np.full(n, 0.1),
+    "close": lambda rng, n: 1 + rng.integers(0, 3, n) * np.finfo(float).eps,
+    "huge": lambda rng, n: rng.choice([1.7e308, -1.7e308, 1e308, 0.0], n),
+    "denormal": lambda rng, n: rng.integers(-3, 4, n) * TINY,
+    "zeros": lambda rng, n: rng.choice([0.0, -0.0, TINY, -TINY], n),
+    "sorted": lambda rng, n: np.arange(n, dtype=float),
+    "reversed": lambda rng, n: -np.arange(n, dtype=float),
+}
+CODES = {
+    "none": lambda rng, n: None,
+    "one": lambda rng, n: np.zeros(n, dtype=np.int64),
+    "few": lambda rng, n: rng.integers(0, 7, n),
+    "each its own": lambda rng, n: rng.permutation(n),
+    "sorted": lambda rng, n: np.sort(rng.integers(0, 9, n)),
+    "wide": lambda rng, n: rng.integers(0, 2**62 >> n.bit_length(), n),
+}
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 64, 1000])
+@pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
+@pytest.mark.parametrize("code", CODES.values(), ids=CODES)
+def test_order_is_that_of_lexsort(code, score, n):
+    rng = np.random.default_rng(n)
+    codes, values = code(rng, n), score(rng, n)
+    before = None if codes is None else codes.copy(), values.copy()
+    order = order_rows(codes, values)
+    assert sorted(order.tolist()) == list(range(n))
+    expected = np.lexsort((-values,) if codes is None else (-values, codes))
+    np.testing.assert_array_equal(values[order], values[expected])
+    if codes is not None:
+        np.testing.assert_array_equal(codes[order], codes[expected])
+        np.testing.assert_array_equal(codes, before[0])
+    np.testing.assert_array_equal(values, before[1])
+
+
+def test_order_of_distinct_rows_is_unique():
+    rng = np.random.default_rng(0)
+    codes, values = rng.integers(0, 50, 5000), rng.normal(size=5000)
+    np.testing.assert_array_equal(
+        order_rows(codes, values), np.lexsort((-values, codes))
+    )
+
+
+def test_scores_that_a_sum_with_the_query_would_round():
+    codes = np.array([10**15, 10**15, 10**15, 0])
+    values = np.array([1e-9, 3e-9, 2e-9, 1e9])
+    assert order_rows(codes, values).tolist() == [3, 1, 2, 0]
+
+
+QUERY_LABELS = {
+    "int": np.array([3, 1, 2]),
+    "negative": np.array([-5, -1, 7]),
+    "int64 extremes": np.array([-(2**63), 2**63 - 1, 0]),
+    "int64 highest": np.array([2**63 - 1, 2**63 - 2, 2**63 - 3]),
+    "uint64": np.array([2**64 - 1, 2**64 - 2, 2**63], dtype=np.uint64),
+    "uint64 wide": np.array([2**64 - 1, 0, 2**63], dtype=np.uint64),
+    "uint8": np.array([255, 0, 128], dtype=np.uint8),
+    "float": np.array([0.5, -0.0, 1e300]),
+    "text": np.array(["b", "a", "ü"]),
+    "beyond int64": np.array([2**70, -(2**70), 1], dtype=object),
+    "date": np.array(["2020", "2021", "1900"], dtype="M8[Y]"),
+}
+
+
+@pytest.mark.parametrize("labels", QUERY_LABELS.values(), ids=QUERY_LABELS)
+def test_ranking_of_labelled_queries(labels):
+    rng = np.random.default_rng(0)
+    query = labels[rng.integers(0, len(labels), 60)]
+    score = rng.integers(0, 8, 60) / 8
+    data = ranked_data(None, score, qid=query)
+    ranking = data.ranking
+    assert ranking.n_rows == 60
+    assert ranking.n_queries == len(set(query.tolist()))
+    assert set(data.query_labels.tolist()) == set(query.tolist())
+    assert ranking.starts[0] == 0
+    assert ranking.starts[-1] == 60
+    np.testing.assert_array_equal(score[ranking.order], ranking.score)
+    for index, label in enumerate(data.query_labels.tolist()):
+        rows = ranking.order[ranking.starts[index] : ranking.starts[index + 1]]
+        assert {query.tolist()[row] for row in rows} == {label}
+        assert (np.diff(score[rows]) <= 0).all()
+        assert ranking.query[ranking.starts[index]] == index
+        assert ranking.lengths[index] == sum(q == label for q in query.tolist())
+
+
+@pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
+@pytest.mark.parametrize("code", CODES.values(), ids=CODES)
+def test_tie_bounds(code, score):
+    rng = np.random.default_rng(1)
+    codes, values = code(rng, 60), score(rng, 60)
+    ranking = Ranking.from_scores(values, codes)
+    codes = np.zeros(60) if codes is None else codes
+    pairs = list(zip(codes[ranking.order], ranking.score, strict=True))
+    first = [pairs.index(pair) for pair in pairs]
+    last = [len(pairs) - pairs[::-1].index(pair) for pair in pairs]
+    assert ranking.has_ties == (len(set(pairs)) < len(pairs))
+    for rows in (None, np.array([7, 0, 59, 7])):
+        chosen = range(60) if rows is None else rows
+        bounds = ranking.tie_bounds(rows)
+        np.testing.assert_array_equal(bounds[0], [first[row] for row in chosen])
+        np.testing.assert_array_equal(bounds[1], [last[row] for row in chosen])
+    blocks = {}
+    expected = [blocks.setdefault(pair, len(blocks)) for pair in pairs]
+    np.testing.assert_array_equal(ranking.tie, expected)
+
+
+def test_zeros_of_both_signs_tie():
+    ranking = Ranking.from_scores(np.array([0.0, -0.0, TINY, -TINY]))
+    assert ranking.score[1:3].tolist() == [0.0, 0.0]
+    assert ranking.has_ties
+    assert [bound.tolist() for bound in ranking.tie_bounds()] == [
+        [0, 1, 1, 3],
+        [1, 3, 3, 4],
+    ]
+
+
+def test_equal_scores_of_different_queries_do_not_tie():
+    ranking = Ranking.from_scores(np.ones(3), np.array([0, 1, 2]))
+    assert not ranking.has_ties
+
+
+def test_data_in_ranked_order():
+    data = ranked_data(
+        [1, 2, 3, 4],
+        [0.1, 0.9, 0.5, 0.7],
+        sensitive_features=["a", "b", "c", "d"],
+        qid=["x", "y", "x", "y"],
+        cluster=["u", "v", "u", "v"],
+        sample_weight=[2, 1, 2, 1],
+    )
+    rows = data.ranking.order
+    assert sorted(data.query_labels.tolist()) == ["x", "y"]
+    assert data.y_true.tolist() == [[1, 2, 3, 4][row] for row in rows]
+    for index, label in enumerate("abcd"):
+        assert data.groups.labels[index] == label
+        assert rows[data.groups.mask(index)].tolist() == [index]
+    weights = dict(zip(data.query_labels.tolist(), data.query_weight, strict=True))
+    assert weights == {"x": 2, "y": 1}
+    clusters = data.cluster.decode(data.cluster_of_query)
+    assert dict(zip(data.query_labels.tolist(), clusters, strict=True)) == {
+        "x": "u",
+        "y": "v",
+    }
+    column = data.column([10, 20, 30, 40], "z")
+    assert column.tolist() == [[10, 20, 30, 40][row] for row in rows]
+
+
+def test_rows_of_weight_zero_are_left_out():
+    data = ranked_data(
+        [1, 2, 3, 4],
+        [0.1, 0.9, 0.5, 0.7],
+        sensitive_features=["a", "b", "a", "c"],
+        qid=[0, 1, 0, 1],
+        sample_weight=[0, 3, 0, 3],
+    )
+    assert (data.ranking.n_rows, data.n_input) == (2, 4)
+    assert data.groups.labels == ("b", "c")
+    assert data.y_true.tolist() == [2, 4]
+    assert data.column([10, 20, 30, 40], "z").tolist() == [20, 40]
+    with pytest.raises(ValueError, match="z: 2"):
+        data.column([10, 20], "z")
+
+
+def test_the_same_rows_by_another_score():
+    rng = np.random.default_rng(0)
+    y, s = rng.normal(size=40), rng.normal(size=40)
+    q, group = rng.integers(0, 5, 40), rng.integers(0, 3, 40)
+    data = ranked_data(y, s, sensitive_features=group, qid=q)
+    other = data.ranked_by(data.y_true)
+    expected = ranked_data(y, y, sensitive_features=group, qid=q)
+    for name in ("order", "score", "starts"):
+        np.testing.assert_array_equal(
+            getattr(other.ranking, name), getattr(expected.ranking, name)
+        )
+    np.testing.assert_array_equal(other.y_true, expected.y_true)
+    for label in range(3):
+        np.testing.assert_array_equal(
+            other.groups.mask(label), expected.groups.mask(label)
+        )
+    # And within other queries, which are codes of the input rows.
+    codes = encode(rng.integers(0, 2, 40), "x").codes
+    other = data.ranked_by(data.ranking.score, codes)
+    np.testing.assert_array_equal(other.ranking.order, np.lexsort((-s, codes)))
+    np.testing.assert_array_equal(other.y_true, y[other.ranking.order])
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 10, 40, 1000])
+def test_blocks_are_whole_queries(n_rows):
+    rng = np.random.default_rng(0)
+    score, query = rng.integers(0, 4, 60), rng.choice(9, 60, p=[0.6] + [0.05] * 8)
+    ranking = Ranking.from_scores(score.astype(float), query)
+    next_row = next_query = 0
+    for rows, queries, part in ranking.blocks(n_rows):
+        assert (rows.start, queries.start) == (next_row, next_query)
+        next_row, next_query = rows.stop, queries.stop
+        assert part.n_rows == rows.stop - rows.start
+        assert part.n_queries == queries.stop - queries.start
+        assert part.n_rows <= n_rows or part.n_queries == 1
+        np.testing.assert_array_equal(part.score, ranking.score[rows])
+        np.testing.assert_array_equal(part.order, ranking.order[rows])
+        np.testing.assert_array_equal(part.query + queries.start, ranking.query[rows])
+        np.testing.assert_array_equal(part.lengths, ranking.lengths[queries])
+        np.testing.assert_array_equal(part.position(), ranking.position()[rows])
+    assert (next_row, next_query) == (ranking.n_rows, ranking.n_queries)
+
+
+def test_tie_means():
+    ranking = Ranking.from_scores(
+        np.array([3.0, 2, 2, 1, 1, 1]), np.array([0, 0, 0, 0, 1, 1])
+    )
+    assert ranking.position().tolist() == [0, 1, 2, 3, 0, 1]
+    means = ranking.tie_means(np.array([6.0, 5, 4, 3, 2, 1]))
+    assert means.tolist() == [6, 4.5, 4.5, 3, 1.5, 1.5]
+    distinct = Ranking.from_scores(np.array([2.0, 1]))
+    assert distinct.tie_means(np.array([6.0, 5])).tolist() == [6, 5]

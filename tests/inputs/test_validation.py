@@ -1,0 +1,516 @@
+"""Bad input raises a ValueError that names the argument, the rule and what came."""
+
+import datetime as dt
+import decimal
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from skrankfair._inputs.validation import as_groups
+from skrankfair.metrics import (
+    matched_pair_calibration,
+    ndcg,
+    pairwise_accuracy,
+    pairwise_exposure,
+    pairwise_preference,
+)
+from tests.calls import (
+    ENGAGEMENT,
+    GOOD,
+    INF,
+    LABELS,
+    METRICS,
+    NAN,
+    NUMBERS,
+    WITH_VARIANCE,
+    call,
+    columns_of,
+    each_by_group,
+    each_metric,
+    every,
+    of_one_metric,
+    replaced,
+)
+
+
+def test_good_input_is_good():
+    for metric in METRICS:
+        assert np.isfinite(call(metric).estimate).all()
+
+
+# Numbers
+
+
+@every(*NUMBERS)
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(NAN, "nan"), (INF, "inf"), (-INF, "-inf"), (None, "nan"), (pd.NA, "nan")],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "convert", [list, np.array, pd.Series], ids=lambda f: f.__name__
+)
+def test_missing_or_infinite_number(metric, name, value, said, convert):
+    bad = convert(replaced([1.0] * 6, value))
+    message = rf"^{name} must be finite \(no NaN, no infinity\); got {said} in row 2 "
+    with pytest.raises(ValueError, match=message + r"\(1 such value\)"):
+        call(metric, **{name: bad})
+    bad = convert(replaced(replaced([1.0] * 6, value), value, row=5))
+    with pytest.raises(ValueError, match=message + r"\(2 such values\)"):
+        call(metric, **{name: bad})
+
+
+@of_one_metric(*NUMBERS)
+@pytest.mark.parametrize(
+    "missing",
+    [
+        pd.array([1, 2, None, 4, 5, 6], dtype="Int64"),
+        pd.Series([1, 2, None, 4, 5, 6], dtype="float64[pyarrow]"),
+        pl.Series([1, 2, None, 4, 5, 6]),
+        pl.Series([1.0, 2.0, NAN, 4.0, 5.0, 6.0]),
+        pa.array([1, 2, None, 4, 5, 6]),
+        pa.chunked_array([[1, 2, None], [4, 5, 6]]),
+        [decimal.Decimal(1), 2, decimal.Decimal("nan"), 4, 5, 6],
+    ],
+    ids=["nullable", "arrow", "polars", "nan", "array", "chunked", "decimal"],
+)
+def test_missing_number_of_a_library(metric, name, missing):
+    with pytest.raises(ValueError, match=f"^{name} must be finite.*got nan in row 2"):
+        call(metric, **{name: missing})
+
+
+@of_one_metric(*NUMBERS)
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (["one", "2", "3", "4", "5", "6"], "one"),
+        ([1, "two", 3, 4, 5, 6], "two"),
+        (pd.Series(["1", "2", "3", "4", "5", "6"]), "'1'"),
+        (pd.Series([1, "two", 3, 4, 5, 6]), "two"),
+        (pd.Series(list("abcdef"), dtype="category"), "'a'"),
+        (pl.Series(list("abcdef")), "'a'"),
+        (pa.array(list("abcdef")), "'a'"),
+        (np.array([b"x"] * 6), "b'x'"),
+        (np.array([1j] * 6), "1j"),
+        ([1, 2, 3j, 4, 5, 6], "j"),
+        (np.array(["2020-01-01"] * 6, dtype="M8[D]"), "2020-01-01"),
+        (pd.Series(pd.date_range("2020-01-01", periods=6)), "2020-01-01"),
+        (pl.Series([dt.date(2020, 1, 1)] * 6), "2020-01-01"),
+        (np.array([1] * 6, dtype="m8[s]"), "timedelta64"),
+        ([dt.datetime(2020, 1, 1)] * 6, "2020, 1, 1"),
+        ([{"a": 1}] * 6, "'a': 1"),
+        (np.zeros(6, dtype=[("a", int)]), "int|i8"),
+        (pl.Series([[1], [2], [3], [4], [5], [6]]), "1"),
+    ],
+    ids=str,
+)
+def test_not_a_number(metric, name, bad, said):
+    with pytest.raises(ValueError, match=rf"^{name} must be numeric; got .*({said})"):
+        call(metric, **{name: bad})
+
+
+WRONG_SHAPES = {
+    "2-D": (np.ones((6, 1)), "1-dimensional.*(6, 1)"),
+    "list of lists": ([[1], [2], [3], [4], [5], [6]], "1-dimensional.*(6, 1)"),
+    "frame": (pd.DataFrame({"a": [1] * 6}), "1-dimensional.*(6, 1)"),
+    "polars frame": (pl.DataFrame({"a": [1] * 6}), "1-dimensional.*(6, 1)"),
+    "arrow table": (pa.table({"a": [1] * 6}), "1-dimensional.*(6, 1)"),
+    "3-D": (np.ones((6, 1, 1)), "1-dimensional.*(6, 1, 1)"),
+    "number": (3, "1-dimensional.*()"),
+    "text": ("abcdef", "1-dimensional.*()"),
+    "set": ({1, 2, 3, 4, 5, 6}, "1-dimensional.*()"),
+    "dict": ({"a": 1}, "1-dimensional.*()"),
+    "generator": ((i for i in range(6)), "1-dimensional.*()"),
+    "function": (len, "1-dimensional.*()"),
+    "ragged": ([[1], [2, 3], [4], [5], [6], [7]], "a 1-dimensional.*inhomogeneous"),
+    "empty list": ([], "at least one row; it is empty"),
+    "empty array": (np.array([]), "at least one row; it is empty"),
+    "empty series": (pd.Series([], dtype=float), "at least one row; it is empty"),
+    "empty polars": (pl.Series([], dtype=pl.Int64), "at least one row; it is empty"),
+}
+
+
+@of_one_metric(*NUMBERS, "qid", "cluster")
+@pytest.mark.parametrize(
+    ("bad", "said"), WRONG_SHAPES.values(), ids=WRONG_SHAPES.keys()
+)
+def test_not_a_column(metric, name, bad, said):
+    said = said.replace("(", r"\(").replace(")", r"\)")
+    with pytest.raises(ValueError, match=f"^{name} must (be|have) {said}"):
+        call(metric, **{name: bad})
+
+
+@every(*NUMBERS, *LABELS)
+@pytest.mark.parametrize("length", [1, 5, 7])
+def test_lengths_differ(metric, name, length):
+    message = f"^All columns must have the same number of rows; got .*{name}: {length}"
+    with pytest.raises(ValueError, match=message) as error:
+        call(metric, **{name: [1] * length})
+    others = [other for other in columns_of(metric) if other in GOOD and other != name]
+    for other in others:
+        assert f"{other}: 6" in str(error.value)
+
+
+@each_metric
+@pytest.mark.parametrize("name", ["y_true", "y_score", "sensitive_features"])
+def test_needed_column_is_missing(metric, name):
+    if name in columns_of(metric):
+        with pytest.raises(ValueError, match=rf"^{name} must be given; got None\.$"):
+            call(metric, **{name: None})
+
+
+@every(*NUMBERS)
+def test_text_is_not_a_number(metric, name):
+    with pytest.raises(ValueError, match=f"^{name} must be numeric; got .*three"):
+        call(metric, **{name: ["three", 1, 2, 3, 4, 5]})
+
+
+@every(*NUMBERS, "qid", "cluster")
+def test_two_dimensions(metric, name):
+    message = rf"^{name} must be 1-dimensional, one value a row; .*\(6, 2\)\.$"
+    with pytest.raises(ValueError, match=message):
+        call(metric, **{name: np.ones((6, 2))})
+
+
+@every(*NUMBERS, *LABELS)
+def test_empty(metric, name):
+    message = rf"^{name} must have at least one row; it is empty\.$"
+    with pytest.raises(ValueError, match=message):
+        call(metric, **{name: []})
+
+
+# Labels
+
+
+@every(*LABELS)
+@pytest.mark.parametrize("missing", [None, NAN, pd.NA], ids=str)
+def test_no_label(metric, name, missing):
+    message = rf"^{name} must not have missing labels; row 4 is {missing} \(1 such"
+    bad = pd.Series(["a", "b", "a", "b", missing, "b"], dtype=object)
+    with pytest.raises(ValueError, match=message):
+        call(metric, **{name: bad})
+
+
+@of_one_metric(*LABELS)
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (["a", "b", None, "a", "b", "b"], "None"),
+        (["a", "b", NAN, "a", "b", "b"], "nan"),
+        (("a", "b", np.nan, "a", "b", "b"), "nan"),
+        ([1, 2, None, 1, 2, 2], "None"),
+        ([1.0, 2.0, NAN, 1.0, 2.0, 2.0], "nan"),
+        (np.array([1.0, 2.0, NAN, 1.0, 2.0, 2.0]), "nan"),
+        (np.array(["a", "b", NAN, "a", "b", "b"], dtype=object), "nan"),
+        (["a", "b", pd.NA, "a", "b", "b"], "<NA>"),
+        (pd.Series(["a", "b", None, "a", "b", "b"]), "nan|None|<NA>"),
+        (pd.Series(["a", "b", None, "a", "b", "b"], dtype="category"), "nan"),
+        (pd.Series([1, 2, None, 1, 2, 2], dtype="Int64"), "nan|<NA>"),
+        (pd.Series([True, False, None] * 2, dtype="boolean"), "<NA>|None"),
+        (pd.Series(pd.to_datetime(["2020", "2021", None] * 2)), "NaT"),
+        (pl.Series(["a", "b", None, "a", "b", "b"]), "None"),
+        (pl.Series([1, 2, None, 1, 2, 2]), "nan"),
+        (pl.Series([True, False, None] * 2), "None"),
+        (pa.array(["a", "b", None, "a", "b", "b"]), "None"),
+        (pa.chunked_array([[1, 2, None], [1, 2, 2]]), "nan"),
+        (pa.array(["a", "b", None] * 2).dictionary_encode(), "None|nan"),
+    ],
+)
+def test_missing_label(metric, name, bad, said):
+    message = rf"^{name} must not have missing labels; row 2 is .*({said})"
+    with pytest.raises(ValueError, match=message):
+        call(metric, **{name: bad})
+
+
+@of_one_metric(*LABELS)
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pd.Series([[1], [2], [1], [2], [1], [2]]),
+        [{"a": 1}] * 6,
+        [{1}] * 6,
+        pl.Series([[1], [2], [1], [2], [1], [2]]),
+    ],
+    ids=["lists", "dicts", "sets", "polars lists"],
+)
+def test_unhashable_label(metric, name, bad):
+    with pytest.raises(ValueError, match=f"^{name} must hold hashable labels"):
+        call(metric, **{name: bad})
+
+
+@each_by_group
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (np.zeros((6, 0)), "at least one column; it has none"),
+        (pd.DataFrame(index=range(6)), "at least one column; it has none"),
+        (pd.DataFrame({"a": []}), "at least one row; it is empty"),
+        (np.zeros((0, 2)), "at least one row; it is empty"),
+        (np.zeros((0, 2), dtype=bool), "at least one row; it is empty"),
+        (np.zeros((6, 2, 2)), r"1-dimensional.*\(6, 2, 2\)"),
+        ("fmfmfm", r"1-dimensional.*\(\)"),
+        (
+            pd.DataFrame(np.ones((6, 2), dtype=bool), columns=["x", "x"]),
+            r"distinct column names; got .*'x', 'x'",
+        ),
+        (
+            pd.DataFrame({"a": ["x", None] * 3, "b": 1}),
+            "not have missing labels; row 1",
+        ),
+        (
+            pd.DataFrame({"a": pd.array([True, None] * 3, dtype="boolean")}),
+            "not have missing labels; row 1",
+        ),
+    ],
+)
+def test_wrong_frame_of_groups(metric, bad, said):
+    with pytest.raises(
+        ValueError, match=f"^sensitive_features must (be|have )?.*{said}"
+    ):
+        call(metric, sensitive_features=bad)
+
+
+def test_crossed_columns_may_have_one_name():
+    frame = pd.DataFrame({0: list("ababab"), 1: list("xxyyxy")})
+    frame.columns = ["group", "group"]
+    expected = as_groups(frame.to_numpy())
+    assert as_groups(frame).labels == expected.labels
+
+
+# Weights and clusters
+
+
+@each_metric
+def test_negative_weight(metric):
+    message = r"^sample_weight must not be negative; got -2\.0 in row 3\.$"
+    with pytest.raises(ValueError, match=message):
+        call(metric, sample_weight=[1, 1, 1, -2, -2, -2])
+
+
+@each_metric
+def test_no_positive_weight(metric):
+    message = r"^sample_weight must have a positive value; all are zero\.$"
+    with pytest.raises(ValueError, match=message):
+        call(metric, sample_weight=[0] * 6)
+
+
+@each_metric
+def test_weight_varies_within_a_query(metric):
+    message = (
+        r"^sample_weight must be constant within a query .*; "
+        r"row [345] has (2|3)\.0 where its query has (2|3)\.0\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        call(metric, sample_weight=[1, 1, 1, 2, 2, 3])
+    # One list is one query.
+    with pytest.raises(ValueError, match="^sample_weight must be constant"):
+        call(metric, qid=None, sample_weight=[1, 1, 1, 2, 2, 2])
+
+
+@each_metric
+def test_rows_are_those_of_the_caller(metric):
+    # Rows of weight 0 are left out, but they count when a row is named.
+    with pytest.raises(ValueError, match=r"row ([345]) has") as error:
+        call(metric, sample_weight=[0, 0, 0, 2, 2, 3])
+    row, weight = re.search(r"row (\d) has (\d)", str(error.value)).groups()
+    assert weight == str([0, 0, 0, 2, 2, 3][int(row)])
+
+
+@each_metric
+def test_query_in_two_clusters(metric):
+    with pytest.raises(ValueError, match=r"^cluster must be constant within a query"):
+        call(metric, cluster=["u", "u", "u", "v", "v", "w"])
+
+
+def test_clusters_of_items_need_one_list_and_items():
+    split = ["u", "u", "v", "v", "w", "w"]
+    for metric in WITH_VARIANCE:
+        with pytest.raises(ValueError, match="^cluster must be constant"):
+            call(metric, qid=None, cluster=split, variance="cluster")
+        with pytest.raises(ValueError, match="^variance='item' takes cluster="):
+            call(metric, cluster=split, variance="item")
+        with pytest.raises(ValueError, match="^average='queries' needs variance="):
+            call(metric, average="queries", variance="item")
+
+
+# Options
+
+
+def option(metric, name, *values, extra=None):
+    return [
+        pytest.param(metric, name, value, extra or {}, id=f"{name}-{value!r:.30}")
+        for value in values
+    ]
+
+
+NOT_A_CHOICE = ("ALL", "", None, 3, b"all", ["all"], np.array(["all", "x"]), {}, NAN)
+NOT_A_COUNT = (0, -1, 2.0, NAN, INF, "3", [3], True, np.array([3]), 1j, {})
+
+
+@pytest.mark.parametrize(
+    ("metric", "name", "value", "extra"),
+    [
+        *option(pairwise_accuracy, "comparison", *NOT_A_CHOICE),
+        *option(pairwise_accuracy, "average", *NOT_A_CHOICE),
+        *option(pairwise_accuracy, "variance", *NOT_A_CHOICE),
+        *option(pairwise_exposure, "average", *NOT_A_CHOICE),
+        *option(pairwise_exposure, "variance", *NOT_A_CHOICE),
+        *option(pairwise_preference, "average", *NOT_A_CHOICE),
+        *option(pairwise_preference, "variance", *NOT_A_CHOICE),
+        *option(matched_pair_calibration, "direction", *NOT_A_CHOICE),
+        *option(matched_pair_calibration, "average", *NOT_A_CHOICE),
+        *option(matched_pair_calibration, "variance", *NOT_A_CHOICE),
+        *option(ndcg, "gain", *NOT_A_CHOICE),
+    ],
+)
+def test_unknown_choice(metric, name, value, extra):
+    message = rf"^{name} must be one of '.*; got {re.escape(repr(value))}\.$"
+    with pytest.raises(ValueError, match=message):
+        call(metric, **{name: value}, **extra)
+
+
+@pytest.mark.parametrize(
+    ("metric", "name", "value", "extra"),
+    [
+        *option(ndcg, "k", *NOT_A_COUNT),
+        *option(
+            matched_pair_calibration, "n_pairs", *NOT_A_COUNT, extra={"epsilon": None}
+        ),
+        *option(
+            matched_pair_calibration,
+            "quantile",
+            *(0, 0.0, -0.1, 1.01, NAN, INF, "0.1", [0.1], True, 1j, {}),
+            extra={"epsilon": None},
+        ),
+        *option(
+            matched_pair_calibration,
+            "epsilon",
+            *(-1e-9, -1, NAN, -INF, "0.1", [0.1], True, 1j, np.array([0.1])),
+        ),
+        *option(
+            pairwise_accuracy,
+            "bins",
+            *(0, -3, 2.5, NAN, "4", None, True, {}, 1j),
+            extra=ENGAGEMENT,
+        ),
+    ],
+)
+def test_number_out_of_range(metric, name, value, extra):
+    message = rf"^{name} must be .*; got {re.escape(repr(value))}\.$"
+    with pytest.raises(ValueError, match=message):
+        call(metric, **{**extra, name: value})
+
+
+@pytest.mark.parametrize(
+    "bins",
+    [
+        [],
+        [1.0],
+        [0, 0],
+        [1, 0],
+        [0, NAN, 1],
+        [0, INF, INF],
+        [-INF, -INF, 0],
+        ["a", "b"],
+        [0, None],
+        [[0, 1], [2, 3]],
+        [[0, 1], [2]],
+        [0, 1j],
+        np.array([[0, 1]]),
+    ],
+    ids=str,
+)
+def test_wrong_edges(bins):
+    message = r"^bins must be a number of bins or at least two increasing edges; got "
+    with pytest.raises(ValueError, match=message + re.escape(repr(bins))):
+        call(pairwise_accuracy, bins=bins, **ENGAGEMENT)
+
+
+def test_edges_that_do_not_cover_the_engagement():
+    message = r"^bins must cover engagement; \d preferred items lie outside \[0, 0.3\]"
+    with pytest.raises(ValueError, match=message):
+        call(pairwise_accuracy, bins=[0, 0.2, 0.3], **ENGAGEMENT)
+    infinite = call(pairwise_accuracy, bins=[-INF, INF], **ENGAGEMENT)
+    assert infinite.first_pass["engagement_edges"] == (-INF, INF)
+
+
+@pytest.mark.parametrize("bins", [1, 2, 4, 100])
+def test_constant_engagement_is_one_stratum(bins):
+    plain = call(pairwise_accuracy)
+    r = call(pairwise_accuracy, engagement=[2.5] * 6, bins=bins)
+    np.testing.assert_array_equal(r.estimate, plain.estimate)
+    assert list(r.breakdown()["support"]) == plain.support.tolist()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([0.1] * 5, "^All columns must have the same number of rows; .*engagement: 5"),
+        ([INF, 0.1, 0.2, 0.3, 0.4, 0.5], "^engagement must be finite or NaN; got inf"),
+        (list("abcdef"), "^engagement must be numeric; got .*a"),
+        ([[0.1]] * 6, r"^engagement must be 1-dimensional.*\(6, 1\)"),
+        ([], "^engagement must have at least one row"),
+        ([0.1, NAN, NAN, 0.3, 0.4, NAN], r"^engagement must be known.*NaN in row 1\.$"),
+    ],
+)
+def test_wrong_engagement(value, message):
+    with pytest.raises(ValueError, match=message):
+        call(pairwise_accuracy, engagement=value)
+
+
+def test_engagement_names_the_row_of_the_caller():
+    engagement = [0.1, 0.1, 0.1, NAN, 0.4, 0.5]
+    weight = {"sample_weight": [0, 0, 0, 1, 1, 1]}
+    with pytest.raises(ValueError, match=r"NaN in row 3\.$"):
+        call(pairwise_accuracy, engagement=engagement, **weight)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"epsilon": 1.0, "quantile": 0.1}, "epsilon and quantile"),
+        ({"epsilon": 1.0, "n_pairs": 3}, "epsilon and n_pairs"),
+        ({"epsilon": None, "n_pairs": 3, "quantile": 0.1}, "n_pairs and quantile"),
+        (
+            {"epsilon": 1.0, "n_pairs": 3, "quantile": 0.1},
+            "epsilon and n_pairs and quantile",
+        ),
+    ],
+)
+def test_only_one_threshold(given, named):
+    message = (
+        rf"^Only one of epsilon, n_pairs and quantile can be given; got {named}\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        call(matched_pair_calibration, **given)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "message"),
+    [
+        ({"f": 1.0}, r"^epsilon must name every group; it has no \['m'\]\.$"),
+        ({}, r"^epsilon must name every group; it has no \['f', 'm'\]\.$"),
+        ({"f": 1.0, "m": -1}, r"^epsilon\['m'\] must be a number in .*; got -1\.$"),
+        ({"f": 1.0, "m": "x"}, r"^epsilon\['m'\] must be a number in .*; got 'x'\.$"),
+        ({"f": 1.0, "m": None}, r"^epsilon\['m'\] must be a number in .*; got None\.$"),
+        ({"f": 1.0, "m": [1]}, r"^epsilon\['m'\] must be a number in .*; got \[1\]\.$"),
+        ({"f": 1.0, "m": True}, r"^epsilon\['m'\] must be a number in .*; got True\.$"),
+    ],
+)
+def test_wrong_epsilon_by_group(epsilon, message):
+    with pytest.raises(ValueError, match=message):
+        call(matched_pair_calibration, epsilon=epsilon)
+
+
+def test_ndcg_of_negative_or_huge_relevance():
+    with pytest.raises(
+        ValueError, match=r"^y_true must not be negative .*got -1\.0\.$"
+    ):
+        call(ndcg, y_true=[1, 2, -1, 0, 0, 0])
+    message = r"^gain='exponential' overflows; the largest y_true is 2000\."
+    with pytest.raises(ValueError, match=message):
+        call(ndcg, y_true=[1, 2, 2000, 0, 0, 0], gain="exponential")

@@ -1,0 +1,426 @@
+"""DIPS: naive loops, brute force over permutations, closed forms, other libraries."""
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.inference import compare
+from skrankfair.metrics import dips, exposure_gap, pairwise_accuracy
+from tests.calls import GOOD, call
+from tests.metrics.naive_rules import (
+    assert_close,
+    assert_covariance,
+    difference,
+    matrix,
+    too_few,
+)
+from tests.metrics.problems import make_problem
+from tests.reference import dissatisfaction as naive
+from tests.reference import variance
+
+undefined_is_fine = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.UndefinedMetricWarning"
+)
+AVERAGES = ("pairs", "queries")
+TIE_COSTS = (0, 0.3, 1.0)
+BROWSING = {
+    **{name: name for name in ("uniform", "log", "geometric", "reciprocal")},
+    "function": lambda k: 1 / (k + 1.5),
+    "array": [1.0, 1.0, 0.5, 0.5, 0.25, 0.25, 0.125] + [0.0] * 20,
+}
+CHUNKS = [range(start, start + 10) for start in range(0, 40, 10)]
+in_chunks = pytest.mark.parametrize(
+    "seeds", CHUNKS, ids=[f"{c.start}-{c.stop - 1}" for c in CHUNKS]
+)
+each_browsing = pytest.mark.parametrize("browsing", BROWSING.values(), ids=BROWSING)
+
+
+def columns_of(p):
+    return p.y, p.s, p.q, p.member
+
+
+def of_side(result, side):
+    """Estimates, errors and support of one direction."""
+    table = result.breakdown().set_index("of").loc[[side]]
+    return table["estimate"], table["std_error"], table["support"]
+
+
+@undefined_is_fine
+@in_chunks
+@each_browsing
+def test_estimate_and_support(seeds, browsing):
+    for seed in seeds[::2]:
+        p = make_problem(seed)
+        seen = p.seen()
+        for tie_cost, average in itertools.product(TIE_COSTS, AVERAGES):
+            options = {"browsing": browsing, "tie_cost": tie_cost, "average": average}
+            hint = (seed, tie_cost, average)
+            r = dips(p.y, p.s, **p.who, **options)
+            own = naive.dips(*columns_of(seen), w=seen.w, **options)
+            rest = naive.rest_dips(*columns_of(seen), w=seen.w, **options)
+            assert r.groups == seen.groups
+            assert_close(r.estimate, [v[0] for v in own.values()], 1e-10, hint)
+            assert np.array_equal(r.support, [v[1] for v in own.values()]), hint
+            assert r.n_clusters == sum(seen.query_weight.values())
+            assert np.nanmin([*r.estimate, 0]) >= 0
+            assert np.nanmax([*r.estimate, 1]) <= 1
+            for side, expected in (("group", own), ("rest", rest)):
+                estimate, _, support = of_side(r, side)
+                assert_close(estimate, [v[0] for v in expected.values()], 1e-10, hint)
+                assert np.array_equal(support, [v[1] for v in expected.values()]), hint
+            gap = [own[g][0] - rest[g][0] for g in seen.groups]
+            assert_close(of_side(r, "difference")[0], gap, 1e-10, hint)
+
+
+@undefined_is_fine
+@in_chunks
+def test_covariance(seeds):
+    for seed, coarse in itertools.product(seeds, (False, True)):
+        p = make_problem(seed, (3, 18))
+        seen = p.seen()
+        average, tie_cost = AVERAGES[seed % 2], TIE_COSTS[seed % 3]
+        browsing = list(BROWSING.values())[seed % 6]
+        options = {"browsing": browsing, "tie_cost": tie_cost, "average": average}
+        unit, weight, of_query = seen.q, seen.query_weight, None
+        if coarse:
+            unit, weight, of_query = seen.cluster, dict.fromkeys(seen.cluster, 1), p.w
+            of_query = seen.w
+        tables = {}
+        for g, in_group in seen.member.items():
+            outside = [not inside for inside in in_group]
+            for side, (a, b) in {
+                "group": (in_group, outside),
+                "rest": (outside, in_group),
+            }.items():
+                tables[g, side] = naive.table_of_pair(
+                    *(seen.y, seen.s, seen.q, a, b), **options, w=of_query
+                )
+        covariance = matrix(
+            variance.cluster_covariance(tables, unit, weight), list(tables)
+        )
+        there = {key: [line for line in t if line[3] > 0] for key, t in tables.items()}
+        few = too_few(there, unit, weight)
+        r = dips(p.y, p.s, cluster=p.cluster if coarse else None, **p.who, **options)
+        hint = (seed, coarse, options)
+        assert_covariance(r.covariance, covariance[::2, ::2], few[::2], hint)
+        few_both = few[::2] | few[1::2]
+        gap = difference(covariance)
+        error = np.where(few_both, np.nan, np.sqrt(np.diag(gap)))
+        assert_close(of_side(r, "difference")[1], error, 1e-9, hint)
+        if browsing == "uniform":
+            assert_covariance(r.against_rest().covariance, gap, few_both, hint)
+        for offset, side in enumerate(("group", "rest")):
+            error = np.where(few, np.nan, np.sqrt(np.diag(covariance)))[offset::2]
+            assert_close(of_side(r, side)[1], error, 1e-9, hint)
+
+
+@undefined_is_fine
+@pytest.mark.parametrize("seed", range(12))
+def test_normaliser_is_the_largest_numerator_of_all_permutations(seed):
+    rng = np.random.default_rng(seed)
+    n = 7 if seed < 3 else int(rng.integers(2, 7))
+    y = rng.integers(0, 4, n) if seed % 2 else rng.normal(size=n).round(seed % 3)
+    in_group = rng.random(n) < 0.5
+    browsing = list(BROWSING.values())[seed % 6]
+    tie_cost = TIE_COSTS[seed // 2 % 3]
+    member = np.column_stack([in_group, ~in_group])
+    r = dips(
+        *(y, rng.normal(size=n)),
+        sensitive_features=member,
+        browsing=browsing,
+        tie_cost=tie_cost,
+    )
+    args = (range(n), *member.T.tolist(), browsing, tie_cost)
+    largest = naive.brute_force_normaliser(y.tolist(), *args)
+    swapped = (range(n), *member.T.tolist()[::-1], browsing, tie_cost)
+    largest_of_rest = naive.brute_force_normaliser(y.tolist(), *swapped)
+    for row, expected in enumerate(
+        [(largest, largest_of_rest), (largest_of_rest, largest)]
+    ):
+        assert_close(r.sums.by_group[row, [1, 3]], expected, 1e-12)
+    # And the ranking that has it is as bad as can be.
+    if largest:
+        cost = [sum(y[in_group] > v) + tie_cost * sum(y[in_group] == v) for v in y]
+        worst = dips(
+            *(y, np.where(in_group, -1.0, cost)),
+            sensitive_features=member,
+            browsing=browsing,
+            tie_cost=tie_cost,
+        )
+        assert 1 - 1e-12 <= worst.estimate[0] <= 1 + 1e-12
+
+
+@undefined_is_fine
+@in_chunks
+def test_uniform_browsing_is_one_minus_inter_group_accuracy(seeds):
+    for seed, average in itertools.product(seeds, AVERAGES):
+        p = make_problem(seed)
+        for cluster in (None, p.cluster):
+            options = {"average": average, "cluster": cluster, **p.who}
+            r = dips(p.y, p.s, **options)
+            accuracy = pairwise_accuracy(
+                p.y, p.s, comparison="inter", variance="cluster", **options
+            )
+            assert_close(r.estimate, 1 - accuracy.estimate, 1e-12, seed)
+            assert_close(r.covariance, accuracy.covariance, 1e-12, seed)
+            np.testing.assert_array_equal(r.support, accuracy.support)
+            one, other = r.against_rest(), accuracy.against_rest()
+            assert_close(one.estimate, -other.estimate, 1e-12, seed)
+            assert_close(one.covariance, other.covariance, 1e-12, seed)
+
+
+@undefined_is_fine
+@pytest.mark.parametrize("ties", [False, True])
+def test_relevant_items_of_one_group_are_an_auc(ties):
+    rng = np.random.default_rng(0)
+    relevant = rng.random(500) < 0.3
+    score = relevant + rng.normal(size=500)
+    score = score.round(1) if ties else score
+    r = dips(relevant, score, sensitive_features=np.where(relevant, "a", "b"))
+    assert r.estimate[0] == pytest.approx(1 - roc_auc_score(relevant, score))
+    assert np.isnan(r.estimate[1])
+
+
+@undefined_is_fine
+@pytest.mark.parametrize("n", [2, 50, 3000])
+def test_one_relevant_item_at_every_place(n):
+    # Its dissatisfaction is the share of the visits above it.
+    visits = 1 / np.log2(np.arange(n) + 2)
+    query = np.repeat(np.arange(5), n)
+    places = np.linspace(0, n - 1, 5).astype(int)
+    y = (np.arange(n) == places[:, None]).ravel()
+    r = dips(
+        *(y, np.tile(-np.arange(n), 5)),
+        sensitive_features=np.where(y, "one", "others"),
+        qid=query,
+        browsing="log",
+        average="queries",
+    )
+    expected = [visits[:k].sum() / visits[:-1].sum() for k in places]
+    assert_close(r.estimate[0], np.mean(expected), 1e-12)
+    rows = r.sums.table.by_group
+    assert_close(rows[:, 0, 0] / rows[:, 0, 1], expected, 1e-12)
+
+
+def shuffles(values, n_shuffles, rng):
+    """Return ranks by value, ties in random order, a row a shuffle."""
+    values = np.asarray(values)
+    keys = rng.random((n_shuffles, values.size))
+    order = np.lexsort((keys, np.tile(values, (n_shuffles, 1))))
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.arange(values.size)[None], axis=1)
+    return ranks
+
+
+@undefined_is_fine
+@each_browsing
+def test_score_ties_are_the_mean_over_shuffles(browsing):
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 3, 24), rng.integers(0, 4, 24)
+    group, query = rng.choice(list("abc"), 24), np.repeat([0, 1], 12)
+    options = {"browsing": browsing, "tie_cost": 0.4}
+    n = 2000
+    copy = np.repeat(np.arange(n), 24)
+    shuffled = dips(
+        *(np.tile(y, n), shuffles(s, n, rng).ravel()),
+        sensitive_features=np.tile(group, n),
+        qid=np.tile(query, n) + 2 * copy,
+        cluster=copy,
+        **options,
+    )
+    numerator, normaliser = shuffled.sums.table.by_group[..., :2].T
+    values = (numerator / normaliser).T
+    error = np.std(values, axis=0, ddof=1) / np.sqrt(n)
+    assert np.all(error > 0)
+    actual = dips(y, s, sensitive_features=group, qid=query, **options).estimate
+    assert np.all(np.abs(values.mean(axis=0) - actual) < 4 * error)
+
+
+@undefined_is_fine
+def test_many_tied_scores_far_down_a_long_list():
+    # Visits to late positions are tiny, and differences of sums would lose them.
+    n = 20_000
+    y, s = np.zeros(n), -np.arange(n, dtype=float)
+    y[-1], s[-4:] = 1, -n
+    in_group = y == 1
+    for browsing, visit in {
+        "log": lambda k: 1 / np.log2(k + 2),
+        "reciprocal": lambda k: 1 / (k + 1),
+    }.items():
+        r = dips(y, s, sensitive_features=in_group, browsing=browsing)
+        assert r.groups == (False, True)
+        last = np.arange(n - 4, n)
+        tied = (visit(last) * [3, 2, 1, 0]).sum() / 12
+        numerator = visit(np.arange(n - 4)).sum() + 3 * tied
+        estimate = numerator / visit(np.arange(n - 1)).sum()
+        assert r.estimate[1] == pytest.approx(estimate, rel=1e-13)
+
+
+def test_grades_far_apart():
+    # As many codes as 256 in a query of a few items.
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 5, 3000), rng.integers(0, 40, 3000)
+    who = {
+        "sensitive_features": rng.choice(list("abc"), 3000),
+        "qid": np.repeat(np.arange(1000), 3),
+        "browsing": "reciprocal",
+        "tie_cost": 0.5,
+    }
+    expected = dips(y, s, **who)
+    for grades in (60 * y, np.exp(y)):
+        r = dips(grades, s, **who)
+        np.testing.assert_array_equal(r.estimate, expected.estimate)
+        np.testing.assert_array_equal(r.covariance, expected.covariance)
+
+
+def test_scale_of_browsing_does_not_matter():
+    rng = np.random.default_rng(0)
+    y, s = rng.normal(size=(2, 300))
+    who = {
+        "sensitive_features": rng.choice(list("ab"), 300),
+        "qid": np.repeat(np.arange(30), 10),
+    }
+    expected = dips(y, s, browsing="geometric", **who)
+    for browsing in (lambda k: 8 * 0.8**k, 0.25 * 0.8 ** np.arange(12)):
+        r = dips(y, s, browsing=browsing, **who)
+        assert_close(r.estimate, expected.estimate, 1e-12)
+        assert_close(r.covariance, expected.covariance, 1e-12)
+
+
+def test_swap_of_the_paper():
+    """Figure 1b: a swap for group A that puts nobody below a less relevant item."""
+    who = {"sensitive_features": list("BBBAB") * 2, "qid": [0] * 5 + [1] * 5}
+    y = [3, 2, 2, 2, 1] * 2
+    before, after = [5, 4, 3, 2, 1] * 2, [5, 2, 3, 4, 1] * 2
+    for target in ("expected", "relevance"):
+        gaps = [exposure_gap(y, s, target=target, **who) for s in (before, after)]
+        assert gaps[1].estimate[0] > gaps[0].estimate[0] + 0.05
+        assert abs(gaps[1].disparity() - gaps[0].disparity()) > 0.01
+    for browsing in BROWSING.values():
+        for s in (before, after):
+            r = dips(y, s, browsing=browsing, **who)
+            assert r.estimate.tolist() == [0, 0]
+
+
+def test_ties_broken_against_a_group():
+    who = {"sensitive_features": list("ABAB") * 2, "qid": [0] * 4 + [1] * 4}
+    y, s = [1, 1, 0, 0] * 2, [3, 4, 1, 2] * 2
+    assert dips(y, s, **who).estimate.tolist() == [0, 0]
+    r = dips(y, s, tie_cost=0.5, browsing="reciprocal", **who)
+    # Positions of B: 0 and 2. Worst: c_j = 1.5 for relevance 0, 0.5 for 1.
+    assert r.estimate == pytest.approx([(0.5 + 0.5 / 3) / (1.5 + 0.5 / 2), 0])
+
+
+def test_contrast_and_comparison():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 800)
+    s = y + rng.normal(size=800)
+    who = {
+        "sensitive_features": rng.choice(list("ab"), 800),
+        "qid": np.repeat(np.arange(80), 10),
+        "browsing": "log",
+    }
+    r = dips(y, s, **who)
+    gap = r.contrast("a", "b")
+    assert gap.estimate == r.estimate[0] - r.estimate[1]
+    estimate, error, support = (column.iloc[0] for column in of_side(r, "difference"))
+    assert gap.estimate == pytest.approx(estimate)
+    assert gap.standard_error == pytest.approx(error)
+    assert support == r.support.sum()
+    assert r.disparity() == pytest.approx(abs(gap.estimate))
+    worse = dips(y, s + 2 * rng.normal(size=800), **who)
+    paired = compare(worse, r)
+    assert_close(paired.estimate, worse.estimate - r.estimate, 1e-12)
+    assert (paired.test().pvalue < 0.01).all()
+    low, high = r.confidence_interval(method="bootstrap", random_state=0)
+    assert ((low < r.estimate) & (r.estimate < high)).all()
+
+
+def test_random_ranking():
+    # A constant score; in the mean every pair is the wrong way round half of the time.
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=4000)
+    who = {
+        "sensitive_features": rng.choice(["few", "many"], p=[0.1, 0.9], size=4000),
+        "qid": np.repeat(np.arange(200), 20),
+    }
+    uniform = dips(y, np.zeros(4000), **who)
+    assert uniform.estimate == pytest.approx([0.5, 0.5])
+    assert uniform.test().pvalue == pytest.approx([1, 1])
+    # With top-heavy browsing equality is not what a blind ranker has: no test.
+    blind = dips(y, np.zeros(4000), browsing="log", **who)
+    assert blind.estimate[0] > blind.estimate[1] + 0.1
+    assert np.isnan(blind.pvalue).all()
+    with pytest.raises(ValueError, match="dips has no fair value to test against"):
+        blind.test()
+    drawn = dips(y, rng.normal(size=4000), browsing="log", **who)
+    assert (compare(drawn, blind).test().pvalue > 0.01).all()
+
+
+def test_parameters_are_kept_and_compared():
+    numbers = [1, 0.5, 0.25]
+    r = call(dips, browsing=numbers)
+    assert r.parameters == {
+        "browsing": (1, 0.5, 0.25),
+        "tie_cost": 0.0,
+        "average": "pairs",
+    }
+    assert (r + call(dips, browsing=np.array(numbers))).n_clusters == 4
+    with pytest.raises(ValueError, match="same options"):
+        r + call(dips, browsing="log")
+
+
+def test_one_list_has_no_error():
+    with pytest.warns(UndefinedMetricWarning, match=r"no standard error.*: f, m\.$"):
+        r = call(dips, qid=None)
+    assert np.isfinite(r.estimate).all()
+    assert np.isnan(r.standard_error).all()
+
+
+def raises(error):
+    def function(k):
+        raise error
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("browsing", "said"),
+    [
+        ("dcg", "one of 'uniform', 'log', 'geometric', 'reciprocal', a function.*dcg"),
+        (None, "be one of.*got None"),
+        ([1, 0.5], "every position of the longest query, which has 3.*got 2 values"),
+        ([1, 0.5, 0.6], "not increase.*0.5 at position 1 and 0.6 at the next"),
+        ([1, 0.5, -0.1], r"not negative.*got -0\.1 at position 2"),
+        ([0, 0, 0], r"positive at the first; got 0\.0 at position 0"),
+        ([1, np.nan, 0], " be finite.*got nan in row 1"),
+        (lambda k: 1.0 * (k > 0), "positive at the first; got 0.0 at position 0"),
+        (lambda k: np.where(k == 1, np.inf, 1), "finite.*got inf at position 1"),
+        (lambda k: 1.0, r"a weight for every position.*shape \(\) for 3 positions"),
+        (lambda k: ["a"] * k.size, "function that takes an array of positions"),
+        (raises(TypeError("no")), r"raised TypeError\('no'\)"),
+        (raises(KeyError(3)), r"raised KeyError\(3\)"),
+    ],
+)
+def test_bad_browsing(browsing, said):
+    with pytest.raises(ValueError, match=f"^browsing must.*{said}"):
+        call(dips, browsing=browsing)
+
+
+@pytest.mark.parametrize("tie_cost", [-0.1, 1.1, "0", None, True])
+def test_bad_tie_cost(tie_cost):
+    with pytest.raises(ValueError, match=r"^tie_cost must be a number in \[0, 1\]"):
+        call(dips, tie_cost=tie_cost)
+
+
+def test_bad_average():
+    with pytest.raises(ValueError, match="^average must be one of 'pairs', 'queries'"):
+        call(dips, average="amortized")
+
+
+def test_without_outcomes():
+    with pytest.raises(ValueError, match="^y_true must be given"):
+        dips(None, GOOD["y_score"], sensitive_features=GOOD["sensitive_features"])

@@ -1,0 +1,492 @@
+"""Statistical parity: outside numbers, largest values, and what has no value."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.inference import compare
+from skrankfair.metrics import (
+    exposure_parity,
+    ndkl,
+    normalized_discounted_difference,
+    normalized_discounted_kl,
+    normalized_discounted_ratio,
+    pairwise_exposure,
+    pairwise_parity,
+    skew_at_k,
+)
+from skrankfair.metrics._lists.top_shares import Distance, largest_joint
+from tests.reference import advantage as naive
+
+BY_CUTS = (
+    normalized_discounted_difference,
+    normalized_discounted_ratio,
+    normalized_discounted_kl,
+)
+SHORT = {metric: {"step": 2} for metric in BY_CUTS} | {
+    ndkl: {},
+    skew_at_k: {"k": 3},
+    exposure_parity: {},
+    pairwise_parity: {},
+}
+every_metric = pytest.mark.parametrize("metric", SHORT, ids=lambda m: m.__name__)
+
+
+def ranked(pattern, **options):
+    """Columns of one list, read from the top."""
+    return {
+        "y_score": range(len(pattern), 0, -1),
+        "sensitive_features": list(pattern),
+        **options,
+    }
+
+
+class TestOutsideNumbers:
+    def test_ndkl_of_seven_and_three(self):
+        for joint, n_rows in ((False, 2), (True, 1)):
+            r = ndkl(**ranked("AAAAAAABBB", joint=joint))
+            np.testing.assert_allclose(r.estimate, [0.29255664] * n_rows, atol=5e-9)
+
+    @pytest.mark.parametrize(
+        ("n_protected", "difference", "bits"),
+        [(500, 0.392139, 0.687510), (800, 0.369342, 0.807917)],
+    )
+    def test_largest_values_of_the_simulation(self, n_protected, difference, bits):
+        # Kuhlman et al. §6: 1000 items, cuts every 100. The authors print 0.680329 and
+        # 0.804151 bits, since they clip shares at .001 and .999.
+        group = np.where(np.arange(1000) < n_protected, "protected", "other")
+        found = []
+        for sign in (1, -1):
+            who = {"sensitive_features": group, "step": 100, "normalize": False}
+            score = -sign * np.arange(1000)
+            rnd = normalized_discounted_difference(None, score, **who).estimate[1]
+            rkl = normalized_discounted_kl(None, score, **who).estimate[1]
+            found.append((rnd, rkl / math.log(2)))
+        np.testing.assert_allclose(
+            np.max(found, axis=0), (difference, bits), rtol=0, atol=5e-7
+        )
+
+    def test_clipping_explains_what_the_authors_print(self):
+        k = np.arange(100, 1001, 100)
+        for n_protected, printed in ((500, 0.680329), (800, 0.804151)):
+            last = np.maximum(0, k - 1000 + n_protected) / k
+            p, q = np.clip(last, 0.001, 0.999), n_protected / 1000
+            kl = p * np.log2(p / q) + (1 - p) * np.log2((1 - p) / (1 - q))
+            assert (kl / np.log2(k + 1)).sum() == pytest.approx(printed, abs=5e-7)
+
+    def test_pairs_are_those_of_pairwise_exposure(self):
+        rng = np.random.default_rng(0)
+        score, group = rng.integers(0, 30, 80), rng.choice(["a", "b", "c"], 80)
+        r = pairwise_parity(None, score, sensitive_features=group, signed=True)
+        share = pairwise_exposure(None, score, sensitive_features=group)
+        np.testing.assert_allclose(r.estimate, 2 * share.estimate - 1, atol=1e-14)
+
+
+def rankings(n, size):
+    """Every ranking of n items, `size` of them in the group: who is in it."""
+    for places in itertools.combinations(range(n), size):
+        member = np.zeros(n, dtype=bool)
+        member[list(places)] = True
+        yield member
+
+
+class TestLargestValue:
+    @pytest.mark.parametrize("n", range(2, 11))
+    @pytest.mark.parametrize("kind", ["difference", "kl"])
+    def test_is_that_of_all_rankings(self, n, kind):
+        distance = Distance(kind)
+        for size, step in itertools.product(range(1, n), range(1, n)):
+            k = np.arange(step, n + 1, step)
+            weights = 1 / np.log2(k + 1)
+            above = np.array([np.cumsum(m)[k - 1] for m in rankings(n, size)])
+            every = distance(above / k, np.array(size / n)) @ weights
+            largest = distance.largest(
+                np.array(size), np.array(n), k, lambda v, w=weights: (v * w).sum(-1)
+            )
+            assert largest == pytest.approx(every.max(), abs=1e-12), (size, step)
+
+    @pytest.mark.parametrize(
+        "metric", [normalized_discounted_difference, normalized_discounted_kl]
+    )
+    def test_normalized_by_it_the_worst_ranking_is_one(self, metric):
+        n, step = 8, 3
+        for size in range(1, n):
+            values = [
+                metric(
+                    None, range(n, 0, -1), sensitive_features=member, step=step
+                ).estimate[1]
+                for member in rankings(n, size)
+            ]
+            assert max(values) == pytest.approx(1, abs=1e-12)
+
+    @pytest.mark.parametrize("n", [2, 5, 10])
+    @pytest.mark.parametrize("zero_division", [0.0, 1.0, 3.0])
+    def test_of_the_ratio_is_of_the_two_extremes_alone(self, n, zero_division):
+        # As the authors' code has it. The ratio of a first k that is all the group's
+        # is a convention, and that of all but one has no bound.
+        distance, beyond = Distance("ratio", zero_division), 0
+        for size, step in itertools.product(range(1, n), range(1, n)):
+            found = normalized_discounted_ratio(
+                *(None, range(n, 0, -1)),
+                sensitive_features=np.arange(n) < size,
+                step=step,
+                zero_division=zero_division,
+            )
+            k = np.arange(step, n + 1, step)
+            weights = 1 / np.log2(k + 1)
+            above = np.array([np.cumsum(m)[k - 1] for m in rankings(n, size)])
+            every = distance(above / k, np.array(size / n)) @ weights
+            first, last = every[0], every[-1]
+            largest = max(first, last)
+            assert found.estimate[1] == pytest.approx(first / largest, abs=1e-12)
+            beyond += every.max() > largest + 1e-9
+        # Others may be beyond it, if there are enough of them.
+        assert (beyond > 0) == (n == 10 or (n == 5 and zero_division == 1))
+
+    @pytest.mark.parametrize(
+        ("order", "step", "value"),
+        [
+            # Odds of 4 against 1 at the cut; first: 1 against 1, last: 0 against 1.
+            ("aaaababbbb", 5, 3.0),
+            # Odds of 49 against 1.
+            ("a" * 49 + "b" + "a" + "b" * 49, 50, 48.0),
+            ("a" * 50 + "b" * 50, 50, 0.0),
+            ("b" * 50 + "a" * 50, 50, 1.0),
+        ],
+    )
+    def test_of_the_ratio_has_no_bound(self, order, step, value):
+        r = normalized_discounted_ratio(**ranked(order, step=step))
+        assert r.estimate[0] == pytest.approx(value, abs=1e-12)
+
+    @pytest.mark.parametrize(
+        "sizes", [(1, 2), (3, 4), (1, 2, 3), (2, 2, 2), (1, 1, 2, 3), (1, 3, 3)]
+    )
+    def test_of_several_groups_is_that_of_all_rankings(self, sizes):
+        n = sum(sizes)
+        for step in range(1, n):
+            k = np.arange(step, n + 1, step)
+            weights = 1 / np.log2(k + 1)
+            found = largest_joint(
+                [np.full(k.shape, size) for size in sizes],
+                np.full(k.shape, n),
+                k,
+                lambda v, w=weights: np.array((v * w).sum()),
+            )
+            expected = naive.brute_force_maximum_of_groups(sizes, step)
+            assert found == pytest.approx(expected, abs=1e-12), step
+
+    def test_two_groups_jointly_are_one_against_the_other(self):
+        for order in ("aababbbaab", "abbbbbbbbb", "bbbbaaaaaa"):
+            joint = normalized_discounted_kl(**ranked(order, step=3, joint=True))
+            each = normalized_discounted_kl(**ranked(order, step=3))
+            np.testing.assert_allclose(each.estimate, joint.estimate[0], rtol=1e-12)
+
+    def test_of_more_groups_than_are_searched(self):
+        group = np.repeat(np.arange(11), 2)
+        who = {"sensitive_features": group, "step": 4, "joint": True}
+        for average in ("queries", "representation"):
+            with pytest.raises(ValueError, match="joint must be False, or normalize"):
+                normalized_discounted_kl(None, group, **who, average=average)
+        r = normalized_discounted_kl(None, group, **who, normalize=False)
+        assert np.isfinite(r.estimate).all()
+
+
+class TestOneLength:
+    """The metric of the mean share."""
+
+    def columns(self, n_lists=40, n=12, seed=0):
+        rng = np.random.default_rng(seed)
+        group = np.tile(np.repeat(["a", "b", "c"], [3, 4, 5]), n_lists)
+        score = rng.normal(size=group.size) + 0.5 * (group == "a")
+        return {
+            "y_score": score,
+            "sensitive_features": group,
+            "qid": np.repeat(np.arange(n_lists), n),
+        }
+
+    @every_metric
+    def test_error_is_that_of_the_bootstrap(self, metric):
+        # 2000 resamples know a standard error to 1/sqrt(4000), 1.6%.
+        r = metric(**self.columns(300), average="representation", **SHORT[metric])
+        spread = r.resampled(2000, 0).std(axis=0)
+        np.testing.assert_allclose(r.standard_error, spread, rtol=0.1)
+
+    def test_joint_error_is_that_of_the_bootstrap(self):
+        for metric in (ndkl, normalized_discounted_kl):
+            options = {"joint": True, "average": "representation"}
+            r = metric(**self.columns(300), **options)
+            spread = r.resampled(2000, 0).std(axis=0)
+            np.testing.assert_allclose(r.standard_error, spread, rtol=0.1)
+
+    @every_metric
+    def test_of_equal_lists_is_that_of_one(self, metric):
+        one = self.columns(1)
+        one["sensitive_features"] = np.tile(["a", "b", "c"], 4)
+        one["y_score"] = np.arange(12)
+        many = {
+            "y_score": np.tile(one["y_score"], 5),
+            "sensitive_features": np.tile(one["sensitive_features"], 5),
+            "qid": np.repeat(np.arange(5), 12),
+        }
+        expected = metric(**one, **SHORT[metric]).estimate
+        for average in ("queries", "representation"):
+            r = metric(**many, average=average, **SHORT[metric])
+            np.testing.assert_allclose(r.estimate, expected, rtol=1e-10)
+
+    @pytest.mark.parametrize("metric", [m for m in SHORT if m is not skew_at_k])
+    def test_chance_cancels(self, metric):
+        columns = self.columns(400)
+        columns["y_score"] = np.random.default_rng(1).normal(size=400 * 12)
+        options = SHORT[metric]
+        mean = metric(**columns, **options)
+        of_mean = metric(**columns, average="representation", **options)
+        assert (np.abs(of_mean.estimate) < 0.5 * np.abs(mean.estimate)).all()
+
+    @every_metric
+    def test_parts_add_up(self, metric):
+        columns = self.columns(30)
+        # The first lists have no "c".
+        few = columns["qid"] < 10
+        label = columns["sensitive_features"]
+        columns["sensitive_features"] = np.where(few & (label == "c"), "b", label)
+        options = {"average": "representation", **SHORT[metric]}
+        whole = metric(**columns, **options)
+        rows = [few, ~few]
+        parts = [
+            metric(**{k: v[part] for k, v in columns.items()}, **options)
+            for part in rows
+        ]
+        assert parts[0].groups == ("a", "b")
+        for merged in (sum(parts), parts[1].compact() + parts[0]):
+            np.testing.assert_allclose(merged.estimate, whole.estimate, rtol=1e-12)
+            np.testing.assert_allclose(merged.covariance, whole.covariance, rtol=1e-9)
+            np.testing.assert_array_equal(merged.support, whole.support)
+
+    def test_parts_that_do_not_add_up(self):
+        columns, options = self.columns(4), {"average": "representation"}
+        label = columns["sensitive_features"]
+        other = columns | {"sensitive_features": np.where(label == "c", "d", label)}
+        with pytest.raises(ValueError, match="groups is"):
+            ndkl(**columns, **options, joint=True) + ndkl(
+                **other, **options, joint=True
+            )
+        longer = self.columns(3, n=16) | {"qid": np.repeat([0, 1], 18)}
+        with pytest.raises(ValueError, match="n_items is"):
+            pairwise_parity(**columns, **options) + pairwise_parity(**longer, **options)
+
+    @every_metric
+    def test_different_lengths(self, metric):
+        columns = ranked("abababab", qid=[0] * 5 + [1] * 3, average="representation")
+        with pytest.raises(ValueError, match="lists of 3 to 5 items"):
+            metric(**columns, **SHORT[metric])
+
+    def test_too_many_columns(self):
+        group = np.tile(["a", "b"], 3000)
+        options = {"average": "representation", "step": 1}
+        with pytest.raises(ValueError, match="Use a larger step"):
+            normalized_discounted_kl(
+                None, group == "a", sensitive_features=group, **options
+            )
+
+
+class TestUndefined:
+    @every_metric
+    def test_group_without_rows(self, metric):
+        member = pd.DataFrame(
+            {"some": [True, False] * 3, "others": [False, True] * 3, "nobody": False}
+        )
+        columns = {"y_score": range(6), "sensitive_features": member}
+        with pytest.warns(
+            UndefinedMetricWarning, match=r"without queries.*: nobody\.$"
+        ):
+            r = metric(**columns, **SHORT[metric])
+        assert np.isnan(r.estimate).tolist() == [False, False, True]
+        assert r.support.tolist() == [1, 1, 0]
+
+    @every_metric
+    @pytest.mark.parametrize("average", ["queries", "representation"])
+    def test_group_that_is_the_whole_list(self, metric, average):
+        columns = ranked("aaaaaa", average=average)
+        with pytest.warns(UndefinedMetricWarning, match=r"without queries.*: a\.$"):
+            r = metric(**columns, **SHORT[metric])
+        assert np.isnan(r.estimate).all()
+        assert np.isnan(r.test(method="permutation", random_state=0).pvalue).all()
+
+    @pytest.mark.parametrize("metric", [exposure_parity, pairwise_parity])
+    @pytest.mark.parametrize("average", ["queries", "representation"])
+    def test_signed_of_everybody_and_of_nobody(self, metric, average):
+        options = {"signed": True, "average": average}
+        with pytest.warns(UndefinedMetricWarning, match=r"without queries.*: a\.$"):
+            r = metric(**ranked("aaaaaa", **options))
+        member = np.array([[1, 0, 1], [0, 0, 1]] * 3, dtype=bool)
+        columns = {"y_score": range(6), "sensitive_features": member}
+        with pytest.warns(UndefinedMetricWarning, match=r"queries.*: 1, 2\.$"):
+            some = metric(**columns, **options)
+        for result, lacking in ((r, [True]), (some, [False, True, True])):
+            assert np.isnan(result.estimate).tolist() == lacking
+            assert (result.support > 0).tolist() == np.logical_not(lacking).tolist()
+            for method in ("t", "permutation"):
+                if method == "permutation" or metric is pairwise_parity:
+                    pvalue = result.test(method=method, random_state=0).pvalue
+                    assert np.isnan(pvalue[lacking]).all()
+
+    @pytest.mark.parametrize("metric", [ndkl, normalized_discounted_kl])
+    @pytest.mark.parametrize("average", ["queries", "representation"])
+    def test_one_group_jointly(self, metric, average):
+        columns = ranked("aaaaaa", average=average, joint=True)
+        options = {} if metric is ndkl else {"step": 2}
+        with pytest.warns(UndefinedMetricWarning, match=r"without queries.*: all\.$"):
+            r = metric(**columns, **options)
+        assert np.isnan(r.estimate).all()
+        assert r.support == 0
+
+    @every_metric
+    def test_group_that_is_absent_from_some_lists(self, metric):
+        columns = ranked("ababbbbbbbbbbaba", qid=np.repeat([0, 1, 2, 3], 4))
+        r = metric(**columns, **SHORT[metric])
+        assert r.support.tolist() == [2, 2]
+        kept = [*range(4), *range(12, 16)]
+        part = {name: np.array(value)[kept] for name, value in columns.items()}
+        np.testing.assert_array_equal(
+            r.estimate, metric(**part, **SHORT[metric]).estimate
+        )
+
+    @pytest.mark.parametrize("metric", BY_CUTS)
+    @pytest.mark.parametrize("normalize", [False, True])
+    @pytest.mark.parametrize("average", ["queries", "representation"])
+    def test_list_no_longer_than_the_step(self, metric, normalize, average):
+        options = {"normalize": normalize, "average": average}
+        for pattern in ("ab" * 5, "ab"):
+            message = r"of more than 10 items \(step=10\): a, b\.$"
+            with pytest.warns(UndefinedMetricWarning, match=message):
+                r = metric(**ranked(pattern, **options))
+            assert np.isnan(r.estimate).all()
+            assert (r.support == 0).all()
+
+    @pytest.mark.parametrize("average", ["queries", "representation"])
+    def test_the_first_k_that_are_all(self, average):
+        for k in (4, 5):
+            with pytest.warns(UndefinedMetricWarning, match="without queries.*: a, b"):
+                r = skew_at_k(**ranked("abab"), k=k, average=average)
+            assert np.isnan(r.estimate).all()
+
+    def test_some_lists_are_too_short(self):
+        columns = ranked("ab" * 14, qid=[0] * 11 + [1] * 5 + [2] * 12)
+        with pytest.warns(UndefinedMetricWarning, match="leaves out 1 of 3 queries"):
+            r = normalized_discounted_difference(**columns)
+        assert np.isfinite(r.estimate).all()
+        assert r.support.tolist() == [2, 2]
+        with pytest.warns(UndefinedMetricWarning, match=r"leaves out 1 of 3.*\(k=5\)"):
+            skew_at_k(**columns, k=5)
+        alone = ranked("abababa", qid=[0, 0, 0, 1, 2, 2, 2])
+        with pytest.warns(UndefinedMetricWarning, match="leaves out 1 of 3 queries"):
+            ndkl(**alone)
+
+    @every_metric
+    def test_one_list_has_no_error_and_no_warning(self, metric):
+        r = metric(**ranked("ababbabab"), **SHORT[metric])
+        assert np.isnan(r.standard_error).all()
+        assert np.isfinite(r.estimate).all()
+        assert "\n1 cluster; test() shuffles the labels" in repr(r)
+
+    def test_a_group_in_one_list_of_several_has_no_error(self):
+        columns = ranked("ababbcabab", qid=[0] * 3 + [1] * 3 + [2] * 4)
+        with pytest.warns(UndefinedMetricWarning, match=r"standard error.*in: c\.$"):
+            r = pairwise_parity(**columns)
+        assert np.isnan(r.standard_error).tolist() == [False, False, True]
+
+    def test_skew_of_nobody(self):
+        columns = ranked("aabbabba", qid=[0] * 4 + [1] * 4)
+        with pytest.warns(UndefinedMetricWarning, match=r"skew_at_k is -inf.*: b\.$"):
+            r = skew_at_k(**columns, k=2)
+        assert r.estimate[1] == -np.inf
+        assert np.isnan(r.standard_error[1])
+        assert r.disparity() == np.inf
+        difference = compare(r, r)
+        assert np.isnan(difference.estimate[1])
+        assert difference.estimate[0] == 0
+        # One list with somebody makes the mean share.
+        r = skew_at_k(**columns, k=2, average="representation")
+        assert r.estimate[1] == pytest.approx(math.log(0.25 / 0.5))
+        with pytest.warns(UndefinedMetricWarning, match="-inf"):
+            r = skew_at_k(**columns, k=1, average="representation")
+        assert r.estimate[1] == -np.inf
+
+    def test_discount_of_nothing(self):
+        columns = ranked("abab", discount=lambda k: 0.0 * k)
+        with pytest.warns(UndefinedMetricWarning, match="without queries.*: a, b"):
+            exposure_parity(**columns)
+        with pytest.warns(UndefinedMetricWarning, match="without queries.*: a, b"):
+            normalized_discounted_kl(**columns, step=1)
+
+
+class TestOptions:
+    @pytest.mark.parametrize("metric", [*BY_CUTS, exposure_parity])
+    @pytest.mark.parametrize(
+        ("discount", "message"),
+        [
+            ("log", "discount must be one of 'dcg', 'reciprocal', or a function"),
+            ([1.0, 0.5], "discount must be one of"),
+            (lambda k: -1.0 * k, "finite and not negative; it is"),
+            (lambda k: np.log(k - k), "finite and not negative"),
+            (lambda k: 1.0, r"returned shape \(\)"),
+            (lambda k: k["a"], "raised IndexError"),
+        ],
+    )
+    def test_discount(self, metric, discount, message):
+        with pytest.raises(ValueError, match=message):
+            metric(**ranked("abab" * 6), discount=discount)
+
+    def test_discount_is_asked_only_at_the_cuts(self):
+        # As the paper prints it, 1 / log2 k, which has no value at 1.
+        asked = []
+
+        def printed(k):
+            asked.append(k)
+            return 1 / np.log2(k)
+
+        r = normalized_discounted_difference(
+            **ranked("ab" * 12), step=5, discount=printed
+        )
+        assert np.isfinite(r.estimate).all()
+        assert all((k % 5 == 0).all() for k in asked)
+
+    def test_joint_of_groups_that_overlap(self):
+        member = np.array([[True, True], [False, True], [True, False]])
+        for metric in (ndkl, normalized_discounted_kl):
+            with pytest.raises(ValueError, match="sensitive_features must be disjoint"):
+                metric(None, range(3), sensitive_features=member, joint=True)
+
+    @pytest.mark.parametrize(
+        ("metric", "option"),
+        [
+            (normalized_discounted_difference, {"step": 0}),
+            (normalized_discounted_difference, {"step": 2.5}),
+            (normalized_discounted_difference, {"average": "pairs"}),
+            (normalized_discounted_difference, {"normalize": "yes"}),
+            (normalized_discounted_ratio, {"zero_division": -1}),
+            (normalized_discounted_ratio, {"zero_division": np.inf}),
+            (normalized_discounted_kl, {"joint": 1}),
+            (ndkl, {"joint": None}),
+            (ndkl, {"average": None}),
+            (skew_at_k, {"k": 0}),
+            (skew_at_k, {"average": "pairs"}),
+            (exposure_parity, {"signed": 1}),
+            (pairwise_parity, {"signed": None}),
+            (pairwise_parity, {"average": "pairs"}),
+        ],
+    )
+    def test_bad_options(self, metric, option):
+        (name,) = option
+        with pytest.raises(ValueError, match=f"^{name} must be"):
+            metric(**ranked("abababababab"), **option)
+
+    def test_y_true_is_not_looked_at(self):
+        columns = ranked("aabab")
+        r = pairwise_parity(None, **columns)
+        same = pairwise_parity("nothing to see", **columns)
+        np.testing.assert_array_equal(same.estimate, r.estimate)

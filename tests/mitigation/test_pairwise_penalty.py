@@ -1,0 +1,53 @@
+"""Pairs of a query: counted without being written down, drawn evenly."""
+
+import numpy as np
+import pytest
+
+from skrankfair.mitigation._comparisons import _sorted, candidates, draw_pairs
+from tests.mitigation.pairs import naive_pairs, problem
+
+each_comparison = pytest.mark.parametrize("comparison", ["inter", "intra", "all"])
+
+
+def test_keys_too_large_to_pack_are_sorted_alike():
+    key = np.random.default_rng(0).integers(0, 20, 1000)
+    for shift in (0, 60 - 10):
+        ordered, order = _sorted(key << shift)
+        np.testing.assert_array_equal(order, np.argsort(key, kind="stable"))
+        np.testing.assert_array_equal(ordered, key[order] << shift)
+
+
+@each_comparison
+@pytest.mark.parametrize("grades", [2, 5])
+def test_candidates_are_the_naive_pairs(comparison, grades):
+    _, y, group, query = problem(120, grades=grades)
+    member = group == 1
+    naive = naive_pairs(y, query, member, comparison)
+    for side, found in enumerate(candidates(y, query, member, comparison)):
+        pairs = sorted(zip(*found.take(np.arange(found.size)), strict=True))
+        assert pairs == sorted((i, j) for i, j, _ in naive[bool(side)])
+        assert found.size > 10
+
+
+@each_comparison
+def test_drawn_pairs_are_balanced_and_uniform(comparison):
+    _, y, group, query = problem(160, grades=3)
+    member = group == 1
+    rng = np.random.default_rng(0)
+    pairs = draw_pairs(y, query, member, comparison, 40, rng)
+    np.testing.assert_array_equal(member[pairs.better], np.repeat([False, True], 20))
+    np.testing.assert_allclose(pairs.weight, 1 / 40)
+    naive = naive_pairs(y, query, member, comparison)
+    known = {(i, j): b for side in naive.values() for i, j, b in side}
+    number = dict.fromkeys(known, 0)
+    for _ in range(2000):
+        pairs = draw_pairs(y, query, member, comparison, 40, rng)
+        for i, j, b in zip(pairs.better, pairs.worse, pairs.membership, strict=True):
+            assert known[i, j] == b
+            number[i, j] += 1
+    for side in naive.values():
+        counts = np.array([number[i, j] for i, j, _ in side])
+        expected = 40_000 / counts.size
+        chi2 = ((counts - expected) ** 2 / expected).sum()
+        # A chi-square variable is within 4.5 deviations of its mean.
+        assert abs(chi2 - counts.size) < 4.5 * np.sqrt(2 * counts.size)
