@@ -2,8 +2,7 @@
 
 from ._reports.audit import AuditReport, audit
 from ._reports.audit_cv import audit_cv
-from ._reports.mitigation import mitigation_report
-from ._reports.mitigation_result import MitigationReport
+from ._reports.mitigation import MitigationReport, mitigation_report
 from .metrics import GroupEstimates
 
 __all__ = [

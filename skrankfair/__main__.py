@@ -207,7 +207,7 @@ def _audit(arguments: argparse.Namespace) -> None:
 
 
 def _demo(arguments: argparse.Namespace) -> None:
-    from ._cli.demo_audit import audit_movielens
+    from ._cli.demo import audit_movielens
 
     _check_outputs(arguments)
     with progress() as say:

@@ -20,6 +20,8 @@ from .contrasts import (
     check_level,
     contrast,
     contrasts_frame,
+    disparity,
+    disparity_bound,
     generator,
     max_t_quantile,
     percentiles,
@@ -27,7 +29,6 @@ from .contrasts import (
     t_group_test,
     t_quantile,
 )
-from .disparity import disparity, disparity_bound
 from .finalize import of_one_length
 from .metric import Metric, merge_first_pass, read_only
 from .sums import ClusterSums, Finalize

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .sample import Sample
 from .validation import (
     Array,
     Codes,
@@ -15,9 +15,202 @@ from .validation import (
     as_groups,
     as_numbers,
     as_weights,
+    check_choice,
     check_lengths,
     encode,
 )
+
+CLUSTER_WEIGHTS = ("cluster", "row")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows of one or more groups, sorted by cluster and, within it, by group.
+
+    Attributes
+    ----------
+    x : ndarray of shape (n,)
+        Scores.
+    y : ndarray of shape (n,)
+        Outcomes.
+    share : ndarray of shape (n,)
+        Weight of the row in the sums of its cluster.
+    cluster : ndarray of shape (n,), int64
+        Non-decreasing codes 0, 1, ...; every code below `n_clusters` occurs, or did
+        before rows were left out.
+    group : ndarray of shape (n,), int64
+        Codes of groups.
+    frequency : ndarray of shape (n_clusters,) or None
+        How often each cluster counts; None is once.
+    n_clusters : int
+    row : ndarray of shape (n,), int64
+        The row of the input.
+    """
+
+    x: Array
+    y: Array
+    share: Array
+    cluster: Array
+    group: Array
+    frequency: Array | None
+    n_clusters: int
+    row: Array
+
+    @classmethod
+    def of_rows(
+        cls,
+        x: Array,
+        y: Array,
+        *,
+        cluster: Array | None = None,
+        weight: Array | None = None,
+        cluster_weight: str = "cluster",
+    ) -> Sample:
+        """Sort the rows of one group and give each its share.
+
+        Parameters
+        ----------
+        x, y : ndarray of shape (n,)
+        cluster : ndarray of shape (n,), int64, or None
+            Dense codes. None: each row is its own cluster, and its weight says how
+            often the cluster counts.
+        weight : ndarray of shape (n,) or None
+            Positive.
+        cluster_weight : {"cluster", "row"}
+            "cluster": the rows of a cluster in a group weigh one together.
+
+        Returns
+        -------
+        Sample
+        """
+        everyone = Groups(("all",), np.zeros(x.size, dtype=np.int64))
+        return cls.of_groups(
+            x,
+            y,
+            everyone,
+            cluster=cluster,
+            weight=weight,
+            cluster_weight=cluster_weight,
+        )
+
+    @classmethod
+    def of_groups(
+        cls,
+        x: Array,
+        y: Array,
+        groups: Groups,
+        *,
+        cluster: Array | None = None,
+        weight: Array | None = None,
+        cluster_weight: str = "cluster",
+        rests: bool = False,
+    ) -> Sample:
+        """Sort the rows of all groups; a row of two groups is there twice.
+
+        Parameters
+        ----------
+        x, y : ndarray of shape (n,)
+        groups : Groups
+        cluster, weight, cluster_weight
+            As in `of_rows`.
+        rests : bool, default=False
+            Whether the rows outside of group g are a group of their own, G + g.
+
+        Returns
+        -------
+        Sample
+        """
+        check_choice(cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
+        rows, group = _memberships(groups, rests)
+        n_groups = len(groups) * (2 if rests else 1)
+        frequency, share = None, np.ones(rows.size)
+        if cluster is None:
+            cluster, frequency = np.arange(x.size), weight
+        elif weight is not None:
+            share = weight[rows]
+        n_clusters = int(cluster.max()) + 1
+        key = cluster[rows] * n_groups + group
+        if (key[1:] < key[:-1]).any():
+            order = np.argsort(key, kind="stable")
+            key, rows, group, share = (
+                key[order],
+                rows[order],
+                group[order],
+                share[order],
+            )
+        starts = np.flatnonzero(np.diff(key, prepend=-1))
+        if cluster_weight == "cluster" and frequency is None and starts.size < key.size:
+            lengths = np.diff(starts, append=key.size)
+            share = share / np.repeat(np.add.reduceat(share, starts), lengths)
+        elif cluster_weight == "cluster":
+            share = np.ones(rows.size)
+        return cls(
+            x[rows], y[rows], share, cluster[rows], group, frequency, n_clusters, rows
+        )
+
+    @property
+    def count(self) -> float:
+        """Number of clusters, each as often as it counts."""
+        if self.frequency is None:
+            return float(self.n_clusters)
+        return float(self.frequency.sum())
+
+    @cached_property
+    def n_active(self) -> float:
+        """Number of clusters that have rows, each as often as it counts."""
+        present = self.cluster[self.segment_starts]
+        present = present[np.diff(present, prepend=-1) != 0]
+        if self.frequency is None:
+            return float(present.size)
+        return float(self.frequency[present].sum())
+
+    @cached_property
+    def weight(self) -> Array:
+        """Weight of each row in the sums over all clusters."""
+        if self.frequency is None:
+            return self.share
+        return self.share * self.frequency[self.cluster]
+
+    @cached_property
+    def segment_starts(self) -> Array:
+        """First row of the rows of a cluster in a group."""
+        same = (self.cluster[1:] == self.cluster[:-1]) & (
+            self.group[1:] == self.group[:-1]
+        )
+        return np.concatenate(([0], np.flatnonzero(~same) + 1))
+
+    def take(self, rows: Array) -> Sample:
+        """Return some rows, in the same order; clusters keep their numbers."""
+        return replace(
+            self,
+            x=self.x[rows],
+            y=self.y[rows],
+            share=self.share[rows],
+            cluster=self.cluster[rows],
+            group=self.group[rows],
+            row=self.row[rows],
+        )
+
+    def of_group(self, group: int) -> Sample:
+        """Return the rows of one group."""
+        return self.take(np.flatnonzero(self.group == group))
+
+    def columns(self, *values: Any) -> Array:
+        """Return weighted columns and, last, the weights: what the kernel sums over."""
+        return np.stack([*(self.weight * v for v in values), self.weight])
+
+
+def _memberships(groups: Groups, rests: bool) -> tuple[Array, Array]:
+    """Return row and group of every membership."""
+    if groups.overlapping:
+        rows, group = np.nonzero(groups.values)
+    else:
+        rows, group = np.arange(groups.n_rows), groups.values.astype(np.int64)
+    if not rests:
+        return rows, group
+    outside = [np.flatnonzero(~groups.mask(g)) for g in range(len(groups))]
+    codes = [np.full(o.size, len(groups) + g) for g, o in enumerate(outside)]
+    return np.concatenate([rows, *outside]), np.concatenate([group, *codes])
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from .._inputs.columns import column_of
 from .._inputs.score_rows import score_rows
 from .._inputs.sklearn_private import call_once, response_values
 from .._inputs.validation import check_choice
-from ..inference._parity_test import curves_by_group
+from ..inference._predictive_parity import curves_by_group
 from ..scoring._score_function import as_outcomes
 from . import _style as draw
 

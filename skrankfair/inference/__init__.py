@@ -1,12 +1,10 @@
 """Tests and comparisons that need more than one estimate."""
 
 from ._compare import compare
-from ._marginal_outcome import MarginalOutcomeTest
-from ._marginal_test import marginal_outcome_test
+from ._marginal_outcome import MarginalOutcomeTest, marginal_outcome_test
 from ._monotonicity import MonotonicityTest, monotonicity_test
 from ._outcome_inequality import OutcomeInequalityTest, outcome_inequality_test
-from ._parity_test import predictive_parity_test
-from ._predictive_parity import PredictiveParityTest
+from ._predictive_parity import PredictiveParityTest, predictive_parity_test
 from ._recommend import MetricRecommendation, recommend_metrics
 
 __all__ = [

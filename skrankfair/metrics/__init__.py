@@ -3,7 +3,7 @@
 from .._estimates.contrasts import ConfidenceInterval, Estimate, GroupTest
 from .._estimates.group_estimates import GroupEstimates
 from ._calibration_error import calibration_error
-from ._calibration_impact import positive_rate_shift
+from ._calibration_impact import positive_rate_shift, rank_shift
 from ._dips import dips
 from ._expected_advantage import expected_advantage
 from ._exposure import exposure, exposure_gap
@@ -17,7 +17,6 @@ from ._normalized_discounted import (
     normalized_discounted_ratio,
 )
 from ._pairwise import pairwise_accuracy, pairwise_exposure, pairwise_preference
-from ._rank_shift import rank_shift
 from ._skew import ndkl, skew_at_k
 from ._statistical_parity import exposure_parity, pairwise_parity
 

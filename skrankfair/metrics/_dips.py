@@ -12,9 +12,9 @@ from .._estimates.metric import Metric, warn_undefined
 from .._estimates.sums import ClusterSums, Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import check_choice, check_number
-from ._browsing import as_browsing, check_decreasing, visit_weights
 from ._pairs.cluster_rows import sum_over_queries
 from ._pairs.swaps import swap_sums
+from ._position_weights import as_browsing, check_decreasing, visit_weights
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,8 @@ from .._estimates.metric import Metric, warn_undefined
 from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, Ranking, ranked_data
 from .._inputs.validation import Array, Groups, check_choice
-from ._browsing import as_browsing, visit_weights
 from ._pairs.cluster_rows import sum_over_queries
+from ._position_weights import as_browsing, visit_weights
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,7 @@ from scipy.special import xlog1py, xlogy
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
-from .._estimates.score_table import cluster_table, row_counts
-from .._estimates.sums import ClusterSums
+from .._estimates.sums import ClusterSums, cluster_table, row_counts
 from .._inputs.score_rows import ScoreRows, score_rows
 from .._inputs.validation import Array, check_number
 

@@ -15,6 +15,7 @@ from .._estimates.sums import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import check_choice, check_number
 from ._pairs.cluster_rows import support_columns
+from ._pairs.item_rows import pair_sums
 from ._pairs.local_linear import LinearColumns, LinearPairs, LocalLinear
 from ._pairs.matched_pairs import (
     AdjacentPairs,
@@ -24,7 +25,6 @@ from ._pairs.matched_pairs import (
     kth_smallest_adjacent,
     neighbours,
 )
-from ._pairs.pair_sums import pair_sums
 from ._pairs.score_ranges import Matching
 from ._position_weights import position_weights
 

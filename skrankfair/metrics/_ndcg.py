@@ -12,8 +12,8 @@ from .._estimates.metric import Metric, warn_undefined
 from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, order_rows, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
-from ._browsing import DISCOUNTS
 from ._pairs.cluster_rows import sum_over_queries
+from ._position_weights import DISCOUNTS
 
 
 def _discounts(data: RankedData, k: int | None) -> Array:

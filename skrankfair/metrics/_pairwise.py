@@ -13,8 +13,8 @@ from .._estimates.metric import Metric, warn_undefined
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, as_numbers, check_choice, check_number
 from ._pairs.cluster_rows import support_columns
+from ._pairs.item_rows import pair_sums
 from ._pairs.outcome_pairs import OutcomeCounts, OutcomePairs, ScorePairs
-from ._pairs.pair_sums import pair_sums
 
 if TYPE_CHECKING:
     import pandas as pd

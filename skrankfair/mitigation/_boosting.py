@@ -21,9 +21,16 @@ from .._inputs.validation import (
     encode,
 )
 from ..exceptions import UndefinedMetricWarning
-from ._comparisons import COMPARISONS, Pairs, candidates, draw_by_group, without_pairs
 from ._linear_loss import entropy
-from ._pairwise_penalty import ScoreCorrelation, smooth_absolute
+from ._pairwise_penalty import (
+    COMPARISONS,
+    Pairs,
+    ScoreCorrelation,
+    candidates,
+    draw_by_group,
+    smooth_absolute,
+    without_pairs,
+)
 
 LOSSES = ("squared", "logistic", "pairwise")
 _LEAST_HESSIAN = 1e-6

@@ -13,10 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.sklearn_private import fit_with_metadata
 from .._inputs.validation import Array, check_choice
-from ._curves import link_of
+from ._curves import check_calibrator, link_of
 from ._fold_scores import out_of_fold, scores_of
 from ._group_calibrator import GroupCalibrator
-from ._methods import check_calibrator
 from ._wrapper import FitRows, ModelWrapper, once_each
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.sample import Sample
+from .._inputs.score_rows import Sample
 from .._inputs.validation import Array, check_number
 from ._kernel_sums import kernel_sums, kernel_values
 from ._kernels import Kernel

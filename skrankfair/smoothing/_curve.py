@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.sample import Sample
-from .._inputs.score_rows import score_rows
+from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import Array, as_numbers, check_choice
 from ._bandwidth import check_bandwidth, choose_bandwidth
-from ._cluster_sums import cluster_blocks, influence_blocks
-from ._features import Features, choose_features
+from ._features import Features, choose_features, cluster_blocks, influence_blocks
 from ._kernel_sums import kernel_sums
 from ._kernels import Kernel, get_kernel
 

@@ -9,10 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from .._estimates.sums import ClusterSums
-from .._inputs.sample import Sample
+from .._inputs.score_rows import Sample
 from .._inputs.validation import Array
-from ._cluster_sums import group_scatter
-from ._features import choose_features
+from ._features import choose_features, group_scatter
 from ._kernels import Kernel
 
 _N_BARS = 40

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from .._inputs.sample import Sample
+from .._inputs.score_rows import Sample
 from .._inputs.validation import Array
 from ._bandwidth import FACTORS, NOTHING, robust_scale
 from ._kernel_sums import kernel_sums, kernel_values

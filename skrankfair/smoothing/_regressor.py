@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._inputs.columns import check_spec, column_of, is_column
-from .._inputs.sample import CLUSTER_WEIGHTS, Sample
+from .._inputs.score_rows import CLUSTER_WEIGHTS, Sample
 from .._inputs.validation import (
     Array,
     as_numbers,

@@ -11,10 +11,12 @@ from skrankfair.datasets import make_confounded_queries
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import (
     OutcomeInequalityTest,
-    _ranked_moments,
     outcome_inequality_test,
 )
-from skrankfair.inference._ranked_moments import MomentSums
+from skrankfair.inference import (
+    _outcome_inequality as _ranked_moments,
+)
+from skrankfair.inference._outcome_inequality import MomentSums
 from skrankfair.metrics import matched_pair_calibration
 from tests.metrics.problems import make_problem
 from tests.metrics.simulate import columns, slices, tolerance

@@ -12,7 +12,7 @@ from skrankfair.datasets import make_bias_by_construction
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import compare
 from skrankfair.metrics import calibration_error
-from skrankfair.metrics._equal_mass import SortedScores
+from skrankfair.metrics._calibration_error import SortedScores
 from skrankfair.smoothing import nadaraya_watson
 from tests.reference import predictive_parity as naive
 

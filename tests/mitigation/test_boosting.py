@@ -9,8 +9,7 @@ from skrankfair.datasets import make_underranked_items
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import pairwise_accuracy
 from skrankfair.mitigation import PairwiseFairRegressor, pairwise_fairness_objective
-from skrankfair.mitigation._comparisons import candidates
-from skrankfair.mitigation._pairwise_penalty import smooth_absolute
+from skrankfair.mitigation._pairwise_penalty import candidates, smooth_absolute
 from tests.mitigation.pairs import naive_correlation, problem
 
 # LightGBM names columns that have no name, and scikit-learn then misses the names.

@@ -20,12 +20,12 @@ from skrankfair.inference import compare
 from skrankfair.metrics import ndcg, pairwise_accuracy
 from skrankfair.mitigation import PairwiseFairClassifier, PairwiseFairRegressor
 from skrankfair.mitigation import _linear_loss as linear_loss
-from skrankfair.mitigation import _pairwise_base as pairwise_base
-from skrankfair.mitigation._comparisons import draw_pairs
+from skrankfair.mitigation import _pairwise_fair as pairwise_base
 from skrankfair.mitigation._pairwise_penalty import (
     WIDTH,
     LinearCorrelation,
     ScoreCorrelation,
+    draw_pairs,
     smooth_absolute,
 )
 from skrankfair.model_selection import fairness_constrained

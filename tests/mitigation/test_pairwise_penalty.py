@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skrankfair.mitigation._comparisons import _sorted, candidates, draw_pairs
+from skrankfair.mitigation._pairwise_penalty import _sorted, candidates, draw_pairs
 from tests.mitigation.pairs import naive_pairs, problem
 
 each_comparison = pytest.mark.parametrize("comparison", ["inter", "intra", "all"])

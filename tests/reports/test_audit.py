@@ -14,7 +14,7 @@ mpl.use("Agg")
 
 import skrankfair
 from skrankfair import AuditReport, audit
-from skrankfair._cli.demo_audit import audit_movielens
+from skrankfair._cli.demo import audit_movielens
 from skrankfair._reports.catalog import CATALOG
 from skrankfair._reports.findings import corrected_pvalues, one_test
 from skrankfair.exceptions import UndefinedMetricWarning

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import trapezoid
 
-from skrankfair._inputs.sample import Sample
+from skrankfair._inputs.score_rows import Sample
 from skrankfair.smoothing._bandwidth import (
     choose_bandwidth,
     leave_cluster_out_error,

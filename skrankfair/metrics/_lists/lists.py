@@ -15,8 +15,8 @@ import numpy as np
 
 from ..._inputs.ranking import RankedData, order_rows
 from ..._inputs.validation import Array, Groups, sort_labels
-from .._browsing import DISCOUNTS, weights_at
 from .._pairs.outcome_pairs import exclusive_cumsum
+from .._position_weights import DISCOUNTS, weights_at
 
 _PART = 1 << 17  # rows that are worked on at once
 

@@ -8,11 +8,67 @@ from typing import Protocol
 
 import numpy as np
 
-from ..._estimates.sums import ClusterSums, Table
+from ..._estimates.sums import ClusterSums, Finalize, Table
 from ..._inputs.ranking import RankedData
-from ..._inputs.validation import Array, Codes, Groups
-from .cluster_rows import MakeSource, Source, query_table, sum_rows, supports_of
+from ..._inputs.validation import Array, Codes, Groups, check_choice
+from .cluster_rows import (
+    MakeSource,
+    Source,
+    cluster_sums,
+    query_table,
+    sum_rows,
+    supports_of,
+)
 from .outcome_pairs import FocalSums, OutcomePairs
+
+
+def resolve_variance(data: RankedData, variance: str, average: str) -> str:
+    """Return "cluster" or "item", and refuse what cannot be done."""
+    check_choice(variance, "variance", ("auto", "cluster", "item"))
+    nested = data.cluster_of_query is not None
+    one_list = data.ranking.n_queries == 1
+    if variance == "auto":
+        alone = one_list and (data.cluster is None or not nested)
+        variance = "item" if alone and average == "pairs" else "cluster"
+    if variance == "cluster" and not nested:
+        raise ValueError(
+            "cluster must be constant within a query for variance='cluster'; a query "
+            "has rows of several clusters. One list (qid=None) may have clusters of "
+            "items with average='pairs' and variance='item'."
+        )
+    if variance == "item":
+        if average == "queries":
+            raise ValueError(
+                "average='queries' needs variance='cluster': its units are queries."
+            )
+        if data.cluster is not None and (not one_list or nested):
+            raise ValueError(
+                "variance='item' takes cluster= only for one list (qid=None) of "
+                "several clusters; with queries use variance='cluster'."
+            )
+    return variance
+
+
+def pair_sums(
+    data: RankedData,
+    make_source: MakeSource,
+    variance: str,
+    average: str,
+    of_query: Finalize | None = None,
+    *,
+    by_block: bool = False,
+) -> ClusterSums:
+    """Return the sums of a pair metric over clusters or items.
+
+    `make_source` is called with the data, or `by_block` with some queries at a time,
+    and once more with the items of one list ranked within their clusters when there are
+    such. `of_query`: what to average over queries where it is not one ratio; the
+    columns are then its value, whether it is defined, and the number of pairs.
+    """
+    variance = resolve_variance(data, variance, average)
+    if variance == "cluster":
+        return cluster_sums(data, make_source, average, of_query, by_block)
+    return item_sums(data, make_source, by_block)
 
 
 class CrossPairs(Protocol):
