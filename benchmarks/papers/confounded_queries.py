@@ -104,7 +104,7 @@ def print_claim(data: Any) -> None:
     print(f"{n_queries:,} queries of {data.y_true.size // n_queries} items\n")
     print(f"calibration by item type: p = {calibration_pvalue(data):.3f}")
     print(matched_pair_calibration(data.y_true, data.y_score, **NEAR, **who(data)))
-    print(outcome_inequality_test(data.y_true, data.y_score, top_k=None, **who(data)))
+    print(outcome_inequality_test(data.y_true, data.y_score, k=None, **who(data)))
 
 
 def print_path(path: Path) -> None:
@@ -177,7 +177,7 @@ def rejections(
         pvalues = (
             calibration_pvalue(data),
             matched_pair_calibration(*columns, **NEAR, **who(data)).pvalue[0],
-            outcome_inequality_test(*columns, top_k=None, **given).pvalue,
+            outcome_inequality_test(*columns, k=None, **given).pvalue,
             outcome_inequality_test(*columns, pairs="all", **given).pvalue,
         )
         rejected += np.array(pvalues) < 0.05

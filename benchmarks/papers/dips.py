@@ -97,7 +97,7 @@ def by_genre(ratings: pd.DataFrame, genres: pd.DataFrame) -> pd.DataFrame:
     both = r.breakdown().pivot(index="group", columns="of").loc[list(r.groups)]
     table = both["estimate"][["group", "rest", "difference"]]
     table = table.set_axis(["M_AB", "M_BA", "M_AB - M_BA"], axis=1)
-    table["±"] = both["std_error", "difference"]
+    table["±"] = both["standard_error", "difference"]
     random = dips(y, np.zeros(y.size), browsing="log", tie_cost=TIE_COST, **who)
     table["random M_AB"] = random.estimate
     gap = exposure_gap(y, score, **who)

@@ -187,7 +187,7 @@ def week_columns(frame: pd.DataFrame, n_players: int = 10) -> dict[str, Any]:
 def verdict(test: MonotonicityTest) -> str:
     """Return the p-value, with a star if it is below 5%."""
     text = "<0.001" if test.pvalue < 0.001 else f"{test.pvalue:.3f}"
-    return text if test.passed else f"{text} *"
+    return f"{text} *" if test.rejected else text
 
 
 def figure_3(path: pathlib.Path, folder: pathlib.Path) -> None:
@@ -210,8 +210,8 @@ def figure_3(path: pathlib.Path, folder: pathlib.Path) -> None:
                 f"{chi2.n_rankings:.0f}",
                 "up" if chi2.increasing else "down",
                 f"{chi2.statistic:.2f}",
-                f"{chi2.pvalue:.3g}{'' if chi2.passed else ' *'}",
-                f"{boot.pvalue:.3f}{'' if boot.passed else ' *'}",
+                f"{chi2.pvalue:.3g}{' *' if chi2.rejected else ''}",
+                f"{boot.pvalue:.3f}{' *' if boot.rejected else ''}",
             ]
         )
         display = chi2.plot(ax=ax)
@@ -224,7 +224,7 @@ def figure_3(path: pathlib.Path, folder: pathlib.Path) -> None:
     header = ["week", "AFC at positions", "of", "fit", "chi2", "p chi2", "p bootstrap"]
     print(text_table(header, rows))
     for index, method in enumerate(METHODS):
-        passed = sum(tests[index].passed for tests in weeks.values())
+        passed = sum(not tests[index].rejected for tests in weeks.values())
         print(f"{passed} of {len(weeks)} weeks pass at 5% ({method})")
     for week in (1, 15):
         print(f"\nWeek {week}: {recommend_metrics(weeks[week][0], 'evaluate')}")

@@ -408,7 +408,9 @@ def contrasts_frame(
             "a": pd.Series([a for a, _ in pairs], dtype=object),
             "b": pd.Series([b for _, b in pairs], dtype=object),
             "estimate": np.array([c.estimate for c in contrasts], dtype=float),
-            "std_error": np.array([c.standard_error for c in contrasts], dtype=float),
+            "standard_error": np.array(
+                [c.standard_error for c in contrasts], dtype=float
+            ),
             "ci_low": np.array([low for low, _ in ends], dtype=float),
             "ci_high": np.array([high for _, high in ends], dtype=float),
             "pvalue": pvalue,

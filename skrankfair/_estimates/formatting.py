@@ -132,7 +132,7 @@ def estimates_frame(result: GroupEstimates, confidence_level: float) -> pd.DataF
     return pd.DataFrame(
         {
             "estimate": result.estimate,
-            "std_error": result.standard_error,
+            "standard_error": result.standard_error,
             "ci_low": low,
             "ci_high": high,
             "support": result.support,

@@ -356,7 +356,7 @@ class GroupEstimates:
         Returns
         -------
         DataFrame
-            One row a contrast: a, b, estimate, std_error, ci_low, ci_high, pvalue,
+            One row a contrast: a, b, estimate, standard_error, ci_low, ci_high, pvalue,
             pvalue_corrected.
         """
         if reference is None:
@@ -447,7 +447,8 @@ class GroupEstimates:
         Returns
         -------
         DataFrame
-            Indexed by group: estimate, std_error, ci_low, ci_high, support, pvalue.
+            Indexed by group: estimate, standard_error, ci_low, ci_high, support and
+            pvalue.
         """
         return fmt.estimates_frame(self, confidence_level)
 
@@ -458,7 +459,7 @@ class GroupEstimates:
         -------
         DataFrame
             One row a group and stratum: group, bucket, low, high, estimate,
-            std_error, support.
+            standard_error, support.
 
         Raises
         ------

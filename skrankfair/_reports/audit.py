@@ -111,13 +111,13 @@ class AuditReport:
         Returns
         -------
         DataFrame
-            Columns metric, group, estimate, std_error, ci_low, ci_high, support,
+            Columns metric, group, estimate, standard_error, ci_low, ci_high, support,
             pvalue and pvalue_corrected: by Holm's method over the groups of the metric,
             where two groups that are each the rest of the other are one test.
         """
         import pandas as pd
 
-        columns = ["estimate", "std_error", "ci_low", "ci_high", "support"]
+        columns = ["estimate", "standard_error", "ci_low", "ci_high", "support"]
         columns += ["pvalue", "pvalue_corrected"]
         rows = [(f.metric.name, row) for f in self.findings for row in f.rows]
         groups = np.empty(len(rows), dtype=object)

@@ -29,7 +29,7 @@ class GroupFinding:
     Attributes
     ----------
     group : hashable
-    estimate, std_error, ci_low, ci_high, support, pvalue : float
+    estimate, standard_error, ci_low, ci_high, support, pvalue : float
         As in `GroupEstimates.to_frame`.
     pvalue_corrected : float
         By Holm's method over the groups of the metric.
@@ -44,7 +44,7 @@ class GroupFinding:
 
     group: Hashable
     estimate: float
-    std_error: float
+    standard_error: float
     ci_low: float
     ci_high: float
     support: float
@@ -95,7 +95,7 @@ class MetricFinding:
         low, high = result.confidence_interval(self.confidence_level)
         columns = {
             "estimate": result.estimate,
-            "std_error": result.standard_error,
+            "standard_error": result.standard_error,
             "ci_low": low,
             "ci_high": high,
             "support": result.support,
@@ -107,7 +107,7 @@ class MetricFinding:
         rows = []
         for i, group in enumerate(result.groups):
             row = {name: values[i] for name, values in lists.items()}
-            missing = self._missing(row["estimate"], row["std_error"])
+            missing = self._missing(row["estimate"], row["standard_error"])
             side = ""
             if not missing:
                 side = self._side(row["pvalue_corrected"], row["difference"])
@@ -133,13 +133,13 @@ class MetricFinding:
         low = difference < 0
         return "worse" if low == (self.metric.worse == "low") else "better"
 
-    def _missing(self, estimate: float, std_error: float) -> str:
+    def _missing(self, estimate: float, standard_error: float) -> str:
         if np.isnan(estimate):
             return f"no {self.result.metric.unit}"
-        if np.isnan(std_error):
+        if np.isnan(standard_error):
             by_cluster = self.result.variance == "cluster"
             return f"too few {'clusters' if by_cluster else 'pairs'} for an interval"
-        if std_error == 0 and self.result.n_clusters < _FEW_CLUSTERS:
+        if standard_error == 0 and self.result.n_clusters < _FEW_CLUSTERS:
             return "no variation to judge by"
         return ""
 

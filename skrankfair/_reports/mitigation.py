@@ -15,7 +15,7 @@ from .._estimates.contrasts import t_test
 from .._inputs.columns import column_of
 from .._inputs.validation import Array, as_numbers, check_number
 from ..inference import PredictiveParityTest, compare, predictive_parity_test
-from ..metrics import GroupEstimates, log_loss, pairwise_accuracy, squared_error
+from ..metrics import GroupEstimates, log_loss, mean_squared_error, pairwise_accuracy
 from ..scoring._score_function import as_outcomes
 from ..smoothing._bandwidth import check_bandwidth
 from .audit import AuditReport, audit
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from ..display import MitigationDisplay
 
 
-_LOSSES = ("log_loss", "squared_error")
+_LOSSES = ("log_loss", "mean_squared_error")
 _TITLES = {
     "auc": "AUC",
     "log_loss": "log loss",
-    "squared_error": "squared error",
+    "mean_squared_error": "mean squared error",
     "ndcg": "NDCG",
 }
 
@@ -69,7 +69,7 @@ class MitigationReport:
     disparities : dict of Change
         By metric; fair is 0.
     costs : dict of Change
-        "ndcg", "auc", and "log_loss" or "squared_error", of all rows.
+        "ndcg", "auc", and "log_loss" or "mean_squared_error", of all rows.
     parity_before, parity_after : PredictiveParityTest or None
         Of equal outcomes at equal scores; None where it cannot be tested.
     confidence_level : float
@@ -128,7 +128,7 @@ class MitigationReport:
                 "before": before,
                 "after": after,
                 "change": moved.estimate,
-                "std_error": moved.standard_error,
+                "standard_error": moved.standard_error,
                 "ci_low": low,
                 "ci_high": high,
                 "pvalue": moved.pvalue,
@@ -163,9 +163,10 @@ class MitigationReport:
         -------
         DataFrame
             Columns kind ("disparity" or "cost"), metric, group, before, after, change
-            (after less before), std_error, ci_low, ci_high, pvalue, pvalue_corrected
-            (by Holm's method over the groups of the metric) and verdict. A disparity is
-            the difference from what is fair, so that 0 is fair.
+            (after minus before), standard_error, ci_low, ci_high, pvalue,
+            pvalue_corrected (by Holm's method over the groups of the metric) and
+            verdict. A disparity is the difference from what is fair, so that 0 is
+            fair.
         """
         return self._frame.copy()
 
@@ -387,7 +388,7 @@ def mitigation_report(
     the absolute value are beyond chance (by Holm's method over the groups of a metric),
     and "past fair" where it changed its side and came no nearer. AUC is the pairwise
     accuracy of one list of all rows, for two outcomes. The logarithmic loss is for
-    probabilities; other scores have their squared error instead.
+    probabilities; other scores have their mean squared error instead.
 
     References
     ----------
@@ -526,10 +527,10 @@ def _costs(
         )
     ends = [bound for v in (y, first, second) for bound in (v.min(), v.max())]
     unit = min(ends) >= 0 and max(ends) <= 1
-    loss = log_loss if unit else squared_error
+    loss = log_loss if unit else mean_squared_error
     if not unit:
         notes.append(
-            "The loss is the squared error, since the scores are no probabilities."
+            "The loss is the mean squared error, since the scores are no probabilities."
         )
     costs[loss.__name__] = Change.of(
         *(loss(y, s, cluster=units, sample_weight=weight) for s in (first, second))

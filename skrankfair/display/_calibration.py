@@ -93,7 +93,7 @@ class CalibrationByGroupDisplay:
     def from_predictions(
         cls,
         y_true: Any,
-        y_prob: Any,
+        y_score: Any,
         *,
         sensitive_features: Any = None,
         cluster: Any = None,
@@ -112,7 +112,7 @@ class CalibrationByGroupDisplay:
         ----------
         y_true : array-like of shape (n,)
             Outcomes.
-        y_prob : array-like of shape (n,)
+        y_score : array-like of shape (n,)
             Scores on the scale of the outcomes, such as probabilities.
         sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
             Group labels; None draws one curve.
@@ -148,7 +148,7 @@ class CalibrationByGroupDisplay:
         """
         rows = score_rows(
             y_true,
-            y_prob,
+            y_score,
             sensitive_features=sensitive_features,
             cluster=cluster,
             sample_weight=sample_weight,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _WIDTH, _ROW_HEIGHT, _MARGIN_HEIGHT = 9.6, 0.3, 1.05
 _LONGEST_LABEL = 44
 _SIDES = {"closer to fair": 1.0, "further from fair": -1.0}
-_LOSSES = ("log loss", "squared error")
+_LOSSES = ("log loss", "mean squared error")
 
 
 class MitigationDisplay:

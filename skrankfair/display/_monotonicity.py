@@ -33,7 +33,8 @@ class MonotonicityDisplay:
         Around the fit; NaN draws no band.
     pvalue : float
         NaN gives no verdict.
-    passed : bool
+    rejected : bool
+        Whether the test rejected a monotone share.
     confidence_level : float, default=0.95
         Of the band.
     group : hashable, default=""
@@ -81,7 +82,7 @@ class MonotonicityDisplay:
         band_high: Any,
         *,
         pvalue: float,
-        passed: bool,
+        rejected: bool,
         confidence_level: float = 0.95,
         group: Any = "",
         group_share: float | None = None,
@@ -92,7 +93,7 @@ class MonotonicityDisplay:
         self.band_low = band_low
         self.band_high = band_high
         self.pvalue = pvalue
-        self.passed = passed
+        self.rejected = rejected
         self.confidence_level = confidence_level
         self.group = group
         self.group_share = group_share
@@ -120,7 +121,7 @@ class MonotonicityDisplay:
             test.band_low,
             test.band_high,
             pvalue=test.pvalue,
-            passed=test.passed,
+            rejected=test.rejected,
             confidence_level=test.confidence_level,
             group=test.group,
             group_share=test.group_share,
@@ -198,7 +199,7 @@ class MonotonicityDisplay:
         if np.isnan(self.pvalue):
             words = "no verdict"
         else:
-            words = "monotone" if self.passed else "not monotone"
+            words = "not monotone" if self.rejected else "monotone"
             small = self.pvalue < 0.001
             words += ": p < 0.001" if small else f": p = {self.pvalue:.3f}"
         self.verdict_ = ax.set_title(words, loc="left", color=_LINE, size="medium")

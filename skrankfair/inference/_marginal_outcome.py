@@ -233,7 +233,7 @@ class MarginalOutcomeTest:
         Returns
         -------
         DataFrame
-            Columns a, b, difference, std_error, ci_low, ci_high, df, pvalue and
+            Columns a, b, difference, standard_error, ci_low, ci_high, df, pvalue and
             inframarginal_difference.
         """
         import pandas as pd
@@ -246,7 +246,7 @@ class MarginalOutcomeTest:
                 "a": pd.Series([a for a, _ in self.contrasts], dtype=object),
                 "b": pd.Series([b for _, b in self.contrasts], dtype=object),
                 "difference": self.difference,
-                "std_error": self.standard_error,
+                "standard_error": self.standard_error,
                 "ci_low": low,
                 "ci_high": high,
                 "df": self.df,

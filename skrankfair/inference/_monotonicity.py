@@ -61,7 +61,7 @@ class MonotonicityTest:
         Where a share is with `confidence_level`, position by position, if the fit is
         true; NaN for fewer than two clusters.
     confidence_level : float
-        Of the band; a p-value of at least one less this passes the test.
+        Of the band; the test rejects if the p-value is below one minus it.
     n_rankings : float
     n_clusters : float
     null_distribution : ndarray of shape (n_resamples,) or None
@@ -87,9 +87,9 @@ class MonotonicityTest:
     null_distribution: Array | None = field(default=None, repr=False)
 
     @property
-    def passed(self) -> bool:
-        """Whether the data are compatible with a monotone advantage."""
-        return bool(self.pvalue >= 1 - self.confidence_level)
+    def rejected(self) -> bool:
+        """Whether the p-value is below ``1 - confidence_level``."""
+        return bool(self.pvalue < 1 - self.confidence_level)
 
     @property
     def group_share(self) -> float:
@@ -115,7 +115,7 @@ class MonotonicityTest:
 
     def __repr__(self) -> str:
         """Return the verdict in two lines."""
-        verdict = "passed" if self.passed else "rejected"
+        verdict = "rejected" if self.rejected else "not rejected"
         if np.isnan(self.pvalue):
             verdict = "undecided"
         side = "increases" if self.increasing else "decreases"
@@ -199,7 +199,7 @@ def _common(data: RankedData) -> int:
     return int(lengths[order][having >= having[-1] / 2][0])
 
 
-def _position_sums(data: RankedData, group: Hashable, top_k: int | None) -> ClusterSums:
+def _position_sums(data: RankedData, group: Hashable, k: int | None) -> ClusterSums:
     """Return members and rows at every position, by cluster: positions as groups."""
     groups, lists = data.groups, Lists.of(data)
     if group not in groups.labels:
@@ -207,16 +207,16 @@ def _position_sums(data: RankedData, group: Hashable, top_k: int | None) -> Clus
             f"group must be one of the groups {list(groups.labels)}; got {group!r}."
         )
     longest = int(lists.lengths.max())
-    n_positions = _common(data) if top_k is None else min(int(top_k), longest)
+    n_positions = _common(data) if k is None else min(int(k), longest)
     if n_positions < 2:
         raise ValueError(
             f"The test needs at least 2 positions; got {n_positions} (the longest of "
-            f"the queries of qid has {longest} items, and without top_k half of them "
+            f"the queries of qid has {longest} items, and without k half of them "
             "must have a position)."
         )
     if n_positions > _MOST_POSITIONS:
         raise ValueError(
-            f"top_k must be given, at most {_MOST_POSITIONS}, for rankings of so many "
+            f"k must be given, at most {_MOST_POSITIONS}, for rankings of so many "
             f"positions; got {n_positions}."
         )
     member = groups.mask(groups.labels.index(group)).astype(float)
@@ -301,13 +301,13 @@ def _warn_undefined(group: Hashable, count: Array, support: Array) -> None:
 
 
 def _check_options(
-    method: str, increasing: bool | str, top_k: int | None, n_resamples: int
+    method: str, increasing: bool | str, k: int | None, n_resamples: int
 ) -> None:
     check_choice(method, "method", ("bootstrap", "chi2"))
     check_choice(increasing, "increasing", ("auto", True, False))
     check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
-    if top_k is not None:
-        check_number(top_k, "top_k", 2, np.inf, integer=True)
+    if k is not None:
+        check_number(k, "k", 2, np.inf, integer=True)
 
 
 def monotonicity_test(
@@ -317,7 +317,7 @@ def monotonicity_test(
     qid: Any,
     group: Hashable,
     cluster: Any = None,
-    top_k: int | None = None,
+    k: int | None = None,
     method: str = "bootstrap",
     increasing: bool | str = "auto",
     confidence_level: float = 0.95,
@@ -346,7 +346,7 @@ def monotonicity_test(
     cluster : array-like of shape (n,) or None, default=None
         Independent units that contain whole rankings, such as the experts of several
         weeks or a panel that copies from each other. None: each ranking is its own.
-    top_k : int or None, default=None
+    k : int or None, default=None
         Only the first positions, at most 1000. None: those that at least half of the
         rankings have.
     method : {"bootstrap", "chi2"}, default="bootstrap"
@@ -358,7 +358,7 @@ def monotonicity_test(
         The direction from the top down; "auto": by the sign of Spearman's correlation
         of position and share, as in scikit-learn's `IsotonicRegression`.
     confidence_level : float, default=0.95
-        Of the band; `MonotonicityTest.passed` compares the p-value with one less it.
+        Of the band; `MonotonicityTest.rejected` compares the p-value with one minus it.
     n_resamples : int, default=999
     random_state : int, Generator or None, default=None
     sample_weight : array-like of shape (n,) or None, default=None
@@ -419,10 +419,10 @@ def monotonicity_test(
     >>> data = make_biased_rankings(200, 10, share=0.4, advantage=0.5, random_state=0)
     >>> who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
     >>> monotonicity_test(data.y_score, **who, group="protected", random_state=0)
-    Monotone share of protected: passed (p = 0.674, bootstrap, chi-square 1.286)
+    Monotone share of protected: not rejected (p = 0.674, bootstrap, chi-square 1.286)
     200 rankings, 10 positions; the fit decreases from 0.516 at the top to 0.230
     """
-    _check_options(method, increasing, top_k, n_resamples)
+    _check_options(method, increasing, k, n_resamples)
     check_level(confidence_level)
     rng = generator(random_state)
     if qid is None:
@@ -435,7 +435,7 @@ def monotonicity_test(
         cluster=cluster,
         sample_weight=sample_weight,
     )
-    sums = _position_sums(data, group, top_k)
+    sums = _position_sums(data, group, k)
     count, support = sums.by_group[:, 0], sums.by_group[:, 1]
     share, fit = count / support, _Fit(support, increasing)
     fitted = fit(share[None])[0]

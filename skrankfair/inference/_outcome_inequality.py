@@ -49,10 +49,10 @@ class Moments:
     labels: tuple[tuple[Hashable, Hashable], ...]
 
     @classmethod
-    def of(cls, data: RankedData, pairs: str, top_k: int | None) -> Moments:
+    def of(cls, data: RankedData, pairs: str, k: int | None) -> Moments:
         """Return the moments of the data: adjacent positions or all pairs of them."""
         longest = int(data.ranking.lengths.max())
-        depth = longest if top_k is None else min(int(top_k), longest)
+        depth = longest if k is None else min(int(k), longest)
         if pairs == "adjacent":
             positions = [(j, j + 1) for j in range(depth - 1)]
         else:
@@ -341,7 +341,7 @@ class OutcomeInequalityTest:
         -------
         DataFrame
             With position_above, position_below, group_above, group_below, estimate,
-            std_error, violation and support.
+            standard_error, violation and support.
         """
         import pandas as pd
 
@@ -356,7 +356,7 @@ class OutcomeInequalityTest:
                 "group_above": above,
                 "group_below": below,
                 "estimate": self.estimate,
-                "std_error": self.standard_error,
+                "standard_error": self.standard_error,
                 "violation": self.violation,
                 "support": self.support,
             }
@@ -405,7 +405,7 @@ def outcome_inequality_test(
     qid: Any = None,
     cluster: Any = None,
     pairs: str = "adjacent",
-    top_k: int | None = 10,
+    k: int | None = 10,
     confidence_level: float = 0.95,
     n_resamples: int = 10_000,
     random_state: int | np.random.Generator | None = 0,
@@ -440,7 +440,7 @@ def outcome_inequality_test(
         each query is its own.
     pairs : {"adjacent", "all"}, default="adjacent"
         Moments of neighbouring positions only, or of all pairs of positions.
-    top_k : int or None, default=10
+    k : int or None, default=10
         Only the first k positions; None: as many as the longest query has.
     confidence_level : float, default=0.95
         Of the critical value: one minus the size of the test.
@@ -512,8 +512,8 @@ def outcome_inequality_test(
     True
     """
     check_choice(pairs, "pairs", ("adjacent", "all"))
-    if top_k is not None:
-        check_number(top_k, "top_k", 2, np.inf, integer=True)
+    if k is not None:
+        check_number(k, "k", 2, np.inf, integer=True)
     check_level(confidence_level)
     check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
     rng = generator(random_state)
@@ -525,7 +525,7 @@ def outcome_inequality_test(
         cluster=cluster,
         sample_weight=sample_weight,
     )
-    moments = Moments.of(data, pairs, top_k)
+    moments = Moments.of(data, pairs, k)
     sums = moment_sums(data, moments)
     estimate, error = sums.mean, sums.standard_error
     violation = _violations(estimate, error)

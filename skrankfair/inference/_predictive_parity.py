@@ -264,7 +264,7 @@ class PredictiveParityTest:
         Returns
         -------
         DataFrame
-            Columns a, b, score, difference, std_error, band_low, band_high, pvalue
+            Columns a, b, score, difference, standard_error, band_low, band_high, pvalue
             (pointwise) and pvalue_corrected.
         """
         import pandas as pd
@@ -283,7 +283,7 @@ class PredictiveParityTest:
                 ),
                 "score": np.tile(self.grid, len(self.contrasts)),
                 "difference": self.difference.ravel(),
-                "std_error": self.difference_standard_error.ravel(),
+                "standard_error": self.difference_standard_error.ravel(),
                 "band_low": np.ravel(low),
                 "band_high": np.ravel(high),
                 "pvalue": self.pointwise_pvalues.ravel(),

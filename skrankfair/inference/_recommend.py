@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from .._inputs.validation import check_choice
 from ._monotonicity import MonotonicityTest
 
@@ -31,15 +33,15 @@ class MetricRecommendation:
     reason : str
         Why, in a sentence or two.
     purpose : {"minimize", "evaluate"}
-    passed : bool
-        Whether the monotonicity test was passed.
+    rejected : bool
+        Whether the test rejected a monotone advantage.
     """
 
     metrics: tuple[str, ...]
     avoid: tuple[str, ...]
     reason: str
     purpose: str
-    passed: bool
+    rejected: bool
 
     def __repr__(self) -> str:
         """Return the names and the reason."""
@@ -64,10 +66,10 @@ def recommend_metrics(
     Returns
     -------
     MetricRecommendation
-        Failed, or without a p-value: all metrics with bounds, to be looked at side by
-        side. Passed, to minimize: rKL (smooth), rND, pair and exp, which have the same
-        minima. Passed, to evaluate: pair, the only one that is at its maximum whenever
-        a group has a total advantage, also over a minority.
+        If the test rejected, or has no p-value: all metrics with bounds, to be looked
+        at side by side. Otherwise, to minimize: rKL (smooth), rND, pair and exp, which
+        have the same minima; to evaluate: pair, the only one that is at its maximum
+        whenever a group has a total advantage, also over a minority.
 
     Raises
     ------
@@ -104,7 +106,7 @@ def recommend_metrics(
             f"test must be a result of monotonicity_test; got {type(test).__name__}."
         )
     check_choice(purpose, "purpose", ("minimize", "evaluate"))
-    if not test.passed:
+    if test.rejected or np.isnan(test.pvalue):
         metrics = _ALL
         reason = (
             "The advantage is not shown to be monotone in the position, so metrics may "
@@ -130,4 +132,4 @@ def recommend_metrics(
             if minority
             else "."
         )
-    return MetricRecommendation(metrics, _AVOID, reason, purpose, test.passed)
+    return MetricRecommendation(metrics, _AVOID, reason, purpose, test.rejected)

@@ -7,7 +7,7 @@ from ._calibration_impact import positive_rate_shift, rank_shift
 from ._dips import dips
 from ._expected_advantage import expected_advantage
 from ._exposure import exposure, exposure_gap
-from ._losses import log_loss, squared_error
+from ._losses import log_loss, mean_squared_error
 from ._matched_pair import matched_pair_calibration
 from ._matched_pair_curve import MatchedPairCurve, matched_pair_curve
 from ._ndcg import ndcg
@@ -35,6 +35,7 @@ __all__ = [
     "log_loss",
     "matched_pair_calibration",
     "matched_pair_curve",
+    "mean_squared_error",
     "ndcg",
     "ndkl",
     "normalized_discounted_difference",
@@ -47,5 +48,4 @@ __all__ = [
     "positive_rate_shift",
     "rank_shift",
     "skew_at_k",
-    "squared_error",
 ]

@@ -56,7 +56,7 @@ def _both_directions(result: GroupEstimates) -> pd.DataFrame:
         for index, group in enumerate(result.groups)
         for side in columns
     ]
-    names = ["group", "of", "estimate", "std_error", "support"]
+    names = ["group", "of", "estimate", "standard_error", "support"]
     return pd.DataFrame(rows, columns=names)
 
 

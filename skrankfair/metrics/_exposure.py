@@ -162,7 +162,7 @@ def _both_shares(result: GroupEstimates) -> pd.DataFrame:
     columns: dict[str, Any] = {"group": pd.Series(list(result.groups), dtype=object)}
     for index, name in enumerate(("exposure", "target")):
         columns[name] = result.sums.estimate(Share(index))
-    columns |= {"estimate": result.estimate, "std_error": result.standard_error}
+    columns |= {"estimate": result.estimate, "standard_error": result.standard_error}
     return pd.DataFrame({**columns, "support": result.support})
 
 

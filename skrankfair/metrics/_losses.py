@@ -13,11 +13,13 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.sums import ClusterSums, cluster_table, row_counts
 from .._inputs.score_rows import ScoreRows, score_rows
-from .._inputs.validation import Array, check_number
+from .._inputs.validation import Array
+
+_CLOSEST = np.finfo(np.float64).eps
 
 
 def _mean_loss(
-    name: str, rows: ScoreRows, loss: Callable[[Array, Array], Array], **options: Any
+    name: str, rows: ScoreRows, loss: Callable[[Array, Array], Array]
 ) -> GroupEstimates:
     """Return the mean of a function of outcome and score, by group."""
     sample = rows.sample("row")
@@ -26,7 +28,6 @@ def _mean_loss(
     result = GroupEstimates(
         Metric(name, MeanOfRatios(), ColumnSum(1, 2), unit="rows"),
         ClusterSums.from_clusters(rows.groups.labels, table, [ColumnSum(1, 2)]),
-        options,
     )
     return warn_undefined(result)
 
@@ -37,7 +38,6 @@ def log_loss(
     *,
     sensitive_features: Any = None,
     cluster: Any = None,
-    eps: float = 1e-15,
     sample_weight: Any = None,
 ) -> GroupEstimates:
     """Mean logarithmic loss of probabilities by group, with its standard error.
@@ -49,15 +49,14 @@ def log_loss(
     y_true : array-like of shape (n,)
         Outcomes in [0, 1].
     y_score : array-like of shape (n,)
-        Probabilities.
+        Probabilities. As in scikit-learn they are clipped to be at least 2.2e-16 (the
+        machine epsilon of 64 bits) away from 0 and 1, where one wrong row would have an
+        infinite loss.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels, or a membership matrix of overlapping groups. None: all rows are
         one group, "all".
     cluster : array-like of shape (n,) or None, default=None
         Independent units. None: each row.
-    eps : float, default=1e-15
-        Probabilities are taken as not nearer to 0 and 1, where one wrong row would have
-        an infinite loss.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row; 2 is the row seen twice.
 
@@ -68,8 +67,7 @@ def log_loss(
     Raises
     ------
     ValueError
-        For columns of different lengths, values outside [0, 1], or an `eps` outside
-        (0, 0.5).
+        For columns of different lengths or values outside [0, 1].
 
     Warns
     -----
@@ -78,7 +76,7 @@ def log_loss(
 
     See Also
     --------
-    squared_error : For any outcomes; the Brier score of probabilities.
+    mean_squared_error : For any outcomes; the Brier score of probabilities.
     sklearn.metrics.log_loss : The value alone, for class labels.
 
     Notes
@@ -92,7 +90,6 @@ def log_loss(
     >>> log_loss([1, 0, 1], [0.9, 0.2, 0.5]).estimate.round(4)
     array([0.3406])
     """
-    check_number(eps, "eps", 0, 0.5, inclusive=(False, False))
     rows = score_rows(
         y_true,
         y_score,
@@ -109,13 +106,13 @@ def log_loss(
             )
 
     def loss(y: Array, score: Array) -> Array:
-        score = np.clip(score, eps, 1 - eps)
+        score = np.clip(score, _CLOSEST, 1 - _CLOSEST)
         return -xlogy(y, score) - xlog1py(1 - y, -score)
 
-    return _mean_loss("log_loss", rows, loss, eps=eps)
+    return _mean_loss("log_loss", rows, loss)
 
 
-def squared_error(
+def mean_squared_error(
     y_true: Any,
     y_score: Any,
     *,
@@ -163,8 +160,8 @@ def squared_error(
 
     Examples
     --------
-    >>> from skrankfair.metrics import squared_error
-    >>> squared_error([1, 0, 1], [0.9, 0.2, 0.5]).estimate.round(4)
+    >>> from skrankfair.metrics import mean_squared_error
+    >>> mean_squared_error([1, 0, 1], [0.9, 0.2, 0.5]).estimate.round(4)
     array([0.1])
     """
     rows = score_rows(
@@ -174,4 +171,4 @@ def squared_error(
         cluster=cluster,
         sample_weight=sample_weight,
     )
-    return _mean_loss("squared_error", rows, lambda y, s: (y - s) ** 2)
+    return _mean_loss("mean_squared_error", rows, lambda y, s: (y - s) ** 2)

@@ -104,7 +104,7 @@ def _breakdown(result: GroupEstimates) -> pd.DataFrame:
                 result.groups, estimate, error, support, strict=True
             )
         ]
-    names = ["group", "bucket", "low", "high", "estimate", "std_error", "support"]
+    names = ["group", "bucket", "low", "high", "estimate", "standard_error", "support"]
     return pd.DataFrame(rows, columns=names)
 
 

@@ -260,13 +260,13 @@ def outcome_matrix(y: Any) -> Array:
     return np.column_stack([as_numbers(column, "y") for column in array.T])
 
 
-def check_shares(outcome: Array, argument: str) -> None:
+def check_shares(outcome: Array) -> None:
     """Raise a ValueError unless the outcomes are such as Platt's method takes."""
     wrong = outcome[(outcome < 0) | (outcome > 1)]
     if wrong.size:
         raise ValueError(
-            f"y must be in [0, 1] for {argument}='platt'; got {wrong[0]}. Other "
-            "methods take any outcomes."
+            "y must be in [0, 1] for calibrator='platt'; got "
+            f"{wrong[0]}. Other methods take any outcomes."
         )
 
 

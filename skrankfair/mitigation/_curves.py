@@ -21,18 +21,16 @@ METHODS = ("nadaraya_watson", "isotonic", "platt", "binning")
 CLUSTER_WEIGHTS = ("cluster", "row")
 
 
-def check_calibrator(
-    calibrator: Any, name: str = "calibrator", methods: Sequence[str] = METHODS
-) -> None:
+def check_calibrator(calibrator: Any, methods: Sequence[str] = METHODS) -> None:
     """Raise a ValueError unless it is a method's name or can be fitted."""
     if isinstance(calibrator, str):
-        check_choice(calibrator, name, methods)
+        check_choice(calibrator, "calibrator", methods)
     elif isinstance(calibrator, type) or not (
         hasattr(calibrator, "fit") and hasattr(calibrator, "predict")
     ):
         options = ", ".join(repr(method) for method in methods)
         raise ValueError(
-            f"{name} must be one of {options}, or a regressor or classifier; got "
+            f"calibrator must be one of {options}, or a regressor or classifier; got "
             f"{calibrator!r}."
         )
 

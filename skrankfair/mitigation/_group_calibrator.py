@@ -344,7 +344,7 @@ class GroupCalibrator(CalibratesByGroup):
     def _fit_curves(self, rows: CalibrationRows) -> None:
         outcome = rows.outcome[:, 0]
         if self.calibrator == "platt":
-            check_shares(outcome, "calibrator")
+            check_shares(outcome)
         odds = within_unit(rows.score)
 
         def fitted(part: CalibrationRows) -> ScoreCurves:

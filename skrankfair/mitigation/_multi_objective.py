@@ -118,7 +118,7 @@ def links_of(score: Array, log_odds: Array) -> Array:
 
 
 def fit_surface(
-    regressor: Any,
+    calibrator: Any,
     score: Array,
     outcome: Array,
     *,
@@ -131,7 +131,7 @@ def fit_surface(
 
     Parameters
     ----------
-    regressor : str or estimator
+    calibrator : str or estimator
     score : ndarray of shape (n, d)
     outcome : ndarray of shape (n, K)
     weight : ndarray of shape (n,) or None
@@ -146,13 +146,13 @@ def fit_surface(
     Surface
     """
     rows = row_weights(len(score), weight, cluster, cluster_weight)
-    if regressor == "platt":
+    if calibrator == "platt":
         odds = np.array(log_odds)
         links = links_of(score, odds)
         fits = [fit_platt(links, y, rows) for y in outcome.T]
         slopes = np.array([slopes for _, slopes in fits])
         return Logistic(np.array([level for level, _ in fits]), slopes, odds)
-    model = NadarayaWatsonRegressor() if isinstance(regressor, str) else regressor
+    model = NadarayaWatsonRegressor() if isinstance(calibrator, str) else calibrator
     fitted = []
     for y in _parts(model, outcome):
         one = clone(model)
@@ -199,7 +199,7 @@ def _axes(score: Array, weight: Array) -> tuple[Array, ...]:
     return tuple(axes)
 
 
-_REGRESSORS = ("nadaraya_watson", "platt")
+_CALIBRATORS = ("nadaraya_watson", "platt")
 
 
 class MultiObjectiveCalibrator(CalibratesByGroup):
@@ -213,7 +213,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
 
     Parameters
     ----------
-    regressor : {"nadaraya_watson", "platt"} or estimator, default="nadaraya_watson"
+    calibrator : {"nadaraya_watson", "platt"} or estimator, default="nadaraya_watson"
         "nadaraya_watson": the kernel smoother, its kernel a product over the scores; of
         a group with more than 2000 rows at the nodes of a grid, linear between them,
         for up to three scores. It assumes nothing but smooth outcomes, and needs many
@@ -290,7 +290,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
 
     def __init__(
         self,
-        regressor: Any = "nadaraya_watson",
+        calibrator: Any = "nadaraya_watson",
         weights: Any = None,
         *,
         sensitive_features: Any = None,
@@ -298,7 +298,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         cluster_weight: str = "cluster",
         min_group_size: int = 20,
     ) -> None:
-        self.regressor = regressor
+        self.calibrator = calibrator
         self.weights = weights
         self.sensitive_features = sensitive_features
         self.cluster = cluster
@@ -345,7 +345,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         UserWarning
             That names the groups of fewer than `min_group_size` clusters.
         """
-        check_calibrator(self.regressor, "regressor", _REGRESSORS)
+        check_calibrator(self.calibrator, _CALIBRATORS)
         check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
         check_number(self.min_group_size, "min_group_size", 1, np.inf, integer=True)
         names = outcome_names(y)
@@ -354,13 +354,13 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         )
         self.objectives_ = self._names(names, rows)
         self._weights()
-        if self.regressor == "platt":
-            check_shares(rows.outcome, "regressor")
+        if self.calibrator == "platt":
+            check_shares(rows.outcome)
         odds = within_unit(rows.score)
 
         def fitted(part: CalibrationRows) -> Surface:
             return fit_surface(
-                self.regressor,
+                self.calibrator,
                 part.score,
                 part.outcome,
                 weight=part.weight,

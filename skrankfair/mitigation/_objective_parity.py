@@ -12,7 +12,7 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._inputs.validation import Array
 from ..inference import PredictiveParityTest, compare, predictive_parity_test
-from ..metrics import GroupEstimates, squared_error
+from ..metrics import GroupEstimates, mean_squared_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,10 +39,10 @@ class ObjectiveParity:
     before : dict of PredictiveParityTest
         Of the scores as they came; empty if there is not one for each objective.
     error_change : dict of GroupEstimates
-        By objective the change of the squared error, paired, negative for the better;
-        empty where `before` is.
+        By objective the change of the mean squared error, paired, negative for the
+        better; empty where `before` is.
     error : dict of GroupEstimates
-        By objective the squared error of the calibrated scores.
+        By objective the mean squared error of the calibrated scores.
     """
 
     weights: Mapping[str, float]
@@ -57,14 +57,14 @@ class ObjectiveParity:
         Parameters
         ----------
         confidence_level : float, default=0.95
-            Of the interval of the change of the squared error.
+            Of the interval of the change of the mean squared error.
 
         Returns
         -------
         DataFrame
             Indexed by objective: weight, pvalue_before, pvalue_after, largest_before
             and largest_after (the largest difference between groups on the grid),
-            squared_error, squared_error_change, ci_low, ci_high.
+            mean_squared_error, mean_squared_error_change, ci_low, ci_high.
         """
         import pandas as pd
 
@@ -85,8 +85,8 @@ class ObjectiveParity:
                     np.nan if before is None else before.largest_difference
                 ),
                 "largest_after": after.largest_difference,
-                "squared_error": float(self.error[name].estimate[0]),
-                "squared_error_change": float(moved[0]),
+                "mean_squared_error": float(self.error[name].estimate[0]),
+                "mean_squared_error_change": float(moved[0]),
                 "ci_low": float(low[0]),
                 "ci_high": float(high[0]),
             }
@@ -148,8 +148,8 @@ class ObjectiveParity:
                     fmt.label(name),
                     " → ".join(gap),
                     " → ".join(p),
-                    fmt.number(row["squared_error"], 3),
-                    fmt.number(row["squared_error_change"], 3),
+                    fmt.number(row["mean_squared_error"], 3),
+                    fmt.number(row["mean_squared_error_change"], 3),
                     fmt.interval(row["ci_low"], row["ci_high"], 3),
                 ]
             )
@@ -198,13 +198,13 @@ def objective_parity(
         tests["after"][name] = predictive_parity_test(
             y, after[:, k], **columns, **options
         )
-        error[name] = squared_error(y, after[:, k], **rows)
+        error[name] = mean_squared_error(y, after[:, k], **rows)
         if before is None:
             continue
         tests["before"][name] = predictive_parity_test(
             y, before[:, k], **columns, **options
         )
-        change[name] = compare(error[name], squared_error(y, before[:, k], **rows))
+        change[name] = compare(error[name], mean_squared_error(y, before[:, k], **rows))
     return ObjectiveParity(
         dict(zip(names, weights.tolist(), strict=True)),
         tests["after"],

@@ -39,7 +39,7 @@ def drawn(**changes):
         "band_low": [0.0, 0.4, 0.15],
         "band_high": [0.2, 0.6, 0.6],
         "pvalue": 0.2,
-        "passed": True,
+        "rejected": False,
         "group": "$a$",
     }
     return MonotonicityDisplay(**{**options, **changes}).plot()
@@ -79,9 +79,9 @@ def test_marks_shares_outside_the_band():
     ("changes", "words"),
     [
         ({}, "monotone: p = 0.200"),
-        ({"pvalue": 0.01, "passed": False}, "not monotone: p = 0.010"),
-        ({"pvalue": 1e-9, "passed": False}, "not monotone: p < 0.001"),
-        ({"pvalue": np.nan, "passed": False}, "no verdict"),
+        ({"pvalue": 0.01, "rejected": True}, "not monotone: p = 0.010"),
+        ({"pvalue": 1e-9, "rejected": True}, "not monotone: p < 0.001"),
+        ({"pvalue": np.nan}, "no verdict"),
     ],
 )
 def test_verdict(changes, words):

@@ -126,7 +126,7 @@ def test_contrasts(accuracy):
     for row in frame.itertuples():
         contrast = accuracy.contrast(row.a, row.b)
         assert row.estimate == contrast.estimate
-        assert row.std_error == contrast.standard_error
+        assert row.standard_error == contrast.standard_error
         assert (row.ci_low, row.ci_high) == contrast.confidence_interval(0.9)
         assert row.pvalue == contrast.pvalue
     expected = multipletests(frame["pvalue"], method="holm")[1]

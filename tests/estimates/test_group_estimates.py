@@ -121,7 +121,7 @@ def test_disparity_does_not_hide_a_group_without_estimate(with_empty_group):
 
 def test_to_frame(matched):
     frame = matched.to_frame(0.9)
-    names = ["estimate", "std_error", "ci_low", "ci_high", "support", "pvalue"]
+    names = ["estimate", "standard_error", "ci_low", "ci_high", "support", "pvalue"]
     assert list(frame.columns) == names
     assert frame.index.name == "group"
     assert frame.index.tolist() == ["a", "b", "c"]
@@ -150,7 +150,7 @@ def test_breakdown(average):
     edges = [-np.inf, -0.5, 0.5, np.inf]
     result = pairwise_accuracy(**data, engagement=z, bins=edges, average=average)
     frame = result.breakdown()
-    names = ["group", "bucket", "low", "high", "estimate", "std_error", "support"]
+    names = ["group", "bucket", "low", "high", "estimate", "standard_error", "support"]
     assert list(frame.columns) == names
     assert frame.shape == (9, 7)
     mean = frame.groupby("group")["estimate"].mean()
@@ -164,7 +164,9 @@ def test_breakdown(average):
             **{name: column[kept] for name, column in data.items()}, average=average
         )
         np.testing.assert_allclose(part["estimate"], alone.estimate, rtol=1e-12)
-        np.testing.assert_allclose(part["std_error"], alone.standard_error, rtol=1e-9)
+        np.testing.assert_allclose(
+            part["standard_error"], alone.standard_error, rtol=1e-9
+        )
         np.testing.assert_array_equal(part["support"], alone.support)
         assert set(part["low"]) == {low}
         assert set(part["high"]) == {high}

@@ -155,7 +155,7 @@ def test_name_and_tables():
     assert result.name == "matched_pair_calibration_difference"
     assert result.first_pass["epsilon_a"] == result.first_pass["epsilon_b"]
     np.testing.assert_array_equal(result.support, new.support)
-    columns = ["estimate", "std_error", "ci_low", "ci_high", "support", "pvalue"]
+    columns = ["estimate", "standard_error", "ci_low", "ci_high", "support", "pvalue"]
     assert list(result.to_frame().columns) == columns
     assert "fair value 0" in repr(result)
     assert result.disparity() == np.abs(result.estimate).max()

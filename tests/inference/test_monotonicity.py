@@ -100,7 +100,7 @@ class TestChiSquare:
         member = np.arange(90)[:, None] < np.array(count)
         test = monotonicity_test(**columns(member), method="chi2")
         assert test.pvalue == pytest.approx(pvalue, rel=5e-3)
-        assert test.passed == (pvalue > 0.05)
+        assert test.rejected == (pvalue < 0.05)
 
     def test_positions_that_are_never_taken_count_0(self):
         member = np.zeros((30, 6), dtype=bool)
@@ -120,12 +120,12 @@ class TestChiSquare:
     def test_direction(self):
         member = np.zeros((20, 5), dtype=bool)
         member[:, 0] = True
-        for increasing, passed in (("auto", True), (False, True), (True, False)):
+        for increasing, rejected in (("auto", False), (False, False), (True, True)):
             test = monotonicity_test(
                 **columns(member), method="chi2", increasing=increasing
             )
             assert test.increasing is (increasing is True)
-            assert test.passed is passed
+            assert test.rejected is rejected
 
     def test_rankings_of_several_lengths(self):
         # A position's share is of the rankings that have it.
@@ -138,7 +138,7 @@ class TestChiSquare:
             sensitive_features=group,
             qid=qid,
             group=True,
-            top_k=8,
+            k=8,
             random_state=0,
         )
         count, support = np.zeros(8), np.zeros(8)
@@ -208,7 +208,7 @@ class TestBootstrap:
                 n_resamples=99,
                 random_state=rng,
             )
-            rejected += not test.passed
+            rejected += test.rejected
         assert rejected <= 3 + 5 * np.sqrt(60 * 0.05 * 0.95)
 
     @pytest.mark.parametrize("law", [reserved, bump], ids=["reserved", "bump"])
@@ -219,7 +219,7 @@ class TestBootstrap:
             monotonicity_test(**columns(law(rng)), n_resamples=199, random_state=rng)
             for _ in range(40)
         ]
-        assert np.mean([not test.passed for test in tests]) > 0.8
+        assert np.mean([test.rejected for test in tests]) > 0.8
 
     def test_a_direction_that_is_known_is_kept(self):
         # Resamples of a bump that chose anew would fit some the wrong way round, and
@@ -229,7 +229,7 @@ class TestBootstrap:
             test = monotonicity_test(
                 **columns(bump(rng, 0.5, 100)), n_resamples=99, random_state=rng
             )
-            assert not test.passed
+            assert test.rejected
             assert test.null_distribution.max() < 0.7 * test.statistic
 
     def test_statistic_is_that_of_chi_square(self):
@@ -302,7 +302,7 @@ class TestBootstrap:
 
     def test_first_positions(self):
         member = bump(np.random.default_rng(8))
-        cut = monotonicity_test(**columns(member), top_k=4, random_state=0)
+        cut = monotonicity_test(**columns(member), k=4, random_state=0)
         assert cut.position.tolist() == [1, 2, 3, 4]
         np.testing.assert_array_equal(cut.count, member[:, :4].sum(axis=0))
 
@@ -329,8 +329,8 @@ def test_positions_that_few_rankings_have():
     }
     test = monotonicity_test(**longer, random_state=0)
     assert test.support.tolist() == [40] * 6
-    assert test.passed
-    test = monotonicity_test(**longer, random_state=0, top_k=9)
+    assert not test.rejected
+    test = monotonicity_test(**longer, random_state=0, k=9)
     assert test.support.tolist() == [40] * 6 + [1]
     assert np.isnan(test.band_low).tolist() == [False] * 6 + [True]
     assert test.fit[0] > 0.9
@@ -375,21 +375,21 @@ class TestResult:
 
     def test_recommendation(self):
         rng = np.random.default_rng(0)
-        failed = monotonicity_test(**columns(bump(rng)), random_state=0)
-        passed = monotonicity_test(**columns(fair(rng)), random_state=1)
-        assert (failed.passed, passed.passed) == (False, True)
+        bumpy = monotonicity_test(**columns(bump(rng)), random_state=0)
+        monotone = monotonicity_test(**columns(fair(rng)), random_state=1)
+        assert (bumpy.rejected, monotone.rejected) == (True, False)
         for purpose in ("minimize", "evaluate"):
-            r = recommend_metrics(failed, purpose)
+            r = recommend_metrics(bumpy, purpose)
             assert {"pairwise_parity", "ndkl", "exposure_parity"} < set(r.metrics)
             assert "look at all" in r.reason
-            assert not r.passed
-        assert recommend_metrics(passed).metrics == (
+            assert r.rejected
+        assert recommend_metrics(monotone).metrics == (
             "normalized_discounted_kl",
             "normalized_discounted_difference",
             "pairwise_parity",
             "exposure_parity",
         )
-        r = recommend_metrics(passed, purpose="evaluate")
+        r = recommend_metrics(monotone, purpose="evaluate")
         assert r.metrics == ("pairwise_parity",)
         assert "minority (40%)" in r.reason
         assert repr(r).startswith("Use pairwise_parity.\nAvoid normalized_discounted_r")
@@ -397,7 +397,7 @@ class TestResult:
             **columns(~fair(np.random.default_rng(0))), random_state=0
         )
         assert "minority" not in recommend_metrics(majority, "evaluate").reason
-        for r in (recommend_metrics(t) for t in (failed, passed)):
+        for r in (recommend_metrics(t) for t in (bumpy, monotone)):
             assert set(r.avoid) == {"normalized_discounted_ratio", "skew_at_k"}
             assert not set(r.avoid) & set(r.metrics)
 
@@ -418,7 +418,7 @@ class TestUndefined:
         with pytest.warns(UndefinedMetricWarning, match="everybody is in True"):
             test = monotonicity_test(**columns(member), method=method)
         assert np.isnan(test.pvalue)
-        assert not test.passed
+        assert not test.rejected
         assert "undecided" in repr(test)
         frame = pd.DataFrame({"a": [False] * 20, "b": [True] * 20})
         c = columns(member) | {"sensitive_features": frame, "group": "a"}
@@ -447,7 +447,7 @@ class TestUndefined:
             ({"method": "bayes"}, "method must be one of 'bootstrap', 'chi2'"),
             ({"increasing": "yes"}, "increasing must be one of"),
             ({"increasing": None}, "increasing must be one of"),
-            ({"top_k": 1}, "top_k must be an integer"),
+            ({"k": 1}, "k must be an integer"),
             ({"n_resamples": 0}, "n_resamples must be"),
             ({"confidence_level": 1.0}, "confidence_level must be"),
             ({"random_state": -1}, "random_state must be"),
@@ -463,6 +463,6 @@ class TestUndefined:
 
     def test_too_many_positions(self):
         c = columns(fair(np.random.default_rng(0), 3, 1200, 600))
-        with pytest.raises(ValueError, match="top_k must be given, at most 1000"):
+        with pytest.raises(ValueError, match="k must be given, at most 1000"):
             monotonicity_test(**c)
-        assert monotonicity_test(**c, top_k=50, method="chi2").df == 49
+        assert monotonicity_test(**c, k=50, method="chi2").df == 49

@@ -35,7 +35,7 @@ def orders(s, rows):
         yield list(itertools.chain(*order))
 
 
-def naive_moments(p, overlapping, pairs, top_k):
+def naive_moments(p, overlapping, pairs, most):
     """{(j, k, a, b): {query: (moment, number of pairs)}}, positions from 1."""
     sides = {}
     for a, b in itertools.permutations(p.member, 2):
@@ -46,7 +46,7 @@ def naive_moments(p, overlapping, pairs, top_k):
         sides[a, "rest"], sides["rest", a] = (inside, outside), (outside, inside)
     queries = dict.fromkeys(p.q)
     longest = max(p.q.count(q) for q in queries)
-    depth = longest if top_k is None else min(top_k, longest)
+    depth = longest if most is None else min(most, longest)
     found = {}
     for j, k in itertools.combinations(range(depth), 2):
         if pairs == "adjacent" and k > j + 1:
@@ -110,18 +110,18 @@ def test_moments_by_hand(pairs, chunk, monkeypatch):
         seen = p.seen()
         if not small(seen):
             continue
-        top_k = (None, 2, 3)[seed % 3]
+        k = (None, 2, 3)[seed % 3]
         for coarse in (False, True):
             t = outcome_inequality_test(
                 *(p.y, p.s),
                 **p.who,
                 cluster=p.cluster if coarse else None,
                 pairs=pairs,
-                top_k=top_k,
+                k=k,
                 n_resamples=10,
             )
             overlaps = isinstance(p.sensitive_features, np.ndarray)
-            expected = naive_moments(seen, overlaps, pairs, top_k)
+            expected = naive_moments(seen, overlaps, pairs, k)
             names = [
                 (*position, *groups)
                 for position, groups in zip(t.positions.tolist(), t.groups, strict=True)
@@ -152,11 +152,10 @@ def test_against_the_reference(pairs):
         y, g = rng.normal(size=n), rng.integers(0, 3, n)
         cluster = q // 2 if seed % 3 else q
         data = [column.tolist() for column in (y, s, g, q)]
-        options = {"top_k": (None, 2, 4)[seed % 3], "pairs": pairs}
-        expected = reference.moments(*data, cluster.tolist(), **options)
-        t = outcome_inequality_test(
-            *(y, s), sensitive_features=g, qid=q, cluster=cluster, **options
-        )
+        most = (None, 2, 4)[seed % 3]
+        expected = reference.moments(*data, cluster.tolist(), most, pairs)
+        who = {"sensitive_features": g, "qid": q, "cluster": cluster}
+        t = outcome_inequality_test(y, s, **who, k=most, pairs=pairs)
         names = [
             (j - 1, k - 1, *groups)
             for (j, k), groups in zip(t.positions.tolist(), t.groups, strict=True)
@@ -259,7 +258,7 @@ def test_both_ways_to_draw_have_the_correlation_of_the_moments(weighted, monkeyp
     kept = []
     monkeypatch.setattr(MomentSums, "root", spy(kept, MomentSums.root))
     for pairs in ("adjacent", "all"):
-        outcome_inequality_test(**data, pairs=pairs, n_resamples=1, top_k=5)
+        outcome_inequality_test(**data, pairs=pairs, n_resamples=1, k=5)
     (few, sums_few, root_few), (many, sums_many, root_many) = kept
     assert sums_few.rows is None
     assert sums_many.rows is not None
@@ -369,7 +368,7 @@ def rates(data, n_replications, **options):
 @pytest.mark.simulation
 def test_has_less_power_than_matched_pairs(n_items, n):
     data = confounded(n * 500, n_items=n_items, random_state=0)
-    inequality, matched = rates(data, n, top_k=None)
+    inequality, matched = rates(data, n, k=None)
     assert matched - inequality > tolerance(0.5, n)
     if n_items == 40:  # neighbours have scores that are close
         assert inequality > 0.05 + tolerance(0.05, n)
@@ -520,7 +519,7 @@ def test_without_error_the_estimate_decides():
     ("changes", "message"),
     [
         ({"pairs": "neighbours"}, "pairs must be one of 'adjacent', 'all'"),
-        ({"top_k": 1}, r"top_k must be an integer in \[2, inf\]"),
+        ({"k": 1}, r"k must be an integer in \[2, inf\]"),
         ({"confidence_level": 1}, "confidence_level must be a number"),
         ({"n_resamples": 0}, "n_resamples must be an integer"),
         ({"random_state": -1}, "random_state must be"),
@@ -540,7 +539,7 @@ def test_bad_input_raises(changes, message):
 
 
 def test_result():
-    t = outcome_inequality_test(**columns(n_queries=300, labels="ab"), top_k=3)
+    t = outcome_inequality_test(**columns(n_queries=300, labels="ab"), k=3)
     assert isinstance(t, OutcomeInequalityTest)
     with pytest.raises(AttributeError, match="cannot assign"):
         t.pvalue = 0.0

@@ -45,7 +45,7 @@ def columns_of(p):
 def of_side(result, side):
     """Estimates, errors and support of one direction."""
     table = result.breakdown().set_index("of").loc[[side]]
-    return table["estimate"], table["std_error"], table["support"]
+    return table["estimate"], table["standard_error"], table["support"]
 
 
 @undefined_is_fine

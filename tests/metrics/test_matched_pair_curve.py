@@ -134,7 +134,7 @@ def test_theorem_1_positive_for_all_small_thresholds():
 def test_to_frame():
     found = curve()
     frame = found.to_frame(0.9)
-    names = ["epsilon", "group", "estimate", "std_error", "ci_low", "ci_high"]
+    names = ["epsilon", "group", "estimate", "standard_error", "ci_low", "ci_high"]
     assert list(frame.columns) == [*names, "support", "pvalue"]
     np.testing.assert_array_equal(frame["epsilon"], np.repeat(GRID, 3))
     assert frame["group"].tolist() == ["a", "b", "c"] * 4

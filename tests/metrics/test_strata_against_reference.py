@@ -125,7 +125,7 @@ def test_cluster_covariance(seeds):
             few = by_cluster(seen, pairs, average, coarse)[1]
             variance = np.diag(without(covariance, few))
             table = r.breakdown().set_index(["group", "bucket"]).loc[list(pairs)]
-            actual = table["std_error"] ** 2
+            actual = table["standard_error"] ** 2
             assert_close(actual, variance, 1e-10, hint)
 
 

@@ -55,10 +55,10 @@ def appendix_b(n, seed):
 
 
 class TestTheory:
-    @pytest.mark.parametrize("regressor", ["nadaraya_watson", LinearRegression()])
-    def test_appendix_b(self, regressor):
+    @pytest.mark.parametrize("calibrator", ["nadaraya_watson", LinearRegression()])
+    def test_appendix_b(self, calibrator):
         X, y = appendix_b(20_000, 0)
-        model = MultiObjectiveCalibrator(regressor).fit(X, y)
+        model = MultiObjectiveCalibrator(calibrator).fit(X, y)
         fresh, outcome = appendix_b(5000, 1)
         fresh, outcome = fresh[inside := (np.abs(fresh) < 1.5).all(1)], outcome[inside]
         expected = fresh[:, 0] + 2 * fresh[:, 1]
@@ -76,14 +76,14 @@ class TestTheory:
         assert parts[0] < 0.05
         assert parts[1] == pytest.approx(1, abs=0.1)
 
-    @pytest.mark.parametrize("regressor", ["nadaraya_watson", "platt"])
-    def test_every_composite_has_parity_afterwards(self, regressor):
+    @pytest.mark.parametrize("calibrator", ["nadaraya_watson", "platt"])
+    def test_every_composite_has_parity_afterwards(self, calibrator):
         """Theorem 2: for weights that the fit does not know."""
         rejected, n_seeds = [], 12
         for seed in range(n_seeds):
             X, y, _ = problem(6000, seed)
             fresh, outcome, _ = problem(2000, 1000 + seed)
-            model = MultiObjectiveCalibrator(regressor, sensitive_features="group")
+            model = MultiObjectiveCalibrator(calibrator, sensitive_features="group")
             model.fit(X.drop(columns="user"), y)
             fresh = fresh.drop(columns="user")
             weights = np.random.default_rng(seed).normal(size=2)
@@ -102,11 +102,11 @@ class TestTheory:
         assert before >= 9
         assert (np.array(after) <= binom.ppf(0.999, n_seeds, 0.07)).all()
 
-    @pytest.mark.parametrize("regressor", ["nadaraya_watson", "platt"])
-    def test_finds_the_truth(self, regressor):
+    @pytest.mark.parametrize("calibrator", ["nadaraya_watson", "platt"])
+    def test_finds_the_truth(self, calibrator):
         X, y, _ = problem(40_000)
         fresh, _, expected = problem(2000, 1)
-        model = MultiObjectiveCalibrator(regressor, **COLUMNS).fit(X, y)
+        model = MultiObjectiveCalibrator(calibrator, **COLUMNS).fit(X, y)
         error = model.transform(fresh) - expected
         assert np.sqrt(np.mean(error**2)) < 0.035
 
@@ -117,8 +117,8 @@ class TestTheory:
         X = rng.uniform(0.1, 0.5, (user.size, 2))
         y = rng.random(X.shape) < X + 0.4 * (user == 1000)[:, None]
         grid = np.full((1, 2), 0.3)
-        for regressor in ("nadaraya_watson", "platt", LinearRegression()):
-            model = MultiObjectiveCalibrator(regressor).fit(X, y, cluster=user)
+        for calibrator in ("nadaraya_watson", "platt", LinearRegression()):
+            model = MultiObjectiveCalibrator(calibrator).fit(X, y, cluster=user)
             np.testing.assert_allclose(model.transform(grid), 0.3, atol=0.06)
             model.set_params(cluster_weight="row").fit(X, y, cluster=user)
             assert (model.transform(grid) > 0.5).all()
@@ -152,8 +152,8 @@ class TestMethods:
         X, y, _ = problem(300)
         weight = np.random.default_rng(0).integers(0, 3, 300)
         rows = np.repeat(np.arange(300), weight)
-        for regressor in ("nadaraya_watson", "platt", LinearRegression()):
-            model = MultiObjectiveCalibrator(regressor, sensitive_features="group")
+        for calibrator in ("nadaraya_watson", "platt", LinearRegression()):
+            model = MultiObjectiveCalibrator(calibrator, sensitive_features="group")
             model.set_params(min_group_size=1)
             found = model.fit(X.drop(columns="user"), y, sample_weight=weight)
             found = found.transform(X.drop(columns="user"))
@@ -164,29 +164,29 @@ class TestMethods:
             )
 
     @pytest.mark.parametrize(
-        "regressor",
+        "calibrator",
         [
             RandomForestRegressor(5, random_state=0),  # of several outcomes
             GradientBoostingRegressor(n_estimators=5, random_state=0),  # of one
         ],
     )
-    def test_any_regressor(self, regressor):
+    def test_any_estimator(self, calibrator):
         X, y, _ = problem(300)
-        found = MultiObjectiveCalibrator(regressor).fit(X[SCORES], y)
-        if isinstance(regressor, RandomForestRegressor):
-            plain = clone(regressor).fit(X[SCORES].to_numpy(), y).predict
+        found = MultiObjectiveCalibrator(calibrator).fit(X[SCORES], y)
+        if isinstance(calibrator, RandomForestRegressor):
+            plain = clone(calibrator).fit(X[SCORES].to_numpy(), y).predict
             expected = plain(X[SCORES].to_numpy())
         else:
             expected = np.column_stack(
                 [
-                    clone(regressor)
+                    clone(calibrator)
                     .fit(X[SCORES].to_numpy(), y[name])
                     .predict(X[SCORES].to_numpy())
                     for name in SCORES
                 ]
             )
         np.testing.assert_allclose(found.transform(X[SCORES]), expected)
-        assert not hasattr(regressor, "n_features_in_")
+        assert not hasattr(calibrator, "n_features_in_")
 
     def test_a_classifier_is_fitted_to_each_outcome(self):
         X, y, _ = problem(300)
@@ -283,8 +283,8 @@ class TestGroupsAndInput:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"regressor": "isotonic"}, "regressor must be one of"),
-            ({"regressor": LinearRegression}, "regressor must be one of"),
+            ({"calibrator": "isotonic"}, "calibrator must be one of"),
+            ({"calibrator": LinearRegression}, "calibrator must be one of"),
             ({"cluster_weight": "user"}, "cluster_weight must be one of"),
             ({"min_group_size": 0}, "min_group_size must be an integer"),
             ({"sensitive_features": "sex"}, "there is no 'sex'"),
@@ -301,7 +301,7 @@ class TestGroupsAndInput:
         model = MultiObjectiveCalibrator("platt", **COLUMNS)
         for wrong, message in [
             (y[1:], "same number of rows"),
-            (2 * y, r"y must be in \[0, 1\] for regressor='platt'"),
+            (2 * y, r"y must be in \[0, 1\] for calibrator='platt'"),
             (y.assign(click=np.nan), "must be finite"),
             (y.rename(columns={"click": "composite"}), "named 'composite'"),
             (np.zeros((100, 2, 1)), "one column of outcomes an objective"),
@@ -328,9 +328,9 @@ class TestAudit:
         assert list(frame.index) == [*SCORES, "composite"]
         composite = outcome.to_numpy() @ [1, 3]
         error = np.mean((composite - model.predict(fresh)) ** 2)
-        assert frame.loc["composite", "squared_error"] == pytest.approx(error)
+        assert frame.loc["composite", "mean_squared_error"] == pytest.approx(error)
         raw = np.mean((composite - fresh[SCORES].to_numpy() @ [1, 3]) ** 2)
-        moved = frame.loc["composite", "squared_error_change"]
+        moved = frame.loc["composite", "mean_squared_error_change"]
         assert moved == pytest.approx(error - raw)
         assert frame.loc["composite", "ci_high"] < 0
         assert "composite" in repr(audit)
@@ -362,7 +362,7 @@ def composite_r2(y_true, y_score):
 class TestInsideScikitLearn:
     grid = property(
         lambda self: {
-            "fit__regressor": ["platt", NadarayaWatsonRegressor(0.05)],
+            "fit__calibrator": ["platt", NadarayaWatsonRegressor(0.05)],
             "fit__weights": [[1, 2], [2, 1]],
         }
     )
@@ -386,7 +386,7 @@ class TestInsideScikitLearn:
         if library == "polars":
             X, y = pl.from_pandas(X), pl.from_pandas(y)
         search = self.search(**COLUMNS).fit(X, y)
-        assert search.best_params_["fit__regressor"] == "platt"
+        assert search.best_params_["fit__calibrator"] == "platt"
         assert search.predict(X).shape == (400,)
 
     @pytest.mark.parametrize("library", ["numpy", "pandas", "polars"])

@@ -31,7 +31,7 @@ COLUMNS = [
     "metric",
     "group",
     "estimate",
-    "std_error",
+    "standard_error",
     "ci_low",
     "ci_high",
     "support",

@@ -367,7 +367,7 @@ class TestByName:
         assert measured == functions - {
             *("exposure", "pairwise_preference"),
             *("expected_advantage", "matched_pair_curve"),
-            *("log_loss", "squared_error"),  # scikit-learn has scorers of these
+            *("log_loss", "mean_squared_error"),  # scikit-learn has scorers of these
         }
 
     def test_options_of_the_metric_are_passed_on(self, model):
