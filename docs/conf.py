@@ -47,7 +47,7 @@ numpydoc_validation_exclude = {
     r"\.(AuditReport|ConfidenceInterval|Estimate|GroupEstimates|GroupTest)$",
     r"\.(MatchedPairCurve|OutcomeInequalityTest)$",
     r"\.(MetricRecommendation|MonotonicityTest)$",
-    r"\.(FairnessConstrained|FairnessScore|SmoothCurve)$",
+    r"\.(FairnessConstrained|FairnessScore|FairnessScorer|SmoothCurve)$",
     r"\.(MarginalOutcomeTest|PredictiveParityTest)$",
     r"\.(MitigationReport|ObjectiveParity)$",
     r"\.ConfidenceInterval\.",

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._estimates.metric import user_level
 from ._inputs.validation import Array, check_choice, check_number
 from .exceptions import UndefinedMetricWarning
-from .scoring._memory import Memory, pooled_estimates
+from .scoring._memory import (
+    ask_for_estimates,
+    check_disjoint,
+    pooled_estimates,
+    scores_of_search,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,6 +26,7 @@ __all__ = ["FairnessConstrained", "fairness_constrained", "pareto_front"]
 
 #: How far beyond a bound a mean may be by rounding alone.
 _ROUNDING = 1e-12
+_OPEN = (False, False)
 
 
 def _column(cv_results: Mapping[str, Any], key: str) -> Array:
@@ -54,14 +61,14 @@ class FairnessConstrained:
     Parameters
     ----------
     objective : str
-    subject_to : dict of str to float
-    confidence : float or None
+    at_most, at_least : dict of str to float
+    confidence_level : float or None
     on_infeasible : {"warn", "raise"}
 
     Attributes
     ----------
     table_ : DataFrame
-        After the search: a row a candidate with its objective; for each constraint
+        After the search: one row per candidate with its objective; for each constraint
         the disparity (positive) or ratio and, if asked for, its confidence bound; and
         whether all bounds hold.
     """
@@ -69,23 +76,34 @@ class FairnessConstrained:
     def __init__(
         self,
         objective: str,
-        subject_to: Mapping[str, float],
-        confidence: float | None,
+        at_most: Mapping[str, float],
+        at_least: Mapping[str, float],
+        confidence_level: float | None,
         on_infeasible: str,
     ) -> None:
         self.objective = objective
-        self.subject_to = dict(subject_to)
-        self.confidence = confidence
+        self.at_most = dict(at_most)
+        self.at_least = dict(at_least)
+        self.confidence_level = confidence_level
         self.on_infeasible = on_infeasible
+        self._ask()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Ask for estimates as a copy too, or in another process."""
+        self.__dict__.update(state)
+        self._ask()
+
+    def _ask(self) -> None:
+        if self.confidence_level is not None:
+            ask_for_estimates(self)
 
     def __repr__(self) -> str:
         """Return the call that makes the choice."""
-        confidence = ""
-        if self.confidence is not None:
-            confidence = f", confidence={self.confidence!r}"
-        return (
-            f"fairness_constrained({self.objective!r}, {self.subject_to!r}{confidence})"
-        )
+        text = f"fairness_constrained({self.objective!r}"
+        for name in ("at_most", "at_least", "confidence_level"):
+            if value := getattr(self, name):
+                text += f", {name}={value!r}"
+        return f"{text})"
 
     def __call__(self, cv_results: Mapping[str, Any]) -> int:
         """Return the index of the chosen candidate.
@@ -101,22 +119,22 @@ class FairnessConstrained:
         """
         import pandas as pd
 
-        memory = Memory()
         objective = _column(cv_results, self.objective)
         _warn_undefined(self.objective, _splits(cv_results, self.objective))
         table = pd.DataFrame({self.objective: objective})
         violation = np.where(np.isnan(objective), np.inf, 0.0)
-        for key, bound in self.subject_to.items():
+        for key, bound in {**self.at_most, **self.at_least}.items():
             splits = _splits(cv_results, key)
             _warn_undefined(key, splits)
-            sign = _sign(splits, cv_results, memory)
-            value = sign * splits.mean(axis=1)
+            sign = 1 if key in self.at_least else -1
+            if sign < 0:
+                check_negated(key, splits)
+            value = 0.0 + sign * splits.mean(axis=1)
             table[key] = value
-            if self.confidence is not None:
-                value = self._bounds(key, splits, cv_results, memory)
+            if self.confidence_level is not None:
+                value = self._bounds(key, splits, cv_results["params"])
                 table[f"{key}_bound"] = value
-            # A disparity (sign -1) is to be small, a ratio large.
-            excess = value - bound if sign < 0 else bound - value
+            excess = sign * (bound - value)
             excess = np.where(np.isnan(excess), np.inf, excess)
             violation = np.maximum(violation, excess)
         feasible = violation <= _ROUNDING
@@ -127,29 +145,37 @@ class FairnessConstrained:
         return self._least_violating(violation, objective)
 
     def _bounds(
-        self, key: str, splits: Array, cv_results: Mapping[str, Any], memory: Memory
+        self, key: str, splits: Array, params: Sequence[Mapping[str, Any]]
     ) -> Array:
         """Return the confidence bound of the pooled disparity of each candidate."""
-        level = 0.95 if self.confidence is None else self.confidence
+        level = 0.95 if self.confidence_level is None else self.confidence_level
         bounds = np.full(len(splits), np.nan)
-        defined = ~np.isnan(splits).any(axis=1)
-        for candidate in np.flatnonzero(defined):
-            params = cv_results["params"][candidate]
-            found = memory.find(splits[candidate], params, key)
-            pooled, kind = pooled_estimates(found, key)
+        found = scores_of_search(splits, params, key)
+        for first in list(found)[:1]:
+            # The test sets are those of all candidates.
+            check_disjoint(found[first], key)
+        for candidate, scores in found.items():
+            pooled = pooled_estimates(scores, key)
+            kind = scores[0][0].disparity or pooled.metric.disparity
             if len(pooled.groups) < 2:
                 raise ValueError(
-                    f"confidence= bounds disparities between groups; {key!r} is "
-                    f"{pooled.name}, one value for all. Use confidence=None."
+                    f"confidence_level= bounds disparities between groups; {key!r} is "
+                    f"{pooled.name}, one value for all. Use confidence_level=None."
+                )
+            if (kind == "ratio") != (key in self.at_least):
+                side = "at_least" if kind == "ratio" else "at_most"
+                raise ValueError(
+                    f"confidence_level= bounds a disparity from above and a ratio from "
+                    f"below: {key!r} is a {kind}, so name it in {side}."
                 )
             bounds[candidate] = pooled.disparity_bound(level, kind)
-        unknown = np.flatnonzero(defined & np.isnan(bounds)).tolist()
+        unknown = [c for c in found if np.isnan(bounds[c])]
         if unknown:
             warnings.warn(
                 f"{key} has no confidence bound (NaN), for too few clusters, for "
                 f"candidates {unknown}, which rank last.",
                 UndefinedMetricWarning,
-                stacklevel=3,
+                stacklevel=user_level(),
             )
         return bounds
 
@@ -157,32 +183,35 @@ class FairnessConstrained:
         worth = np.where(np.isnan(objective), -np.inf, objective)
         least = violation.min()
         index = int(np.argmax(np.where(violation == least, worth, -np.inf)))
-        bounds = ", ".join(f"{key} {bound:g}" for key, bound in self.subject_to.items())
-        message = f"No candidate keeps the bounds ({bounds}); "
+        bounds = [f"{key} at most {bound:g}" for key, bound in self.at_most.items()]
+        bounds += [f"{key} at least {bound:g}" for key, bound in self.at_least.items()]
+        message = f"No candidate keeps the bounds ({', '.join(bounds)}); "
         if np.isinf(least):
             message += f"all are undefined. Candidate {index} is the best by "
             message += f"{self.objective}."
         else:
             message += f"candidate {index} violates them least, by {least:.4g}."
+        for key in self.at_least:
+            if self.table_[key].max() < 0 < self.at_least[key]:
+                message += (
+                    f" All scores of {key!r} are negative, as those of a disparity "
+                    "are, which at_most bounds."
+                )
         if self.on_infeasible == "raise":
             raise ValueError(message)
-        warnings.warn(message, UserWarning, stacklevel=3)
+        warnings.warn(message, UserWarning, stacklevel=user_level())
         return index
 
 
-def _sign(splits: Array, cv_results: Mapping[str, Any], memory: Memory) -> int:
-    """Return -1 for negated disparities, which are at most 0, and 1 for ratios."""
-    largest = np.nanmax(splits, initial=-np.inf)
-    if largest != 0 or np.nanmin(splits) < 0:
-        return 1 if largest > 0 else -1
-    # All are 0: the best of a disparity, the worst of a ratio.
-    for scores, params in zip(splits, cv_results["params"], strict=True):
-        try:
-            found = memory.find(scores, params, "")
-        except ValueError:
-            continue
-        return found[0][1].sign
-    return -1
+def check_negated(key: str, scores: Array) -> None:
+    """Raise a ValueError if scores are not those of a disparity, which is negated."""
+    largest = np.nanmax(scores, initial=-np.inf)
+    if largest > _ROUNDING:
+        raise ValueError(
+            f"{key!r} has scores above 0 (up to {largest:.4g}), so they are not those "
+            "of a disparity, which a scorer negates: a ratio, or another score that is "
+            "to be large, is bounded by at_least, and drawn with larger_is_fairer=True."
+        )
 
 
 def _warn_undefined(key: str, splits: Array) -> None:
@@ -194,14 +223,16 @@ def _warn_undefined(key: str, splits: Array) -> None:
             f"{key} is undefined (NaN) in folds {folds} for candidates {candidates}, "
             "which rank last: a fold lacks the data of a group, or a fit failed.",
             UndefinedMetricWarning,
-            stacklevel=3,
+            stacklevel=user_level(),
         )
 
 
 def fairness_constrained(
     objective: str,
-    subject_to: Mapping[str, float],
-    confidence: float | None = None,
+    *,
+    at_most: Mapping[str, float] | None = None,
+    at_least: Mapping[str, float] | None = None,
+    confidence_level: float | None = None,
     on_infeasible: str = "warn",
 ) -> FairnessConstrained:
     """Choose the best candidate of a search whose disparity is within a bound.
@@ -213,13 +244,19 @@ def fairness_constrained(
     ----------
     objective : str
         Key of ``scoring``: what to maximise, by its mean over the folds.
-    subject_to : dict of str to float
-        Keys of ``scoring`` and bounds. A disparity (a negated scorer, `neg_...`) must
-        be at most the bound, given as a positive number; a ratio at least.
-    confidence : float or None, default=None
-        None compares the mean over the folds with the bound. A confidence level
-        compares an upper confidence bound: the estimates of the folds are added up
-        (their clusters are different), and the cluster-robust error of the sum counts.
+    at_most : dict of str to float or None, default=None
+        Keys of ``scoring`` and upper bounds of disparities, or of other numbers that
+        are to be small. Their scorers negate them, because scikit-learn maximises
+        scores: `neg_...`, or ``greater_is_better=False``. The bound is on the number
+        before it was negated: ``{"gap": 0.03}`` asks for a mean score of -0.03 or more.
+    at_least : dict of str to float or None, default=None
+        Keys of ``scoring`` and lower bounds of ratios, or of other scores that are to
+        be large. ``{"ratio": 0.8}`` asks for a mean score of 0.8 or more.
+    confidence_level : float or None, default=None
+        None compares the mean over the folds with the bound. A level between 0 and 1
+        compares a confidence bound, which is an upper one for `at_most` and a lower one
+        for `at_least`: the estimates of the folds are added up, and the cluster-robust
+        error of the sum counts.
     on_infeasible : {"warn", "raise"}, default="warn"
         When no candidate keeps the bounds: take the one that violates them least and
         warn, or raise.
@@ -232,8 +269,10 @@ def fairness_constrained(
     Raises
     ------
     ValueError
-        For a bound that is no number, a level outside (0, 1); at the search for an
-        unknown key, and with `confidence` for folds that cannot be added.
+        Without a bound, for a key in both `at_most` and `at_least`, a bound that is no
+        number, or a level outside (0, 1). At the search: for an unknown key; for a key
+        of `at_most` with a score above 0, which no negated disparity has; and with
+        `confidence_level` for folds that cannot be added.
 
     Warns
     -----
@@ -249,32 +288,45 @@ def fairness_constrained(
     Notes
     -----
     The upper bound of a maximum over groups is that of simultaneous intervals
-    (`GroupEstimates.disparity_bound`), which is cautious; with several constraints each
-    holds at the level. scikit-learn keeps only numbers of the folds; the estimates are
-    found again by the value of the score, the candidate's parameters and the data, so
-    the search must have run in this session.
+    (`GroupEstimates.disparity_bound`), which is cautious. With several constraints each
+    of them holds at the level.
 
-    Scores that are at most 0 are taken for negated disparities, others for what is to
-    be large. The halving searches of scikit-learn take one metric and ignore a
-    callable ``refit=``.
+    The estimates of the folds exist only while the search runs, in any number of
+    processes. A choice with a confidence level can therefore not be made later from
+    ``cv_results_``; ``table_`` keeps the confidence bound of every candidate.
+
+    The halving searches of scikit-learn take one metric and ignore a callable
+    ``refit=``.
 
     Examples
     --------
     >>> from skrankfair.model_selection import fairness_constrained
-    >>> fairness_constrained("ndcg", {"gap": 0.03}, confidence=0.95)
-    fairness_constrained('ndcg', {'gap': 0.03}, confidence=0.95)
+    >>> fairness_constrained("ndcg", at_most={"gap": 0.03}, confidence_level=0.95)
+    fairness_constrained('ndcg', at_most={'gap': 0.03}, confidence_level=0.95)
     """
-    if not isinstance(subject_to, Mapping) or not subject_to:
+    upper = _checked_bounds(at_most, "at_most", 0.0)
+    lower = _checked_bounds(at_least, "at_least", -np.inf)
+    if not upper and not lower:
+        raise ValueError("at_most or at_least must name a metric; got none.")
+    both = sorted(set(upper) & set(lower))
+    if both:
         raise ValueError(
-            "subject_to must be a dict of metric and bound, with at least one; got "
-            f"{subject_to!r}."
+            f"at_most and at_least must name different metrics; both name {both[0]!r}."
         )
-    for key, bound in subject_to.items():
-        check_number(bound, f"subject_to[{key!r}]", 0, np.inf)
-    if confidence is not None:
-        check_number(confidence, "confidence", 0, 1, inclusive=(False, False))
+    if confidence_level is not None:
+        check_number(confidence_level, "confidence_level", 0, 1, inclusive=_OPEN)
     check_choice(on_infeasible, "on_infeasible", ("warn", "raise"))
-    return FairnessConstrained(objective, subject_to, confidence, on_infeasible)
+    return FairnessConstrained(objective, upper, lower, confidence_level, on_infeasible)
+
+
+def _checked_bounds(bounds: Any, name: str, least: float) -> Mapping[str, float]:
+    if bounds is None:
+        return {}
+    if not isinstance(bounds, Mapping):
+        raise ValueError(f"{name} must be a dict of metric and bound; got {bounds!r}.")
+    for key, bound in bounds.items():
+        check_number(bound, f"{name}[{key!r}]", least, np.inf)
+    return bounds
 
 
 def pareto_front(cv_results: Mapping[str, Any], metrics: Sequence[str]) -> Array:
@@ -288,7 +340,8 @@ def pareto_front(cv_results: Mapping[str, Any], metrics: Sequence[str]) -> Array
     cv_results : dict
         The ``cv_results_`` of a search.
     metrics : sequence of str
-        Keys of ``scoring``, two or more; all are "higher is better", as scorers are.
+        Keys of ``scoring``, two or more. Of each the larger score is the better, as of
+        all scorers: disparities are negated.
 
     Returns
     -------

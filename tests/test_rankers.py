@@ -183,7 +183,7 @@ class TestBoosting:
             },
             scoring=scoring,
             cv=GroupKFold(3),
-            refit=fairness_constrained("ndcg", {"gap": 0.9}),
+            refit=fairness_constrained("ndcg", at_most={"gap": 0.9}),
             error_score="raise",
         )
         search.fit(X, y, groups=X["query"])

@@ -92,7 +92,7 @@ search = GridSearchCV(
     grid,
     scoring=scoring,
     cv=GroupKFold(5),
-    refit=fairness_constrained("ndcg", {"gap": 0.1}, confidence=0.95),
+    refit=fairness_constrained("ndcg", at_most={"gap": 0.1}, confidence_level=0.95),
 )
 search.fit(X, y, groups=X["user"])
 search.best_params_

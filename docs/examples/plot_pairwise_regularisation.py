@@ -64,7 +64,7 @@ search = GridSearchCV(
         "gap": get_scorer("neg_inter_group_accuracy_difference", **who),
     },
     cv=GroupKFold(5),
-    refit=fairness_constrained("ndcg", {"gap": 0.1}, confidence=0.95),
+    refit=fairness_constrained("ndcg", at_most={"gap": 0.1}, confidence_level=0.95),
 )
 search.fit(X_learn, y_learn, groups=X_learn["user"])
 search.best_params_

@@ -62,7 +62,7 @@ def tuned(ranker):
             "exposure": get_scorer("neg_pairwise_exposure", **who),
         },
         cv=GroupKFold(4),
-        refit=fairness_constrained("ndcg", {"exposure": 0.06}),
+        refit=fairness_constrained("ndcg", at_most={"exposure": 0.06}),
     )
     return search.fit(X, y, groups=X["query"])
 

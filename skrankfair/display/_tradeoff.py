@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._inputs.validation import Array, check_number
-from ..model_selection import FairnessConstrained, pareto_front
+from ..model_selection import FairnessConstrained, check_negated, pareto_front
 from ._group_estimates import BETTER, UNCLEAR, WORSE, plain_label
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ class FairnessTradeoffDisplay:
         *,
         objective: str | None = None,
         disparity: str | None = None,
+        larger_is_fairer: bool | None = None,
         bound: float | None = None,
         ax: Axes | None = None,
     ) -> FairnessTradeoffDisplay:
@@ -137,6 +138,9 @@ class FairnessTradeoffDisplay:
         objective, disparity : str or None, default=None
             Keys of ``scoring``. None: those of ``refit=fairness_constrained(...)``, the
             first constraint if there are several.
+        larger_is_fairer : bool or None, default=None
+            Whether the disparity is a ratio, or another score that is to be large, and
+            no negated disparity. None: as the constraint says; False without one.
         bound : float or None, default=None
             None: that of the constraint.
         ax : matplotlib Axes or None, default=None
@@ -160,8 +164,11 @@ class FairnessTradeoffDisplay:
         refit = search.refit
         if isinstance(refit, FairnessConstrained):
             objective = refit.objective if objective is None else objective
-            disparity = next(iter(refit.subject_to)) if disparity is None else disparity
-            bound = refit.subject_to.get(disparity) if bound is None else bound
+            bounds = {**refit.at_most, **refit.at_least}
+            disparity = next(iter(bounds)) if disparity is None else disparity
+            bound = bounds.get(disparity) if bound is None else bound
+            if larger_is_fairer is None:
+                larger_is_fairer = disparity in refit.at_least
         if objective is None or disparity is None:
             raise ValueError(
                 "objective and disparity must be given for a search without "
@@ -171,6 +178,7 @@ class FairnessTradeoffDisplay:
             search.cv_results_,
             objective=objective,
             disparity=disparity,
+            larger_is_fairer=bool(larger_is_fairer),
             chosen=getattr(search, "best_index_", None),
             bound=bound,
             ax=ax,
@@ -183,6 +191,7 @@ class FairnessTradeoffDisplay:
         *,
         objective: str,
         disparity: str,
+        larger_is_fairer: bool = False,
         chosen: int | None = None,
         bound: float | None = None,
         ax: Axes | None = None,
@@ -194,12 +203,16 @@ class FairnessTradeoffDisplay:
         cv_results : dict
             The ``cv_results_`` of a search.
         objective, disparity : str
-            Keys of ``scoring``. A disparity that scores negative, as `neg_...` does, is
-            drawn positive; one that scores positive is a ratio.
+            Keys of ``scoring``. The scorer of a disparity negates it; it is drawn
+            positive.
+        larger_is_fairer : bool, default=False
+            Whether the disparity is a ratio, or another score that is to be large, and
+            no negated disparity.
         chosen : int or None, default=None
             Index of the chosen candidate.
         bound : float or None, default=None
-            On the disparity, positive.
+            On the disparity: how much it may be at most, or at least with
+            `larger_is_fairer`.
         ax : matplotlib Axes or None, default=None
             None makes a figure.
 
@@ -210,7 +223,7 @@ class FairnessTradeoffDisplay:
         Raises
         ------
         ValueError
-            For an unknown key.
+            For an unknown key, or scores above 0 without `larger_is_fairer`.
 
         Notes
         -----
@@ -221,7 +234,8 @@ class FairnessTradeoffDisplay:
         front = pareto_front(cv_results, [objective, disparity])
         worth = np.asarray(cv_results[f"mean_test_{objective}"], dtype=float)
         scores = np.asarray(cv_results[f"mean_test_{disparity}"], dtype=float)
-        ratio = bool(np.nanmax(scores, initial=-np.inf) > 0)
+        if not larger_is_fairer:
+            check_negated(disparity, scores)
         name = ""
         if chosen is not None:
             check_number(chosen, "chosen", 0, worth.size - 1, integer=True)
@@ -231,13 +245,13 @@ class FairnessTradeoffDisplay:
             )
         display = cls(
             worth,
-            scores if ratio else 0.0 - scores,
+            scores if larger_is_fairer else 0.0 - scores,
             objective_error=_standard_error(cv_results, objective),
             disparity_error=_standard_error(cv_results, disparity),
             on_front=front,
             chosen=chosen,
             bound=bound,
-            larger_is_fairer=ratio,
+            larger_is_fairer=larger_is_fairer,
             objective_name=objective,
             disparity_name=disparity,
             chosen_name=name,

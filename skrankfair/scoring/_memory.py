@@ -1,20 +1,37 @@
-"""Scores that remember the estimates behind them.
+"""How a constrained search finds the estimates behind its scores.
 
-scikit-learn keeps the scores of a search as plain floats. A search that is constrained
-with confidence needs the estimates of the folds to add them up, so the newest scores
-are kept here, whichever process made them, and found again by value and origin.
+scikit-learn reduces the scores of a search to arrays of floats before it calls
+``refit=``. A `fairness_constrained` with a confidence level needs more than that: it
+adds up the estimates of the folds. They reach it as follows.
+
+- A scorer returns a `FairnessScore`, a float that carries its estimates. It takes them
+  along when it is pickled from a worker process to the process of the search.
+- scikit-learn keeps these floats until the search is done, and so also while it calls
+  ``refit=``. `_ALIVE` refers to them weakly: it holds the scores of the searches that
+  run now, and nothing of one that has ended.
+- Nobody else pays for it. A constraint with a confidence level announces itself
+  (`ask_for_estimates`). A scorer describes where its scores come from only while such
+  a constraint exists in its process, or existed in the process that pickled it.
+
+`scores_of_search` picks the scores of one search among those that are alive. They come
+from one scorer and share all parameters but those that are searched. A test set belongs
+to a fold only if its scores equal those of the fold for every candidate, told apart by
+the candidate's parameters. Another search that runs in another thread is therefore not
+mistaken for this one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 import joblib
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from .._inputs.validation import Array
 
@@ -48,30 +65,25 @@ class Origin:
     ----------
     scorer : str
         The scorer that made it.
-    sign : {-1, 1}
-        Whether more of what the scorer measures is better.
     params : dict of str to str
-        The estimator's parameters, as `described`.
+        The estimator's type, under the empty name, and its parameters, as `described`.
     test_set : str
         A digest of the data that were scored.
+    size : float
+        Number of clusters that were scored, or of rows that are not clusters.
     clusters : ndarray or None
         Labels of the clusters of the data; None where they are not clusters.
     """
 
     scorer: str
-    sign: int
     params: Mapping[str, str]
     test_set: str
+    size: float
     clusters: Array | None
 
     @classmethod
     def of(
-        cls,
-        scorer: str,
-        sign: int,
-        estimator: Any,
-        y_true: Any,
-        estimates: GroupEstimates,
+        cls, scorer: str, estimator: Any, y_true: Any, estimates: GroupEstimates
     ) -> Origin:
         """Describe a score before its estimates lose their table of clusters."""
         sums = estimates.sums
@@ -79,30 +91,33 @@ class Origin:
         if sums.kind == "cluster" and sums.table is not None:
             clusters = sums.table.labels
         read = getattr(estimator, "get_params", None)
-        params: Mapping[str, Any] = {} if read is None else read()
+        params = {"": type(estimator).__name__}
+        params |= described({} if read is None else read())
         test_set = joblib.hash((np.asarray(y_true), clusters, sums.count))
-        return cls(scorer, sign, described(params), test_set, clusters)
+        return cls(scorer, params, test_set, sums.count, clusters)
 
 
 class FairnessScore(float):
-    """A score that remembers the estimates behind it.
+    """A score that carries the estimates behind it.
 
     Parameters
     ----------
     value : float
-    estimates : GroupEstimates or None
-    disparity : str or None
-    origin : Origin or None
+    estimates : GroupEstimates or None, default=None
+    disparity : str or None, default=None
+    origin : Origin or None, default=None
 
     Attributes
     ----------
     estimates : GroupEstimates or None
-        The result by group, without its table of clusters; None for a metric of
-        scikit-learn.
+        The result by group, without its table of clusters. None for a metric of
+        scikit-learn, and where scikit-learn scores several metrics at once and no
+        `fairness_constrained` has asked for a confidence bound.
     disparity : str or None
-        How the groups became one number.
+        How the groups became one number; None is the metric's own way.
     origin : Origin or None
-        The scorer, the parameters and the data that it comes from.
+        The scorer, the parameters and the data that the score comes from, while a
+        `fairness_constrained` asks for them.
     """
 
     estimates: GroupEstimates | None
@@ -112,17 +127,17 @@ class FairnessScore(float):
     def __new__(
         cls,
         value: float,
-        estimates: GroupEstimates | None,
-        disparity: str | None,
-        origin: Origin | None,
+        estimates: GroupEstimates | None = None,
+        disparity: str | None = None,
+        origin: Origin | None = None,
     ) -> FairnessScore:
-        """Make a score, and keep it at hand for a constrained search."""
+        """Make a score; one with an origin can be found while it is alive."""
         score = super().__new__(cls, value)
         score.estimates = estimates
         score.disparity = disparity
         score.origin = origin
         if origin is not None and not np.isnan(value):
-            _remember(score, origin)
+            _refer_to(score, origin)
         return score
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -130,139 +145,198 @@ class FairnessScore(float):
         return FairnessScore, (float(self), self.estimates, self.disparity, self.origin)
 
 
-_Key = tuple[str, float, frozenset[tuple[str, str]], str]
-
-#: The scores of this process, the oldest first. Clusters are kept once a test set.
-_SCORES: dict[_Key, FairnessScore] = {}
+#: The scores with an origin that somebody holds, and the labels of clusters that the
+#: scores of one test set share.
+_ALIVE: WeakValueDictionary[int, FairnessScore] = WeakValueDictionary()
 _CLUSTERS: WeakValueDictionary[str, Array] = WeakValueDictionary()
-_KEPT = 20_000
+#: The constraints of this process that need estimates.
+_ASKING: WeakSet[Any] = WeakSet()
+_NUMBER = count()
 _LOCK = Lock()
 
 
-def _remember(score: FairnessScore, origin: Origin) -> None:
-    key = (
-        origin.scorer,
-        float(score),
-        frozenset(origin.params.items()),
-        origin.test_set,
-    )
+def ask_for_estimates(constraint: Any) -> None:
+    """Let scorers carry estimates as long as the constraint exists."""
+    with _LOCK:
+        _ASKING.add(constraint)
+
+
+def estimates_are_asked_for() -> bool:
+    """Return whether a constraint of this process needs estimates."""
+    with _LOCK:
+        return bool(_ASKING)
+
+
+def _refer_to(score: FairnessScore, origin: Origin) -> None:
     with _LOCK:
         if origin.clusters is not None:
             shared = _CLUSTERS.setdefault(origin.test_set, origin.clusters)
-            object.__setattr__(origin, "clusters", shared)
-        _SCORES.pop(key, None)
-        _SCORES[key] = score
-        while len(_SCORES) > _KEPT:
-            del _SCORES[next(iter(_SCORES))]
+            score.origin = replace(origin, clusters=shared)
+        _ALIVE[next(_NUMBER)] = score
 
 
-class Memory:
-    """The remembered scores at one moment, by value, the newest first."""
-
-    def __init__(self) -> None:
-        self._by_value: dict[float, list[tuple[FairnessScore, Origin]]] = {}
-        with _LOCK:
-            newest_first = list(reversed(_SCORES.values()))
-        for score in newest_first:
-            if score.origin is not None:
-                found = (score, score.origin)
-                self._by_value.setdefault(float(score), []).append(found)
-
-    def find(
-        self, scores: Array, params: Mapping[str, Any], name: str
-    ) -> list[tuple[FairnessScore, Origin]]:
-        """Return what is behind the scores of one candidate on several folds.
-
-        Equal scores are told apart by the candidate's parameters and by their data.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_splits,)
-        params : dict
-            The candidate's parameters.
-        name : str
-            What the scores are called, for the message.
-
-        Returns
-        -------
-        list of (FairnessScore, Origin)
-
-        Raises
-        ------
-        ValueError
-            If no scorer of this session made the scores.
-        """
-        texts = described(params)
-        options = [
-            [
-                (score, origin)
-                for score, origin in self._by_value.get(float(value), ())
-                if all(texts.get(k, v) == v for k, v in origin.params.items())
-            ]
-            for value in scores
-        ]
-        for scorer in dict.fromkeys(origin.scorer for _, origin in options[0]):
-            found: dict[str, tuple[FairnessScore, Origin]] = {}
-            for fold in options:
-                for score, origin in fold:
-                    if origin.scorer == scorer and origin.test_set not in found:
-                        found[origin.test_set] = (score, origin)
-                        break
-            if len(found) == len(options):
-                return list(found.values())
-        raise ValueError(
-            f"confidence= needs the estimates behind {name!r}, which were not made in "
-            "this session by a scorer of skrankfair.scoring; use confidence=None."
-        )
+_Found = tuple[FairnessScore, Origin]
 
 
-def pooled_estimates(
-    found: list[tuple[FairnessScore, Origin]], name: str
-) -> tuple[GroupEstimates, str | None]:
-    """Return the sum of the estimates of several folds, and their disparity.
+def scores_of_search(
+    splits: Array, params: Sequence[Mapping[str, Any]], name: str
+) -> dict[int, list[_Found]]:
+    """Return what is behind the scores of a search that is choosing now.
 
     Parameters
     ----------
-    found : list of (FairnessScore, Origin)
-        From `Memory.find`.
+    splits : ndarray of shape (n_candidates, n_splits)
+        The scores, NaN where undefined.
+    params : sequence of dict
+        The parameters of the candidates.
     name : str
-        What the scores are called, for the messages.
+        What the scores are called, for the message.
 
     Returns
     -------
-    estimates : GroupEstimates
-    disparity : str or None
+    dict of int to list of (FairnessScore, Origin)
+        By candidate, for those that are defined in every split: one per split.
 
     Raises
     ------
     ValueError
-        If the folds share clusters, or were measured with different options.
+        If no scorer of a running search made the scores.
     """
-    _check_disjoint([origin.clusters for _, origin in found], name)
-    parts = [score.estimates for score, _ in found if score.estimates is not None]
+    defined = np.flatnonzero(~np.isnan(splits).any(axis=1)).tolist()
+    if not defined:
+        return {}
+    texts = [described(params[candidate]) for candidate in defined]
+    with _LOCK:
+        alive = list(_ALIVE.values())
+    found = [(score, score.origin) for score in alive if score.origin is not None]
+    for scores in _by_search(found, _searched(params)):
+        matched = _matched(splits[defined], texts, scores)
+        if matched is not None:
+            return dict(zip(defined, matched, strict=True))
+    raise ValueError(
+        f"confidence_level= needs the estimates behind {name!r}, which exist only "
+        "while the search runs, and only if a scorer of skrankfair.scoring made the "
+        "scores: pass fairness_constrained(...) as refit= of the search, or use "
+        "confidence_level=None."
+    )
+
+
+def _searched(params: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the parameters that may differ between candidates, or where they begin.
+
+    A list of steps or transformers has parameters of its own beside it.
+    """
+    searched = set()
+    for each in params:
+        for key in each:
+            parent = key.rpartition("__")[0]
+            searched.add(key if described({key: each[key]}) else parent)
+    return searched
+
+
+def _by_search(found: Iterable[_Found], searched: set[str]) -> list[list[_Found]]:
+    """Return the scores by scorer and by the parameters that candidates share."""
+    groups: dict[Any, list[_Found]] = {}
+    for score, origin in found:
+        fixed = frozenset(
+            (name, text)
+            for name, text in origin.params.items()
+            if not any(
+                key == "" or f"{name}__".startswith(f"{key}__") for key in searched
+            )
+        )
+        groups.setdefault((origin.scorer, fixed), []).append((score, origin))
+    return list(groups.values())
+
+
+def _matched(
+    splits: Array, texts: list[dict[str, str]], scores: list[_Found]
+) -> list[list[_Found]] | None:
+    """Return the scores by candidate and split; None if some are not among them."""
+    by_value: dict[str, dict[float, list[_Found]]] = {}
+    size: dict[str, float] = {}
+    for score, origin in scores:
+        values = by_value.setdefault(origin.test_set, {})
+        values.setdefault(float(score), []).append((score, origin))
+        size[origin.test_set] = origin.size
+    columns = [
+        {test_set: _column(split, texts, by_value[test_set]) for test_set in by_value}
+        for split in splits.T
+    ]
+    # Training sets, scored by return_train_score=True, are the larger ones. They only
+    # come into question where the scores of both are equal for every candidate.
+    cost = [
+        [size[key] if column[key] else np.inf for key in size] for column in columns
+    ]
+    try:
+        used, chosen = linear_sum_assignment(cost)
+    except ValueError:  # Some split has no test set.
+        return None
+    if len(used) < len(columns):
+        return None
+    keys = list(size)
+    folds = [columns[i][keys[j]] for i, j in zip(used, chosen, strict=True)]
+    return [list(parts) for parts in zip(*folds, strict=True)]
+
+
+def _column(
+    split: Array, texts: list[dict[str, str]], by_value: dict[float, list[_Found]]
+) -> list[_Found]:
+    """Return the score of each candidate on a test set; none if one has no score."""
+    column = []
+    for value, text in zip(split.tolist(), texts, strict=True):
+        for score, origin in by_value.get(value, ()):
+            if all(origin.params.get(k, v) == v for k, v in text.items()):
+                column.append((score, origin))
+                break
+        else:
+            return []
+    return column
+
+
+def pooled_estimates(scores: list[_Found], name: str) -> GroupEstimates:
+    """Return the sum of the estimates of several folds.
+
+    Parameters
+    ----------
+    scores : list of (FairnessScore, Origin)
+        From `scores_of_search`, of one candidate.
+    name : str
+        What the scores are called, for the message.
+
+    Returns
+    -------
+    GroupEstimates
+
+    Raises
+    ------
+    ValueError
+        If the folds were measured with different options.
+    """
+    parts = [score.estimates for score, _ in scores if score.estimates is not None]
     total = parts[0]
     try:
         for part in parts[1:]:
             total += part
     except ValueError as error:
         raise ValueError(
-            f"The folds of {name!r} cannot be pooled, which confidence= needs: {error} "
-            "For matched pairs pass epsilon= to the scorer."
+            f"The folds of {name!r} cannot be pooled, which confidence_level= needs: "
+            f"{error} For matched pairs pass epsilon= to the scorer."
         ) from error
-    return total, found[0][0].disparity
+    return total
 
 
-def _check_disjoint(folds: list[Array | None], name: str) -> None:
-    """Raise a ValueError if a cluster has rows in two folds."""
+def check_disjoint(scores: list[_Found], name: str) -> None:
+    """Raise a ValueError if a cluster has rows in two folds of a candidate."""
     seen: set[Any] = set()
-    for clusters in folds:
-        labels = [] if clusters is None else clusters.tolist()
+    for _, origin in scores:
+        labels = [] if origin.clusters is None else origin.clusters.tolist()
         shared = seen.intersection(labels)
         if shared:
             raise ValueError(
-                f"The folds of {name!r} cannot be pooled, which confidence= needs: "
-                f"they share {len(shared)} clusters (such as {next(iter(shared))!r}), "
-                "which would count twice. Split with GroupKFold on the clusters, or "
-                "use confidence=None."
+                f"The folds of {name!r} cannot be pooled, which confidence_level= "
+                f"needs: they share {len(shared)} clusters (such as "
+                f"{next(iter(shared))!r}), which would count twice. Split with "
+                "GroupKFold on the clusters, or use confidence_level=None."
             )
         seen.update(labels)

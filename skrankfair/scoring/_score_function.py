@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._estimates.formatting import label
+from .._estimates.metric import user_level
 from .._inputs.columns import ColumnSpec, declared_labels
 from .._inputs.validation import Array
 from ..exceptions import UndefinedMetricWarning
@@ -147,7 +148,7 @@ class ScoreFunction:
         )
         if self.on_undefined == "raise":
             raise ValueError(message)
-        warnings.warn(message, UndefinedMetricWarning, stacklevel=4)
+        warnings.warn(message, UndefinedMetricWarning, stacklevel=user_level())
 
 
 def _is_text(values: Array) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import uuid
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from .. import metrics
@@ -12,7 +12,7 @@ from .._inputs.columns import ColumnSpec, check_spec, column_of, is_column, spec
 from .._inputs.sklearn_private import RoutedScorer, call_once, response_values
 from .._inputs.validation import check_choice
 from ..metrics import GroupEstimates
-from ._memory import FairnessScore, Origin
+from ._memory import FairnessScore, Origin, estimates_are_asked_for
 from ._score_function import ScoreFunction, as_outcomes
 
 _RESPONSES = ("decision_function", "predict_proba", "predict")
@@ -79,7 +79,7 @@ SCORERS: dict[str, tuple[Callable[..., GroupEstimates], dict[str, Any], str | No
 
 
 class FairnessScorer(RoutedScorer):
-    """What `make_fairness_scorer` returns: a scikit-learn scorer.
+    """A scikit-learn scorer of a fairness metric, made by `make_fairness_scorer`.
 
     Parameters
     ----------
@@ -95,6 +95,12 @@ class FairnessScorer(RoutedScorer):
         super().__init__(function, sign, response_method, requests)
         self._made_with = dict(requests)
         self._name = uuid.uuid4().hex
+        self._asked = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tell a worker process whether a constraint of this one needs estimates."""
+        asked = self._asked or estimates_are_asked_for()
+        return {**self.__dict__, "_asked": asked}
 
     def __repr__(self) -> str:
         """Return the calls that make the scorer."""
@@ -123,7 +129,7 @@ class FairnessScorer(RoutedScorer):
 
     def __call__(
         self, estimator: Any, X: Any, y_true: Any = None, **metadata: Any
-    ) -> float:
+    ) -> FairnessScore:
         """Score an estimator on X, with or without metadata.
 
         Parameters
@@ -138,7 +144,7 @@ class FairnessScorer(RoutedScorer):
         Returns
         -------
         FairnessScore
-            A float with the estimates behind it.
+            A float that carries the estimates by group as ``.estimates``.
         """
         known = self._metadata_names()
         unknown = set(metadata) - set(known)
@@ -147,7 +153,9 @@ class FairnessScorer(RoutedScorer):
                 f"The scorer takes {', '.join(known)} as metadata; got "
                 f"{', '.join(sorted(unknown))}."
             )
-        return self._score(call_once, estimator, X, y_true, **metadata)
+        value, estimates = self._measure(call_once, estimator, X, y_true, metadata)
+        origin = self._origin(estimator, y_true, estimates)
+        return self._carry(value, estimates, origin)
 
     def _score(
         self,
@@ -157,6 +165,20 @@ class FairnessScorer(RoutedScorer):
         y_true: Any,
         **metadata: Any,
     ) -> FairnessScore:
+        """Score for scikit-learn, which has several metrics to score at once."""
+        value, estimates = self._measure(method_caller, estimator, X, y_true, metadata)
+        origin = self._origin(estimator, y_true, estimates)
+        # A search keeps its scores to the end, and estimates of many groups are large.
+        return self._carry(value, None if origin is None else estimates, origin)
+
+    def _measure(
+        self,
+        method_caller: Callable[..., Any],
+        estimator: Any,
+        X: Any,
+        y_true: Any,
+        metadata: Mapping[str, Any],
+    ) -> tuple[float, GroupEstimates | None]:
         function: ScoreFunction = self._score_func
         columns = {k: v for k, v in metadata.items() if v is not None}
         for name, spec in function.columns.items():
@@ -175,11 +197,21 @@ class FairnessScorer(RoutedScorer):
         if function.by_group:
             y_true, scores = as_outcomes(y_true, scores, positive)
         value, estimates = function.evaluate(y_true, scores, **columns)
-        value *= self._sign
-        if estimates is None:
-            return FairnessScore(value, None, function.disparity, None)
-        origin = Origin.of(self._name, self._sign, estimator, y_true, estimates)
-        return FairnessScore(value, estimates.compact(), function.disparity, origin)
+        return self._sign * value, estimates
+
+    def _origin(
+        self, estimator: Any, y_true: Any, estimates: GroupEstimates | None
+    ) -> Origin | None:
+        """Return where a score comes from, if a constraint asks for it."""
+        if estimates is None or not (self._asked or estimates_are_asked_for()):
+            return None
+        return Origin.of(self._name, estimator, y_true, estimates)
+
+    def _carry(
+        self, value: float, estimates: GroupEstimates | None, origin: Origin | None
+    ) -> FairnessScore:
+        carried = None if estimates is None else estimates.compact()
+        return FairnessScore(value, carried, self._score_func.disparity, origin)
 
     def _external_name(self, name: str) -> str:
         alias = self._requests.get(name)

@@ -136,7 +136,8 @@ class TestBound:
         assert high > 0.09
 
     def test_of_a_ratio_the_small_values_are_beyond(self):
-        display = draw(results(gap=(0.9, 0.8, 0.6, 0.7), ratio=True), bound=0.75)
+        found = results(gap=(0.9, 0.8, 0.6, 0.7), ratio=True)
+        display = draw(found, larger_is_fairer=True, bound=0.75)
         assert display.larger_is_fairer
         low, _ = display.ax_.get_xlim()
         assert display.forbidden_.get_x() == pytest.approx(low)
@@ -144,6 +145,16 @@ class TestBound:
         assert display.front_.get_drawstyle() == "steps-pre"
         assert display.ax_.get_xlabel() == "gap   (fairer →)"
         assert xy(display.front_points_)[0] == (0.9, 0.7)
+
+    def test_ratios_that_are_all_zero_are_still_ratios(self):
+        found = results(gap=(0.0,) * 4, ratio=True)
+        assert draw(found, larger_is_fairer=True, bound=0.8).larger_is_fairer
+        assert not draw(found, bound=0.8).larger_is_fairer
+
+    def test_ratios_are_not_drawn_as_disparities(self):
+        found = results(gap=(0.9, 0.8, 0.6, 0.7), ratio=True)
+        with pytest.raises(ValueError, match=r"'gap' has scores above 0 \(up to 0.9\)"):
+            draw(found)
 
     def test_none_draws_none(self):
         display = draw()
@@ -225,7 +236,7 @@ def _search():
         {"alpha": [0.1, 100, 1000]},
         scoring=scoring,
         cv=GroupKFold(4),
-        refit=fairness_constrained("ndcg", {"gap": 0.4}),
+        refit=fairness_constrained("ndcg", at_most={"gap": 0.4}),
     )
     return search.fit(X, y, groups=X["query"])
 
@@ -240,11 +251,23 @@ class TestFromSearch:
         np.testing.assert_allclose(display.objective, table["ndcg"])
         assert display.ax_.get_ylabel().startswith("ndcg")
 
+    def test_the_constraint_says_the_direction(self, search):
+        """The same search, where the ratios of all candidates are 0."""
+        again = GridSearchCV(
+            Ridge(), {}, refit=fairness_constrained("ndcg", at_least={"ratio": 0.8})
+        )
+        zeros = results(gap=(0.0,) * 4)
+        again.cv_results_ = {k.replace("gap", "ratio"): v for k, v in zeros.items()}
+        display = FairnessTradeoffDisplay.from_search(again)
+        assert display.larger_is_fairer
+        assert display.bound == 0.8
+
     def test_other_keys(self, search):
         display = FairnessTradeoffDisplay.from_search(
-            search, objective="gap", disparity="ndcg"
+            search, objective="gap", disparity="ndcg", larger_is_fairer=True
         )
         assert display.bound is None
+        assert display.larger_is_fairer
 
     def test_needs_to_be_fitted(self, search):
         with pytest.raises(ValueError, match="search must be fitted"):

@@ -372,7 +372,7 @@ def test_a_search_constrained_by_fairness():
             "gap": get_scorer("neg_inter_group_accuracy_difference", **who),
         },
         cv=GroupKFold(3),
-        refit=fairness_constrained("ndcg", {"gap": 0.05}),
+        refit=fairness_constrained("ndcg", at_most={"gap": 0.05}),
     )
     search.fit(X, data.y_true, groups=X["query"])
     assert search.best_params_ == {"strength": 0.03}
