@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._inputs.columns import check_spec, column_of, is_column
-from ._inputs.sklearn_private import rows_of
+from ._inputs.sklearn_private import n_rows_of, rows_of
 from ._inputs.validation import check_lengths, encode
 
 __all__ = ["QueryRanker"]
@@ -105,7 +105,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):
         if qid is None and not self._wants("qid", "group"):
             self.estimator_.fit(features, y)
             return self
-        n_rows = int(X.shape[0])
+        n_rows = n_rows_of(X)
         codes = np.zeros(n_rows, dtype=int) if qid is None else encode(qid, "qid").codes
         check_lengths(X=n_rows, qid=codes.size)
         order = np.argsort(codes, kind="stable")

@@ -253,3 +253,17 @@ def test_a_split_of_rows_works_too():
         cv=ShuffleSplit(2, random_state=0),
     )
     assert (scores > 0.7).all()
+
+
+def test_rows_may_be_lists():
+    class ByGroup(Ridge):
+        def fit(self, X, y, group=None):
+            self.sizes_ = list(group)
+            return super().fit(X, y)
+
+    rows = [[1.0], [2.0], [3.0]]
+    ranker = QueryRanker(ByGroup()).fit(rows, [1, 2, 3], qid=[1, 1, 0])
+    assert ranker.estimator_.sizes_ == [1, 2]
+    assert ranker.predict(rows).shape == (3,)
+    with pytest.raises(TypeError, match="Expected sequence or array-like"):
+        QueryRanker(ByGroup()).fit(None, [1, 2, 3], qid=[1, 1, 0])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +120,35 @@ def user_level() -> int:
     return level
 
 
+_COLLECTED: ContextVar[list[tuple[type[Warning], str]] | None] = ContextVar(
+    "collected", default=None
+)
+
+
+def warn_user(message: str, category: type[Warning] = UndefinedMetricWarning) -> None:
+    """Warn the caller of the package, or tell the function of it that collects."""
+    collected = _COLLECTED.get()
+    if collected is None:
+        warnings.warn(message, category, stacklevel=user_level())
+    else:
+        collected.append((category, message))
+
+
+@contextmanager
+def collected_warnings() -> Iterator[list[tuple[type[Warning], str]]]:
+    """Collect what the package would warn of, instead of warning.
+
+    Unlike ``warnings.catch_warnings`` it changes nothing outside of this thread: the
+    filters of the process are left alone, and so are warnings of other packages.
+    """
+    collected: list[tuple[type[Warning], str]] = []
+    token = _COLLECTED.set(collected)
+    try:
+        yield collected
+    finally:
+        _COLLECTED.reset(token)
+
+
 def warn_undefined(
     result: GroupEstimates, lacking: str | None = None
 ) -> GroupEstimates:
@@ -146,9 +177,5 @@ def warn_undefined(
     ):
         if there.any():
             names = [fmt.label(result.groups[i]) for i in np.flatnonzero(there)]
-            warnings.warn(
-                f"{message}: {', '.join(names)}.",
-                UndefinedMetricWarning,
-                stacklevel=user_level(),
-            )
+            warn_user(f"{message}: {', '.join(names)}.")
     return result

@@ -174,10 +174,10 @@ class Sample:
     @cached_property
     def segment_starts(self) -> Array:
         """First row of the rows of a cluster in a group."""
-        same = (self.cluster[1:] == self.cluster[:-1]) & (
-            self.group[1:] == self.group[:-1]
-        )
-        return np.concatenate(([0], np.flatnonzero(~same) + 1))
+        new = np.ones(self.x.size, dtype=bool)
+        np.not_equal(self.cluster[1:], self.cluster[:-1], out=new[1:])
+        new[1:] |= self.group[1:] != self.group[:-1]
+        return np.flatnonzero(new)
 
     def take(self, rows: Array) -> Sample:
         """Return some rows, in the same order; clusters keep their numbers."""

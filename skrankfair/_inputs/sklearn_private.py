@@ -19,13 +19,16 @@ from sklearn.utils.metadata_routing import (
     MetadataRouter,
     get_routing_for_object,
 )
-from sklearn.utils.validation import _check_response_method
+from sklearn.utils.validation import _check_response_method, _num_samples
 
 #: Call an estimator's response method without sharing the result.
 call_once: Callable[..., Any] = partial(_cached_call, None)
 
 #: ``rows_of(values, rows)``: some rows of an array, list or frame, by position.
 rows_of: Callable[..., Any] = _safe_indexing
+
+#: ``n_rows_of(values)``: the number of rows, or a TypeError for what has none.
+n_rows_of: Callable[[Any], int] = _num_samples
 
 
 def routing_enabled() -> bool:

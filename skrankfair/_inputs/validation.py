@@ -7,8 +7,9 @@ float64 vectors, integer codes, and labels to name them by.
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import narwhals as nw
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 _DIRECT_RANGE = 1 << 16
+#: Up to here a float64 holds every integer.
+_EXACT = 2**53
 
 
 def check_choice(value: object, name: str, choices: Sequence[object]) -> None:
@@ -59,17 +62,16 @@ def check_number(
 
 def _to_numpy(values: Any, name: str) -> Array:
     """Return the values of a column of any library as a numpy array."""
+    if isinstance(values, np.ma.MaskedArray):
+        return _with_missing(values)
     if isinstance(values, np.ndarray):
         return _native(values)
     column = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(column, nw.Series):
-        if column.null_count() and column.dtype.is_numeric():
-            return column.cast(nw.Float64()).to_numpy().astype(float)
-        return column.to_numpy()
+        return _series_to_numpy(column)
     try:
         array = np.asarray(values)
-        if array.dtype.kind in "US" and not isinstance(values, str | bytes):
-            # A list of text and other things: numpy would make all of them text.
+        if not isinstance(values, str | bytes) and _changes_values(array, values):
             array = np.asarray(values, dtype=object)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
@@ -77,6 +79,41 @@ def _to_numpy(values: Any, name: str) -> Array:
             f"it cannot be read as an array ({error})."
         ) from error
     return array
+
+
+def _with_missing(values: np.ma.MaskedArray[Any, Any]) -> Array:
+    """Return a masked array with None at the masked places, if there are any."""
+    if not np.ma.is_masked(values):
+        return _native(values.data)
+    array = values.data.astype(object)
+    array[np.ma.getmaskarray(values)] = None
+    return array
+
+
+def _series_to_numpy(column: nw.Series[Any]) -> Array:
+    """Return a column with its missing values, its large integers and its time zone."""
+    dtype = column.dtype
+    missing = dtype.is_numeric() and bool(column.null_count())
+    large = missing and dtype.is_integer() and column.abs().max() > _EXACT
+    if large or (isinstance(dtype, nw.Datetime) and dtype.time_zone is not None):
+        out = np.empty(len(column), dtype=object)
+        out[:] = column.to_list()
+        return out
+    if missing:
+        return column.cast(nw.Float64()).to_numpy().astype(float)
+    return column.to_numpy()
+
+
+def _changes_values(array: Array, values: Any) -> bool:
+    """Return whether numpy made something else of a list's values.
+
+    It makes all of them text where some are, and floats of very large integers.
+    """
+    if array.dtype.kind == "f" and array.ndim == 1 and isinstance(values, Iterable):
+        return bool((np.abs(array) >= _EXACT).any()) and any(
+            isinstance(value, int) and abs(value) > _EXACT for value in values
+        )
+    return array.dtype.kind in "US"
 
 
 def _native(array: Array) -> Array:
@@ -111,11 +148,19 @@ def as_numbers(values: Any, name: str, *, allow_nan: bool = False) -> Array:
     Returns
     -------
     ndarray of shape (n,), float64
+
+    Raises
+    ------
+    ValueError
+        Also for integers that a float64 would round, so that two would be tied.
     """
     array = _to_numpy(values, name)
     _check_vector(array, name)
     if array.dtype.kind not in "biuf":
         array = _objects_to_numbers(array, name)
+    elif array.dtype.kind in "iu" and array.dtype.itemsize == 8:
+        large = np.flatnonzero((array > _EXACT) | (array < -_EXACT))
+        _check_exact(array[large].tolist(), large, name)
     array = np.asarray(array, dtype=np.float64)
     finite = np.isfinite(array)
     if allow_nan:
@@ -131,6 +176,17 @@ def as_numbers(values: Any, name: str, *, allow_nan: bool = False) -> Array:
     return array
 
 
+def _check_exact(integers: Iterable[int], rows: Array, name: str) -> None:
+    """Raise a ValueError for the first integer that is none of the float64 numbers."""
+    for row, integer in zip(rows, integers, strict=True):
+        if int(float(integer)) != integer:
+            raise ValueError(
+                f"{name} must have numbers that float64 holds exactly; got {integer} "
+                f"in row {row}, an integer beyond 2**53 that would be rounded. "
+                "Subtract a constant, or pass ranks of the values."
+            )
+
+
 def _objects_to_numbers(array: Array, name: str) -> Array:
     import pandas as pd
 
@@ -144,6 +200,10 @@ def _objects_to_numbers(array: Array, name: str) -> Array:
             except (TypeError, ValueError, OverflowError):
                 text = [array[~missing][0]]
             else:
+                with np.errstate(invalid="ignore"):
+                    large = np.flatnonzero(np.abs(numbers) >= _EXACT)
+                large = large[[isinstance(array[row], int) for row in large]]
+                _check_exact(array[large], large, name)
                 return numbers
         example = repr(text[0])
     else:
@@ -168,6 +228,8 @@ def _sort_key(label: Any) -> tuple[int, str, Any]:
         return (0, "", label)
     if isinstance(label, tuple):
         return (1, "tuple", tuple(_sort_key(part) for part in label))
+    if isinstance(label, timedelta):
+        return (1, "timedelta", label.total_seconds())
     return (1, type(label).__name__, str(label))
 
 
@@ -177,7 +239,22 @@ def sort_labels(labels: Sequence[Hashable]) -> list[Hashable]:
 
 
 def _as_scalar(label: Any) -> Hashable:
-    return label.item() if isinstance(label, np.generic) else label
+    """Return a label as an object of Python or, of nanoseconds, of pandas."""
+    if not isinstance(label, np.generic):
+        return label
+    value: Hashable = label.item()
+    if not (isinstance(label, np.datetime64 | np.timedelta64) and type(value) is int):
+        return value
+    import pandas as pd
+
+    if np.datetime_data(label.dtype)[0] in ("ps", "fs", "as"):
+        return str(label)  # finer than pandas knows
+    try:
+        if isinstance(label, np.datetime64):
+            return pd.Timestamp(label)
+        return pd.Timedelta(label)
+    except (ValueError, OverflowError):  # beyond the years that pandas knows
+        return str(label)
 
 
 @dataclass(frozen=True)
@@ -376,24 +453,28 @@ def _membership_groups(
 
 
 def _crossed_groups(columns: list[Codes]) -> Groups:
+    """Return the combinations that occur, one column after the other.
+
+    After each column the codes count what has occurred so far, so that the next
+    product is below the square of the number of rows and overflows for no data.
+    """
     parts = [_dense_sorted(column) for column in columns]
-    crossed = np.zeros(len(parts[0][0]), dtype=np.int64)
-    for codes, labels in parts:
-        crossed = crossed * len(labels) + codes
-    present, codes = np.unique(crossed, return_inverse=True)
-    crossed_labels = []
-    for code in present.tolist():
-        label = []
-        for _, labels in reversed(parts):
-            code, index = divmod(code, len(labels))
-            label.append(labels[index])
-        crossed_labels.append(tuple(reversed(label)))
-    return Groups(tuple(crossed_labels), codes.astype(np.int32))
+    crossed = Codes(parts[0][0].astype(np.int64), len(parts[0][1]), None)
+    for codes, labels in parts[1:]:
+        joined = crossed.codes * len(labels) + codes
+        crossed = Codes(joined, crossed.size * len(labels), None).dense()
+    row = np.empty(crossed.size, dtype=np.int64)
+    row[crossed.codes] = np.arange(crossed.codes.size)
+    names = zip(
+        *([labels[code] for code in codes[row].tolist()] for codes, labels in parts),
+        strict=True,
+    )
+    return Groups(tuple(names), crossed.codes.astype(np.int32))
 
 
 def as_weights(values: Any, name: str = "sample_weight") -> Array:
-    """Return non-negative weights, at least one of them positive."""
-    weights = as_numbers(values, name)
+    """Return a copy of non-negative weights, at least one of them positive."""
+    weights = as_numbers(values, name).copy()
     if (weights < 0).any():
         first = int(np.argmax(weights < 0))
         raise ValueError(

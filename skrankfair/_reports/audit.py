@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates import formatting as fmt
+from .._estimates.metric import collected_warnings, warn_user
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Groups, check_number
-from ..exceptions import UndefinedMetricWarning
 from ..metrics import GroupEstimates
 from .catalog import BY_NAME, AuditMetric, chosen_metrics
 from .findings import MetricFinding, headline, jsonable
@@ -383,7 +382,7 @@ def audit(
     for metric in chosen:
         results[metric.name], messages = _measured(metric, data, engagement)
         if messages and not (metrics is None and metric.name == "ndcg"):
-            warnings.warn(" ".join(messages), UndefinedMetricWarning, stacklevel=2)
+            warn_user(" ".join(messages))
     return _report(data, results, notes, confidence_level)
 
 
@@ -410,17 +409,11 @@ def _measured(
 ) -> tuple[GroupEstimates, list[str]]:
     """Return the result of a metric, and what it has to say of missing numbers."""
     options = {"engagement": engagement} if metric.by_engagement else {}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collected_warnings() as collected:
         result = metric.estimates(data, **options)
-    messages = []
-    for warning in caught:
-        if issubclass(warning.category, UndefinedMetricWarning):
-            text = str(warning.message).removeprefix(result.name)
-            messages.append(f"{metric.name}{text}")
-        else:
-            warnings.warn(warning.message, warning.category, stacklevel=3)
-    return result, messages
+    return result, [
+        metric.name + message.removeprefix(result.name) for _, message in collected
+    ]
 
 
 def _report(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._estimates import formatting as fmt
+from .._estimates.metric import collected_warnings, warn_user
 from .._estimates.sums import ClusterSums, Finalize, Table
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.sklearn_private import rows_of
 from .._inputs.validation import Array, Codes, encode
-from ..exceptions import UndefinedMetricWarning
 from ..metrics import GroupEstimates
 from ..metrics._pairs.cluster_rows import sum_rows, supports_of
 from .audit import AuditReport, _defined, _measured, _report, audit
@@ -162,7 +161,7 @@ def _audit_lists(
         pooled = replace(metric, estimates=estimates)
         results[metric.name], messages = _measured(pooled, data, engagement)
         if messages and not (metrics is None and metric.name == "ndcg"):
-            warnings.warn(" ".join(messages), UndefinedMetricWarning, stacklevel=4)
+            warn_user(" ".join(messages))
     return _report(data, results, notes, confidence_level)
 
 
@@ -220,8 +219,7 @@ def _of_units(
     for fold in folds:
         if engagement is not None:
             options["engagement"] = rows_of(engagement, fold.rows)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
+        with collected_warnings():
             sums = metric.estimates(fold.data, **options).sums.aligned(pooled.groups)
         own = _table(sums).labels
         parts.append(sums)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -15,11 +14,10 @@ from scipy.optimize import isotonic_regression
 from .._estimates import formatting as fmt
 from .._estimates.contrasts import check_level, generator, t_quantile
 from .._estimates.finalize import ColumnSum, MeanOfRatios
-from .._estimates.metric import user_level
+from .._estimates.metric import warn_user
 from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
-from ..exceptions import UndefinedMetricWarning
 from ..metrics._lists.lists import Lists
 from ..metrics._pairs.cluster_rows import sum_over_queries
 
@@ -293,11 +291,7 @@ def _warn_undefined(group: Hashable, count: Array, support: Array) -> None:
         why = f"since nobody is in {fmt.label(group)}"
     elif (support == count).all():
         why = f"since everybody is in {fmt.label(group)}"
-    warnings.warn(
-        f"monotonicity_test has no p-value (NaN), {why}.",
-        UndefinedMetricWarning,
-        stacklevel=user_level(),
-    )
+    warn_user(f"monotonicity_test has no p-value (NaN), {why}.")
 
 
 def _check_options(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,10 +12,9 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.contrasts import check_level, generator
-from .._estimates.metric import read_only
+from .._estimates.metric import read_only, warn_user
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
-from ..exceptions import UndefinedMetricWarning
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -577,10 +575,8 @@ def _largest_violations(
 
 
 def _warn_untested(n_queries: int) -> None:
-    warnings.warn(
+    warn_user(
         "outcome_inequality_test is undefined (NaN): no two items of different groups "
         "stand at a pair of positions in two clusters or more; "
-        f"got {n_queries} quer{'y' if n_queries == 1 else 'ies'}.",
-        UndefinedMetricWarning,
-        stacklevel=3,
+        f"got {n_queries} quer{'y' if n_queries == 1 else 'ies'}."
     )

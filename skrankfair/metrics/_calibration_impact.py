@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,13 +12,12 @@ from .._estimates import formatting as fmt
 from .._estimates.contrasts import generator
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import Metric
+from .._estimates.metric import Metric, warn_user
 from .._estimates.refit import Refit, RefitSums
 from .._estimates.sums import Table, cluster_table, row_counts
 from .._inputs.ranking import RankedData, Ranking, ranked_data
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import Array, Groups, check_choice, check_number
-from ..exceptions import UndefinedMetricWarning
 from ..smoothing._bandwidth import check_bandwidth
 from ..smoothing._kernel_sums import RepeatedMeans
 from ..smoothing._kernels import Kernel, get_kernel
@@ -74,7 +72,8 @@ class Calibrated:
             if weight[own].any():
                 star[own] = means(weight[own])
         # Kernels with negative weights overshoot, the others by rounding.
-        return np.clip(star, self.sample.y.min(), self.sample.y.max())
+        y = self.sample.y
+        return np.clip(star, y.min(), y.max()) if y.size else star
 
 
 def checked_seed(bandwidth: Any, n_resamples: Any, random_state: Any) -> int:
@@ -143,9 +142,7 @@ def _warn_without_errors(result: GroupEstimates) -> None:
     ):
         if there.any():
             names = [fmt.label(result.groups[i]) for i in np.flatnonzero(there)]
-            warnings.warn(
-                f"{message}: {', '.join(names)}.", UndefinedMetricWarning, stacklevel=4
-            )
+            warn_user(f"{message}: {', '.join(names)}.")
 
 
 def positive_rate_shift(

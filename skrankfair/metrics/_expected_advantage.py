@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.metric import user_level
+from .._estimates.metric import warn_user
 from .._inputs.validation import (
     Array,
     Groups,
@@ -17,7 +16,6 @@ from .._inputs.validation import (
     check_lengths,
     check_number,
 )
-from ..exceptions import UndefinedMetricWarning
 from ._lists.lists import as_discount, position_weights
 from ._lists.top_shares import Distance, TopShares
 from ._skew import SkewOfShares
@@ -82,11 +80,9 @@ def _warn_nan(table: pd.DataFrame) -> None:
     if missing.to_numpy().any():
         metrics = [str(name) for name in table.columns[missing.any(axis=0)]]
         groups = [fmt.label(group) for group in table.index[missing.any(axis=1)]]
-        warnings.warn(
+        warn_user(
             f"expected_advantage has no value (NaN) of {', '.join(metrics)} for "
-            f"{', '.join(groups)}.",
-            UndefinedMetricWarning,
-            stacklevel=user_level(),
+            f"{', '.join(groups)}."
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,9 +11,9 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.contrasts import ConfidenceInterval
 from .._estimates.group_estimates import GroupEstimates
+from .._estimates.metric import collected_warnings, warn_user
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, as_numbers
-from ..exceptions import UndefinedMetricWarning
 from ._matched_pair import matched_pair_estimates
 
 if TYPE_CHECKING:
@@ -259,8 +258,7 @@ def matched_pair_curve(
         cluster=cluster,
         sample_weight=sample_weight,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with collected_warnings():
         grid = _default_grid(data, options) if given is None else given
         results = tuple(
             matched_pair_estimates(data, epsilon=float(e), **options).compact()
@@ -301,9 +299,7 @@ def _warn_undefined(curve: MatchedPairCurve) -> None:
         for group, missing in zip(curve.groups, count, strict=True)
         if missing
     ]
-    warnings.warn(
+    warn_user(
         "matched_pair_curve is undefined (NaN), for want of pairs, for groups "
-        f"{', '.join(names)}.",
-        UndefinedMetricWarning,
-        stacklevel=3,
+        f"{', '.join(names)}."
     )

@@ -5,7 +5,6 @@ Geyik et al. 2019, as in Kuhlman et al. 2021.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +14,10 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import Metric, user_level
+from .._estimates.metric import Metric, warn_user
 from .._estimates.sums import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, Groups, check_choice, check_number
-from ..exceptions import UndefinedMetricWarning
 from ._lists.estimates import AVERAGES, ListsWith, list_estimates, one_length
 from ._lists.lists import Cuts, Lists
 from ._lists.top_shares import Distance, TopShares
@@ -107,11 +105,9 @@ def _warn_nobody(result: GroupEstimates, k: int) -> None:
     nobody = np.flatnonzero(np.isneginf(result.estimate))
     if nobody.size:
         names = ", ".join(fmt.label(result.groups[i]) for i in nobody)
-        warnings.warn(
+        warn_user(
             f"skew_at_k is -inf for groups of which some query has nobody in its "
-            f"first {k}: {names}.",
-            UndefinedMetricWarning,
-            stacklevel=user_level(),
+            f"first {k}: {names}."
         )
 
 

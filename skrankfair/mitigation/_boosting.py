@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,6 +10,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from .._estimates.contrasts import generator
+from .._estimates.metric import warn_user
 from .._inputs.validation import (
     Array,
     as_groups,
@@ -20,7 +20,6 @@ from .._inputs.validation import (
     check_number,
     encode,
 )
-from ..exceptions import UndefinedMetricWarning
 from ._linear_loss import entropy
 from ._pairwise_penalty import (
     COMPARISONS,
@@ -403,11 +402,9 @@ def pairwise_fairness_objective(
         else:
             terms[label] = pairs
     if without:
-        warnings.warn(
+        warn_user(
             f"{without_pairs(without, comparison)}: their part of the penalty is left "
-            "out.",
-            UndefinedMetricWarning,
-            stacklevel=2,
+            "out."
         )
     return PairwiseFairnessObjective(
         y, rows, terms, float(strength), float(learning_rate)

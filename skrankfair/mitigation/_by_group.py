@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._estimates.metric import user_level
+from .._estimates.metric import warn_user
 from .._inputs.validation import Array, Groups, as_numbers, as_weights, check_lengths
 from ._metadata import (
     TakesMetadata,
@@ -149,23 +148,25 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
     ) -> None:
         """Fit the calibration of all rows and of each group that is large enough."""
         groups = rows.groups.without_unused()
-        self.groups_ = groups.labels
-        pooled = self.pooled_calibrator_ = fitted(rows)
-        self.calibrators_: dict[Hashable, Any] = {}
+        pooled = fitted(rows)
+        calibrators: dict[Hashable, Any] = {}
         small = []
         for g, label in enumerate(groups.labels):
             part = rows.take(np.flatnonzero(groups.values == g))
             if self._grouped and part.n_units < self.min_group_size:
                 small.append(label)
             alone = self._grouped and label not in small
-            self.calibrators_[label] = fitted(part) if alone else pooled
+            calibrators[label] = fitted(part) if alone else pooled
+        # At once and complete: other threads may be using the estimator.
+        self.groups_ = groups.labels
+        self.pooled_calibrator_ = pooled
+        self.calibrators_ = calibrators
         if small:
-            warnings.warn(
+            warn_user(
                 f"Groups with fewer than min_group_size={self.min_group_size} "
                 f"{'rows' if rows.cluster is None else 'clusters'} are calibrated like "
                 f"all rows together: {quoted(small)}.",
                 UserWarning,
-                stacklevel=user_level(),
             )
 
     def _mapped(
@@ -203,11 +204,10 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
     def _warn_of_unseen(self, groups: Groups) -> None:
         unseen = [label for label in groups.labels if label not in self.calibrators_]
         if unseen:
-            warnings.warn(
+            warn_user(
                 f"Groups that fit has not seen are calibrated like all rows together: "
                 f"{quoted(unseen)} (seen: {quoted(list(self.groups_))}).",
                 UserWarning,
-                stacklevel=user_level(),
             )
 
     def _score_names(self, input_features: Any) -> Array:

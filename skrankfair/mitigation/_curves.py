@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,8 +12,8 @@ from scipy.special import expit, logit
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
+from .._estimates.metric import collected_warnings
 from .._inputs.validation import Array, check_choice
-from ..exceptions import UndefinedMetricWarning
 from ..smoothing import NadarayaWatsonRegressor
 
 METHODS = ("nadaraya_watson", "isotonic", "platt", "binning")
@@ -149,8 +148,7 @@ def fit_model(
 def _smooth_line(model: NadarayaWatsonRegressor, score: Array, rows: Array) -> Line:
     """Return the smoother at its knots; a knot without rows near it is left out."""
     knots = knots_of(score, rows)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with collected_warnings():
         outcome = estimator_response(model, knots)
     there = np.isfinite(outcome)
     return Line(knots[there], outcome[there])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -77,7 +76,7 @@ class _GroupCalibrated(ModelWrapper):
             n_jobs=self.n_jobs,
         )
         parts = [(fold.rows, fold.scores) for fold in folds]
-        self.estimators_ = [fold.estimator for fold in folds]
+        models = [fold.estimator for fold in folds]
         if not self.ensemble and not isinstance(self.estimator, FrozenEstimator):
             parts = [
                 (
@@ -87,30 +86,27 @@ class _GroupCalibrated(ModelWrapper):
             ]
             model = clone(self.estimator)
             fit_with_metadata(model, rows.X, rows.y, rows.metadata)
-            self.estimators_ = [model]
-        self.group_calibrators_ = []
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            for chosen, scores in parts:
-                calibrator = self._new_calibrator().fit(
+            models = [model]
+        with once_each():
+            calibrators = [
+                self._new_calibrator().fit(
                     scores[:, None], outcome[chosen], **rows.calibration(chosen)
                 )
-                self.group_calibrators_.append(calibrator)
-        once_each(caught, stacklevel=4)
+                for chosen, scores in parts
+            ]
+        self.estimators_, self.group_calibrators_ = models, calibrators
 
     def _calibrated(self, X: Any, sensitive_features: Any) -> Array:
         """Return the expected outcomes, the mean of those of the models."""
         check_is_fitted(self)
         features, labels, metadata = self._predict_rows(X, sensitive_features)
         total = 0.0
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with once_each():
             for model, calibrator in zip(
                 self.estimators_, self.group_calibrators_, strict=True
             ):
                 scores = scores_of(model, features, metadata)
                 total = total + calibrator.transform(scores[:, None], labels)[:, 0]
-        once_each(caught, stacklevel=4)
         return np.asarray(total) / len(self.estimators_)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -13,6 +12,7 @@ from scipy.special import expit, xlogy
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from .._estimates.metric import warn_user
 from .._inputs.validation import Array
 from ._pairwise_penalty import is_sparse, smooth_absolute
 
@@ -261,12 +261,11 @@ def descend(objective: Objective, max_iter: int, tol: float) -> Descent:
         options={"maxiter": max_iter, "gtol": tol, "ftol": 1e-15, "maxls": 50},
     )
     if found.status == 1:
-        warnings.warn(
+        warn_user(
             f"The fit did not converge in max_iter={max_iter} iterations: the largest "
             f"scaled gradient is {np.abs(found.jac).max():.3g}, more than tol={tol:g}. "
             "Increase max_iter or scale the features.",
             ConvergenceWarning,
-            stacklevel=4,
         )
     return Descent(moved(found.x), np.array(path), int(found.nit))
 

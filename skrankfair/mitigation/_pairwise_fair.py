@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from typing import Any
 
@@ -13,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates.contrasts import generator
+from .._estimates.metric import warn_user
 from .._inputs.validation import (
     Array,
     Groups,
@@ -22,7 +22,6 @@ from .._inputs.validation import (
     check_number,
     encode,
 )
-from ..exceptions import UndefinedMetricWarning
 from ._linear_loss import (
     FEW_FEATURES,
     LogisticLoss,
@@ -136,11 +135,12 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
         self, X: Any, y: Array, start: Array, groups: Groups | None, query: Array
     ) -> dict[Hashable, Term]:
         """Return the correlation of each group that has one."""
-        self.n_pairs_ = {}
+        n_pairs: dict[Hashable, int] = {}
+        self.n_pairs_ = n_pairs
         if groups is None:
             return {}
         if len(groups) == 1 and not groups.overlapping:
-            _warn(
+            warn_user(
                 f"sensitive_features has one group, {groups.labels[0]!r}, and nothing "
                 "to compare it with: the model is fitted without the penalty."
             )
@@ -150,7 +150,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
         rng = generator(self.random_state)
         options = (self.comparison, int(self.n_pairs), rng)
         for label, pairs in draw_by_group(y, query, groups, *options):
-            self.n_pairs_[label] = 0 if pairs is None else pairs.better.size
+            n_pairs[label] = 0 if pairs is None else pairs.better.size
             if pairs is None:
                 without.append(label)
                 continue
@@ -161,9 +161,9 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
                 terms[label] = term
         rest = "the model is fitted without their part of the penalty."
         if without:
-            _warn(f"{without_pairs(without, self.comparison)}: {rest}")
+            warn_user(f"{without_pairs(without, self.comparison)}: {rest}")
         if constant:
-            _warn(
+            warn_user(
                 "All scores of the unpenalised model are equal in the pairs of the "
                 f"groups {quoted(constant)}, so nothing is correlated: {rest}"
             )
@@ -203,10 +203,6 @@ def _term(X: Any, pairs: Pairs, start: Array) -> Term | None:
         return value, np.asarray(X.T @ gradient)
 
     return term if floor > 0 else None
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, UndefinedMetricWarning, stacklevel=5)
 
 
 class PairwiseFairRegressor(RegressorMixin, PairwiseFair):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._estimates.metric import warn_user
 from .._inputs.sklearn_private import fit_with_metadata, rows_of
 from .._inputs.validation import (
     Array,
@@ -351,11 +351,10 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
         groups = everyone(score.size) if labels is None else disjoint_groups(labels)
         check_lengths(X=score.size, sensitive_features=groups.n_rows)
         if unseen := [g for g in groups.labels if g not in self.thresholds_]:
-            warnings.warn(
+            warn_user(
                 "Groups that fit has not seen get the threshold of all rows together: "
                 f"{quoted(unseen)} (seen: {quoted(list(self.thresholds_))}).",
                 UserWarning,
-                stacklevel=2,
             )
         thresholds = np.array(
             [self.thresholds_.get(g, self.pooled_threshold_) for g in groups.labels]
@@ -419,7 +418,7 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
                 "lower": min(marginal),
             }[self.adjust]
             chosen = None
-        self.thresholds_: dict[Hashable, float] = {}
+        thresholds: dict[Hashable, float] = {}
         for g, (label, curve) in enumerate(zip(groups.labels, by_group, strict=True)):
             mine = groups.mask(g)
             if len(by_group) == 1 or (chosen is None and marginal[g] == level):
@@ -428,14 +427,15 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
                 found = float(curve.inverse(np.array([level]))[0])
             else:
                 found = threshold_at(curve, level, score[mine], chosen[mine])
-            self.thresholds_[label] = found
+            thresholds[label] = found
+        self.thresholds_ = thresholds
         self.pooled_threshold_ = float(pooled.inverse(np.array([level]))[0])
         self.marginal_outcomes_before_ = dict(zip(groups.labels, marginal, strict=True))
         self.marginal_outcomes_ = {
-            label: float(curve.predict(np.array([self.thresholds_[label]]))[0])
+            label: float(curve.predict(np.array([thresholds[label]]))[0])
             for label, curve in zip(groups.labels, by_group, strict=True)
         }
-        cut = np.array(list(self.thresholds_.values()))[groups.values]
+        cut = np.array(list(thresholds.values()))[groups.values]
         self.positive_rate_ = float(np.average(score >= cut, weights=weight))
         self.positive_rate_before_ = float(np.average(before, weights=weight))
         self._warn_of_lines(groups)
@@ -468,7 +468,7 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
             return extrapolated(curve, score[used], outcome[used], low)
 
         pooled = fitted(np.ones(scored.size, dtype=bool))
-        curves, small, self._lowest = [], [], {}
+        curves, small, lowest = [], [], {}
         for g, label in enumerate(groups.labels):
             mine = groups.mask(g)
             n_known = np.count_nonzero(mine & known)
@@ -476,13 +476,13 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
                 small.append(label)
             curves.append(pooled if label in small else fitted(mine))
             if n_known < np.count_nonzero(mine):
-                self._lowest[label] = float(score[mine & known].min(initial=np.inf))
+                lowest[label] = float(score[mine & known].min(initial=np.inf))
+        self._lowest = lowest
         if small:
-            warnings.warn(
+            warn_user(
                 f"Groups with fewer than min_group_size={self.min_group_size} known "
                 f"outcomes have the curve of all rows: {quoted(small)}.",
                 UserWarning,
-                stacklevel=4,
             )
         return [*curves, pooled]
 
@@ -494,12 +494,11 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
             and self.thresholds_[label] < self.threshold
         ]
         if below:
-            warnings.warn(
+            warn_user(
                 f"The thresholds of {quoted(below)} are below all known outcomes, "
                 "where a line is assumed: they are suggestive. Lower them in steps and "
                 "fit again with the new outcomes, or take adjust='raise'.",
                 UserWarning,
-                stacklevel=4,
             )
 
     def __sklearn_tags__(self) -> Any:

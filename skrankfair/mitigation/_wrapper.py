@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
+from .._estimates.metric import collected_warnings, warn_user
 from .._inputs.sklearn_private import consumed_metadata, rows_of
 from .._inputs.validation import Array, Codes, as_numbers, as_weights, check_lengths
 from ._fold_scores import labelled
@@ -168,11 +169,10 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
             return
         weight = {"sample_weight": given["sample_weight"]}
         if not consumed_metadata(self.estimator, "fit", weight):
-            warnings.warn(
+            warn_user(
                 f"{type(self.estimator).__name__} does not take sample_weight, or does "
                 "not request it: only what comes after it is weighted.",
                 UserWarning,
-                stacklevel=4,
             )
 
     def _for_model(self, X: Any) -> Any:
@@ -213,9 +213,10 @@ def _check_table(X: Any) -> None:
         )
 
 
-def once_each(caught: Iterable[warnings.WarningMessage], stacklevel: int) -> None:
-    """Warn again of what several fits or models warned of, once each."""
-    for category, message in dict.fromkeys(
-        (w.category, str(w.message)) for w in caught
-    ):
-        warnings.warn(message, category, stacklevel=stacklevel + 1)
+@contextmanager
+def once_each() -> Iterator[None]:
+    """Warn once of each thing that several fits or models would warn of."""
+    with collected_warnings() as collected:
+        yield
+    for category, message in dict.fromkeys(collected):
+        warn_user(message, category)

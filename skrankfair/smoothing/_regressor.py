@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._estimates.metric import warn_user
 from .._inputs.columns import check_spec, column_of, is_column
 from .._inputs.score_rows import CLUSTER_WEIGHTS, Sample
 from .._inputs.validation import (
@@ -22,7 +22,6 @@ from .._inputs.validation import (
     check_lengths,
     encode,
 )
-from ..exceptions import UndefinedMetricWarning
 from ._bandwidth import check_bandwidth, choose_bandwidth
 from ._curve import METHODS
 from ._kernels import Kernel, get_kernel
@@ -201,12 +200,10 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
                 points, self._X, self._columns, self.bandwidth_, kernel
             )
         if (missing := np.isnan(means)).any():
-            warnings.warn(
+            warn_user(
                 f"{int(missing.sum())} of {means.size} predictions are undefined "
                 f"(NaN): no row is near for kernel={self.kernel!r} and bandwidth "
-                f"{', '.join(f'{h:g}' for h in self.bandwidth_)}.",
-                UndefinedMetricWarning,
-                stacklevel=2,
+                f"{', '.join(f'{h:g}' for h in self.bandwidth_)}."
             )
         return means
 

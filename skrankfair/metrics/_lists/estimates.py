@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..._estimates.group_estimates import GroupEstimates
-from ..._estimates.metric import Metric, user_level, warn_undefined
+from ..._estimates.metric import Metric, warn_undefined, warn_user
 from ..._estimates.sums import ClusterSums
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array
-from ...exceptions import UndefinedMetricWarning
 from .._pairs.cluster_rows import sum_over_queries
 from .lists import Lists, table_of
 from .permutation import Permutation
@@ -98,9 +96,7 @@ def _warn_short(name: str, data: RankedData, most: int, items: str) -> str:
     short = int((lengths <= most).sum())
     enough = f"queries of more than {most} {items}"
     if 0 < short < lengths.size:
-        warnings.warn(
-            f"{name} leaves out {short} of {lengths.size} queries: it needs {enough}.",
-            UndefinedMetricWarning,
-            stacklevel=user_level(),
+        warn_user(
+            f"{name} leaves out {short} of {lengths.size} queries: it needs {enough}."
         )
     return enough
