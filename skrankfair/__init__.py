@@ -1,9 +1,26 @@
 """Fairness of rankings and risk scores, for users of scikit-learn."""
 
-from ._reports.audit import AuditReport, audit
-from ._reports.audit_cv import audit_cv
-from ._reports.mitigation import MitigationReport, mitigation_report
-from .metrics import GroupEstimates
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import (
+        datasets,
+        display,
+        exceptions,
+        inference,
+        metrics,
+        mitigation,
+        model_selection,
+        rankers,
+        scoring,
+        smoothing,
+    )
+    from ._cli.versions import show_versions
+    from ._reports.audit import AuditReport, audit
+    from ._reports.audit_cv import audit_cv
+    from ._reports.mitigation import MitigationReport, mitigation_report
+    from .metrics import GroupEstimates
 
 __all__ = [
     "AuditReport",
@@ -11,7 +28,45 @@ __all__ = [
     "MitigationReport",
     "audit",
     "audit_cv",
+    "datasets",
+    "display",
+    "exceptions",
+    "inference",
+    "metrics",
+    "mitigation",
     "mitigation_report",
+    "model_selection",
+    "rankers",
+    "scoring",
+    "show_versions",
+    "smoothing",
 ]
 
 __version__ = "0.1.0"
+
+# Where the names live that are no modules. Everything is imported when it is first
+# used, so that nobody waits for what they do not use.
+_HOMES = {
+    "AuditReport": "._reports.audit",
+    "GroupEstimates": ".metrics",
+    "MitigationReport": "._reports.mitigation",
+    "audit": "._reports.audit",
+    "audit_cv": "._reports.audit_cv",
+    "mitigation_report": "._reports.mitigation",
+    "show_versions": "._cli.versions",
+}
+
+
+def __dir__() -> list[str]:
+    """Return the public names, of which some are not imported yet."""
+    return sorted({*globals(), *__all__})
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOMES:
+        return import_module(f".{name}", __name__)
+    globals()[name] = value = getattr(import_module(_HOMES[name], __name__), name)
+    return value

@@ -1,0 +1,95 @@
+"""The package as a whole: what it has, when it is imported, and in which versions."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import sklearn
+
+import skrankfair
+from skrankfair._cli.versions import OPTIONAL, REQUIRED
+
+ROOT = Path(__file__).parents[1]
+
+
+def loaded_by(statement):
+    """Modules that a statement loads in a new process."""
+    program = f"import sys\n{statement}\nprint(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
+
+
+def parts_of(modules):
+    """The parts of the package among the modules."""
+    return {name.split(".")[1] for name in modules if name.startswith("skrankfair.")}
+
+
+class TestLazyNames:
+    def test_importing_the_package_loads_nothing_else(self):
+        loaded = loaded_by("import skrankfair")
+        assert parts_of(loaded) == set()
+        assert not {"numpy", "pandas", "sklearn"} & set(loaded)
+
+    def test_modules_are_there_without_an_import_of_their_own(self):
+        loaded = loaded_by("import skrankfair\nskrankfair.metrics.ndcg")
+        assert "metrics" in parts_of(loaded)
+        assert not parts_of(loaded) & {"display", "mitigation", "_reports", "_cli"}
+
+    def test_no_name_needs_matplotlib(self):
+        loaded = loaded_by("from skrankfair import *\naudit, metrics.ndcg")
+        assert {"_reports", "display", "metrics"} <= parts_of(loaded)
+        assert "matplotlib" not in loaded
+
+    @pytest.mark.parametrize("name", skrankfair.__all__)
+    def test_every_name_is_reached_and_listed(self, name):
+        assert getattr(skrankfair, name) is getattr(skrankfair, name)
+        assert name in vars(skrankfair)
+        assert name in dir(skrankfair)
+
+    def test_every_public_module_is_reached(self):
+        files = (ROOT / "skrankfair").glob("[!_]*")
+        assert {file.stem for file in files} <= {*skrankfair.__all__, "py"}
+
+    def test_unknown_names(self):
+        with pytest.raises(
+            AttributeError, match="module 'skrankfair' has no attr.*'x'"
+        ):
+            _ = skrankfair.x
+        with pytest.raises(ImportError, match="cannot import name 'x'"):
+            from skrankfair import x  # noqa: F401
+
+
+class TestShowVersions:
+    def test_says_what_is_installed(self, capsys):
+        skrankfair.show_versions()
+        text = capsys.readouterr().out
+        assert re.search(rf"scikit-learn: {re.escape(sklearn.__version__)}\n", text)
+        assert re.search(rf"executable: {re.escape(sys.executable)}\n", text)
+        titles = re.findall(r"^(\w.*):$", text, re.MULTILINE)
+        assert titles == ["System", "Python dependencies", "Optional dependencies"]
+
+    def test_what_is_not_installed(self, capsys, monkeypatch):
+        monkeypatch.setattr("skrankfair._cli.versions.OPTIONAL", ("no-such-package",))
+        skrankfair.show_versions()
+        assert capsys.readouterr().out.endswith("\nno-such-package: None\n")
+
+    def test_knows_all_dependencies(self):
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        extras = project["optional-dependencies"]
+
+        def names(requirements):
+            found = {re.match(r"[\w-]+", text)[0] for text in requirements}
+            return found - {"skrankfair"}
+
+        assert set(REQUIRED) == names(project["dependencies"])
+        used = names(extras["report"] + extras["demo"] + extras["boost"])
+        assert used <= set(OPTIONAL)
