@@ -115,7 +115,9 @@ def rows_of(p: Problem) -> list[Row]:
         )
 
     def dissatisfaction(y: np.ndarray) -> Callable[[], object]:
-        return lambda: metrics.dips(y, p.score, browsing="log", tie_cost=0.5, **who)
+        return lambda: metrics.dips(
+            y, p.score, position_weight="dcg", tie_cost=0.5, **who
+        )
 
     result = accuracy(p.binary)()
     epsilon = 500 / p.score.size
@@ -155,7 +157,7 @@ def rows_of(p: Problem) -> list[Row]:
             )
         ),
         Row(f"{mpc}, exact 1% quantile ε, one query", 3.0, 2.0, matched(qid=None)),
-        Row("`dips`, 5 grades, log browsing", 3.0, 1.5, dissatisfaction(p.graded)),
+        Row("`dips`, 5 grades, weights of DCG", 3.0, 1.5, dissatisfaction(p.graded)),
         Row("the same, real-valued y", 6.0, 3.0, dissatisfaction(p.real)),
         Row(
             "`exposure_gap`, expected exposure, real-valued y",

@@ -41,9 +41,9 @@ def measures(
     """Return what the panels show; group A is the first of two."""
     row = {}
     for name, options in {
-        "REE": {"browsing": "uniform"},
-        "DIPS": {"browsing": "log"},
-        "DIPS, ties": {"browsing": "log", "tie_cost": TIE_COST},
+        "REE": {"position_weight": "uniform"},
+        "DIPS": {"position_weight": "dcg"},
+        "DIPS, ties": {"position_weight": "dcg", "tie_cost": TIE_COST},
     }.items():
         r = dips(y, score, **options, **who)
         row[f"{name} AB"], row[f"{name} BA"] = r.estimate
@@ -93,12 +93,12 @@ def by_genre(ratings: pd.DataFrame, genres: pd.DataFrame) -> pd.DataFrame:
     total, count = film.transform("sum").to_numpy(), film.transform("size").to_numpy()
     score = (total - y + 5 * y.mean()) / (count - 1 + 5)  # without the user's own
     who = {"sensitive_features": genres, "qid": ratings["user_id"].to_numpy()}
-    r = dips(y, score, browsing="log", tie_cost=TIE_COST, **who)
+    r = dips(y, score, position_weight="dcg", tie_cost=TIE_COST, **who)
     both = r.breakdown().pivot(index="group", columns="of").loc[list(r.groups)]
     table = both["estimate"][["group", "rest", "difference"]]
     table = table.set_axis(["M_AB", "M_BA", "M_AB - M_BA"], axis=1)
     table["±"] = both["standard_error", "difference"]
-    random = dips(y, np.zeros(y.size), browsing="log", tie_cost=TIE_COST, **who)
+    random = dips(y, np.zeros(y.size), position_weight="dcg", tie_cost=TIE_COST, **who)
     table["random M_AB"] = random.estimate
     gap = exposure_gap(y, score, **who)
     table["δ EE"], table["± "] = gap.estimate, gap.standard_error

@@ -45,7 +45,7 @@ METRICS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "skew": (metrics.skew_at_k, {"k": STEP}),
     "NDKL": (metrics.ndkl, {}),
     "expRR": (metrics.exposure_parity, {}),
-    "expDCG": (metrics.exposure_parity, {"discount": "dcg"}),
+    "expDCG": (metrics.exposure_parity, {"position_weight": "dcg"}),
     "pair": (metrics.pairwise_parity, {}),
 }
 #: Okabe and Ito's palette, and a dash, for the metrics of either row of Figure 2.

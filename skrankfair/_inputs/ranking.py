@@ -26,6 +26,29 @@ from .validation import (
 )
 
 
+def stable_order(codes: Array) -> Array:
+    """Return the rows by code, equal codes in the order of the rows.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,), int64, non-negative
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+        Equal to ``np.argsort(codes, kind="stable")``.
+    """
+    bits = codes.size.bit_length()
+    if int(codes.max(initial=0)).bit_length() + bits > 62:
+        return np.argsort(codes, kind="stable")
+    # Sorting values is several times as fast as sorting their places.
+    key: Array = codes << bits
+    key |= np.arange(codes.size)
+    key.sort()
+    key &= (1 << bits) - 1
+    return key
+
+
 def order_rows(codes: Array | None, values: Array) -> Array:
     """Return the rows by code and, within a code, by decreasing value.
 
@@ -41,52 +64,28 @@ def order_rows(codes: Array | None, values: Array) -> Array:
         Equal to ``np.lexsort((-values, codes))`` up to the order of ties.
     """
     by_value = np.argsort(-values)
-    if codes is None:
-        return by_value
-    bits = values.size.bit_length()
-    key = codes[by_value]
-    key <<= bits
-    key |= np.arange(values.size)
-    key.sort()
-    key &= (1 << bits) - 1
-    return by_value[key]
+    return by_value if codes is None else by_value[stable_order(codes[by_value])]
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """Rows by query and decreasing score: the best item of a query comes first.
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The queries and the tied blocks that ranked rows form, and nothing else of them.
 
     Attributes
     ----------
-    order : ndarray of shape (n,), int64
-        Row of the input at each ranked row.
-    score : ndarray of shape (n,)
-        Scores in ranked order.
     starts : ndarray of shape (n_queries + 1,), int64
         First ranked row of each query, and n.
+    tie_starts : ndarray of int64 or None
+        First row of each block of tied rows of one query; None without any tie.
     """
 
-    order: Array
-    score: Array
     starts: Array
-
-    @classmethod
-    def from_scores(cls, score: Array, codes: Array | None = None) -> Ranking:
-        """Order the rows of the queries by score."""
-        order = order_rows(codes, score)
-        n = score.size
-        if codes is None:
-            starts = np.array([0, n])
-        else:
-            query = codes[order]
-            new = np.flatnonzero(query[1:] != query[:-1])
-            starts = np.concatenate(([0], new + 1, [n]))
-        return cls(order, score[order], starts)
+    tie_starts: Array | None
 
     @property
     def n_rows(self) -> int:
         """The number of rows."""
-        return self.score.size
+        return int(self.starts[-1])
 
     @property
     def n_queries(self) -> int:
@@ -104,33 +103,32 @@ class Ranking:
         dtype = np.int32 if self.n_rows < 2**31 else np.int64
         return np.repeat(np.arange(self.n_queries, dtype=dtype), self.lengths)
 
-    @cached_property
-    def _tie_starts(self) -> Array:
-        new = np.empty(self.n_rows, dtype=bool)
-        new[0] = True
-        np.not_equal(self.score[1:], self.score[:-1], out=new[1:])
-        new[self.starts[:-1]] = True
-        return np.flatnonzero(new)
-
     @property
     def has_ties(self) -> bool:
-        """Whether two items of a query have the same score."""
-        return self._tie_starts.size < self.n_rows
+        """Whether two items of a query are tied."""
+        return self.tie_starts is not None and self.tie_starts.size < self.n_rows
+
+    @property
+    def block_starts(self) -> Array:
+        """First row of each tied block; a row that is not tied is a block."""
+        return np.arange(self.n_rows) if self.tie_starts is None else self.tie_starts
 
     @cached_property
     def tie(self) -> Array:
         """Number of the tied block of each ranked row, counted over all rows."""
-        lengths = np.diff(np.append(self._tie_starts, self.n_rows))
-        return np.repeat(np.arange(lengths.size), lengths)
+        starts = self.block_starts
+        return np.repeat(
+            np.arange(starts.size), np.diff(np.append(starts, self.n_rows))
+        )
 
     def tie_bounds(self, rows: Array | None = None) -> tuple[Array, Array]:
         """Return the first row of the tied block of each row, and one past its last."""
         if not self.has_ties:
             first = np.arange(self.n_rows) if rows is None else rows
             return first, first + 1
-        ends = np.append(self._tie_starts[1:], self.n_rows)
+        starts = self.block_starts
         tie = self.tie if rows is None else self.tie[rows]
-        return self._tie_starts[tie], ends[tie]
+        return starts[tie], np.append(starts[1:], self.n_rows)[tie]
 
     def tie_means(self, values: Array) -> Array:
         """Return the mean of a column of ranked rows over each row's tied block.
@@ -139,8 +137,9 @@ class Ranking:
         """
         if not self.has_ties:
             return values
-        means = np.bincount(self.tie, weights=values) / np.bincount(self.tie)
-        return means[self.tie]
+        starts = self.block_starts
+        size = np.diff(np.append(starts, self.n_rows))
+        return np.repeat(np.add.reduceat(values, starts) / size, size)
 
     def position(self) -> Array:
         """Return the position of each ranked row in its query, from 0."""
@@ -148,11 +147,72 @@ class Ranking:
         position -= np.repeat(self.starts[:-1], self.lengths)
         return position
 
+    def spans(self, n_rows: int) -> Iterator[tuple[slice, slice]]:
+        """Yield the rows and the queries of parts of whole queries.
+
+        Each part has about `n_rows`, or is one query: what is summed by query needs
+        memory for one part only, which stays in the processor's cache.
+        """
+        low = 0
+        while low < self.n_queries:
+            reach = self.starts[low] + n_rows
+            high = int(np.searchsorted(self.starts, reach, side="right")) - 1
+            high = max(high, low + 1)
+            yield (
+                slice(int(self.starts[low]), int(self.starts[high])),
+                slice(low, high),
+            )
+            low = high
+
+    def starts_within(self, rows: slice, queries: slice) -> tuple[Array, Array | None]:
+        """Return `starts` and `tie_starts` of one of the `spans`."""
+        starts = self.starts[queries.start : queries.stop + 1] - rows.start
+        ties = self.tie_starts
+        if ties is not None:
+            some = slice(*np.searchsorted(ties, (rows.start, rows.stop)))
+            ties = ties[some] - rows.start
+        return starts, ties
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking(Places):
+    """Rows by query and decreasing score: the best item of a query comes first.
+
+    Attributes
+    ----------
+    starts : ndarray of shape (n_queries + 1,), int64
+        First ranked row of each query, and n.
+    tie_starts : ndarray of int64 or None
+        First row of each block of equal scores in one query; None without any tie.
+    order : ndarray of shape (n,), int64
+        Row of the input at each ranked row.
+    score : ndarray of shape (n,)
+        Scores in ranked order.
+    """
+
+    order: Array
+    score: Array
+
+    @classmethod
+    def from_scores(cls, score: Array, codes: Array | None = None) -> Ranking:
+        """Order the rows of the queries by score."""
+        order = order_rows(codes, score)
+        n = score.size
+        if codes is None:
+            starts = np.array([0, n])
+        else:
+            query = codes[order]
+            new = np.flatnonzero(query[1:] != query[:-1])
+            starts = np.concatenate(([0], new + 1, [n]))
+        score = score[order]
+        differs = np.empty(n, dtype=bool)
+        np.not_equal(score[1:], score[:-1], out=differs[1:])
+        differs[starts[:-1]] = True
+        ties = None if differs.all() else np.flatnonzero(differs)
+        return cls(starts, ties, order, score)
+
     def blocks(self, n_rows: int = 1 << 17) -> Iterator[tuple[slice, slice, Ranking]]:
         """Yield whole queries, about `n_rows` at a time, each block a ranking.
-
-        What is summed by query needs memory for one block only, which stays in the
-        processor's cache.
 
         Yields
         ------
@@ -160,22 +220,9 @@ class Ranking:
             The block's ranked rows, and its queries.
         ranking : Ranking
         """
-        low = 0
-        while low < self.n_queries:
-            reach = self.starts[low] + n_rows
-            high = int(np.searchsorted(self.starts, reach, side="right")) - 1
-            high = max(high, low + 1)
-            rows = slice(int(self.starts[low]), int(self.starts[high]))
-            yield (
-                rows,
-                slice(low, high),
-                Ranking(
-                    self.order[rows],
-                    self.score[rows],
-                    self.starts[low : high + 1] - self.starts[low],
-                ),
-            )
-            low = high
+        for rows, queries in self.spans(n_rows):
+            places = self.starts_within(rows, queries)
+            yield rows, queries, Ranking(*places, self.order[rows], self.score[rows])
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from .._estimates.metric import warn_user
 from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
-from ..metrics._lists.lists import Lists
 from ..metrics._pairs.cluster_rows import sum_over_queries
 
 if TYPE_CHECKING:
@@ -199,12 +198,12 @@ def _common(data: RankedData) -> int:
 
 def _position_sums(data: RankedData, group: Hashable, k: int | None) -> ClusterSums:
     """Return members and rows at every position, by cluster: positions as groups."""
-    groups, lists = data.groups, Lists.of(data)
+    groups, ranking = data.groups, data.ranking
     if group not in groups.labels:
         raise ValueError(
             f"group must be one of the groups {list(groups.labels)}; got {group!r}."
         )
-    longest = int(lists.lengths.max())
+    longest = int(ranking.lengths.max())
     n_positions = _common(data) if k is None else min(int(k), longest)
     if n_positions < 2:
         raise ValueError(
@@ -218,12 +217,13 @@ def _position_sums(data: RankedData, group: Hashable, k: int | None) -> ClusterS
             f"positions; got {n_positions}."
         )
     member = groups.mask(groups.labels.index(group)).astype(float)
-    rows = np.flatnonzero(lists.position < n_positions)
-    table = np.zeros((lists.n_lists, n_positions, 2))
-    at = lists.of_row[rows], lists.position[rows]
-    table[(*at, 0)] = lists.block_means(member)[rows]
+    position = ranking.position()
+    rows = np.flatnonzero(position < n_positions)
+    table = np.zeros((ranking.n_queries, n_positions, 2))
+    at = ranking.query[rows], position[rows]
+    table[(*at, 0)] = ranking.tie_means(member)[rows]
     table[(*at, 1)] = 1.0
-    shared = np.zeros((lists.n_lists, 0))
+    shared = np.zeros((ranking.n_queries, 0))
     positions = tuple(range(1, n_positions + 1))
     clusters = sum_over_queries(data, table, shared)
     return ClusterSums.from_clusters(positions, clusters, [ColumnSum(1, 2)])

@@ -14,7 +14,7 @@ from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import check_choice, check_number
 from ._pairs.cluster_rows import sum_over_queries
 from ._pairs.swaps import swap_sums
-from ._position_weights import as_browsing, check_decreasing, visit_weights
+from ._position_weights import PositionWeight, check_decreasing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,18 +60,13 @@ def _both_directions(result: GroupEstimates) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def dips_estimates(
-    data: RankedData,
-    *,
-    browsing: Any = "uniform",
-    tie_cost: float = 0.0,
-    average: str = "pairs",
+def _dips_estimates(
+    data: RankedData, weight: PositionWeight, tie_cost: float, average: str
 ) -> GroupEstimates:
     """Return `dips` of data that is validated and ordered."""
     check_choice(average, "average", ("pairs", "queries"))
     check_number(tie_cost, "tie_cost", 0, 1)
-    browsing = as_browsing(browsing)
-    visits = visit_weights(browsing, int(data.ranking.lengths.max()))
+    visits = weight.visits(int(data.ranking.lengths.max()))
     check_decreasing(visits)
     table = swap_sums(data.ranking, data.y_true, data.groups, visits, float(tie_cost))
     if average == "queries":
@@ -90,13 +85,13 @@ def dips_estimates(
             name="dips",
             finalize=_VALUES["group"],
             support=_PAIRS["group"],
-            # With top-heavy browsing a random ranking is not equal either.
-            against_rest=_VALUES["difference"] if browsing == "uniform" else None,
+            # With weights that decrease a random ranking is not equal either.
+            against_rest=_VALUES["difference"] if weight.model == "uniform" else None,
             breakdown=_both_directions,
         ),
         sums=ClusterSums.from_clusters(data.groups.labels, rows, _SUPPORTS),
         parameters={
-            "browsing": browsing,
+            **weight.parameters,
             "tie_cost": float(tie_cost),
             "average": average,
         },
@@ -111,7 +106,9 @@ def dips(
     sensitive_features: Any,
     qid: Any = None,
     cluster: Any = None,
-    browsing: Any = "uniform",
+    position_weight: Any = "uniform",
+    k: int | None = None,
+    patience: float | None = None,
     tie_cost: float = 0.0,
     average: str = "pairs",
     sample_weight: Any = None,
@@ -137,11 +134,19 @@ def dips(
         has no standard error.
     cluster : array-like of shape (n,) or None, default=None
         Independent units that contain whole queries. None: each query is its own.
-    browsing : {"uniform", "log", "geometric", "reciprocal"}, callable or \
-            array-like, default="uniform"
-        How likely users are to visit position k = 0, 1, ..., up to a factor: 1,
-        ``1 / log2(k + 2)``, ``0.8**k``, ``1 / (k + 1)``; a function of the array of
-        positions; or a value a position. It must not increase with the position.
+    position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
+            or array-like, default="uniform"
+        What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
+        ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
+        function that takes the array of ranks and returns their weights, or an array
+        of the weights of the first ranks, which zeros follow.
+    k : int or None, default=None
+        How many ranks ``position_weight="top"`` counts; None means 10. It must be None
+        for all other weights.
+    patience : float or None, default=None
+        The probability of going on to the next rank, in [0, 1], of which
+        ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
+        for all other weights.
     tie_cost : float, default=0
         What counts, in [0, 1], an item of equal relevance that stands above. 0 takes
         no offence at ties, 1 as much as at less relevant items.
@@ -163,8 +168,8 @@ def dips(
     ------
     ValueError
         For columns of different lengths, values that are not finite, missing labels,
-        a query in two clusters, a browsing model that increases or is shorter than the
-        longest query, or an unknown option.
+        a query in two clusters, a `position_weight` that increases with the rank or is
+        0 at the first, or an unknown option.
 
     Warns
     -----
@@ -179,17 +184,19 @@ def dips(
 
     Notes
     -----
-    With F(k) the visits to position k and d(i, j) = 1 if i is more relevant, `tie_cost`
-    if as relevant, the sum of a query is Σ F(k_j) d(i, j) over i in a that are below j
-    not in a. Items of equal score are in random order, and the sum is its expectation.
-    It is largest with all others above all items of a, those first that offend the
-    most. The paper leaves the divisor open.
+    `position_weight` is the paper's browsing model F, how likely users are to visit a
+    rank; it must not increase with the rank. With d(i, j) = 1 if i is more relevant,
+    `tie_cost` if as relevant, the sum of a query is Σ F(rank of j) d(i, j) over i in a
+    that are below j not in a. Items of equal score are in random order, and the sum is
+    its expectation. It is largest with all others above all items of a, those first
+    that offend the most. The paper leaves the divisor open.
 
-    With uniform browsing fairness is equality, and `GroupEstimates.test` and the
-    p-values compare the group with the rest. Else there is no test: if visits decrease,
-    a random ranking dissatisfies a small group more than the rest, whose worst rankings
-    have the few items of the group at the top. What a random ranking has is the value
-    for a constant score, and `skrankfair.inference.compare` the distance from it.
+    With ``position_weight="uniform"`` fairness is equality, and `GroupEstimates.test`
+    and the p-values compare the group with the rest. Otherwise there is no test: where
+    later ranks are worth less, a random ranking dissatisfies a small group more than
+    the rest, whose worst rankings have the few items of the group at the top. What a
+    random ranking has is the value for a constant score, and
+    `skrankfair.inference.compare` the distance from it.
 
     With N the total of the divisors (of the queries that have one), θ the estimate and
     d_q what query q adds to the sum less θ times its divisor, the variance is
@@ -208,7 +215,7 @@ def dips(
     >>> relevance = [2, 0, 1, 0, 2, 1, 2, 1, 0]
     >>> score = [0.2, 0.7, 0.1, 0.4, 0.9, 0.3, 0.8, 0.6, 0.7]
     >>> who = {"sensitive_features": group, "qid": query}
-    >>> r = dips(relevance, score, browsing="log", **who)
+    >>> r = dips(relevance, score, position_weight="dcg", **who)
     >>> r.groups, r.estimate.round(4)
     (('f', 'm'), array([0.6199, 0.    ]))
     """
@@ -220,4 +227,5 @@ def dips(
         cluster=cluster,
         sample_weight=sample_weight,
     )
-    return dips_estimates(data, browsing=browsing, tie_cost=tie_cost, average=average)
+    weight = PositionWeight.of(position_weight, k, patience)
+    return _dips_estimates(data, weight, tie_cost, average)

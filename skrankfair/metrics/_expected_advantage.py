@@ -16,8 +16,8 @@ from .._inputs.validation import (
     check_lengths,
     check_number,
 )
-from ._lists.lists import as_discount, position_weights
 from ._lists.top_shares import Distance, TopShares
+from ._position_weights import DCG, PositionWeight
 from ._skew import SkewOfShares
 from ._statistical_parity import MeanExposure
 
@@ -92,8 +92,8 @@ def expected_advantage(
     sensitive_features: Any,
     step: int = 10,
     k: int = 10,
-    discount: Any = "dcg",
-    exposure: Any = "reciprocal",
+    position_weight: Any = None,
+    patience: float | None = None,
     zero_division: float = 1.0,
     pairs: str = "share",
 ) -> pd.DataFrame:
@@ -114,11 +114,17 @@ def expected_advantage(
     step : int, default=10
         Of `normalized_discounted_difference` and its kin.
     k : int, default=10
-        Of `skew_at_k`.
-    discount : {"dcg", "reciprocal"} or callable, default="dcg"
-        Of `normalized_discounted_difference` and its kin.
-    exposure : {"reciprocal", "dcg"} or callable, default="reciprocal"
-        The discount of `exposure_parity`.
+        How many ranks `skew_at_k` and ``position_weight="top"`` count.
+    position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable, \
+            array-like or None, default=None
+        What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
+        ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
+        function that takes the array of ranks and returns their weights, or an array
+        of the weights of the first ranks, which zeros follow.
+    patience : float or None, default=None
+        The probability of going on to the next rank, in [0, 1], of which
+        ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
+        for all other weights.
     zero_division : float, default=1.0
         Of `normalized_discounted_ratio`.
     pairs : {"share", "sign"}, default="share"
@@ -150,6 +156,10 @@ def expected_advantage(
 
     Notes
     -----
+    A `position_weight` is that of all metrics that have one; with None each has its
+    default, "reciprocal" for `exposure_parity` and "dcg" for
+    `normalized_discounted_difference` and its kin.
+
     With ``P_i = Σ_{j in group} R_ij``, the share of the group in the first k is
     ``Σ_{i ≤ k} P_i / k`` (equation 12), the mean exposure of its members
     ``Σ_i v(i) P_i / Σ_i P_i``, and the expected number of pairs won
@@ -184,28 +194,32 @@ def expected_advantage(
     check_number(k, "k", 1, 1 << 62, integer=True)
     check_number(zero_division, "zero_division", 0, np.finfo(float).max)
     check_choice(pairs, "pairs", ("share", "sign"))
+    of_cut, exposure = DCG, PositionWeight("reciprocal")
+    if position_weight is not None or patience is not None:
+        top = isinstance(position_weight, str) and position_weight == "top"
+        of_cut = PositionWeight.of(position_weight, k if top else None, patience)
+        exposure = of_cut
     member = np.stack([groups.mask(g) for g in range(len(groups))], axis=1)
     held, size = matrix @ member, member.sum(axis=0).astype(float)
     above = np.cumsum(held, axis=0)
     one = np.ones(1)
 
-    def by_cuts(kind: str, every: int, divisor: str, weights: Any) -> Array:
-        kernel = TopShares(
-            Distance(kind, float(zero_division)), every, as_discount(weights), divisor
-        )
+    def by_cuts(kind: str, every: int, divisor: str, weights: PositionWeight) -> Array:
+        distance = Distance(kind, float(zero_division))
+        kernel = TopShares(distance, every, weights, divisor)
         cuts = np.arange(every, n + 1, every)
         shares = np.concatenate([above[cuts - 1] / cuts[:, None], size[None] / n])
         return kernel.of_mean_shares(n, len(groups))(shares.T, one)
 
-    v = position_weights(as_discount(exposure), np.arange(1, n + 1))
+    v = exposure.up_to(n)
     first = above[min(k, n) - 1] / min(k, n)
     columns = {
         "normalized_discounted_difference": by_cuts(
-            "difference", step, "maximum", discount
+            "difference", step, "maximum", of_cut
         ),
-        "normalized_discounted_ratio": by_cuts("ratio", step, "maximum", discount),
-        "normalized_discounted_kl": by_cuts("kl", step, "maximum", discount),
-        "ndkl": by_cuts("kl", 1, "weights", "dcg"),
+        "normalized_discounted_ratio": by_cuts("ratio", step, "maximum", of_cut),
+        "normalized_discounted_kl": by_cuts("kl", step, "maximum", of_cut),
+        "ndkl": by_cuts("kl", 1, "weights", DCG),
         "skew_at_k": SkewOfShares(n > k)(np.stack([first, size / n], axis=1), one),
         "exposure_parity": MeanExposure(signed=False)(
             np.stack([v @ held, size], axis=1), np.array([v.sum(), n, 1.0])

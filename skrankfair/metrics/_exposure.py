@@ -11,9 +11,10 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, Ranking, ranked_data
-from .._inputs.validation import Array, Groups, check_choice
+from .._inputs.validation import Array, check_choice
+from ._lists.lists import sums_by_group
 from ._pairs.cluster_rows import sum_over_queries
-from ._position_weights import as_browsing, visit_weights
+from ._position_weights import PositionWeight
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,22 +63,6 @@ class ItemCount:
         return np.array(by_group[..., -1])
 
 
-def _sums_by_group(values: Array, ranking: Ranking, groups: Groups) -> Array:
-    """Return the sums of a column of ranked rows by query and group, shape (Q, G)."""
-    n_queries, n_groups = ranking.n_queries, len(groups)
-    if groups.overlapping:
-        columns = [
-            np.bincount(
-                ranking.query, weights=values * groups.mask(g), minlength=n_queries
-            )
-            for g in range(n_groups)
-        ]
-        return np.stack(columns, axis=1)
-    key = ranking.query * np.int64(n_groups) + groups.values
-    sums = np.bincount(key, weights=values, minlength=n_queries * n_groups)
-    return sums.reshape(n_queries, n_groups)
-
-
 def _target_values(
     target: str, ranking: Ranking, y: Array | None, visits: Array
 ) -> Array:
@@ -113,19 +98,18 @@ def _query_sums(
         members = groups.take(rows)
         with np.errstate(over="ignore"):
             for index, values in enumerate(columns):
-                by_group[queries, :, index] = _sums_by_group(values, part, members)
+                by_group[queries, :, index] = sums_by_group(values, part, members)
                 totals[queries, index] = np.add.reduceat(values, part.starts[:-1])
-        ones = np.ones(part.n_rows)
-        by_group[queries, :, -1] = _sums_by_group(ones, part, members)
+        by_group[queries, :, -1] = sums_by_group(None, part, members)
     return by_group, totals
 
 
 def _share_sums(
-    data: RankedData, browsing: Any, target: str | None, average: str
+    data: RankedData, weight: PositionWeight, target: str | None, average: str
 ) -> ClusterSums:
     """Return the sums over clusters of exposure, of the target, and of items."""
     check_choice(average, "average", AVERAGES)
-    visits = visit_weights(browsing, int(data.ranking.lengths.max()))
+    visits = weight.visits(int(data.ranking.lengths.max()))
     by_group, totals = _query_sums(data, visits, target)
     if not np.isfinite(totals.sum(axis=0)).all():
         raise ValueError(
@@ -142,15 +126,14 @@ def _share_sums(
     return ClusterSums.from_clusters(data.groups.labels, rows, [ItemCount()])
 
 
-def share_estimates(
-    data: RankedData, *, browsing: Any = "log", average: str = "queries"
+def _share_estimates(
+    data: RankedData, weight: PositionWeight, average: str
 ) -> GroupEstimates:
     """Return `exposure` of data that is validated and ordered."""
-    browsing = as_browsing(browsing)
     result = GroupEstimates(
         metric=Metric("exposure", Share(), ItemCount(), unit="items"),
-        sums=_share_sums(data, browsing, None, average),
-        parameters={"browsing": browsing, "average": average},
+        sums=_share_sums(data, weight, None, average),
+        parameters={**weight.parameters, "average": average},
     )
     return warn_undefined(result)
 
@@ -166,16 +149,11 @@ def _both_shares(result: GroupEstimates) -> pd.DataFrame:
     return pd.DataFrame({**columns, "support": result.support})
 
 
-def gap_estimates(
-    data: RankedData,
-    *,
-    target: str = "expected",
-    browsing: Any = "log",
-    average: str = "queries",
+def _gap_estimates(
+    data: RankedData, target: str, weight: PositionWeight, average: str
 ) -> GroupEstimates:
     """Return `exposure_gap` of data that is validated and ordered."""
     check_choice(target, "target", TARGETS)
-    browsing = as_browsing(browsing)
     if target == "relevance" and data.y_true.min() < 0:
         raise ValueError(
             "y_true must not be negative for target='relevance'; got "
@@ -191,8 +169,8 @@ def gap_estimates(
             disparity="l1",
             breakdown=_both_shares,
         ),
-        sums=_share_sums(data, browsing, target, average),
-        parameters={"target": target, "browsing": browsing, "average": average},
+        sums=_share_sums(data, weight, target, average),
+        parameters={"target": target, **weight.parameters, "average": average},
     )
     return warn_undefined(result)
 
@@ -204,7 +182,9 @@ def exposure(
     sensitive_features: Any,
     qid: Any = None,
     cluster: Any = None,
-    browsing: Any = "log",
+    position_weight: Any = "dcg",
+    k: int | None = None,
+    patience: float | None = None,
     average: str = "queries",
     sample_weight: Any = None,
 ) -> GroupEstimates:
@@ -229,11 +209,19 @@ def exposure(
         has no standard error.
     cluster : array-like of shape (n,) or None, default=None
         Independent units that contain whole queries. None: each query is its own.
-    browsing : {"uniform", "log", "geometric", "reciprocal"}, callable or \
-            array-like, default="log"
-        How likely users are to visit position k = 0, 1, ..., up to a factor: 1,
-        ``1 / log2(k + 2)``, ``0.8**k``, ``1 / (k + 1)``; a function of the array of
-        positions; or a value a position.
+    position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
+            or array-like, default="dcg"
+        What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
+        ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
+        function that takes the array of ranks and returns their weights, or an array
+        of the weights of the first ranks, which zeros follow.
+    k : int or None, default=None
+        How many ranks ``position_weight="top"`` counts; None means 10. It must be None
+        for all other weights.
+    patience : float or None, default=None
+        The probability of going on to the next rank, in [0, 1], of which
+        ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
+        for all other weights.
     average : {"queries", "amortized"}, default="queries"
         "queries" is the mean over queries of the share; "amortized" the share of the
         exposure summed over queries, in which long lists count more.
@@ -249,7 +237,7 @@ def exposure(
     ------
     ValueError
         For columns of different lengths, values that are not finite, missing labels,
-        a query in two clusters, a browsing model shorter than the longest query, or an
+        a query in two clusters, a `position_weight` that is 0 at the first rank, or an
         unknown option.
 
     Warns
@@ -289,7 +277,8 @@ def exposure(
         cluster=cluster,
         sample_weight=sample_weight,
     )
-    return share_estimates(data, browsing=browsing, average=average)
+    weight = PositionWeight.of(position_weight, k, patience)
+    return _share_estimates(data, weight, average)
 
 
 def exposure_gap(
@@ -300,7 +289,9 @@ def exposure_gap(
     qid: Any = None,
     cluster: Any = None,
     target: str = "expected",
-    browsing: Any = "log",
+    position_weight: Any = "dcg",
+    k: int | None = None,
+    patience: float | None = None,
     average: str = "queries",
     sample_weight: Any = None,
 ) -> GroupEstimates:
@@ -330,11 +321,19 @@ def exposure_gap(
         ranking by relevance, items of equal relevance in random order (expected
         exposure, Diaz et al.); "relevance": its share of the summed relevance (equity
         of attention, Biega et al.); "population": its share of the items.
-    browsing : {"uniform", "log", "geometric", "reciprocal"}, callable or \
-            array-like, default="log"
-        How likely users are to visit position k = 0, 1, ..., up to a factor: 1,
-        ``1 / log2(k + 2)``, ``0.8**k``, ``1 / (k + 1)``; a function of the array of
-        positions; or a value a position.
+    position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
+            or array-like, default="dcg"
+        What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
+        ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
+        function that takes the array of ranks and returns their weights, or an array
+        of the weights of the first ranks, which zeros follow.
+    k : int or None, default=None
+        How many ranks ``position_weight="top"`` counts; None means 10. It must be None
+        for all other weights.
+    patience : float or None, default=None
+        The probability of going on to the next rank, in [0, 1], of which
+        ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
+        for all other weights.
     average : {"queries", "amortized"}, default="queries"
         "queries" is the mean over queries of the gap; "amortized" the gap between the
         shares of exposure and of the target summed over queries. Queries whose
@@ -354,7 +353,7 @@ def exposure_gap(
     ValueError
         For columns of different lengths, values that are not finite, negative
         relevance where it is shared out, missing labels, a query in two clusters, a
-        browsing model shorter than the longest query, or an unknown option.
+        `position_weight` that is 0 at the first rank, or an unknown option.
 
     Warns
     -----
@@ -403,4 +402,5 @@ def exposure_gap(
         cluster=cluster,
         sample_weight=sample_weight,
     )
-    return gap_estimates(data, target=target, browsing=browsing, average=average)
+    weight = PositionWeight.of(position_weight, k, patience)
+    return _gap_estimates(data, target, weight, average)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from ._pairs.matched_pairs import (
     neighbours,
 )
 from ._pairs.score_ranges import Matching
-from ._position_weights import position_weights
+from ._position_weights import PositionWeight
 
 
 def _check_threshold(
@@ -103,6 +103,8 @@ def matched_pair_estimates(
     adjacent: bool = False,
     estimator: str = "mean",
     position_weight: Any = None,
+    k: int | None = None,
+    patience: float | None = None,
     average: str = "pairs",
     variance: str = "auto",
 ) -> GroupEstimates:
@@ -118,9 +120,11 @@ def matched_pair_estimates(
         data = data.with_ties_in_row_order()
     chosen = _epsilon_of_groups(data, epsilon, n_pairs, quantile, direction, adjacent)
     n_columns = 6 if linear else 2
-    weights = position_weights(
-        position_weight, data.ranking, n_columns * len(data.groups)
-    )
+    of_rank, weights = None, None
+    if position_weight is not None or k is not None or patience is not None:
+        of_rank = PositionWeight.of(position_weight, k, patience)
+        longest = int(data.ranking.lengths.max())
+        weights = of_rank.strata(longest, n_columns * len(data.groups))
     n_positions = 0 if weights is None else weights.size
 
     def make_source(ranked: RankedData) -> MatchedPairs | AdjacentPairs:
@@ -153,10 +157,10 @@ def matched_pair_estimates(
         "direction": direction,
         "adjacent": adjacent,
         "estimator": estimator,
-        "position_weight": _name_of(position_weight),
+        **({} if of_rank is None else of_rank.parameters),
         "average": average,
     }
-    usual = {"adjacent": False, "estimator": "mean", "position_weight": None}
+    usual = {"adjacent": False, "estimator": "mean"}
     shown = {k: v for k, v in options.items() if k not in usual or v != usual[k]}
     support: Finalize = support_columns(average, n_columns, n_buckets)
     if weights is not None:
@@ -176,13 +180,6 @@ def matched_pair_estimates(
     return warn_undefined(result)
 
 
-def _name_of(position_weight: Any) -> str | None:
-    """Return how a result names the weights."""
-    if position_weight is None or isinstance(position_weight, str):
-        return position_weight
-    return getattr(position_weight, "__name__", "given")
-
-
 def matched_pair_calibration(
     y_true: Any,
     y_score: Any,
@@ -196,7 +193,9 @@ def matched_pair_calibration(
     direction: str = "below",
     adjacent: bool = False,
     estimator: str = "mean",
-    position_weight: str | Callable[[Any], Any] | Any = None,
+    position_weight: Any = None,
+    k: int | None = None,
+    patience: float | None = None,
     average: str = "pairs",
     variance: str = "auto",
     sample_weight: Any = None,
@@ -243,11 +242,19 @@ def matched_pair_calibration(
         ``y_i - y_j`` on ``s_j - s_i`` with the triangular kernel of bandwidth
         `epsilon`, and reports the value at 0 (§4.1): less bias where the outcome rises
         steeply with the score, more variance. NaN where all differences are one.
-    position_weight : {"dcg", "reciprocal"}, callable, array-like or None, default=None
-        Measure at each position of the lower item, and average over the positions that
-        have pairs with these weights (§4.1.2): ``1 / log2(k + 2)``, ``1 / (k + 1)``, a
-        function of the positions k = 0, 1, ..., or an array of which the rest is 0. A
-        tied item is at each position of its block with the same probability.
+    position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable, \
+            array-like or None, default=None
+        What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
+        ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
+        function that takes the array of ranks and returns their weights, or an array
+        of the weights of the first ranks, which zeros follow.
+    k : int or None, default=None
+        How many ranks ``position_weight="top"`` counts; None means 10. It must be None
+        for all other weights.
+    patience : float or None, default=None
+        The probability of going on to the next rank, in [0, 1], of which
+        ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
+        for all other weights.
     average : {"pairs", "queries"}, default="pairs"
         "pairs" pools all pairs (Definition 3); "queries" is the mean over queries with
         a pair of the query's own estimate.
@@ -287,8 +294,11 @@ def matched_pair_calibration(
     (Aronow et al. 2017). The threshold is taken as given. For the regression and for
     positions d is the pair's influence on the estimate, by the delta method.
 
-    Positions have a few pairs each, and one list has one item at each: with
-    `position_weight` the error needs several queries.
+    With a `position_weight` the metric is taken at each rank of the lower item, and
+    averaged with these weights over the ranks that have pairs (§4.1.2). A tied item is
+    at each rank of its block with the same probability. None pools the pairs of all
+    ranks. Ranks have a few pairs each, and one list has one item at each, so the
+    standard error needs several queries.
 
     References
     ----------
@@ -334,6 +344,8 @@ def matched_pair_calibration(
         adjacent=adjacent,
         estimator=estimator,
         position_weight=position_weight,
+        k=k,
+        patience=patience,
         average=average,
         variance=variance,
     )

@@ -196,7 +196,7 @@ def matched_pair_curve(
         Weight of the query, constant within it; 2 is the query seen twice.
     **options : dict
         Other options of `matched_pair_calibration`: direction, adjacent, estimator,
-        position_weight, average, variance.
+        position_weight, k, patience, average, variance.
 
     Returns
     -------

@@ -13,17 +13,17 @@ from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, order_rows, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
 from ._pairs.cluster_rows import sum_over_queries
-from ._position_weights import DISCOUNTS
+from ._position_weights import DCG
 
 
 def _discounts(data: RankedData, k: int | None) -> Array:
     """Return 1 / log2(position + 1) of each ranked row, 0 beyond position k."""
     ranking = data.ranking
-    table = DISCOUNTS["dcg"](np.arange(int(ranking.lengths.max())))
+    table = DCG.up_to(int(ranking.lengths.max()))
     if k is not None:
         table[k:] = 0.0
-    starts = np.repeat(ranking.starts[:-1], ranking.lengths)
-    return table[np.arange(ranking.n_rows) - starts]
+    discount: Array = table[ranking.position()]
+    return discount
 
 
 def ndcg_estimates(

@@ -17,8 +17,8 @@ from .._estimates.sums import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import check_choice, check_number
 from ._lists.estimates import AVERAGES, ListsWith, list_estimates, one_length
-from ._lists.lists import as_discount
 from ._lists.top_shares import Distance, TopShares
+from ._position_weights import PositionWeight
 
 _MOST_COLUMNS = 4000
 
@@ -81,19 +81,24 @@ def _flag(value: Any, name: str) -> bool:
 
 
 def _by_cuts(
-    name: str, data: RankedData, distance: Distance, options: Mapping[str, Any]
+    name: str,
+    data: RankedData,
+    distance: Distance,
+    weight: PositionWeight,
+    options: Mapping[str, Any],
 ) -> GroupEstimates:
     """Return rND, rRD or rKL."""
     divisor = "maximum" if _flag(options["normalize"], "normalize") else None
     kernel = TopShares(
         distance,
         options["step"],
-        as_discount(options["discount"]),
+        weight,
         divisor,
         _flag(options.get("joint", False), "joint"),
         options["average"],
     )
-    return top_share_estimates(name, data, kernel, options)
+    parameters = {"step": options["step"], **weight.parameters, **options}
+    return top_share_estimates(name, data, kernel, parameters)
 
 
 def normalized_discounted_difference(
@@ -104,7 +109,9 @@ def normalized_discounted_difference(
     qid: Any = None,
     cluster: Any = None,
     step: int = 10,
-    discount: Any = "dcg",
+    position_weight: Any = "dcg",
+    k: int | None = None,
+    patience: float | None = None,
     average: str = "queries",
     normalize: bool = True,
     sample_weight: Any = None,
@@ -132,9 +139,19 @@ def normalized_discounted_difference(
     step : int, default=10
         Items from cut to cut. Lists of no more items have no value: at its end every
         list has its own share.
-    discount : {"dcg", "reciprocal"} or callable, default="dcg"
-        Weight of the cut at k: ``1 / log2(k + 1)``, ``1 / k``, or a function of an
-        array of cuts. (The paper prints ``1 / log2 k``; its numbers use k + 1.)
+    position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
+            or array-like, default="dcg"
+        What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
+        ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
+        function that takes the array of ranks and returns their weights, or an array
+        of the weights of the first ranks, which zeros follow.
+    k : int or None, default=None
+        How many ranks ``position_weight="top"`` counts; None means 10. It must be None
+        for all other weights.
+    patience : float or None, default=None
+        The probability of going on to the next rank, in [0, 1], of which
+        ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
+        for all other weights.
     average : {"queries", "representation"}, default="queries"
         "queries": the mean of the metric over lists. "representation": the metric of
         the mean share p_k, for lists of one length: chance that cancels over lists is
@@ -171,6 +188,9 @@ def normalized_discounted_difference(
 
     Notes
     -----
+    The weight w_k of a cut is the `position_weight` of rank k, its last. The paper
+    prints ``1 / log2 k``; its numbers use k + 1, as here.
+
     The maximum is the larger of the rankings with the group all first or all last,
     which is that of all rankings. A fair ranking of few items is above 0 by chance, so
     0 is no value to test against with its standard error; `GroupEstimates.test`
@@ -207,14 +227,18 @@ def normalized_discounted_difference(
         cluster=cluster,
         sample_weight=sample_weight,
     )
+    weight = PositionWeight.of(position_weight, k, patience)
     options = {
         "step": step,
-        "discount": discount,
         "average": average,
         "normalize": normalize,
     }
     return _by_cuts(
-        "normalized_discounted_difference", data, Distance("difference"), options
+        "normalized_discounted_difference",
+        data,
+        Distance("difference"),
+        weight,
+        options,
     )
 
 
@@ -226,7 +250,9 @@ def normalized_discounted_ratio(
     qid: Any = None,
     cluster: Any = None,
     step: int = 10,
-    discount: Any = "dcg",
+    position_weight: Any = "dcg",
+    k: int | None = None,
+    patience: float | None = None,
     average: str = "queries",
     normalize: bool = True,
     zero_division: float = 1.0,
@@ -253,8 +279,19 @@ def normalized_discounted_ratio(
         Independent units that contain whole queries. None: each query is its own.
     step : int, default=10
         Items from cut to cut. Lists of no more items have no value.
-    discount : {"dcg", "reciprocal"} or callable, default="dcg"
-        Weight of the cut at k, as in `normalized_discounted_difference`.
+    position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
+            or array-like, default="dcg"
+        What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
+        ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
+        function that takes the array of ranks and returns their weights, or an array
+        of the weights of the first ranks, which zeros follow.
+    k : int or None, default=None
+        How many ranks ``position_weight="top"`` counts; None means 10. It must be None
+        for all other weights.
+    patience : float or None, default=None
+        The probability of going on to the next rank, in [0, 1], of which
+        ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
+        for all other weights.
     average : {"queries", "representation"}, default="queries"
         The mean of the metric, or the metric of the mean shares.
     normalize : bool, default=True
@@ -322,15 +359,15 @@ def normalized_discounted_ratio(
         cluster=cluster,
         sample_weight=sample_weight,
     )
+    weight = PositionWeight.of(position_weight, k, patience)
     options = {
         "step": step,
-        "discount": discount,
         "average": average,
         "normalize": normalize,
         "zero_division": zero_division,
     }
     distance = Distance("ratio", float(zero_division))
-    return _by_cuts("normalized_discounted_ratio", data, distance, options)
+    return _by_cuts("normalized_discounted_ratio", data, distance, weight, options)
 
 
 def normalized_discounted_kl(
@@ -341,7 +378,9 @@ def normalized_discounted_kl(
     qid: Any = None,
     cluster: Any = None,
     step: int = 10,
-    discount: Any = "dcg",
+    position_weight: Any = "dcg",
+    k: int | None = None,
+    patience: float | None = None,
     average: str = "queries",
     normalize: bool = True,
     joint: bool = False,
@@ -367,8 +406,19 @@ def normalized_discounted_kl(
         Independent units that contain whole queries. None: each query is its own.
     step : int, default=10
         Items from cut to cut. Lists of no more items have no value.
-    discount : {"dcg", "reciprocal"} or callable, default="dcg"
-        Weight of the cut at k, as in `normalized_discounted_difference`.
+    position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
+            or array-like, default="dcg"
+        What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
+        ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
+        function that takes the array of ranks and returns their weights, or an array
+        of the weights of the first ranks, which zeros follow.
+    k : int or None, default=None
+        How many ranks ``position_weight="top"`` counts; None means 10. It must be None
+        for all other weights.
+    patience : float or None, default=None
+        The probability of going on to the next rank, in [0, 1], of which
+        ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
+        for all other weights.
     average : {"queries", "representation"}, default="queries"
         The mean of the metric, or the metric of the mean shares.
     normalize : bool, default=True
@@ -432,11 +482,11 @@ def normalized_discounted_kl(
         cluster=cluster,
         sample_weight=sample_weight,
     )
+    weight = PositionWeight.of(position_weight, k, patience)
     options = {
         "step": step,
-        "discount": discount,
         "average": average,
         "normalize": normalize,
         "joint": joint,
     }
-    return _by_cuts("normalized_discounted_kl", data, Distance("kl"), options)
+    return _by_cuts("normalized_discounted_kl", data, Distance("kl"), weight, options)

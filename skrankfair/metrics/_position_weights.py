@@ -1,153 +1,195 @@
-"""Estimates by position in the list, averaged with weights."""
+"""What each rank is worth: one vocabulary for every metric that weights positions."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from .._inputs.ranking import Ranking
-from .._inputs.validation import Array, as_numbers
+from .._inputs.validation import Array, as_numbers, check_number
 
-if TYPE_CHECKING:
-    pass
-
-
-#: The probability of a visit to position k = 0, 1, ..., up to a factor.
-BROWSING: dict[str, Callable[[Array], Array]] = {
-    "uniform": lambda k: np.ones(k.size),
-    "log": lambda k: 1 / np.log2(k + 2),
-    "geometric": lambda k: 0.8**k,
-    "reciprocal": lambda k: 1 / (k + 1),
-}
-#: The same by the names of discounts.
-DISCOUNTS = {"dcg": BROWSING["log"], "reciprocal": BROWSING["reciprocal"]}
-
-
-def as_browsing(browsing: Any) -> Hashable:
-    """Return a browsing model as results keep it: a name, a function or numbers."""
-    if isinstance(browsing, str):
-        if browsing in BROWSING:
-            return browsing
-    elif browsing is not None:
-        if callable(browsing):
-            return browsing
-        return tuple(as_numbers(browsing, "browsing").tolist())
-    raise ValueError(
-        f"browsing must be one of {', '.join(map(repr, BROWSING))}, a function of the "
-        f"positions 0, 1, ..., or an array with a value a position; got {browsing!r}."
-    )
-
-
-def visit_weights(browsing: Hashable, n_positions: int) -> Array:
-    """Return the weight of each position, from a model of `as_browsing`.
-
-    Finite, not negative, and positive at the first position.
-    """
-    if isinstance(browsing, tuple):
-        visits = np.array(browsing)[:n_positions]
-        if visits.size < n_positions:
-            raise ValueError(
-                "browsing must have a value for every position of the longest query, "
-                f"which has {n_positions} items (0 where nobody looks); got "
-                f"{visits.size} values."
-            )
-    elif isinstance(browsing, str):
-        visits = BROWSING[browsing](np.arange(n_positions))
-    else:
-        visits = weights_at(browsing, np.arange(n_positions), "browsing", "from 0")
-    wrong = ~np.isfinite(visits) | (visits < 0)
-    wrong[0] |= visits[0] == 0
-    if wrong.any():
-        position = int(np.argmax(wrong))
-        raise ValueError(
-            "browsing must be finite and not negative at every position, and positive "
-            f"at the first; got {visits[position]} at position {position}."
-        )
-    return visits
-
-
-def weights_at(function: Any, positions: Array, name: str, counted: str) -> Array:
-    """Return a user's function of positions, one float each.
-
-    `name` is its argument, `counted` says where positions begin.
-    """
-    try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            # Of numpy, where a function of one number is given.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            weights = np.asarray(function(positions), dtype=np.float64)
-    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
-        raise ValueError(
-            f"{name} must be a function that takes an array of positions {counted} and "
-            f"returns their weights; {function!r} raised {error!r}."
-        ) from error
-    if weights.shape != positions.shape:
-        raise ValueError(
-            f"{name} must be a function that returns a weight for every position; "
-            f"{function!r} returned shape {weights.shape} for {positions.size} "
-            "positions."
-        )
-    return weights
-
-
-def check_decreasing(visits: Array) -> None:
-    """Raise a ValueError if a later position is visited more than an earlier one."""
-    rises = visits[1:] > visits[:-1] * (1 + 1e-12)
-    if rises.any():
-        position = int(np.argmax(rises))
-        raise ValueError(
-            "browsing must not increase with the position, else the ranking of most "
-            f"dissatisfaction is unknown; it is {visits[position]:g} at position "
-            f"{position} and {visits[position + 1]:g} at the next."
-        )
-
-
-#: Most columns of a table of positions; its cross products take 8 times the square.
+NAMES = ("uniform", "dcg", "reciprocal", "geometric", "top")
+#: Most columns of a table of ranks; its cross products take 8 times the square.
 _MAX_COLUMNS = 4096
 
 
-def position_weights(spec: Any, ranking: Ranking, n_columns: int) -> Array | None:
-    """Return the weight of each position from 0, zeros at the end left out.
+@dataclass(frozen=True)
+class PositionWeight:
+    """The weight of every rank, as the user describes it.
 
-    Parameters
+    Attributes
     ----------
-    spec : {"dcg", "reciprocal"}, callable, array-like or None
-    ranking : Ranking
-    n_columns : int
-        Columns of the table for one position.
-
-    Returns
-    -------
-    ndarray of shape (n_positions,) or None
+    model : str, callable or tuple of float
+        One of `NAMES`, a function of the ranks 1, 2, ..., or the weights of the first
+        ranks, which are followed by zeros.
+    k : int or None, default=None
+        How many ranks "top" counts.
+    patience : float or None, default=None
+        The ratio of the weights of two neighbouring ranks, for "geometric".
     """
-    if spec is None:
-        return None
-    places = np.arange(int(ranking.lengths.max()))
-    if isinstance(spec, str):
-        if spec not in DISCOUNTS:
+
+    model: Hashable
+    k: int | None = None
+    patience: float | None = None
+
+    @classmethod
+    def of(
+        cls, position_weight: Any, k: Any = None, patience: Any = None
+    ) -> PositionWeight:
+        """Read the arguments `position_weight`, `k` and `patience` of a metric.
+
+        Raises
+        ------
+        ValueError
+            For an unknown name, numbers that are not finite or negative, and a `k` or
+            `patience` that the weights do not use.
+        """
+        name = position_weight if isinstance(position_weight, str) else None
+        for value, argument, user in (
+            (k, "k", "top"),
+            (patience, "patience", NAMES[3]),
+        ):
+            if value is not None and name != user:
+                raise ValueError(
+                    f"{argument} must be None unless position_weight={user!r}; got "
+                    f"{value!r}."
+                )
+        if name == "top":
+            k = 10 if k is None else k
+            check_number(k, "k", 1, np.inf, integer=True)
+            return cls(name, k=int(k))
+        if name == "geometric":
+            patience = 0.8 if patience is None else patience
+            check_number(patience, "patience", 0, 1)
+            return cls(name, patience=float(patience))
+        if name in NAMES:
+            return cls(name)
+        if callable(position_weight) and getattr(position_weight, "__hash__", None):
+            return cls(position_weight)
+        if name is not None or position_weight is None or callable(position_weight):
             raise ValueError(
-                "position_weight must be 'dcg', 'reciprocal', a function of positions, "
-                f"an array or None; got {spec!r}."
+                f"position_weight must be one of {', '.join(map(repr, NAMES))}, a "
+                "hashable function of the ranks 1, 2, ..., or an array of the weights "
+                f"of the first ranks; got {position_weight!r}."
             )
-        weights = DISCOUNTS[spec](places)
-    elif callable(spec):
-        weights = weights_at(spec, places, "position_weight", "from 0")
-        weights = as_numbers(weights, "position_weight")
-    else:
-        weights = as_numbers(spec, "position_weight")
-    if (weights < 0).any() or not weights.any():
+        weights = as_numbers(position_weight, "position_weight")
+        _check(weights, np.arange(1, weights.size + 1))
+        return cls(tuple(weights.tolist()))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What a result keeps of the three arguments, defaults filled in."""
+        options = {"position_weight": self.model, "k": self.k}
+        options["patience"] = self.patience
+        return {name: value for name, value in options.items() if value is not None}
+
+    def at(self, ranks: Array) -> Array:
+        """Return the weights of these ranks, finite and not negative."""
+        if isinstance(self.model, tuple):
+            given = np.array([*self.model, 0.0])
+            return given[np.minimum(ranks, given.size) - 1]
+        weights = self._named(ranks)
+        if weights is None:
+            weights = _called(self.model, ranks)
+            _check(weights, ranks)
+        return weights
+
+    def _named(self, ranks: Array) -> Array | None:
+        """Return the weights of a name; None for a function."""
+        if self.patience is not None:
+            return np.asarray(self.patience ** (ranks - 1))
+        if self.k is not None:
+            return (ranks <= self.k).astype(float)
+        if self.model == "dcg":
+            return np.asarray(1 / np.log2(ranks + 1))
+        if self.model == "reciprocal":
+            return 1 / ranks
+        return np.ones(ranks.size) if self.model == "uniform" else None
+
+    def up_to(self, n_ranks: int) -> Array:
+        """Return the weights of the ranks 1 to `n_ranks`."""
+        return self.at(np.arange(1, n_ranks + 1))
+
+    def visits(self, n_ranks: int) -> Array:
+        """Return the weights of the ranks 1 to `n_ranks`, of which the first counts."""
+        weights = self.up_to(n_ranks)
+        if weights[0] == 0:
+            raise ValueError("position_weight must be positive at rank 1; got 0.")
+        return weights
+
+    def strata(self, n_ranks: int, n_columns: int) -> Array:
+        """Return the weights up to the last rank that counts, one table column each.
+
+        Parameters
+        ----------
+        n_ranks : int
+            Length of the longest list. An array is taken whole, so that parts of the
+            data agree on it.
+        n_columns : int
+            Columns of the table for one rank.
+        """
+        n_given = len(self.model) if isinstance(self.model, tuple) else n_ranks
+        weights = self.up_to(n_given)
+        if not weights.any():
+            raise ValueError(
+                "position_weight must be positive at some rank; it is 0 at all "
+                f"{weights.size} ranks."
+            )
+        weights = weights[: int(np.flatnonzero(weights)[-1]) + 1]
+        if weights.size * n_columns > _MAX_COLUMNS:
+            raise ValueError(
+                f"position_weight must be 0 after rank {_MAX_COLUMNS // n_columns} for "
+                f"so many groups; it is positive at rank {weights.size}. Pass an array "
+                "of the weights of the first ranks, or 'top'."
+            )
+        return weights
+
+
+#: The discount of DCG and NDCG.
+DCG = PositionWeight("dcg")
+
+
+def check_decreasing(weights: Array) -> None:
+    """Raise a ValueError if a later rank is worth more than an earlier one."""
+    rises = weights[1:] > weights[:-1] * (1 + 1e-12)
+    if rises.any():
+        rank = int(np.argmax(rises)) + 1
         raise ValueError(
-            "position_weight must not be negative, and not 0 everywhere; got "
-            f"{weights.min()} to {weights.max()}."
+            "position_weight must not increase with the rank, else the ranking of most "
+            f"dissatisfaction is unknown; it is {weights[rank - 1]:g} at rank {rank} "
+            f"and {weights[rank]:g} at the next."
         )
-    weights = weights[: int(np.flatnonzero(weights)[-1]) + 1]
-    if weights.size * n_columns > _MAX_COLUMNS:
+
+
+def _check(weights: Array, ranks: Array) -> None:
+    """Raise a ValueError for a weight that is not finite or is negative."""
+    wrong = ~np.isfinite(weights) | (weights < 0)
+    if wrong.any():
+        place = int(np.argmax(wrong))
         raise ValueError(
-            f"position_weight must be 0 after position {_MAX_COLUMNS // n_columns} for "
-            f"so many groups; it has {weights.size} positions. Pass an array of the "
-            "weights of the first positions."
+            "position_weight must be finite and not negative at every rank; it is "
+            f"{weights[place]} at rank {ranks[place]}."
+        )
+
+
+def _called(function: Any, ranks: Array) -> Array:
+    """Return a user's function of the ranks, one float each."""
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            # NumPy warns where a function of one number is given.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            weights = np.asarray(function(ranks), dtype=np.float64)
+    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
+        raise ValueError(
+            "position_weight must be a function that takes an array of ranks 1, 2, ... "
+            f"and returns their weights; {function!r} raised {error!r}."
+        ) from error
+    if weights.shape != ranks.shape:
+        raise ValueError(
+            "position_weight must be a function that returns one weight per rank; "
+            f"{function!r} returned shape {weights.shape} for {ranks.size} ranks."
         )
     return weights

@@ -22,6 +22,7 @@ from ._lists.estimates import AVERAGES, ListsWith, list_estimates, one_length
 from ._lists.lists import Cuts, Lists
 from ._lists.top_shares import Distance, TopShares
 from ._normalized_discounted import top_share_estimates
+from ._position_weights import DCG
 
 
 def _or_minus_infinity(values: Array, nobody: Array) -> Array:
@@ -92,12 +93,12 @@ class SkewKernel:
             p[long, group] = lists.members_above(group, cuts) / self.k
         q = size / n
         if self.average == "representation":
-            return np.stack([p, q], axis=2), np.ones((lists.n_lists, 1))
+            return np.stack([p, q], axis=2), np.ones((lists.n_queries, 1))
         there = (size > 0) & (size < n) & (n > self.k)
         some = there & (p > 0)
         skew = np.log(np.where(some, p, 1.0) / np.where(some, q, 1.0))
         out = np.stack([skew, there, there & ~some], axis=2)
-        return out, np.zeros((lists.n_lists, 0))
+        return out, np.zeros((lists.n_queries, 0))
 
 
 def _warn_nobody(result: GroupEstimates, k: int) -> None:
@@ -325,6 +326,6 @@ def ndkl(
         sample_weight=sample_weight,
     )
     check_choice(joint, "joint", (True, False))
-    kernel = TopShares(Distance("kl"), 1, "dcg", "weights", joint, average)
+    kernel = TopShares(Distance("kl"), 1, DCG, "weights", joint, average)
     parameters = {"joint": joint, "average": average}
     return top_share_estimates("ndkl", data, kernel, parameters)

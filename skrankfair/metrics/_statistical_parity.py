@@ -18,7 +18,8 @@ from .._estimates.sums import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, Groups, check_choice
 from ._lists.estimates import AVERAGES, list_estimates, one_length
-from ._lists.lists import Lists, as_discount, position_weights
+from ._lists.lists import Lists
+from ._position_weights import PositionWeight
 
 
 def _advantage(mine: Array, theirs: Array) -> tuple[Array, Array]:
@@ -98,12 +99,12 @@ class ExposureKernel:
 
     Attributes
     ----------
-    discount : str or callable
+    position_weight : PositionWeight
     signed : bool
     average : {"queries", "representation"}
     """
 
-    discount: Any
+    position_weight: PositionWeight
     signed: bool
     average: str
 
@@ -113,13 +114,12 @@ class ExposureKernel:
 
     def table(self, lists: Lists) -> tuple[Array, Array]:
         """Return sums by list and group, and shared ones."""
-        positions = np.arange(1, int(lists.lengths.max()) + 1)
-        weights = position_weights(self.discount, positions)[lists.position]
-        weights = lists.block_means(weights)
+        by_rank = self.position_weight.up_to(int(lists.lengths.max()))
+        weights = lists.tie_means(by_rank[lists.position()])
         mine, size = lists.sums_by_group(weights), lists.sizes
         total = np.add.reduceat(weights, lists.starts[:-1])
         if self.average == "representation":
-            ones = np.ones(lists.n_lists)
+            ones = np.ones(lists.n_queries)
             shared = np.stack([total, lists.lengths, ones], axis=1)
             return np.stack([mine, size], axis=2), shared
         others = lists.lengths[:, None] - size
@@ -131,7 +131,7 @@ class ExposureKernel:
         )
         there = some & (size > 0) & (others > 0)
         value = _magnitude(value, self.signed) * there
-        return np.stack([value, there], axis=2), np.zeros((lists.n_lists, 0))
+        return np.stack([value, there], axis=2), np.zeros((lists.n_queries, 0))
 
 
 @dataclass(frozen=True)
@@ -155,9 +155,9 @@ class PairKernel:
         """Return sums by list and group, and shared ones."""
         lengths = lists.lengths
         # Rows below each row, less the pairs of members, are pairs won of the rest.
-        below = np.repeat(lengths - 1, lengths) - lists.position
+        below = np.repeat(lengths - 1, lengths) - lists.position()
         size = lists.sizes
-        won = lists.sums_by_group(lists.block_means(below.astype(float)))
+        won = lists.sums_by_group(lists.tie_means(below.astype(float)))
         won -= size * (size - 1) / 2
         pairs = size * (lengths[:, None] - size)
         there = pairs > 0
@@ -165,7 +165,7 @@ class PairKernel:
         value = _advantage(won, pairs - won)[0]
         if self.average == "queries":
             value = _magnitude(value, self.signed)
-        return np.stack([value * there, there], axis=2), np.zeros((lists.n_lists, 0))
+        return np.stack([value * there, there], axis=2), np.zeros((lists.n_queries, 0))
 
 
 def _parity_estimates(
@@ -207,16 +207,18 @@ def exposure_parity(
     sensitive_features: Any,
     qid: Any = None,
     cluster: Any = None,
-    discount: Any = "reciprocal",
+    position_weight: Any = "reciprocal",
+    k: int | None = None,
+    patience: float | None = None,
     signed: bool = False,
     average: str = "queries",
     sample_weight: Any = None,
 ) -> GroupEstimates:
     """How unequal the exposure of a group's members and of the others is.
 
-    With e_a the mean discount ``v(k)`` over the positions k of the members, and e_r
-    that of the rest, ``|1 - 2 e_a / (e_a + e_r)| = |e_a - e_r| / (e_a + e_r)``: 0 is
-    parity. The paper's expRR has the discount 1 / k, its expDCG 1 / log2(k + 1).
+    With e_a the mean `position_weight` over the members' ranks, and e_r that over the
+    ranks of the rest, ``|1 - 2 e_a / (e_a + e_r)| = |e_a - e_r| / (e_a + e_r)``: 0 is
+    parity. "reciprocal" gives the paper's expRR, and "dcg" its expDCG.
 
     Parameters
     ----------
@@ -231,9 +233,19 @@ def exposure_parity(
         Query, that is list, of each row. None is one list.
     cluster : array-like of shape (n,) or None, default=None
         Independent units that contain whole queries. None: each query is its own.
-    discount : {"reciprocal", "dcg"} or callable, default="reciprocal"
-        Exposure of position k: ``1 / k``, ``1 / log2(k + 1)``, or a function of an
-        array of positions, counted from 1.
+    position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
+            or array-like, default="reciprocal"
+        What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
+        ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
+        function that takes the array of ranks and returns their weights, or an array
+        of the weights of the first ranks, which zeros follow.
+    k : int or None, default=None
+        How many ranks ``position_weight="top"`` counts; None means 10. It must be None
+        for all other weights.
+    patience : float or None, default=None
+        The probability of going on to the next rank, in [0, 1], of which
+        ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
+        for all other weights.
     signed : bool, default=False
         ``(e_a - e_r) / (e_a + e_r)``: positive is an advantage of the group.
     average : {"queries", "representation"}, default="queries"
@@ -298,8 +310,9 @@ def exposure_parity(
         cluster=cluster,
         sample_weight=sample_weight,
     )
-    kernel = ExposureKernel(as_discount(discount), signed, average)
-    parameters = {"discount": discount, "signed": signed, "average": average}
+    weight = PositionWeight.of(position_weight, k, patience)
+    kernel = ExposureKernel(weight, signed, average)
+    parameters = {**weight.parameters, "signed": signed, "average": average}
     of_means = MeanExposure(signed), ListsWithBoth()
     return _parity_estimates(
         "exposure_parity", data, kernel, of_means, parameters, "permutation"

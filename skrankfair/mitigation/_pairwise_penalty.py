@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._inputs.ranking import stable_order
 from .._inputs.validation import Array, Groups
 from ._metadata import quoted
 
@@ -86,7 +87,8 @@ def candidates(
     own = member.astype(np.int64) if comparison != "all" else np.zeros_like(rank)
     partner = 1 - own if comparison == "inter" else own
     key = (2 * query + own) * n_ranks + rank
-    ordered, order = _sorted(key)
+    order = stable_order(key)
+    ordered = key[order]
     found = []
     for side in (False, True):
         rows = order[(member == side)[order] & (rank > 0)[order]]
@@ -95,18 +97,6 @@ def candidates(
         until = np.cumsum(np.searchsorted(ordered, start + rank[rows]) - first)
         found.append(Candidates(rows, first, until, order))
     return found
-
-
-def _sorted(key: Array) -> tuple[Array, Array]:
-    """Return the sorted keys, not negative, and their rows in stable order."""
-    bits = int(key.size).bit_length()
-    if int(key.max()).bit_length() + bits > 62:
-        order = np.argsort(key, kind="stable")
-        return key[order], order
-    # Sorting values is several times as fast as sorting their places.
-    packed = (key << bits) | np.arange(key.size)
-    packed.sort()
-    return packed >> bits, packed & ((1 << bits) - 1)
 
 
 def draw_pairs(

@@ -128,7 +128,7 @@ NASTY = {
     "arrow scalar": pa.scalar(1),
     "arrow table": pa.table({"a": [1] * 6}),
 }
-BY_CUTS = ("step", "discount", "normalize")
+BY_CUTS = ("step", "position_weight", "normalize")
 ARGUMENTS = [
     (metric, name)
     for metric in METRICS
@@ -136,16 +136,18 @@ ARGUMENTS = [
         *columns_of(metric),
         *{
             pairwise_accuracy: ("comparison", "engagement", "bins"),
-            matched_pair_calibration: ("epsilon", "n_pairs", "quantile", "direction"),
-            dips: ("browsing", "tie_cost"),
-            exposure: ("browsing",),
-            exposure_gap: ("browsing", "target"),
+            matched_pair_calibration: (
+                *("epsilon", "n_pairs", "quantile", "direction", "position_weight"),
+            ),
+            dips: ("position_weight", "k", "patience", "tie_cost"),
+            exposure: ("position_weight",),
+            exposure_gap: ("position_weight", "target"),
             normalized_discounted_difference: BY_CUTS,
             normalized_discounted_ratio: (*BY_CUTS, "zero_division"),
             normalized_discounted_kl: (*BY_CUTS, "joint"),
             skew_at_k: ("k",),
             ndkl: ("joint",),
-            exposure_parity: ("discount", "signed"),
+            exposure_parity: ("position_weight", "signed"),
             pairwise_parity: ("signed",),
             ndcg: ("k", "gain"),
         }.get(metric, ()),

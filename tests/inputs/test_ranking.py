@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skrankfair._inputs.ranking import Ranking, order_rows, ranked_data
+from skrankfair._inputs.ranking import Ranking, order_rows, ranked_data, stable_order
 from skrankfair._inputs.validation import encode
 
 TINY = 5e-324
@@ -59,6 +59,13 @@ def test_scores_that_a_sum_with_the_query_would_round():
     codes = np.array([10**15, 10**15, 10**15, 0])
     values = np.array([1e-9, 3e-9, 2e-9, 1e9])
     assert order_rows(codes, values).tolist() == [3, 1, 2, 0]
+
+
+def test_codes_too_large_to_pack_are_ordered_alike():
+    codes = np.random.default_rng(0).integers(0, 20, 1000)
+    for shift in (0, 60 - 10):
+        order = stable_order(codes << shift)
+        np.testing.assert_array_equal(order, np.argsort(codes, kind="stable"))
 
 
 QUERY_LABELS = {

@@ -138,10 +138,10 @@ def _cases():
 def _parts_of_lists():
     """Cases of metrics that do not sum over pairs."""
     for average, tie_cost in itertools.product(("pairs", "queries"), (0.0, 0.5)):
-        options = {"browsing": "log", "tie_cost": tie_cost, "average": average}
+        options = {"position_weight": "dcg", "tie_cost": tie_cost, "average": average}
         yield Case(dips, options, {})
     for average in ("queries", "amortized"):
-        yield Case(exposure, {"browsing": "reciprocal", "average": average}, {})
+        yield Case(exposure, {"position_weight": "reciprocal", "average": average}, {})
         for target in ("expected", "relevance", "population"):
             yield Case(exposure_gap, {"target": target, "average": average}, {})
     yield Case(normalized_discounted_difference, {"step": 3}, {})

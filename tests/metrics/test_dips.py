@@ -26,16 +26,16 @@ undefined_is_fine = pytest.mark.filterwarnings(
 )
 AVERAGES = ("pairs", "queries")
 TIE_COSTS = (0, 0.3, 1.0)
-BROWSING = {
-    **{name: name for name in ("uniform", "log", "geometric", "reciprocal")},
-    "function": lambda k: 1 / (k + 1.5),
-    "array": [1.0, 1.0, 0.5, 0.5, 0.25, 0.25, 0.125] + [0.0] * 20,
+WEIGHTS = {
+    **{name: name for name in ("uniform", "dcg", "geometric", "reciprocal")},
+    "function": lambda rank: 1 / (rank + 0.5),
+    "array": [1.0, 1.0, 0.5, 0.5, 0.25, 0.25, 0.125],
 }
 CHUNKS = [range(start, start + 10) for start in range(0, 40, 10)]
 in_chunks = pytest.mark.parametrize(
     "seeds", CHUNKS, ids=[f"{c.start}-{c.stop - 1}" for c in CHUNKS]
 )
-each_browsing = pytest.mark.parametrize("browsing", BROWSING.values(), ids=BROWSING)
+each_weight = pytest.mark.parametrize("position_weight", WEIGHTS.values(), ids=WEIGHTS)
 
 
 def columns_of(p):
@@ -50,13 +50,17 @@ def of_side(result, side):
 
 @undefined_is_fine
 @in_chunks
-@each_browsing
-def test_estimate_and_support(seeds, browsing):
+@each_weight
+def test_estimate_and_support(seeds, position_weight):
     for seed in seeds[::2]:
         p = make_problem(seed)
         seen = p.seen()
         for tie_cost, average in itertools.product(TIE_COSTS, AVERAGES):
-            options = {"browsing": browsing, "tie_cost": tie_cost, "average": average}
+            options = {
+                "position_weight": position_weight,
+                "tie_cost": tie_cost,
+                "average": average,
+            }
             hint = (seed, tie_cost, average)
             r = dips(p.y, p.s, **p.who, **options)
             own = naive.dips(*columns_of(seen), w=seen.w, **options)
@@ -82,8 +86,12 @@ def test_covariance(seeds):
         p = make_problem(seed, (3, 18))
         seen = p.seen()
         average, tie_cost = AVERAGES[seed % 2], TIE_COSTS[seed % 3]
-        browsing = list(BROWSING.values())[seed % 6]
-        options = {"browsing": browsing, "tie_cost": tie_cost, "average": average}
+        position_weight = list(WEIGHTS.values())[seed % 6]
+        options = {
+            "position_weight": position_weight,
+            "tie_cost": tie_cost,
+            "average": average,
+        }
         unit, weight, of_query = seen.q, seen.query_weight, None
         if coarse:
             unit, weight, of_query = seen.cluster, dict.fromkeys(seen.cluster, 1), p.w
@@ -110,7 +118,7 @@ def test_covariance(seeds):
         gap = difference(covariance)
         error = np.where(few_both, np.nan, np.sqrt(np.diag(gap)))
         assert_close(of_side(r, "difference")[1], error, 1e-9, hint)
-        if browsing == "uniform":
+        if position_weight == "uniform":
             assert_covariance(r.against_rest().covariance, gap, few_both, hint)
         for offset, side in enumerate(("group", "rest")):
             error = np.where(few, np.nan, np.sqrt(np.diag(covariance)))[offset::2]
@@ -124,18 +132,18 @@ def test_normaliser_is_the_largest_numerator_of_all_permutations(seed):
     n = 7 if seed < 3 else int(rng.integers(2, 7))
     y = rng.integers(0, 4, n) if seed % 2 else rng.normal(size=n).round(seed % 3)
     in_group = rng.random(n) < 0.5
-    browsing = list(BROWSING.values())[seed % 6]
+    position_weight = list(WEIGHTS.values())[seed % 6]
     tie_cost = TIE_COSTS[seed // 2 % 3]
     member = np.column_stack([in_group, ~in_group])
     r = dips(
         *(y, rng.normal(size=n)),
         sensitive_features=member,
-        browsing=browsing,
+        position_weight=position_weight,
         tie_cost=tie_cost,
     )
-    args = (range(n), *member.T.tolist(), browsing, tie_cost)
+    args = (range(n), *member.T.tolist(), position_weight, tie_cost)
     largest = naive.brute_force_normaliser(y.tolist(), *args)
-    swapped = (range(n), *member.T.tolist()[::-1], browsing, tie_cost)
+    swapped = (range(n), *member.T.tolist()[::-1], position_weight, tie_cost)
     largest_of_rest = naive.brute_force_normaliser(y.tolist(), *swapped)
     for row, expected in enumerate(
         [(largest, largest_of_rest), (largest_of_rest, largest)]
@@ -147,7 +155,7 @@ def test_normaliser_is_the_largest_numerator_of_all_permutations(seed):
         worst = dips(
             *(y, np.where(in_group, -1.0, cost)),
             sensitive_features=member,
-            browsing=browsing,
+            position_weight=position_weight,
             tie_cost=tie_cost,
         )
         assert 1 - 1e-12 <= worst.estimate[0] <= 1 + 1e-12
@@ -155,7 +163,7 @@ def test_normaliser_is_the_largest_numerator_of_all_permutations(seed):
 
 @undefined_is_fine
 @in_chunks
-def test_uniform_browsing_is_one_minus_inter_group_accuracy(seeds):
+def test_uniform_weight_is_one_minus_inter_group_accuracy(seeds):
     for seed, average in itertools.product(seeds, AVERAGES):
         p = make_problem(seed)
         for cluster in (None, p.cluster):
@@ -196,7 +204,7 @@ def test_one_relevant_item_at_every_place(n):
         *(y, np.tile(-np.arange(n), 5)),
         sensitive_features=np.where(y, "one", "others"),
         qid=query,
-        browsing="log",
+        position_weight="dcg",
         average="queries",
     )
     expected = [visits[:k].sum() / visits[:-1].sum() for k in places]
@@ -216,12 +224,12 @@ def shuffles(values, n_shuffles, rng):
 
 
 @undefined_is_fine
-@each_browsing
-def test_score_ties_are_the_mean_over_shuffles(browsing):
+@each_weight
+def test_score_ties_are_the_mean_over_shuffles(position_weight):
     rng = np.random.default_rng(0)
     y, s = rng.integers(0, 3, 24), rng.integers(0, 4, 24)
     group, query = rng.choice(list("abc"), 24), np.repeat([0, 1], 12)
-    options = {"browsing": browsing, "tie_cost": 0.4}
+    options = {"position_weight": position_weight, "tie_cost": 0.4}
     n = 2000
     copy = np.repeat(np.arange(n), 24)
     shuffled = dips(
@@ -246,11 +254,11 @@ def test_many_tied_scores_far_down_a_long_list():
     y, s = np.zeros(n), -np.arange(n, dtype=float)
     y[-1], s[-4:] = 1, -n
     in_group = y == 1
-    for browsing, visit in {
-        "log": lambda k: 1 / np.log2(k + 2),
+    for position_weight, visit in {
+        "dcg": lambda k: 1 / np.log2(k + 2),
         "reciprocal": lambda k: 1 / (k + 1),
     }.items():
-        r = dips(y, s, sensitive_features=in_group, browsing=browsing)
+        r = dips(y, s, sensitive_features=in_group, position_weight=position_weight)
         assert r.groups == (False, True)
         last = np.arange(n - 4, n)
         tied = (visit(last) * [3, 2, 1, 0]).sum() / 12
@@ -266,7 +274,7 @@ def test_grades_far_apart():
     who = {
         "sensitive_features": rng.choice(list("abc"), 3000),
         "qid": np.repeat(np.arange(1000), 3),
-        "browsing": "reciprocal",
+        "position_weight": "reciprocal",
         "tie_cost": 0.5,
     }
     expected = dips(y, s, **who)
@@ -276,16 +284,16 @@ def test_grades_far_apart():
         np.testing.assert_array_equal(r.covariance, expected.covariance)
 
 
-def test_scale_of_browsing_does_not_matter():
+def test_scale_of_weights_does_not_matter():
     rng = np.random.default_rng(0)
     y, s = rng.normal(size=(2, 300))
     who = {
         "sensitive_features": rng.choice(list("ab"), 300),
         "qid": np.repeat(np.arange(30), 10),
     }
-    expected = dips(y, s, browsing="geometric", **who)
-    for browsing in (lambda k: 8 * 0.8**k, 0.25 * 0.8 ** np.arange(12)):
-        r = dips(y, s, browsing=browsing, **who)
+    expected = dips(y, s, position_weight="geometric", **who)
+    for position_weight in (lambda rank: 8 * 0.8**rank, 0.25 * 0.8 ** np.arange(12)):
+        r = dips(y, s, position_weight=position_weight, **who)
         assert_close(r.estimate, expected.estimate, 1e-12)
         assert_close(r.covariance, expected.covariance, 1e-12)
 
@@ -299,9 +307,9 @@ def test_swap_of_the_paper():
         gaps = [exposure_gap(y, s, target=target, **who) for s in (before, after)]
         assert gaps[1].estimate[0] > gaps[0].estimate[0] + 0.05
         assert abs(gaps[1].disparity() - gaps[0].disparity()) > 0.01
-    for browsing in BROWSING.values():
+    for position_weight in WEIGHTS.values():
         for s in (before, after):
-            r = dips(y, s, browsing=browsing, **who)
+            r = dips(y, s, position_weight=position_weight, **who)
             assert r.estimate.tolist() == [0, 0]
 
 
@@ -309,7 +317,7 @@ def test_ties_broken_against_a_group():
     who = {"sensitive_features": list("ABAB") * 2, "qid": [0] * 4 + [1] * 4}
     y, s = [1, 1, 0, 0] * 2, [3, 4, 1, 2] * 2
     assert dips(y, s, **who).estimate.tolist() == [0, 0]
-    r = dips(y, s, tie_cost=0.5, browsing="reciprocal", **who)
+    r = dips(y, s, tie_cost=0.5, position_weight="reciprocal", **who)
     # Positions of B: 0 and 2. Worst: c_j = 1.5 for relevance 0, 0.5 for 1.
     assert r.estimate == pytest.approx([(0.5 + 0.5 / 3) / (1.5 + 0.5 / 2), 0])
 
@@ -321,7 +329,7 @@ def test_contrast_and_comparison():
     who = {
         "sensitive_features": rng.choice(list("ab"), 800),
         "qid": np.repeat(np.arange(80), 10),
-        "browsing": "log",
+        "position_weight": "dcg",
     }
     r = dips(y, s, **who)
     gap = r.contrast("a", "b")
@@ -350,27 +358,27 @@ def test_random_ranking():
     uniform = dips(y, np.zeros(4000), **who)
     assert uniform.estimate == pytest.approx([0.5, 0.5])
     assert uniform.test().pvalue == pytest.approx([1, 1])
-    # With top-heavy browsing equality is not what a blind ranker has: no test.
-    blind = dips(y, np.zeros(4000), browsing="log", **who)
+    # With top-heavy weights equality is not what a blind ranker has: no test.
+    blind = dips(y, np.zeros(4000), position_weight="dcg", **who)
     assert blind.estimate[0] > blind.estimate[1] + 0.1
     assert np.isnan(blind.pvalue).all()
     with pytest.raises(ValueError, match="dips has no fair value to test against"):
         blind.test()
-    drawn = dips(y, rng.normal(size=4000), browsing="log", **who)
+    drawn = dips(y, rng.normal(size=4000), position_weight="dcg", **who)
     assert (compare(drawn, blind).test().pvalue > 0.01).all()
 
 
 def test_parameters_are_kept_and_compared():
     numbers = [1, 0.5, 0.25]
-    r = call(dips, browsing=numbers)
+    r = call(dips, position_weight=numbers)
     assert r.parameters == {
-        "browsing": (1, 0.5, 0.25),
+        "position_weight": (1, 0.5, 0.25),
         "tie_cost": 0.0,
         "average": "pairs",
     }
-    assert (r + call(dips, browsing=np.array(numbers))).n_clusters == 4
+    assert (r + call(dips, position_weight=np.array(numbers))).n_clusters == 4
     with pytest.raises(ValueError, match="same options"):
-        r + call(dips, browsing="log")
+        r + call(dips, position_weight="dcg")
 
 
 def test_one_list_has_no_error():
@@ -388,26 +396,25 @@ def raises(error):
 
 
 @pytest.mark.parametrize(
-    ("browsing", "said"),
+    ("position_weight", "said"),
     [
-        ("dcg", "one of 'uniform', 'log', 'geometric', 'reciprocal', a function.*dcg"),
+        ("log", "one of 'uniform', 'dcg', .* 'top', a hashable function.*got 'log'"),
         (None, "be one of.*got None"),
-        ([1, 0.5], "every position of the longest query, which has 3.*got 2 values"),
-        ([1, 0.5, 0.6], "not increase.*0.5 at position 1 and 0.6 at the next"),
-        ([1, 0.5, -0.1], r"not negative.*got -0\.1 at position 2"),
-        ([0, 0, 0], r"positive at the first; got 0\.0 at position 0"),
+        ([1, 0.5, 0.6], "not increase.*0.5 at rank 2 and 0.6 at the next"),
+        ([1, 0.5, -0.1], r"not negative.*it is -0\.1 at rank 3"),
+        ([0, 0, 0], "positive at rank 1; got 0"),
         ([1, np.nan, 0], " be finite.*got nan in row 1"),
-        (lambda k: 1.0 * (k > 0), "positive at the first; got 0.0 at position 0"),
-        (lambda k: np.where(k == 1, np.inf, 1), "finite.*got inf at position 1"),
-        (lambda k: 1.0, r"a weight for every position.*shape \(\) for 3 positions"),
-        (lambda k: ["a"] * k.size, "function that takes an array of positions"),
+        (lambda rank: 1.0 * (rank > 1), "positive at rank 1; got 0"),
+        (lambda rank: np.where(rank == 2, np.inf, 1), "finite.*it is inf at rank 2"),
+        (lambda rank: 1.0, r"one weight per rank.*shape \(\) for 3 ranks"),
+        (lambda rank: ["a"] * rank.size, "function that takes an array of ranks"),
         (raises(TypeError("no")), r"raised TypeError\('no'\)"),
         (raises(KeyError(3)), r"raised KeyError\(3\)"),
     ],
 )
-def test_bad_browsing(browsing, said):
-    with pytest.raises(ValueError, match=f"^browsing must.*{said}"):
-        call(dips, browsing=browsing)
+def test_bad_position_weight(position_weight, said):
+    with pytest.raises(ValueError, match=f"^position_weight must.*{said}"):
+        call(dips, position_weight=position_weight)
 
 
 @pytest.mark.parametrize("tie_cost", [-0.1, 1.1, "0", None, True])

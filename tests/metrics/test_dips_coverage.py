@@ -18,9 +18,9 @@ N_PEOPLE = 50  # the population
 STARTS = np.arange(0, N_REPLICATIONS * N_USERS + 1, N_USERS)
 
 METRICS = {
-    "pairs": (dips, {"browsing": "log", "tie_cost": 0.5}),
-    "queries": (dips, {"browsing": "geometric", "average": "queries"}),
-    "share": (exposure, {"browsing": "reciprocal"}),
+    "pairs": (dips, {"position_weight": "dcg", "tie_cost": 0.5}),
+    "queries": (dips, {"position_weight": "geometric", "average": "queries"}),
+    "share": (exposure, {"position_weight": "reciprocal"}),
     "expected": (exposure_gap, {"target": "expected"}),
     "relevance": (exposure_gap, {"target": "relevance", "average": "amortized"}),
 }

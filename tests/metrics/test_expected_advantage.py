@@ -282,8 +282,8 @@ class TestInput:
         [
             ("step", 0),
             ("k", 1.5),
-            ("discount", "log"),
-            ("exposure", None),
+            ("position_weight", "log"),
+            ("patience", 0.5),
             ("zero_division", -1),
             ("pairs", "all"),
         ],

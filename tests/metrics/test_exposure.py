@@ -19,8 +19,8 @@ from tests.metrics.naive_rules import (
 )
 from tests.metrics.problems import make_problem
 from tests.metrics.test_dips import (
-    BROWSING,
-    each_browsing,
+    WEIGHTS,
+    each_weight,
     in_chunks,
     shuffles,
     undefined_is_fine,
@@ -53,12 +53,12 @@ def positive(p):
 
 @undefined_is_fine
 @in_chunks
-@each_browsing
-def test_share(seeds, browsing):
+@each_weight
+def test_share(seeds, position_weight):
     for seed, average in itertools.product(seeds, AVERAGES):
         p = make_problem(seed)
         seen = p.seen()
-        options = {"browsing": browsing, "average": average}
+        options = {"position_weight": position_weight, "average": average}
         r = exposure(None, p.s, **p.who, **options)
         expected = naive.exposure_share(
             seen.s, seen.q, seen.member, w=seen.w, **options
@@ -71,12 +71,16 @@ def test_share(seeds, browsing):
 
 @undefined_is_fine
 @in_chunks
-@each_browsing
-def test_gap(seeds, browsing):
+@each_weight
+def test_gap(seeds, position_weight):
     for seed, target, average in itertools.product(seeds, TARGETS, AVERAGES):
         p = positive(make_problem(seed))
         seen = p.seen()
-        options = {"target": target, "browsing": browsing, "average": average}
+        options = {
+            "target": target,
+            "position_weight": position_weight,
+            "average": average,
+        }
         r = exposure_gap(p.y, p.s, **p.who, **options)
         args = (seen.y, seen.s, seen.q, seen.member)
         expected = naive.exposure_gap(*args, w=seen.w, **options)
@@ -94,7 +98,9 @@ def test_gap(seeds, browsing):
         gap = table["exposure"] - table["target"]
         assert_close(table["estimate"], gap, 1e-12)
         if target != "relevance":
-            share = exposure(None, p.s, browsing=browsing, average=average, **p.who)
+            share = exposure(
+                None, p.s, position_weight=position_weight, average=average, **p.who
+            )
             assert_close(table["exposure"], share.estimate, 1e-12)
 
 
@@ -117,14 +123,14 @@ def test_covariance(seeds):
         p = positive(make_problem(seed, (3, 18)))
         seen = p.seen()
         average, target = AVERAGES[seed % 2], TARGETS[seed % 3]
-        browsing = list(BROWSING.values())[seed % 6]
+        position_weight = list(WEIGHTS.values())[seed % 6]
         unit, weight, of_query = seen.q, seen.query_weight, None
         if coarse:
             unit, weight = seen.cluster, dict.fromkeys(seen.cluster, 1)
             of_query = seen.w
         amounts = {
-            "exposure": naive.exposures(seen.s, seen.q, browsing),
-            "target": naive.target_amounts(seen.y, seen.q, target, browsing),
+            "exposure": naive.exposures(seen.s, seen.q, position_weight),
+            "target": naive.target_amounts(seen.y, seen.q, target, position_weight),
         }
         use = set(seen.q)
         if target == "relevance":
@@ -145,7 +151,7 @@ def test_covariance(seeds):
             for g, in_group in seen.member.items()
         }
         few = too_few(there, unit, weight)
-        options = {"browsing": browsing, "average": average, **p.who}
+        options = {"position_weight": position_weight, "average": average, **p.who}
         options["cluster"] = p.cluster if coarse else None
         r = exposure_gap(p.y, p.s, target=target, **options)
         hint = (seed, coarse, target, average)
@@ -156,13 +162,17 @@ def test_covariance(seeds):
 
 
 @pytest.mark.parametrize("target", ["expected", "score"])
-@each_browsing
-def test_ties_are_the_mean_over_shuffles(browsing, target):
+@each_weight
+def test_ties_are_the_mean_over_shuffles(position_weight, target):
     # Of relevance in the ideal ranking, or of scores in this one.
     rng = np.random.default_rng(0)
     values = rng.integers(0, 4, 24)
     group, query = rng.choice(list("abc"), 24), np.repeat([0, 1], 12)
-    who = {"sensitive_features": group, "qid": query, "browsing": browsing}
+    who = {
+        "sensitive_features": group,
+        "qid": query,
+        "position_weight": position_weight,
+    }
     n = 2000
     copy = np.repeat(np.arange(n), 24)
     shuffled = exposure(
@@ -170,7 +180,7 @@ def test_ties_are_the_mean_over_shuffles(browsing, target):
         sensitive_features=np.tile(group, n),
         qid=np.tile(query, n) + 2 * copy,
         cluster=copy,
-        browsing=browsing,
+        position_weight=position_weight,
     )
     shares = shuffled.sums.table.by_group[..., 0] / 2
     mean = shares.mean(axis=0)
@@ -180,7 +190,7 @@ def test_ties_are_the_mean_over_shuffles(browsing, target):
     else:
         gap = exposure_gap(values, rng.normal(size=24), **who)
         actual = gap.breakdown()["target"]
-    assert (error > 1e-6).all() == (browsing != "uniform")
+    assert (error > 1e-6).all() == (position_weight != "uniform")
     assert np.all(np.abs(mean - actual) < 4 * error + 1e-12)
 
 
@@ -218,7 +228,7 @@ def test_by_hand():
     columns = {"sensitive_features": list("abaab"), "qid": [0, 0, 0, 1, 1]}
     y, s = [2, 1, 1, 3, 1], [3, 2, 1, 0, 1]
     shares = [(4 / 3) / (11 / 6), (1 / 2) / (3 / 2)]
-    visits = {"browsing": "reciprocal"}
+    visits = {"position_weight": "reciprocal"}
     r = exposure(None, s, **visits, **columns)
     assert r.estimate == pytest.approx([np.mean(shares), 1 - np.mean(shares)])
     amortized = (4 / 3 + 1 / 2) / (11 / 6 + 3 / 2)
@@ -305,10 +315,13 @@ def test_one_list_has_no_error(metric):
 @pytest.mark.parametrize("metric", OF_ITEMS)
 def test_visits_may_increase(metric):
     # Measured visits need not fall from place to place.
-    r = call(metric, browsing=[1, 0.2, 0.5])
+    r = call(metric, position_weight=[1, 0.2, 0.5])
     assert np.isfinite(r.estimate).all()
-    with pytest.raises(ValueError, match="^browsing must .*longest query, which has 3"):
-        call(metric, browsing=[1, 0.2])
+    # The ranks after those of an array count nothing.
+    short, long = (call(metric, position_weight=w) for w in ([1, 0.2], [1, 0.2, 0]))
+    np.testing.assert_array_equal(short.estimate, long.estimate)
+    with pytest.raises(ValueError, match="^position_weight must be positive at rank 1"):
+        call(metric, position_weight=[0, 1])
 
 
 @pytest.mark.parametrize(
@@ -316,7 +329,7 @@ def test_visits_may_increase(metric):
     [
         ({"target": "merit"}, "^target must be one of 'expected', 'relevance', 'pop"),
         ({"average": "pairs"}, "^average must be one of 'queries', 'amortized'; got"),
-        ({"browsing": "dcg"}, "^browsing must be one of"),
+        ({"position_weight": "log"}, "^position_weight must be one of"),
         ({"y_true": None}, "^y_true must be given"),
         (
             {"target": "relevance", "y_true": [1, 0, 0, -1, 2, 3]},

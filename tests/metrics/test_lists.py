@@ -52,7 +52,7 @@ def test_parts_are_of_whole_lists(monkeypatch):
     monkeypatch.setattr(_lists, "_PART", 5)
     groups = _lists.Groups(("a", "b"), np.arange(18) % 2)
     lists = Lists(
-        groups, np.array([0, 2, 5, 6, 15, 18]), np.array([0, 1, 2, 5, 6, 15, 17])
+        np.array([0, 2, 5, 6, 15, 18]), np.array([0, 1, 2, 5, 6, 15, 17]), groups
     )
     parts = list(lists.parts())
     assert [part.starts.tolist() for part in parts] == [

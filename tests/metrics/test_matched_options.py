@@ -204,7 +204,7 @@ def test_regression_by_position(direction):
 def test_weights_of_positions():
     p = make_problem(3)
     dcg = measure(p, 0.3, variance="cluster", position_weight="dcg")
-    for same in (lambda k: 1 / np.log2(k + 2), 5 / np.log2(np.arange(30) + 2)):
+    for same in (lambda rank: 1 / np.log2(rank + 1), 5 / np.log2(np.arange(30) + 2)):
         r = measure(p, 0.3, variance="cluster", position_weight=same)
         assert_close(r.estimate, dcg.estimate, 1e-12)
         assert_close(r.covariance, dcg.covariance, 1e-12)
@@ -253,18 +253,21 @@ def test_parts_with_lists_of_other_lengths_add_up():
     [
         ({"adjacent": 2}, r"^adjacent must be one of False, True; got 2\.$"),
         ({"estimator": "ols"}, "^estimator must be one of 'mean', 'local_linear'; got"),
-        ({"position_weight": "rbp"}, r"^position_weight must be 'dcg', 'reciprocal', "),
-        ({"position_weight": [1, -1]}, "^position_weight must not be negative, and"),
-        ({"position_weight": [0, 0]}, "^position_weight must not be negative, and"),
+        ({"position_weight": "rbp"}, "^position_weight must be one of 'uniform', "),
+        (
+            {"position_weight": [1, -1]},
+            "^position_weight must be finite and not negative",
+        ),
+        ({"position_weight": [0, 0]}, "^position_weight must be positive at some rank"),
         (
             {"position_weight": lambda k: [1.0]},
-            "^position_weight .* a weight for every",
+            "^position_weight .* one weight per rank",
         ),
         ({"position_weight": lambda k: k["a"]}, "^position_weight must be a function"),
         ({"position_weight": ["a"]}, "^position_weight must be numeric"),
         (
             {"position_weight": np.ones(9999)},
-            "^position_weight must be 0 after positio",
+            "^position_weight must be 0 after rank",
         ),
         (
             {"position_weight": "dcg", "variance": "item"},

@@ -193,7 +193,7 @@ def test_parts_are_tested_as_the_whole(ties, overlapping):
     whole = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
     if overlapping:
         both = ndkl(**parts[1]) + ndkl(**parts[1] | {"qid": parts[1]["qid"] + 9})
-        assert both.permutation.lists.n_lists == 6
+        assert both.permutation.lists.n_queries == 6
         return
     merged = sum(ndkl(**part) for part in parts)
     expected = ndkl(**whole)
@@ -221,9 +221,9 @@ def test_many_rows_are_shuffled_in_chunks(monkeypatch):
 
 def test_shuffles_within_lists():
     groups = Groups(("a", "b", "c"), np.repeat([0, 1, 2, 0], [4, 5, 6, 3]))
-    lists = Lists(groups, np.array([0, 6, 12, 18]))
+    lists = Lists(np.array([0, 6, 12, 18]), None, groups)
     shuffled = lists.shuffled(7, np.random.default_rng(0))
-    assert shuffled.n_lists == 21
+    assert shuffled.n_queries == 21
     np.testing.assert_array_equal(shuffled.sizes, np.tile(lists.sizes, (7, 1)))
     assert len({tuple(row) for row in shuffled.groups.values.reshape(7, 18)}) == 7
 

@@ -417,7 +417,7 @@ class TestUndefined:
         assert r.estimate[1] == -np.inf
 
     def test_discount_of_nothing(self):
-        columns = ranked("abab", discount=lambda k: 0.0 * k)
+        columns = ranked("abab", position_weight=lambda k: 0.0 * k)
         with pytest.warns(UndefinedMetricWarning, match="without queries.*: a, b"):
             exposure_parity(**columns)
         with pytest.warns(UndefinedMetricWarning, match="without queries.*: a, b"):
@@ -427,21 +427,21 @@ class TestUndefined:
 class TestOptions:
     @pytest.mark.parametrize("metric", [*BY_CUTS, exposure_parity])
     @pytest.mark.parametrize(
-        ("discount", "message"),
+        ("position_weight", "message"),
         [
-            ("log", "discount must be one of 'dcg', 'reciprocal', or a function"),
-            ([1.0, 0.5], "discount must be one of"),
-            (lambda k: -1.0 * k, "finite and not negative; it is"),
+            ("log", "position_weight must be one of 'uniform', 'dcg', 'reciprocal', "),
+            ([[1.0, 0.5]], "position_weight must be"),
+            (lambda k: -1.0 * k, "finite and not negative at every rank; it is"),
             (lambda k: np.log(k - k), "finite and not negative"),
             (lambda k: 1.0, r"returned shape \(\)"),
             (lambda k: k["a"], "raised IndexError"),
         ],
     )
-    def test_discount(self, metric, discount, message):
+    def test_position_weight(self, metric, position_weight, message):
         with pytest.raises(ValueError, match=message):
-            metric(**ranked("abab" * 6), discount=discount)
+            metric(**ranked("abab" * 6), position_weight=position_weight)
 
-    def test_discount_is_asked_only_at_the_cuts(self):
+    def test_function_is_asked_only_at_the_cuts(self):
         # As the paper prints it, 1 / log2 k, which has no value at 1.
         asked = []
 
@@ -450,7 +450,7 @@ class TestOptions:
             return 1 / np.log2(k)
 
         r = normalized_discounted_difference(
-            **ranked("ab" * 12), step=5, discount=printed
+            **ranked("ab" * 12), step=5, position_weight=printed
         )
         assert np.isfinite(r.estimate).all()
         assert all((k % 5 == 0).all() for k in asked)

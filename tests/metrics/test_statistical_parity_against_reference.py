@@ -67,7 +67,7 @@ def test_by_cuts(seeds):
         step = 1 + seed % 4
         for discount, naive_discount in DISCOUNTS.items():
             options = {"step": step, **extra}
-            r = metric(p.y, p.s, discount=discount, **p.who, **options)
+            r = metric(p.y, p.s, position_weight=discount, **p.who, **options)
             expected = reference(
                 *(seen.s, seen.q, seen.member),
                 discount=naive_discount,
@@ -106,7 +106,9 @@ def test_exposure_and_pairs(seeds):
         p = make_problem(seed)
         seen = p.seen()
         for discount in ("reciprocal", "dcg", root):
-            r = exposure_parity(p.y, p.s, discount=discount, signed=signed, **p.who)
+            r = exposure_parity(
+                p.y, p.s, position_weight=discount, signed=signed, **p.who
+            )
             expected = naive.exposure_parity(
                 *(seen.s, seen.q, seen.member, discount), w=seen.w, signed=signed
             )

@@ -6,21 +6,21 @@ import math
 from tests.reference._common import NAN, query_weights, rows_by_query
 
 
-def visit(browsing, k, gamma=0.8):
+def visit(position_weight, k, gamma=0.8):
     """F(k), the chance that a user visits rank k, from 0; section 4.
 
-    A name, a function of k, or a list with a value for every rank.
+    A name, a function of the rank from 1, or a list with the values of the first ranks.
     """
-    if isinstance(browsing, str):
+    if isinstance(position_weight, str):
         return {
             "uniform": 1.0,
-            "log": 1 / math.log2(k + 2),
+            "dcg": 1 / math.log2(k + 2),
             "geometric": gamma**k,
             "reciprocal": 1 / (k + 1),
-        }[browsing]
-    if callable(browsing):
-        return float(browsing(k))
-    return float(browsing[k])
+        }[position_weight]
+    if callable(position_weight):
+        return float(position_weight(k + 1))
+    return float(position_weight[k]) if k < len(position_weight) else 0.0
 
 
 def cost(y_i, y_j, tie_cost):
@@ -30,8 +30,8 @@ def cost(y_i, y_j, tie_cost):
     return float(tie_cost) if y_i == y_j else 0.0
 
 
-def _all_visits(browsing, n, gamma):
-    return [visit(browsing, k, gamma) for k in range(n)]
+def _all_visits(position_weight, n, gamma):
+    return [visit(position_weight, k, gamma) for k in range(n)]
 
 
 def _blocks(s, rows):
@@ -54,17 +54,21 @@ def orders(s, rows):
 # The numerator of a query
 
 
-def dissatisfaction_of_order(y, order, in_a, in_b, browsing, tie_cost, gamma=0.8):
+def dissatisfaction_of_order(
+    y, order, in_a, in_b, position_weight, tie_cost, gamma=0.8
+):
     """Sum over i of A and ranks k of B, k above i, of F(k) d_U(i, k); equation 5."""
     terms = []
     for position, i in enumerate(order):
         for k, j in enumerate(order):
             if in_a[i] and in_b[j] and position > k:
-                terms.append(visit(browsing, k, gamma) * cost(y[i], y[j], tie_cost))
+                terms.append(
+                    visit(position_weight, k, gamma) * cost(y[i], y[j], tie_cost)
+                )
     return math.fsum(terms)
 
 
-def dissatisfaction(y, s, rows, in_a, in_b, browsing, tie_cost, gamma=0.8):
+def dissatisfaction(y, s, rows, in_a, in_b, position_weight, tie_cost, gamma=0.8):
     """Return the same, expected over random orders of tied scores, pair by pair.
 
     j above i: mean of F over the ranks of j's block. Both in one block of m from rank
@@ -74,7 +78,7 @@ def dissatisfaction(y, s, rows, in_a, in_b, browsing, tie_cost, gamma=0.8):
     blocks = _blocks(s, rows)
     for above, (first, block) in enumerate(blocks):
         m = len(block)
-        values = [visit(browsing, first + t, gamma) for t in range(m)]
+        values = [visit(position_weight, first + t, gamma) for t in range(m)]
         anywhere = math.fsum(values) / m
         for j in block:
             for below, (_, others) in enumerate(blocks):
@@ -91,11 +95,11 @@ def dissatisfaction(y, s, rows, in_a, in_b, browsing, tie_cost, gamma=0.8):
 
 
 def dissatisfaction_by_permutation(
-    y, s, rows, in_a, in_b, browsing, tie_cost, gamma=0.8
+    y, s, rows, in_a, in_b, position_weight, tie_cost, gamma=0.8
 ):
     """Mean over every order of the tied blocks; small data."""
     values = [
-        dissatisfaction_of_order(y, order, in_a, in_b, browsing, tie_cost, gamma)
+        dissatisfaction_of_order(y, order, in_a, in_b, position_weight, tie_cost, gamma)
         for order in orders(s, rows)
     ]
     return math.fsum(values) / len(values)
@@ -104,15 +108,15 @@ def dissatisfaction_by_permutation(
 # Its normaliser
 
 
-def normaliser(y, rows, in_a, in_b, browsing, tie_cost, gamma=0.8):
+def normaliser(y, rows, in_a, in_b, position_weight, tie_cost, gamma=0.8):
     """C_AB: c_j of the items of B, descending, against F of the first ranks.
 
     c_j is the cost of j above all of A. The largest numerator of any ranking as long
     as F does not increase; an increasing F is refused.
     """
-    visits = _all_visits(browsing, len(rows), gamma)
+    visits = _all_visits(position_weight, len(rows), gamma)
     if any(b > a for a, b in itertools.pairwise(visits)) or min(visits) < 0:
-        raise ValueError("browsing must not increase, nor be negative")
+        raise ValueError("position_weight must not increase, nor be negative")
     costs = [
         math.fsum(cost(y[i], y[j], tie_cost) for i in rows if in_a[i])
         for j in rows
@@ -122,10 +126,10 @@ def normaliser(y, rows, in_a, in_b, browsing, tie_cost, gamma=0.8):
     return math.fsum(c * visits[k] for k, c in enumerate(costs))
 
 
-def brute_force_normaliser(y, rows, in_a, in_b, browsing, tie_cost, gamma=0.8):
+def brute_force_normaliser(y, rows, in_a, in_b, position_weight, tie_cost, gamma=0.8):
     """Return the largest numerator over all rankings of the rows; 7 rows at most."""
     return max(
-        dissatisfaction_of_order(y, order, in_a, in_b, browsing, tie_cost, gamma)
+        dissatisfaction_of_order(y, order, in_a, in_b, position_weight, tie_cost, gamma)
         for order in itertools.permutations(rows)
     )
 
@@ -133,11 +137,11 @@ def brute_force_normaliser(y, rows, in_a, in_b, browsing, tie_cost, gamma=0.8):
 # The measure
 
 
-def _of_queries(y, s, q, in_a, in_b, browsing, tie_cost, w, gamma, numerator):
+def _of_queries(y, s, q, in_a, in_b, position_weight, tie_cost, w, gamma, numerator):
     """(first row, numerator, normaliser, pairs of positive cost, weight) by query."""
     weights = query_weights(q, w)
     for label, rows in rows_by_query(q).items():
-        args = (in_a, in_b, browsing, tie_cost, gamma)
+        args = (in_a, in_b, position_weight, tie_cost, gamma)
         n_pairs = sum(
             in_a[i] and in_b[j] and cost(y[i], y[j], tie_cost) > 0
             for i in rows
@@ -159,7 +163,7 @@ def table_of_pair(
     q,
     in_a,
     in_b,
-    browsing="uniform",
+    position_weight="uniform",
     tie_cost=0.0,
     average="pairs",
     w=None,
@@ -172,7 +176,9 @@ def table_of_pair(
     normalisers; "queries": mean of the ratio over queries with a positive normaliser.
     """
     table = []
-    queries = _of_queries(y, s, q, in_a, in_b, browsing, tie_cost, w, gamma, numerator)
+    queries = _of_queries(
+        y, s, q, in_a, in_b, position_weight, tie_cost, w, gamma, numerator
+    )
     for row, num, constant, _, weight in queries:
         if average == "pairs":
             table.append((row, row, num, constant, weight))
@@ -183,13 +189,15 @@ def table_of_pair(
     return table
 
 
-def _dips(y, s, q, in_a, in_b, browsing, tie_cost, average, w, gamma, numerator):
+def _dips(y, s, q, in_a, in_b, position_weight, tie_cost, average, w, gamma, numerator):
     table = table_of_pair(
-        y, s, q, in_a, in_b, browsing, tie_cost, average, w, gamma, numerator
+        y, s, q, in_a, in_b, position_weight, tie_cost, average, w, gamma, numerator
     )
     top = math.fsum(weight * num for _, _, num, _, weight in table)
     bottom = math.fsum(weight * den for _, _, _, den, weight in table)
-    queries = _of_queries(y, s, q, in_a, in_b, browsing, tie_cost, w, gamma, numerator)
+    queries = _of_queries(
+        y, s, q, in_a, in_b, position_weight, tie_cost, w, gamma, numerator
+    )
     n_pairs = sum(weight * n for *_, n, weight in queries)
     return (top / bottom if bottom > 0 else NAN), n_pairs
 
@@ -203,7 +211,7 @@ def dips(
     s,
     q,
     member,
-    browsing="uniform",
+    position_weight="uniform",
     tie_cost=0.0,
     average="pairs",
     w=None,
@@ -215,7 +223,7 @@ def dips(
     Returns {group: (estimate or nan, number of pairs (i, j) with a positive cost)}.
     ``numerator=dissatisfaction_by_permutation`` goes through all orders of ties.
     """
-    args = (browsing, tie_cost, average, w, gamma, numerator)
+    args = (position_weight, tie_cost, average, w, gamma, numerator)
     return {
         group: _dips(y, s, q, in_a, _complement(in_a), *args)
         for group, in_a in member.items()
@@ -227,7 +235,7 @@ def rest_dips(
     s,
     q,
     member,
-    browsing="uniform",
+    position_weight="uniform",
     tie_cost=0.0,
     average="pairs",
     w=None,
@@ -235,7 +243,7 @@ def rest_dips(
     numerator=dissatisfaction,
 ):
     """M_BA: the rest's dissatisfaction with the group, the other line of the result."""
-    args = (browsing, tie_cost, average, w, gamma, numerator)
+    args = (position_weight, tie_cost, average, w, gamma, numerator)
     return {
         group: _dips(y, s, q, _complement(in_a), in_a, *args)
         for group, in_a in member.items()
@@ -245,26 +253,28 @@ def rest_dips(
 # Exposure
 
 
-def exposures(s, q, browsing="log", gamma=0.8):
+def exposures(s, q, position_weight="dcg", gamma=0.8):
     """Expected F of every row; a tied block shares the mean of its ranks."""
     result = [NAN] * len(q)
     for rows in rows_by_query(q).values():
         for first, block in _blocks(s, rows):
             ranks = range(first, first + len(block))
-            mean = math.fsum(visit(browsing, k, gamma) for k in ranks) / len(block)
+            mean = math.fsum(visit(position_weight, k, gamma) for k in ranks) / len(
+                block
+            )
             for row in block:
                 result[row] = mean
     return result
 
 
-def exposures_by_permutation(s, q, browsing="log", gamma=0.8):
+def exposures_by_permutation(s, q, position_weight="dcg", gamma=0.8):
     """Mean over all orders of the tied blocks; small data."""
     result = [NAN] * len(q)
     for rows in rows_by_query(q).values():
         values = {row: [] for row in rows}
         for order in orders(s, rows):
             for k, row in enumerate(order):
-                values[row].append(visit(browsing, k, gamma))
+                values[row].append(visit(position_weight, k, gamma))
         for row in rows:
             result[row] = math.fsum(values[row]) / len(values[row])
     return result
@@ -308,19 +318,21 @@ def shares_of(amounts, q, member, average="queries", w=None, use=None):
     return result
 
 
-def exposure_share(s, q, member, browsing="log", average="queries", w=None, gamma=0.8):
+def exposure_share(
+    s, q, member, position_weight="dcg", average="queries", w=None, gamma=0.8
+):
     """{group: (share of exposure, queries)}."""
-    return shares_of(exposures(s, q, browsing, gamma), q, member, average, w)
+    return shares_of(exposures(s, q, position_weight, gamma), q, member, average, w)
 
 
-def target_amounts(y, q, target, browsing="log", gamma=0.8):
+def target_amounts(y, q, target, position_weight="dcg", gamma=0.8):
     """Amount of every row whose share is the target.
 
     "expected" (EE): exposure under the ideal ranking, ties in relevance shuffled;
     "relevance" (EA): the relevance; "population" (EA-dp): 1.
     """
     if target == "expected":
-        return exposures(y, q, browsing, gamma)
+        return exposures(y, q, position_weight, gamma)
     if target == "relevance":
         if min(y) < 0:
             raise ValueError("relevance must not be negative")
@@ -336,7 +348,7 @@ def exposure_gap(
     q,
     member,
     target="expected",
-    browsing="log",
+    position_weight="dcg",
     average="queries",
     w=None,
     gamma=0.8,
@@ -346,8 +358,8 @@ def exposure_gap(
     Both shares are over the same queries: those where both are defined (a query
     without relevance has no share of it).
     """
-    seen = exposures(s, q, browsing, gamma)
-    wanted = target_amounts(y, q, target, browsing, gamma)
+    seen = exposures(s, q, position_weight, gamma)
+    wanted = target_amounts(y, q, target, position_weight, gamma)
     use = {
         label
         for label, rows in rows_by_query(q).items()

@@ -119,7 +119,7 @@ def weight_of_position(position_weight, k):
     if isinstance(position_weight, str):
         return {"dcg": 1 / math.log2(k + 2), "reciprocal": 1 / (k + 1)}[position_weight]
     if callable(position_weight):
-        return float(position_weight(k))
+        return float(position_weight(k + 1))
     return float(position_weight[k])
 
 

@@ -11,7 +11,7 @@ from tests.reference import dissatisfaction as naive
 from tests.reference import pairwise, variance
 from tests.reference.test_reference import assert_same, make_data, repeat_queries
 
-BROWSING = ("uniform", "log", "geometric", "reciprocal")
+NAMES = ("uniform", "dcg", "geometric", "reciprocal")
 SHUFFLED = {"numerator": naive.dissatisfaction_by_permutation}
 
 
@@ -27,7 +27,7 @@ def test_dips_by_hand():
     assert result == (pytest.approx((1 + 0.5 / 3) / (1.5 + 1 / 2)), 3)
     result = naive.dips(y, s, q, member, "geometric")["A"]
     assert result == (pytest.approx(1 / 1.8), 2)
-    result = naive.dips(y, s, q, member, "log")["A"]
+    result = naive.dips(y, s, q, member, "dcg")["A"]
     assert result == (pytest.approx(1 / (1 + 1 / math.log2(3))), 2)
     # B: B1 should be above A0 and is; B0 ties with A0 and is above.
     assert naive.dips(y, s, q, member, tie_cost=1)["B"] == (0, 2)
@@ -49,7 +49,7 @@ def test_dips_averages_and_undefined():
     assert math.isnan(result[0])
     assert result[1] == 0
     with pytest.raises(ValueError, match="increase"):
-        naive.dips(y, s, q, member, browsing=[0.5, 1, 0.5])
+        naive.dips(y, s, q, member, position_weight=[0.5, 1, 0.5])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -66,8 +66,8 @@ def test_uniform_dips_is_one_minus_inter_group_accuracy(seed, average):
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("browsing", [*BROWSING, [1, 1, 0.5, 0.5, 0, 0, 0]])
-def test_normaliser_is_the_largest_numerator(seed, browsing):
+@pytest.mark.parametrize("position_weight", [*NAMES, [1, 1, 0.5, 0.5, 0, 0, 0]])
+def test_normaliser_is_the_largest_numerator(seed, position_weight):
     rng = np.random.default_rng(seed)
     n = 6
     y = rng.integers(0, 3, n).tolist() if seed % 2 else rng.normal(size=n).tolist()
@@ -75,29 +75,29 @@ def test_normaliser_is_the_largest_numerator(seed, browsing):
     g = rng.integers(0, 2 + seed % 3 // 2, n)
     in_a, in_b = list(g == 0), list(g == 1)
     for tie_cost in (0, 0.4, 1):
-        args = (y, range(n), in_a, in_b, browsing, tie_cost)
+        args = (y, range(n), in_a, in_b, position_weight, tie_cost)
         value = naive.normaliser(*args)
         assert value == pytest.approx(naive.brute_force_normaliser(*args))
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("browsing", BROWSING)
-def test_ties_are_the_mean_over_orders(seed, browsing):
+@pytest.mark.parametrize("position_weight", NAMES)
+def test_ties_are_the_mean_over_orders(seed, position_weight):
     y, s, q, member = make_data(seed, n_queries=12, size=6)
     for tie_cost, average in ((0, "pairs"), (0.3, "queries")):
-        args = (y, s, q, member, browsing, tie_cost, average)
+        args = (y, s, q, member, position_weight, tie_cost, average)
         assert_same(naive.dips(*args), naive.dips(*args, **SHUFFLED))
         assert_same(naive.rest_dips(*args), naive.rest_dips(*args, **SHUFFLED))
         for estimate, _ in naive.dips(*args).values():
             assert 0 <= estimate <= 1
-    assert naive.exposures(s, q, browsing) == pytest.approx(
-        naive.exposures_by_permutation(s, q, browsing)
+    assert naive.exposures(s, q, position_weight) == pytest.approx(
+        naive.exposures_by_permutation(s, q, position_weight)
     )
 
 
 def test_monte_carlo_is_near():
     y, s, q, member = make_data(5, n_queries=10)
-    args = (q, member, "log", 0.5)
+    args = (q, member, "dcg", 0.5)
     mean, error = naive.monte_carlo(
         lambda scores: naive.dips(y, scores, *args)["a"][0], s, random.Random(0), 400
     )
@@ -112,7 +112,7 @@ def test_weights_are_repeated_queries():
     (y2, s2, a2, b2), q2 = repeat_queries(w, y, s, member["a"], member["b"], q=q)
     member2 = {"a": a2, "b": b2}
     for average in ("pairs", "queries"):
-        options = {"browsing": "log", "tie_cost": 0.2, "average": average}
+        options = {"position_weight": "dcg", "tie_cost": 0.2, "average": average}
         assert_same(
             naive.dips(y, s, q, member, w=w, **options),
             naive.dips(y2, s2, q2, member2, **options),

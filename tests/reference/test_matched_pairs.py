@@ -56,7 +56,7 @@ def test_position_weight_by_hand():
     w1, w3 = 1 / math.log2(3), 1 / math.log2(5)
     expected = (w1 * 1 + w3 * 3) / (w1 + w3)
     assert mpc(y, s, q, member, **options)["a"][0] == pytest.approx(expected)
-    for weight in ([5, 0, 5, 2], lambda k: 2 if k == 3 else 0):
+    for weight in ([5, 0, 5, 2], lambda rank: 2 if rank == 4 else 0):
         options["position_weight"] = weight
         assert mpc(y, s, q, member, **options)["a"][0] == 3
     # Nothing at the only position of weight.

@@ -55,7 +55,7 @@ class Permutation:
 
     def _totals(self, rows: Array, times: int) -> Array:
         """Sum the rows over the lists of each of the shuffles."""
-        rows = rows.reshape(times, self.lists.n_lists, *rows.shape[1:])
+        rows = rows.reshape(times, self.lists.n_queries, *rows.shape[1:])
         if self.weight is None:
             return rows.sum(axis=1)
         return np.tensordot(rows, self.weight, axes=(1, 0))
@@ -66,7 +66,9 @@ class Permutation:
         if self.weight is not None or other.weight is not None:
             weight = np.concatenate(
                 [
-                    np.ones(part.lists.n_lists) if part.weight is None else part.weight
+                    np.ones(part.lists.n_queries)
+                    if part.weight is None
+                    else part.weight
                     for part in (self, other)
                 ]
             )

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from ..._inputs.validation import Array, Groups
-from .lists import Cuts, Lists, position_weights
+from .._position_weights import PositionWeight
+from .lists import Cuts, Lists
 
 _MOST_ORDERED = 10
 _ROUNDING = 1e-12
@@ -134,7 +134,8 @@ class TopShares:
     ----------
     distance : Distance
     step : int
-    discount : str or callable
+    position_weight : PositionWeight
+        Of the last rank above each cut.
     divisor : {"maximum", "weights", None}
         What the weighted sum over the cuts is divided by.
     joint : bool, default=False
@@ -144,7 +145,7 @@ class TopShares:
 
     distance: Distance
     step: int
-    discount: Any
+    position_weight: PositionWeight
     divisor: str | None
     joint: bool = False
     average: str = "queries"
@@ -158,7 +159,7 @@ class TopShares:
         if not k.size:
             return np.zeros(0)
         table = np.arange(self.step, int(k.max()) + 1, self.step)
-        return position_weights(self.discount, table)[k // self.step - 1]
+        return self.position_weight.at(table)[k // self.step - 1]
 
     def table(self, lists: Lists) -> tuple[Array, Array]:
         """Return sums by list and group, and shared ones."""
@@ -166,11 +167,11 @@ class TopShares:
             return self._share_table(lists)
         cuts = lists.cuts(self.step)
         weights = self.weights(cuts.k)
-        total = _Total(cuts.of_list, weights, lists.n_lists)
+        total = _Total(cuts.of_list, weights, lists.n_queries)
         if self.joint:
             values, there = self._joint_values(lists, cuts, total)
             return np.stack([values * there, there], axis=1)[:, None], _nothing(lists)
-        out = np.zeros((lists.n_lists, len(lists.groups), 2))
+        out = np.zeros((lists.n_queries, len(lists.groups), 2))
         groups = lists.groups
         mirrored = (
             self.distance.symmetric and not groups.overlapping and len(groups) == 2
@@ -207,7 +208,7 @@ class TopShares:
         """Return the divergence of all groups at once of each list."""
         sizes, n = lists.sizes, lists.lengths
         there = ((sizes > 0).sum(axis=1) > 1) & (n > self.step)
-        values = np.zeros(lists.n_lists)
+        values = np.zeros(lists.n_queries)
         with np.errstate(divide="ignore", invalid="ignore"):
             for group in range(len(lists.groups)):
                 p = lists.members_above(group, cuts) / cuts.k
@@ -225,14 +226,14 @@ class TopShares:
     def _share_table(self, lists: Lists) -> tuple[Array, Array]:
         """Return the shares in the first k and in the list; shared, a one."""
         cuts, n_groups = lists.cuts(self.step), len(lists.groups)
-        out = np.zeros((lists.n_lists, n_groups, cuts.k.size // lists.n_lists + 1))
+        out = np.zeros((lists.n_queries, n_groups, cuts.k.size // lists.n_queries + 1))
         for group in range(n_groups):
             p = lists.members_above(group, cuts) / cuts.k
-            out[:, group, :-1] = p.reshape(lists.n_lists, -1)
+            out[:, group, :-1] = p.reshape(lists.n_queries, -1)
         out[:, :, -1] = lists.sizes / lists.lengths[:, None]
         if self.joint:
-            out = out.reshape(lists.n_lists, 1, -1)
-        return out, np.ones((lists.n_lists, 1))
+            out = out.reshape(lists.n_queries, 1, -1)
+        return out, np.ones((lists.n_queries, 1))
 
     def of_mean_shares(self, n_items: int, n_groups: int) -> MetricOfShares:
         """Return the metric as a function of sums of shares over lists."""
@@ -262,7 +263,7 @@ class _Total:
 
 
 def _nothing(lists: Lists) -> Array:
-    return np.zeros((lists.n_lists, 0))
+    return np.zeros((lists.n_queries, 0))
 
 
 def _ratio(values: Array, divisor: Array, there: Array) -> tuple[Array, Array]:
