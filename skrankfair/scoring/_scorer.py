@@ -249,8 +249,8 @@ def make_fairness_scorer(
     """Make a scorer of a fairness metric, for ``scoring=`` anywhere in scikit-learn.
 
     The groups, the queries and the clusters are columns of X by name, which needs no
-    metadata routing, or metadata. Whatever of them the estimator's response method
-    wants is passed on to it, so estimators that predict with
+    metadata routing, or metadata. The scorer also passes on to the estimator's response
+    method what that asks for, so that estimators that predict with
     ``sensitive_features`` can be scored, which scikit-learn's own scorers cannot do.
 
     Parameters
@@ -277,9 +277,9 @@ def make_fairness_scorer(
         What to do where a group has no data or there is only one: score NaN with an
         `UndefinedMetricWarning` that names the group, or raise.
     expected_groups : sequence of labels or None, default=None
-        Groups that every set must have, else its score is undefined. A test fold
-        cannot know of a group that it has no row of, unless the column is a
-        categorical of pandas or an Enum of polars, whose categories are all expected.
+        Groups that every set must have, or else its score is undefined. A test fold
+        without rows of a group knows of it only if the column is a categorical of
+        pandas or an Enum of polars, whose categories are all expected.
     **metric_params : dict
         Further options of the metric, such as ``comparison="inter"``.
 
@@ -311,9 +311,9 @@ def make_fairness_scorer(
     Columns work wherever scikit-learn hands the scorer a frame. `RFECV`,
     `SequentialFeatureSelector`, `LogisticRegressionCV` and
     `TunedThresholdClassifierCV` turn it into an array, or call the metric alone: pass
-    metadata there. Without, they raise, but for `SequentialFeatureSelector`, which only
-    warns that scoring failed. `permutation_importance` takes no metadata, and shuffles
-    the columns, the group's too; give it
+    metadata there. Without metadata they raise, except `SequentialFeatureSelector`,
+    which only warns that scoring failed. `permutation_importance` takes no metadata and
+    shuffles all columns, that of the group too; give it
     ``functools.partial(scorer, sensitive_features=...)``.
 
     With metadata routing on, a column reaches the estimator's response method if it is
