@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+pytestmark = pytest.mark.paper
+
 SCRIPTS = Path(__file__).parents[1] / "benchmarks" / "papers"
 FIGURES = [f"matched_pairs_figure_{i}.png" for i in (2, 3, 6, 7, 8)]
 

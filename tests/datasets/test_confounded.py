@@ -11,6 +11,7 @@ from skrankfair.datasets import make_confounded_queries
 from skrankfair.inference import compare
 from skrankfair.metrics import matched_pair_calibration, ndcg
 from tests.metrics.simulate import slices, tolerance
+from tests.seeds import rarely
 
 BIAS = {("u", 1): 1.5, ("u", 2): 1.1, ("v", 1): 0.9, ("v", 2): 0.7}
 SHARE = {"u": 1 / 7, "v": 5 / 7}
@@ -146,6 +147,7 @@ def calibration_test(residual, group, score, n_bins=5):
     return np.array(pvalues)
 
 
+@pytest.mark.simulation
 def test_calibration_by_type_finds_nothing_and_matched_pairs_do(data):
     n_queries, n_replications = 500, 400
     shape = (n_replications, n_queries, 10)
@@ -164,6 +166,7 @@ def test_calibration_by_type_finds_nothing_and_matched_pairs_do(data):
     assert result.estimate[0] > 0
 
 
+@pytest.mark.simulation
 def test_of_a_fair_ranker_matched_pairs_find_nothing():
     fair = make_confounded_queries(
         200_000, bias=((1.3, 1.3), (0.8, 0.8)), share=(1 / 7, 5 / 7), random_state=0
@@ -205,7 +208,7 @@ def pair_mean(item, boost, epsilon):
     return value / number
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.3])
+@pytest.mark.parametrize("epsilon", [0.1, *rarely(0.01, 0.3)])
 @pytest.mark.parametrize("boost", [0.0, 0.1])
 def test_matched_pairs_measure_the_truth(data, epsilon, boost):
     result = matched(data, boost, epsilon=epsilon)
@@ -217,6 +220,7 @@ def test_limit_of_small_epsilon():
     assert pair_mean(1, 0.0, 1e-4) == pytest.approx(0.06875, abs=1e-4)
 
 
+@pytest.mark.simulation
 def test_theorem_1_boosting_type_1_pays_until_it_is_fair():
     data = make_confounded_queries(100_000, random_state=1)
     grid = np.arange(0, 0.15, 0.02)

@@ -156,6 +156,7 @@ class TestBound:
         ("l1", [0.5, 0.47, 0.53]),
     ],
 )
+@pytest.mark.simulation
 def test_holds_as_often_as_it_says(kind, truth):
     """Normal estimates with an estimated covariance of 30 clusters."""
     rng = np.random.default_rng(0)

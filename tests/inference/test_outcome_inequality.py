@@ -21,6 +21,7 @@ from skrankfair.metrics import matched_pair_calibration
 from tests.metrics.problems import make_problem
 from tests.metrics.simulate import columns, slices, tolerance
 from tests.reference import outcome_inequality as reference
+from tests.seeds import rarely
 
 GIVEN = ("y_true", "y_score", "sensitive_features", "qid")
 
@@ -101,7 +102,7 @@ def small(p):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 @pytest.mark.parametrize("pairs", ["adjacent", "all"])
-@pytest.mark.parametrize("chunk", [1 << 19, 1])
+@pytest.mark.parametrize("chunk", [1, *rarely(1 << 19)])
 def test_moments_by_hand(pairs, chunk, monkeypatch):
     monkeypatch.setattr(_ranked_moments, "_CHUNK", chunk)
     checked = overlapping = tied = 0

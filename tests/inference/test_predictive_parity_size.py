@@ -49,6 +49,7 @@ def _rates():
     return found
 
 
+@pytest.mark.simulation
 def test_rejects_a_true_null_at_its_level_and_only_with_clusters(rates):
     error = np.sqrt(0.05 * 0.95 / N_REPLICATIONS)
     equal = {name: values.mean() for name, values in rates["equal"].items()}
@@ -58,6 +59,7 @@ def test_rejects_a_true_null_at_its_level_and_only_with_clusters(rates):
     assert equal["ignoring"] > 0.05 + 4 * error
 
 
+@pytest.mark.simulation
 def test_sup_t_has_more_power(rates):
     differ = rates["differ"]
     assert not (differ["bonferroni"] & ~differ["sup_t"]).any()
@@ -65,6 +67,7 @@ def test_sup_t_has_more_power(rates):
     assert differ["sup_t"].mean() > 0.5
 
 
+@pytest.mark.simulation
 def test_pointwise_intervals_cover(rates):
     for values in rates.values():
         # Points of one data set depend: the error is that of their mean.

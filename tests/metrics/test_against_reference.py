@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from skrankfair.metrics import matched_pair_calibration, ndcg
+from tests import seeds
 from tests.metrics.naive_rules import (
     ACCURACY,
     COMPARISONS,
@@ -29,11 +30,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 AVERAGES = ("pairs", "queries")
-CHUNKS = [range(start, start + 12) for start in range(0, 120, 12)]
-
-in_chunks = pytest.mark.parametrize(
-    "seeds", CHUNKS, ids=[f"{c.start}-{c.stop - 1}" for c in CHUNKS]
-)
+in_chunks = seeds.in_chunks(120, 12, always=36)
 
 
 @in_chunks

@@ -138,6 +138,7 @@ def test_intervals_of_contrasts_cover(replications, name, kind, method):
 
 
 @pytest.mark.parametrize("name", METRICS)
+@pytest.mark.simulation
 def test_block_of_the_table_is_the_metric_of_its_rows(first_block, replications, name):
     starts = starts_of(first_block)
     for replication in (0, 7, 249):
@@ -157,6 +158,7 @@ def test_block_of_the_table_is_the_metric_of_its_rows(first_block, replications,
 
 
 @pytest.mark.parametrize("name", METRICS)
+@pytest.mark.simulation
 def test_interval_that_ignores_repeated_users_fails(first_block, name):
     whole = measure(name, first_block, by_user=False)
     user_of_query = first_block.user[np.unique(first_block.query, return_index=True)[1]]
@@ -175,6 +177,7 @@ def interval_of_independent_pairs(result):
 
 
 @pytest.mark.parametrize("name", ["accuracy", "exposure"])
+@pytest.mark.simulation
 def test_interval_that_takes_pairs_as_independent_fails(replications, name):
     intervals = [interval_of_independent_pairs(r) for r in replications[name]]
     covered = coverage(intervals, METRICS[name][2])

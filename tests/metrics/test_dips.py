@@ -9,6 +9,7 @@ from sklearn.metrics import roc_auc_score
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import compare
 from skrankfair.metrics import dips, exposure_gap, pairwise_accuracy
+from tests import seeds
 from tests.calls import GOOD, call
 from tests.metrics.naive_rules import (
     assert_close,
@@ -31,10 +32,7 @@ WEIGHTS = {
     "function": lambda rank: 1 / (rank + 0.5),
     "array": [1.0, 1.0, 0.5, 0.5, 0.25, 0.25, 0.125],
 }
-CHUNKS = [range(start, start + 10) for start in range(0, 40, 10)]
-in_chunks = pytest.mark.parametrize(
-    "seeds", CHUNKS, ids=[f"{c.start}-{c.stop - 1}" for c in CHUNKS]
-)
+in_chunks = seeds.in_chunks(40, 10, always=20)
 each_weight = pytest.mark.parametrize("position_weight", WEIGHTS.values(), ids=WEIGHTS)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from skrankfair.metrics import matched_pair_calibration
+from tests import seeds
 from tests.metrics.naive_rules import assert_close, matrix, without
 from tests.metrics.problems import make_problem
 from tests.reference import matched_pairs as naive
@@ -26,10 +27,7 @@ OPTIONS = {
     "linear, adjacent": {"estimator": "local_linear", "adjacent": True},
 }
 EPSILONS = (0.0, 0.27, 1.3, np.inf)
-CHUNKS = [range(start, start + 10) for start in range(0, 60, 10)]
-in_chunks = pytest.mark.parametrize(
-    "seeds", CHUNKS, ids=[f"{c.start}-{c.stop - 1}" for c in CHUNKS]
-)
+in_chunks = seeds.in_chunks(60, 10, always=20)
 every_option = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 
 

@@ -15,6 +15,7 @@ from skrankfair.metrics import (
     pairwise_parity,
     skew_at_k,
 )
+from tests import seeds
 from tests.metrics.naive_rules import assert_close
 from tests.metrics.problems import make_problem
 from tests.reference import advantage as naive
@@ -23,10 +24,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
 )
 
-CHUNKS = [range(start, start + 10) for start in range(0, 50, 10)]
-in_chunks = pytest.mark.parametrize(
-    "seeds", CHUNKS, ids=[f"{c.start}-{c.stop - 1}" for c in CHUNKS]
-)
+in_chunks = seeds.in_chunks(50, 10, always=20)
 
 
 def root(k):
@@ -220,7 +218,7 @@ TERMS = {
 }
 
 
-@pytest.mark.parametrize("n", [2, 3, 7, 10, 20, 21, 60, 120, 200])
+@pytest.mark.parametrize("n", [2, 3, 7, 10, 20, 21, 60, *seeds.rarely(120, 200)])
 def test_all_sizes_and_steps(n):
     columns, lists = every_size(n)
     for step, (name, (metric, _, extra)) in itertools.product(

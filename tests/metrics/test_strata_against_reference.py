@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from skrankfair.metrics import pairwise_accuracy
+from tests import seeds
 from tests.metrics.naive_rules import (
     ACCURACY,
     COMPARISONS,
@@ -25,11 +26,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 AVERAGES = ("pairs", "queries")
 EDGES = (-np.inf, 0.25, 0.5, 0.75, np.inf)
-CHUNKS = [range(start, start + 15) for start in range(0, 60, 15)]
-
-in_chunks = pytest.mark.parametrize(
-    "seeds", CHUNKS, ids=[f"{c.start}-{c.stop - 1}" for c in CHUNKS]
-)
+in_chunks = seeds.in_chunks(60, 15, always=15)
 
 
 def bucket_of(p, edges=EDGES):

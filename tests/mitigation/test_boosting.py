@@ -222,6 +222,7 @@ def _halves():
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @each_loss
+@pytest.mark.simulation
 def test_closes_the_gap_between_groups(library, loss, halves):
     learn, test = halves
     who = {"sensitive_features": test.sensitive_features, "qid": test.qid}

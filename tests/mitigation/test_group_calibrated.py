@@ -27,6 +27,7 @@ from skrankfair.mitigation import (
 from skrankfair.scoring import make_fairness_scorer
 from skrankfair.smoothing import NadarayaWatsonRegressor
 from tests.mitigation.data import parity_pvalue
+from tests.seeds import rarely
 
 
 def problem(n=2000, seed=0, shift=1.5):
@@ -45,6 +46,7 @@ LABELS = {"sensitive_features": "group", "cluster": "user"}
 
 
 class TestClassifier:
+    @pytest.mark.simulation
     def test_parity_holds_afterwards_on_fresh_data(self):
         before = after = 0
         for seed in range(20):
@@ -316,7 +318,7 @@ class TestInsideScikitLearn:
         ).fit(X, y)
         assert search.best_score_ > -0.69
 
-    @pytest.mark.parametrize("library", ["numpy", "pandas", "polars"])
+    @pytest.mark.parametrize("library", ["numpy", *rarely("pandas", "polars")])
     def test_search_by_metadata_is_that_by_column(self, library):
         X, y = problem(600)
         frame = X[["x", "z"]]

@@ -23,6 +23,7 @@ from skrankfair.mitigation import GroupCalibrator
 from skrankfair.scoring import make_fairness_scorer
 from skrankfair.smoothing import NadarayaWatsonRegressor, nadaraya_watson
 from tests.mitigation.data import TRUTH, WAVE, parity_pvalue, scores
+from tests.seeds import rarely
 
 METHODS = ["nadaraya_watson", "isotonic", "platt", "binning"]
 N_SIMULATIONS = 40
@@ -50,6 +51,7 @@ def users(n_users, seed):
 
 class TestParity:
     @pytest.mark.parametrize("method", ["nadaraya_watson", "isotonic", "platt"])
+    @pytest.mark.simulation
     def test_holds_afterwards_on_fresh_data(self, method):
         before = after = 0
         for seed in range(N_SIMULATIONS):
@@ -63,6 +65,7 @@ class TestParity:
         assert after <= binom.ppf(0.999, N_SIMULATIONS, 0.07)
 
     @pytest.mark.parametrize("method", ["nadaraya_watson", "platt"])
+    @pytest.mark.simulation
     def test_holds_for_dependent_rows(self, method):
         """Users of one group with rows of one outcome more often than not."""
         n_simulations, before, after = 20, 0, 0
@@ -77,6 +80,7 @@ class TestParity:
         assert before == n_simulations
         assert after <= binom.ppf(0.999, n_simulations, 0.07)
 
+    @pytest.mark.simulation
     def test_isotonic_fails_where_the_curve_falls(self):
         rejections = {"nadaraya_watson": 0, "isotonic": 0}
         for seed in range(20):
@@ -369,7 +373,7 @@ class TestInsideScikitLearn:
         ).fit(X, y)
         assert search.best_score_ > 0.1
 
-    @pytest.mark.parametrize("library", ["numpy", "pandas", "polars"])
+    @pytest.mark.parametrize("library", ["numpy", *rarely("pandas", "polars")])
     def test_search_by_metadata(self, library):
         X, y, _ = scores(400, 0)
         frame = X[["score"]]

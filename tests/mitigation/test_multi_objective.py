@@ -77,6 +77,7 @@ class TestTheory:
         assert parts[1] == pytest.approx(1, abs=0.1)
 
     @pytest.mark.parametrize("calibrator", ["nadaraya_watson", "platt"])
+    @pytest.mark.simulation
     def test_every_composite_has_parity_afterwards(self, calibrator):
         """Theorem 2: for weights that the fit does not know."""
         rejected, n_seeds = [], 12

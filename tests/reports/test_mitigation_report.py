@@ -96,6 +96,7 @@ class TestNumbers:
             pd.testing.assert_frame_equal(audit.to_frame(), expected.to_frame())
 
     @pytest.mark.parametrize("name", ["auc", "log_loss"])
+    @pytest.mark.simulation
     def test_paired_intervals_of_costs_cover(self, name):
         """Around the mean of many data sets, whose queries have much in common."""
         n_sets, found = 200, []
