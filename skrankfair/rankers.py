@@ -81,7 +81,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Relevance.
         qid : array-like of shape (n_samples,) or None, default=None
-            The query of each row, if the constructor names no column.
+            Query of each row, if the constructor names no column of X.
 
         Returns
         -------

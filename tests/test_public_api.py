@@ -1,8 +1,10 @@
-"""What is public is documented: an example, and a place in the API reference."""
+"""What is public is documented, and called by one name that means one thing."""
 
+import dataclasses
 import importlib
 import inspect
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -70,3 +72,357 @@ def test_is_in_the_api_reference(name, value):
 )
 def test_function_has_an_example_that_runs(name, value):
     assert ">>>" in value.__doc__
+
+
+# One vocabulary
+
+
+#: What a parameter that several public callables share stands for.
+MEANINGS = {
+    "X": "the features, columns of groups and queries included",
+    "adjacent": "only neighbours in the ranking make pairs",
+    "alpha": "weight of the squared coefficients",
+    "at_least": "lower bounds of a search, by scorer",
+    "at_most": "upper bounds of a search, by scorer",
+    "average": "over what a metric is averaged: pairs, queries, shares",
+    "axes": "several matplotlib Axes",
+    "bandwidth": "width of a kernel in units of the score, or the rule for it",
+    "bins": "number of quantile bins, or their edges",
+    "calibrator": "what turns scores into expected outcomes",
+    "cluster": "units that are independent of each other",
+    "cluster_weight": "whether clusters or rows weigh alike",
+    "comparison": "pairs of items within groups, between them, or all",
+    "confidence_level": "coverage of intervals; one minus it is the size of a test",
+    "correction": "for several tests at once",
+    "cv": "folds, as in scikit-learn",
+    "disparity": "how groups become one number",
+    "drop_metadata_columns": "whether the wrapped model sees columns of metadata",
+    "engagement": "what users did with an item after the click",
+    "ensemble": "whether one model per fold predicts",
+    "epsilon": "largest difference of the scores of a matched pair",
+    "estimator": "a scikit-learn estimator, or how pairs become an estimate",
+    "favorable": "which end of the score is good for the person",
+    "grid": "scores at which curves are evaluated",
+    "joint": "one value for all groups together",
+    "k": "how many places at the top count",
+    "kernel": "weight of a row by its distance",
+    "learning_rate": "share of each step that is taken",
+    "loss": "what a model minimises",
+    "max_iter": "most iterations of an optimiser",
+    "method": "which of several estimators or algorithms",
+    "metrics": "names of metrics of an audit",
+    "min_group_size": "clusters below which a group is calibrated like all rows",
+    "n_items": "items per query",
+    "n_jobs": "folds or models at a time, as in joblib",
+    "n_pairs": "number of pairs",
+    "n_queries": "number of queries",
+    "n_resamples": "number of resamples, shuffles or simulated draws",
+    "normalize": "whether the largest possible value is 1",
+    "objective": "scorer that a search maximises",
+    "on_infeasible": "what a search does if no candidate keeps the bounds",
+    "options": "passed on to the metric",
+    "patience": "probability that a user goes on to the next place",
+    "position_weight": "what a place is worth",
+    "qid": "query of each row",
+    "random_state": "seed or generator",
+    "reference": "group that every other is compared with",
+    "response_method": "which method of an estimator gives scores",
+    "sample_weight": "weight of the query, or of the row where there are none",
+    "sensitive_features": "groups of the rows",
+    "share": "share of a group among items",
+    "signed": "whether the direction is kept",
+    "step": "items from cut to cut",
+    "strength": "weight of the fairness penalty",
+    "threshold": "score from which a row is positive",
+    "tol": "when an optimiser stops",
+    "variance": "whether clusters or items are independent",
+    "y": "outcomes, of a scikit-learn method",
+    "y_score": "scores: higher scores rank first",
+    "y_true": "outcomes or relevance",
+    "zero_division": "the ratio to nothing",
+}
+#: Names that mean something which has a name already.
+SYNONYMS = {
+    **dict.fromkeys(("confidence", "level", "ci_level"), "confidence_level"),
+    **dict.fromkeys(("top_k", "topk", "at", "depth"), "k"),
+    **dict.fromkeys(("y_prob", "y_pred", "scores", "probas", "y_proba"), "y_score"),
+    **dict.fromkeys(("labels_true", "relevance", "outcome"), "y_true"),
+    **dict.fromkeys(("group_labels", "protected", "sensitive"), "sensitive_features"),
+    **dict.fromkeys(("query", "queries", "query_id", "qids"), "qid"),
+    **dict.fromkeys(("clusters", "cluster_id", "unit", "units"), "cluster"),
+    **dict.fromkeys(("weight", "weights_rows", "sample_weights"), "sample_weight"),
+    **dict.fromkeys(("std_error", "stderr", "se"), "standard_error"),
+    **dict.fromkeys(("seed", "rng"), "random_state"),
+    **dict.fromkeys(("n_boot", "n_bootstrap", "n_draws", "n_iter"), "n_resamples"),
+    **dict.fromkeys(("regressor", "smoother"), "calibrator"),
+    **dict.fromkeys(("passed", "significant"), "rejected"),
+    **dict.fromkeys(("browsing", "discount", "exposure"), "position_weight"),
+    "eps": "epsilon",
+}
+#: Results that are computed when they are first asked for, and must not change then.
+SEEDED = (
+    "marginal_outcome_test",
+    "positive_rate_shift",
+    "predictive_parity_test",
+    "rank_shift",
+    "GroupEstimates.simultaneous_interval",
+)
+
+
+def members(value):
+    """Public methods of a class of this package, by name."""
+    return [
+        (name, method)
+        for name, method in inspect.getmembers(value, inspect.isroutine)
+        if not name.startswith("_")
+        and (getattr(method, "__module__", None) or "").startswith("skrankfair")
+    ]
+
+
+def public_callables():
+    """Functions, classes and methods, with their names without the module."""
+    for name, value in PUBLIC:
+        short = name.rpartition(".")[2]
+        yield short, value
+        if inspect.isclass(value):
+            yield from ((f"{short}.{m}", method) for m, method in members(value))
+
+
+#: Callables that functions of the package make, as it makes results and Displays.
+MADE = ("FairnessConstrained", "FairnessScorer", "PairwiseFairnessObjective")
+
+
+def is_result(value):
+    """Whether a class is made by the package, not by its user."""
+    return inspect.isclass(value) and (
+        dataclasses.is_dataclass(value)
+        or value.__name__.endswith("Display")
+        or value.__name__ in MADE
+    )
+
+
+CALLABLES = dict(public_callables())
+SIGNATURES = {
+    name: inspect.signature(value).parameters
+    for name, value in CALLABLES.items()
+    if not (inspect.isclass(value) and issubclass(value, Warning))
+}
+BY_USERS = {
+    name: parameters
+    for name, parameters in SIGNATURES.items()
+    if "." not in name and not is_result(CALLABLES[name])
+}
+
+
+def test_no_parameter_is_a_synonym():
+    found = {
+        f"{name}({parameter}=): say {SYNONYMS[parameter]}"
+        for name, parameters in SIGNATURES.items()
+        for parameter in parameters
+        if parameter in SYNONYMS
+    }
+    assert not found
+
+
+def test_a_shared_parameter_has_a_meaning():
+    count = Counter(p for parameters in BY_USERS.values() for p in parameters)
+    shared = {parameter for parameter, number in count.items() if number > 1}
+    unknown = sorted(shared - set(MEANINGS))
+    assert not unknown, f"say in MEANINGS what {unknown} are"
+    assert not set(MEANINGS) & set(SYNONYMS)
+
+
+@pytest.mark.parametrize(
+    "parameter", ["sensitive_features", "qid", "cluster", "sample_weight"]
+)
+def test_columns_default_to_none(parameter):
+    defaults = {
+        name: parameters[parameter].default
+        for name, parameters in SIGNATURES.items()
+        if parameter in parameters and not is_result(CALLABLES[name])
+    }
+    assert len(defaults) > 20
+    needed = {name for name, default in defaults.items() if default is not None}
+    assert needed <= COMPARE_GROUPS.get(parameter, set())
+
+
+#: Where there is nothing to do without the column, it has no default.
+COMPARE_GROUPS = {
+    "sensitive_features": {
+        *("audit", "audit_cv", "mitigation_report", "pairwise_fairness_objective"),
+        *("marginal_outcome_test", "predictive_parity_test"),
+        *("monotonicity_test", "outcome_inequality_test"),
+    },
+    "qid": {"monotonicity_test"},
+}
+
+
+def test_the_default_seed_is_none():
+    for name, parameters in SIGNATURES.items():
+        if "random_state" in parameters and not is_result(CALLABLES[name]):
+            expected = 0 if name in SEEDED else None
+            assert parameters["random_state"].default == expected, name
+
+
+def test_the_default_confidence_is_95_percent():
+    for name, parameters in BY_USERS.items():
+        if "confidence_level" in parameters and name != "fairness_constrained":
+            assert parameters["confidence_level"].default == 0.95, name
+
+
+@pytest.mark.parametrize("module", ["skrankfair.metrics", "skrankfair.inference"])
+def test_columns_come_first_and_options_by_name(module):
+    for name, value in FUNCTIONS:
+        parameters = inspect.signature(value).parameters
+        if name.startswith(module) and "y_true" in parameters:
+            by_position = [
+                p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD
+            ]
+            assert by_position == ["y_true", "y_score"], name
+
+
+# One wording
+
+
+#: Each shared parameter with its types and how its description starts: one wording for
+#: each kind of callable. More sentences may follow, about what only that callable does.
+WORDINGS = r"""
+sensitive_features : array-like of shape (n,) or (n, d), or None
+    Group labels of any type; several columns are crossed. A boolean matrix or frame is
+    a membership matrix with one column per group, and its groups may overlap. None
+    makes all rows one group, "all".
+sensitive_features : array-like of shape (n,) or (n, d)
+    Group labels of any type; several columns are crossed. A boolean matrix or frame is
+    a membership matrix with one column per group, and its groups may overlap.
+sensitive_features : str, list of str, callable, True or None
+    Where the groups come from: the name of a column of X, a list of names (the columns
+    are crossed), or a function of X. True means that they must be passed as metadata.
+    None means that they may be passed as metadata; all rows are one group if they are
+    not.
+sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or None
+    Group labels, if the constructor names no column of X.
+qid : array-like of shape (n,) or None
+    Query of each row: items are compared and ranked only within one query. None makes
+    all rows one list.
+qid : array-like of shape (n,)
+    Query of each row: items are compared and ranked only within one query.
+qid : str, callable, True or None
+    Where the queries come from, in the same way; all rows are one query if there are
+    none.
+qid : array-like of shape (n_samples,) or None
+    Query of each row, if the constructor names no column of X.
+cluster : array-like of shape (n,) or None
+    Independent units that contain whole queries, such as users with several queries.
+    None makes each query its own unit.
+cluster : array-like of shape (n,) or None
+    Independent units that contain whole queries, such as users with several queries, or
+    items of one list. None makes each query its own unit, or each item of one list.
+cluster : array-like of shape (n,) or None
+    Independent units, such as the person that a row is about. None makes each row its
+    own unit.
+cluster : str, callable, True or None
+    Where the independent units, such as users, come from, in the same way; only `fit`
+    needs them.
+cluster : array-like of shape (n_samples,) or None
+    Independent units, if the constructor names no column of X.
+sample_weight : array-like of shape (n,) or None
+    Weight of the query, constant within it: 2 is the query seen twice.
+sample_weight : array-like of shape (n,) or None
+    Weight of the row: 2 is the row seen twice.
+sample_weight : array-like of shape (n_samples,) or None
+    Weight of the row: 2 is the row seen twice.
+y_true : array-like of shape (n,)
+    Outcomes or relevance, binary, graded or real; larger is better.
+y_true : array-like of shape (n,)
+    Outcomes, binary, graded or real.
+y_true : array-like of shape (n,) or None
+    Outcomes or relevance, binary, graded or real; larger is better.
+y_true : array-like of shape (n,) or None
+    Not used; it is accepted so that all metrics are called alike.
+y_score : array-like of shape (n,)
+    Scores, not ranks: higher scores rank first.
+y_score : array-like of shape (n,)
+    Scores on the scale of the outcomes, such as probabilities.
+y_score : array-like of shape (n,)
+    Scores on any scale.
+y_score : array-like of shape (n,) or None
+    Not used; it is accepted so that all metrics are called alike.
+position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable or \
+        array-like
+    What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
+    ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
+    function that takes the array of ranks and returns their weights, or an array of the
+    weights of the first ranks, which zeros follow.
+position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable, \
+        array-like or None
+    What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
+    ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
+    function that takes the array of ranks and returns their weights, or an array of the
+    weights of the first ranks, which zeros follow.
+patience : float or None
+    The probability of going on to the next rank, in [0, 1], of which
+    ``position_weight="geometric"`` takes powers; None means 0.8. It must be None for
+    all other weights.
+random_state : int, Generator or None
+    Seed or generator of the random numbers. None draws anew in each call.
+random_state : int, Generator or None
+    Seed or generator of the random numbers, 0 so that a result that is computed when it
+    is first asked for can be repeated.
+n_jobs : int or None
+    Number of folds that are fitted at a time, as in joblib.
+"""
+#: Callables whose data come as columns of X *or* arrays describe several together.
+OWN_WORDS = (
+    *("audit_cv", "make_fairness_scorer", "mitigation_report", "QueryRanker"),
+    *("CalibrationByGroupDisplay.from_estimator", "NadarayaWatsonRegressor"),
+)
+
+
+def entries(section):
+    """Names, type without its default and description of a section's parameters."""
+    for entry in re.split(r"^(?=\S)", section.strip(), flags=re.MULTILINE):
+        head, _, description = entry.replace("\\\n", " ").partition("\n")
+        names, _, kind = head.partition(" : ")
+        kind, _, _ = " ".join(kind.split()).partition(", default=")
+        yield names.split(", "), kind, " ".join(description.split())
+
+
+def documented_parameters(value):
+    """By name the type and the description of each parameter."""
+    _, _, text = (inspect.getdoc(value) or "").partition("Parameters\n----------\n")
+    section = re.split(r"\n\n\w[\w ]*\n--+\n", text)[0]
+    return {
+        name: (kind, description)
+        for names, kind, description in entries(section)
+        for name in names
+    }
+
+
+DOCUMENTED = {
+    name: documented_parameters(value)
+    for name, value in CALLABLES.items()
+    if not is_result(value) and name not in OWN_WORDS
+}
+
+
+@pytest.mark.parametrize(
+    "parameter", sorted({names[0] for names, *_ in entries(WORDINGS)})
+)
+def test_one_parameter_has_one_wording(parameter):
+    wordings = {
+        (kind, start)
+        for names, kind, start in entries(WORDINGS)
+        if names == [parameter]
+    }
+    used = set()
+    for name, documented in DOCUMENTED.items():
+        if parameter in documented:
+            kind, text = documented[parameter]
+            fits = {
+                (expected, start)
+                for expected, start in wordings
+                if kind == expected and f"{text} ".startswith(f"{start} ")
+            }
+            assert fits, f"{name}({parameter}=) : {kind}\n    {text}"
+            used |= fits
+    assert used == wordings

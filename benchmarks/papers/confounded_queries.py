@@ -104,7 +104,8 @@ def print_claim(data: Any) -> None:
     print(f"{n_queries:,} queries of {data.y_true.size // n_queries} items\n")
     print(f"calibration by item type: p = {calibration_pvalue(data):.3f}")
     print(matched_pair_calibration(data.y_true, data.y_score, **NEAR, **who(data)))
-    print(outcome_inequality_test(data.y_true, data.y_score, k=None, **who(data)))
+    options = {"k": None, "random_state": 0, **who(data)}
+    print(outcome_inequality_test(data.y_true, data.y_score, **options))
 
 
 def print_path(path: Path) -> None:
@@ -178,7 +179,7 @@ def rejections(
             calibration_pvalue(data),
             matched_pair_calibration(*columns, **NEAR, **who(data)).pvalue[0],
             outcome_inequality_test(*columns, k=None, **given).pvalue,
-            outcome_inequality_test(*columns, pairs="all", **given).pvalue,
+            outcome_inequality_test(*columns, adjacent=False, **given).pvalue,
         )
         rejected += np.array(pvalues) < 0.05
     return rejected / n_replications

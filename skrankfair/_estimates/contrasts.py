@@ -146,6 +146,7 @@ class Estimate:
             percentiles over resampled clusters.
         n_resamples : int, default=1000
         random_state : int, Generator or None, default=None
+            Seed or generator of the random numbers. None draws anew in each call.
 
         Returns
         -------

@@ -165,6 +165,7 @@ class GroupEstimates:
         ----------
         n_resamples : int, default=1000
         random_state : int, Generator or None, default=None
+            Seed or generator of the random numbers. None draws anew in each call.
 
         Returns
         -------
@@ -198,6 +199,7 @@ class GroupEstimates:
             clusters; the first pass is held.
         n_resamples : int, default=1000
         random_state : int, Generator or None, default=None
+            Seed or generator of the random numbers. None draws anew in each call.
 
         Returns
         -------
@@ -235,6 +237,8 @@ class GroupEstimates:
         n_resamples : int, default=20000
             Draws of the simulation.
         random_state : int, Generator or None, default=0
+            Seed or generator of the random numbers, 0 so that a result that is computed
+            when it is first asked for can be repeated.
 
         Returns
         -------
@@ -292,6 +296,7 @@ class GroupEstimates:
         n_resamples : int, default=999
             Shuffles.
         random_state : int, Generator or None, default=None
+            Seed or generator of the random numbers. None draws anew in each call.
 
         Returns
         -------

@@ -269,10 +269,8 @@ class RankedData:
 
     @property
     def groups(self) -> Groups:
-        """Groups in ranked order."""
-        if self.sensitive_features is None:
-            raise ValueError("sensitive_features must be given; got None.")
-        return self.sensitive_features
+        """Groups in ranked order; one group, "all", without sensitive features."""
+        return self.sensitive_features or Groups.of_everyone(self.ranking.n_rows)
 
     def input_row(self, row: int) -> int:
         """Return the caller's number of a ranked row, for messages."""

@@ -83,11 +83,10 @@ class Sample:
         -------
         Sample
         """
-        everyone = Groups(("all",), np.zeros(x.size, dtype=np.int64))
         return cls.of_groups(
             x,
             y,
-            everyone,
+            Groups.of_everyone(x.size),
             cluster=cluster,
             weight=weight,
             cluster_weight=cluster_weight,
@@ -315,8 +314,9 @@ def score_rows(
             raise ValueError(f"{name} must be given; got None.")
     y = as_numbers(y_true, "y_true", allow_nan=allow_nan)
     x = as_numbers(y_score, "y_score")
-    groups = Groups(("all",), np.zeros(x.size, dtype=np.int64))
-    if sensitive_features is not None:
+    if sensitive_features is None:
+        groups = Groups.of_everyone(x.size)
+    else:
         groups = as_groups(sensitive_features)
     clusters = None if cluster is None else encode(cluster, "cluster")
     weight = None if sample_weight is None else as_weights(sample_weight)

@@ -359,6 +359,11 @@ class Groups:
     labels: tuple[Hashable, ...]
     values: Array
 
+    @classmethod
+    def of_everyone(cls, n_rows: int) -> Groups:
+        """Return the one group "all", which ``sensitive_features=None`` stands for."""
+        return cls(("all",), np.zeros(n_rows, dtype=np.int32))
+
     def __len__(self) -> int:
         """Return the number of groups."""
         return len(self.labels)

@@ -263,22 +263,24 @@ def audit(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Outcomes: binary, graded or real, the larger the better.
+        Outcomes or relevance, binary, graded or real; larger is better.
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier.
+        Scores, not ranks: higher scores rank first.
     sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of overlapping groups, one a column, each against the rest.
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
     qid : array-like of shape (n,) or None, default=None
-        Query of each row; only rows of one query are compared. None is one list.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries (a user with many). None: each
-        query is its own. For one list, clusters of its items.
+        Independent units that contain whole queries, such as users with several
+        queries, or items of one list. None makes each query its own unit, or each item
+        of one list.
     engagement : array-like of shape (n,) or None, default=None
         Engagement after the click; the accuracies are then taken within strata of it,
         as in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it; 2 is the query seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
     metrics : str, sequence of str or None, default=None
         Any of "pairwise_accuracy", "intra_group_accuracy", "inter_group_accuracy",
         "pairwise_exposure", "pairwise_preference", "matched_pair_calibration" and

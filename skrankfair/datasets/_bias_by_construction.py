@@ -88,6 +88,7 @@ def make_bias_by_construction(
         and 1 by ``z = min(N / n_max, 1)``: b0 (1 - z) and b1 + z (1 - b1). None: all
         clusters are alike.
     random_state : int, Generator or None, default=None
+        Seed or generator of the random numbers. None draws anew in each call.
 
     Returns
     -------

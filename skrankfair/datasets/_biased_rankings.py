@@ -48,6 +48,7 @@ def make_biased_rankings(
         The α of Kuhlman et al.: 0 is a total disadvantage of the protected group, 1 a
         total advantage; near `share` there is none.
     random_state : int, Generator or None, default=None
+        Seed or generator of the random numbers. None draws anew in each call.
 
     Returns
     -------

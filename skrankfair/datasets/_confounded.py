@@ -56,6 +56,7 @@ def make_confounded_queries(
         Probability of an item of type 1 in queries u and v. None: the shares that
         calibrate both types over all queries, (1/7, 5/7) for the default bias.
     random_state : int, Generator or None, default=None
+        Seed or generator of the random numbers. None draws anew in each call.
 
     Returns
     -------

@@ -103,6 +103,7 @@ def make_underranked_items(
     n_signals : int, default=3
         Features that the signal is spread over.
     random_state : int, Generator or None, default=None
+        Seed or generator of the random numbers. None draws anew in each call.
 
     Returns
     -------

@@ -111,13 +111,16 @@ class CalibrationByGroupDisplay:
         Parameters
         ----------
         y_true : array-like of shape (n,)
-            Outcomes.
+            Outcomes, binary, graded or real.
         y_score : array-like of shape (n,)
             Scores on the scale of the outcomes, such as probabilities.
         sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
-            Group labels; None draws one curve.
+            Group labels of any type; several columns are crossed. A boolean matrix or
+            frame is a membership matrix with one column per group, and its groups may
+            overlap. None makes all rows one group, "all".
         cluster : array-like of shape (n,) or None, default=None
-            Independent units; None: each row.
+            Independent units, such as the person that a row is about. None makes each
+            row its own unit.
         grid : array-like of shape (J,) or None, default=None
             Scores. None: 100 quantiles of all scores.
         bandwidth : {"undersmooth", "rule_of_thumb", "cv"} or float, \
@@ -128,6 +131,7 @@ class CalibrationByGroupDisplay:
         confidence_level : float, default=0.95
             Of the bands, each of which holds at all points of its curve at once.
         sample_weight : array-like of shape (n,) or None, default=None
+            Weight of the row: 2 is the row seen twice.
         ax : matplotlib Axes or None, default=None
         **kwargs : dict
             Passed to `plot`.

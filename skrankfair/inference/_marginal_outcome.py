@@ -374,16 +374,18 @@ def marginal_outcome_test(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Outcomes, the larger the better; NaN where unknown, below the threshold only.
+        Outcomes, binary, graded or real. NaN where the outcome is unknown, which is
+        allowed below the threshold only.
     y_score : array-like of shape (n,)
-        Scores.
+        Scores on any scale.
     sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of groups that may overlap.
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
     threshold : float
         The lowest score that is accepted.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units, such as the person that a row is about; None: each row.
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
     boundary : {"local_linear", "constant"}, default="local_linear"
         "local_linear": the value at the threshold of a line through the outcomes near
         it, whose bias is of order ``h²``. "constant": their weighted mean, as in the
@@ -406,8 +408,10 @@ def marginal_outcome_test(
     n_resamples : int, default=20000
         Draws of the simulation of "sup_t".
     random_state : int, Generator or None, default=0
+        Seed or generator of the random numbers, 0 so that a result that is computed
+        when it is first asked for can be repeated.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row; 2 is the row seen twice.
+        Weight of the row: 2 is the row seen twice.
 
     Returns
     -------

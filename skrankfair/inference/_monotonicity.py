@@ -329,17 +329,18 @@ def monotonicity_test(
     Parameters
     ----------
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier. Tied items are members in expectation.
+        Scores, not ranks: higher scores rank first. Tied items are members in
+        expectation.
     sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix, one group a column.
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
     qid : array-like of shape (n,)
-        Ranking of each row: the sample are rankings.
+        Query of each row: items are compared and ranked only within one query.
     group : hashable
         The protected group: one of the labels.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole rankings, such as the experts of several
-        weeks or a panel that copies from each other. None: each ranking is its own.
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
     k : int or None, default=None
         Only the first positions, at most 1000. None: those that at least half of the
         rankings have.
@@ -355,8 +356,9 @@ def monotonicity_test(
         Of the band; `MonotonicityTest.rejected` compares the p-value with one minus it.
     n_resamples : int, default=999
     random_state : int, Generator or None, default=None
+        Seed or generator of the random numbers. None draws anew in each call.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the ranking, constant within it; 2 is the ranking seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------

@@ -47,11 +47,11 @@ class Moments:
     labels: tuple[tuple[Hashable, Hashable], ...]
 
     @classmethod
-    def of(cls, data: RankedData, pairs: str, k: int | None) -> Moments:
+    def of(cls, data: RankedData, adjacent: bool, k: int | None) -> Moments:
         """Return the moments of the data: adjacent positions or all pairs of them."""
         longest = int(data.ranking.lengths.max())
         depth = longest if k is None else min(int(k), longest)
-        if pairs == "adjacent":
+        if adjacent:
             positions = [(j, j + 1) for j in range(depth - 1)]
         else:
             positions = list(combinations(range(depth), 2))
@@ -402,11 +402,11 @@ def outcome_inequality_test(
     sensitive_features: Any,
     qid: Any = None,
     cluster: Any = None,
-    pairs: str = "adjacent",
+    adjacent: bool = True,
     k: int | None = 10,
     confidence_level: float = 0.95,
     n_resamples: int = 10_000,
-    random_state: int | np.random.Generator | None = 0,
+    random_state: int | np.random.Generator | None = None,
     sample_weight: Any = None,
 ) -> OutcomeInequalityTest:
     """Test whether swapping items of two groups would improve the ranking.
@@ -425,28 +425,31 @@ def outcome_inequality_test(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Outcomes: binary, graded or real, the larger the better.
+        Outcomes or relevance, binary, graded or real; larger is better.
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier.
+        Scores, not ranks: higher scores rank first.
     sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of overlapping groups, one a column, each against the rest.
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
     qid : array-like of shape (n,) or None, default=None
-        Query of each row. None is one list, which is too few to test.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries (a user with many queries). None:
-        each query is its own.
-    pairs : {"adjacent", "all"}, default="adjacent"
-        Moments of neighbouring positions only, or of all pairs of positions.
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
+    adjacent : bool, default=True
+        Whether only neighbouring positions have moments, instead of all pairs of
+        positions.
     k : int or None, default=10
         Only the first k positions; None: as many as the longest query has.
     confidence_level : float, default=0.95
-        Of the critical value: one minus the size of the test.
+        One minus the size of the test, which its critical value belongs to.
     n_resamples : int, default=10000
         Draws of the multiplier bootstrap.
-    random_state : int, Generator or None, default=0
+    random_state : int, Generator or None, default=None
+        Seed or generator of the random numbers. None draws anew in each call.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it; 2 is the query seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------
@@ -501,7 +504,7 @@ def outcome_inequality_test(
     >>> group = rng.choice(["a", "b"], size=query.size)
     >>> quality = rng.random(query.size)
     >>> y = rng.random(query.size) < quality
-    >>> who = {"sensitive_features": group, "qid": query}
+    >>> who = {"sensitive_features": group, "qid": query, "random_state": 0}
     >>> outcome_inequality_test(y, quality - 0.3 * (group == "a"), **who)
     outcome_inequality_test: statistic 5.28, critical value 2.69, p < 0.001
     most violated: b at 2 above a at 3, 302 pairs
@@ -509,7 +512,7 @@ def outcome_inequality_test(
     >>> outcome_inequality_test(y, quality, **who).pvalue > 0.9
     True
     """
-    check_choice(pairs, "pairs", ("adjacent", "all"))
+    check_choice(adjacent, "adjacent", (True, False))
     if k is not None:
         check_number(k, "k", 2, np.inf, integer=True)
     check_level(confidence_level)
@@ -523,7 +526,7 @@ def outcome_inequality_test(
         cluster=cluster,
         sample_weight=sample_weight,
     )
-    moments = Moments.of(data, pairs, k)
+    moments = Moments.of(data, adjacent, k)
     sums = moment_sums(data, moments)
     estimate, error = sums.mean, sums.standard_error
     violation = _violations(estimate, error)

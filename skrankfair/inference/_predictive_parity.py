@@ -532,15 +532,15 @@ def predictive_parity_test(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Outcomes: binary, graded or real.
+        Outcomes, binary, graded or real.
     y_score : array-like of shape (n,)
-        Scores. They need not be on the scale of the outcomes.
+        Scores on any scale.
     sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of overlapping groups, each compared with the rest.
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units, such as the person that a row is about; None: each row. A
-        cluster may have rows of several groups.
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit. A cluster may have rows of several groups.
     grid : array-like of shape (J,) or None, default=None
         Scores at which the curves are compared. None: 50 quantiles of the scores that
         lie in the range of every group.
@@ -567,8 +567,10 @@ def predictive_parity_test(
     n_resamples : int, default=20000
         Draws of the simulation.
     random_state : int, Generator or None, default=0
+        Seed or generator of the random numbers, 0 so that a result that is computed
+        when it is first asked for can be repeated.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row; 2 is the row seen twice.
+        Weight of the row: 2 is the row seen twice.
 
     Returns
     -------

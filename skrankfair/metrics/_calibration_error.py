@@ -322,7 +322,7 @@ def calibration_error(
     y_true: Any,
     y_score: Any,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     cluster: Any = None,
     method: str = "smooth",
     bandwidth: str | float | Mapping[Hashable, float] = "rule_of_thumb",
@@ -340,14 +340,16 @@ def calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Outcomes.
+        Outcomes, binary, graded or real.
     y_score : array-like of shape (n,)
         Scores on the scale of the outcomes, such as probabilities.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of groups that may overlap.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     cluster : array-like of shape (n,) or None, default=None
-        Independent units, such as the person that a row is about; None: each row.
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
     method : {"smooth", "binned", "sweep"}, default="smooth"
         "smooth": a Nadaraya-Watson curve. "binned": bins of equal mass (the usual
         expected calibration error, with squares). "sweep": as many bins as keep their
@@ -365,7 +367,7 @@ def calibration_error(
     bins : int or array-like of shape (B + 1,), default=15
         Of "binned": how many; or their edges, which makes results add up.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row; 2 is the row seen twice.
+        Weight of the row: 2 is the row seen twice.
 
     Returns
     -------
@@ -429,8 +431,6 @@ def calibration_error(
     if not isinstance(bandwidth, Mapping):
         check_bandwidth(bandwidth)
     smoother = get_kernel(kernel)
-    if sensitive_features is None:
-        raise ValueError("sensitive_features must be given; got None.")
     rows = score_rows(
         y_true,
         y_score,

@@ -149,7 +149,7 @@ def positive_rate_shift(
     y_true: Any,
     y_score: Any,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     threshold: float,
     cluster: Any = None,
     bandwidth: str | float | Mapping[Hashable, float] = "undersmooth",
@@ -169,16 +169,18 @@ def positive_rate_shift(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Outcomes.
+        Outcomes, binary, graded or real.
     y_score : array-like of shape (n,)
         Scores on the scale of the outcomes, such as probabilities.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of groups that may overlap.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     threshold : float
         Scores above it are accepted.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units, such as the person that a row is about; None: each row.
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
     bandwidth : {"undersmooth", "rule_of_thumb", "cv"}, float or mapping of group to \
             float, default="undersmooth"
         In units of the score; a rule (see `skrankfair.smoothing.nadaraya_watson`) is
@@ -194,8 +196,10 @@ def positive_rate_shift(
     n_resamples : int, default=200
         Resamples behind the standard errors.
     random_state : int, Generator or None, default=0
+        Seed or generator of the random numbers, 0 so that a result that is computed
+        when it is first asked for can be repeated.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row; 2 is the row seen twice.
+        Weight of the row: 2 is the row seen twice.
 
     Returns
     -------
@@ -249,8 +253,6 @@ def positive_rate_shift(
     seed = checked_seed(bandwidth, n_resamples, random_state)
     check_number(threshold, "threshold", -np.inf, np.inf, inclusive=(False, False))
     smoother = get_kernel(kernel)
-    if sensitive_features is None:
-        raise ValueError("sensitive_features must be given; got None.")
     rows = score_rows(
         y_true,
         y_score,
@@ -419,7 +421,7 @@ def rank_shift(
     y_true: Any,
     y_score: Any,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     bandwidth: str | float | Mapping[Hashable, float] = "undersmooth",
@@ -440,16 +442,20 @@ def rank_shift(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Outcomes.
+        Outcomes or relevance, binary, graded or real; larger is better.
     y_score : array-like of shape (n,)
-        Scores, on any scale.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. Groups must be disjoint.
+        Scores, not ranks: higher scores rank first.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
-        Query of each row; None is one list.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries; None: each query. For one list,
-        clusters of its items; None: each item.
+        Independent units that contain whole queries, such as users with several
+        queries, or items of one list. None makes each query its own unit, or each item
+        of one list.
     bandwidth : {"undersmooth", "rule_of_thumb", "cv"}, float or mapping of group to \
             float, default="undersmooth"
         In units of the score; a rule (see `skrankfair.smoothing.nadaraya_watson`) is
@@ -467,8 +473,10 @@ def rank_shift(
     n_resamples : int, default=200
         Resamples behind the standard errors.
     random_state : int, Generator or None, default=0
+        Seed or generator of the random numbers, 0 so that a result that is computed
+        when it is first asked for can be repeated.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it; 2 is the query seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------

@@ -89,7 +89,7 @@ def _warn_nan(table: pd.DataFrame) -> None:
 def expected_advantage(
     probabilities: Any,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     step: int = 10,
     k: int = 10,
     position_weight: Any = None,
@@ -108,9 +108,10 @@ def expected_advantage(
     ----------
     probabilities : array-like of shape (n, n)
         Doubly stochastic: row i is position i from the top, column j item j.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels of the items; several columns are crossed. A boolean matrix or
-        frame is a membership matrix, one group a column, each against the rest.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     step : int, default=10
         Of `normalized_discounted_difference` and its kin.
     k : int, default=10

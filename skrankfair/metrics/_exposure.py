@@ -179,7 +179,7 @@ def exposure(
     y_true: Any = None,
     y_score: Any = None,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     position_weight: Any = "dcg",
@@ -197,18 +197,20 @@ def exposure(
     Parameters
     ----------
     y_true : array-like of shape (n,) or None, default=None
-        Not used: all metrics are called alike.
+        Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier. Items of equal score are in random
+        Scores, not ranks: higher scores rank first. Items of equal score are in random
         order: each has the mean exposure of their positions.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of overlapping groups, one a column.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
-        Query of each row; rows are ranked within their query. None is one list, which
-        has no standard error.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries. None: each query is its own.
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
             or array-like, default="dcg"
         What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
@@ -226,7 +228,7 @@ def exposure(
         "queries" is the mean over queries of the share; "amortized" the share of the
         exposure summed over queries, in which long lists count more.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it; 2 is the query seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------
@@ -285,7 +287,7 @@ def exposure_gap(
     y_true: Any,
     y_score: Any,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     target: str = "expected",
@@ -303,19 +305,22 @@ def exposure_gap(
     Parameters
     ----------
     y_true : array-like of shape (n,) or None
-        Relevance, the larger the better; not negative for ``target="relevance"``. May
-        be None for ``target="population"``.
+        Outcomes or relevance, binary, graded or real; larger is better. They must not
+        be negative for ``target="relevance"``, and may be None for
+        ``target="population"``.
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier. Items of equal score are in random
+        Scores, not ranks: higher scores rank first. Items of equal score are in random
         order: each has the mean exposure of their positions.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of overlapping groups, one a column.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
-        Query of each row; rows are ranked within their query. None is one list, which
-        has no standard error.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries. None: each query is its own.
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
     target : {"expected", "relevance", "population"}, default="expected"
         The share that the group merits: "expected": its share of exposure in the
         ranking by relevance, items of equal relevance in random order (expected
@@ -340,7 +345,7 @@ def exposure_gap(
         relevance is all 0 have no shares of it, and are left out for
         ``target="relevance"``.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it; 2 is the query seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------

@@ -47,18 +47,21 @@ def log_loss(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Outcomes in [0, 1].
+        Outcomes, binary, graded or real. They must be in [0, 1].
     y_score : array-like of shape (n,)
-        Probabilities. As in scikit-learn they are clipped to be at least 2.2e-16 (the
-        machine epsilon of 64 bits) away from 0 and 1, where one wrong row would have an
+        Scores on the scale of the outcomes, such as probabilities. They must be in [0,
+        1], and as in scikit-learn they are clipped to be at least 2.2e-16 (the machine
+        epsilon of 64 bits) away from 0 and 1, where one wrong row would have an
         infinite loss.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
-        Group labels, or a membership matrix of overlapping groups. None: all rows are
-        one group, "all".
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     cluster : array-like of shape (n,) or None, default=None
-        Independent units. None: each row.
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row; 2 is the row seen twice.
+        Weight of the row: 2 is the row seen twice.
 
     Returns
     -------
@@ -126,15 +129,19 @@ def mean_squared_error(
 
     Parameters
     ----------
-    y_true, y_score : array-like of shape (n,)
-        Outcomes, and scores in their unit.
+    y_true : array-like of shape (n,)
+        Outcomes, binary, graded or real.
+    y_score : array-like of shape (n,)
+        Scores on the scale of the outcomes, such as probabilities.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
-        Group labels, or a membership matrix of overlapping groups. None: all rows are
-        one group, "all".
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     cluster : array-like of shape (n,) or None, default=None
-        Independent units. None: each row.
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row; 2 is the row seen twice.
+        Weight of the row: 2 is the row seen twice.
 
     Returns
     -------

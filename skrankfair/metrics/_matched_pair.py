@@ -184,7 +184,7 @@ def matched_pair_calibration(
     y_true: Any,
     y_score: Any,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     epsilon: float | Mapping[Hashable, float] | None = None,
@@ -211,17 +211,20 @@ def matched_pair_calibration(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Outcomes: binary, graded or real, the larger the better.
+        Outcomes or relevance, binary, graded or real; larger is better.
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of overlapping groups, one a column, each against the rest.
+        Scores, not ranks: higher scores rank first.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
-        Query of each row; only rows of one query are compared. None is one list.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries (a user with many). None: each
-        query is its own. For one list, clusters of its items.
+        Independent units that contain whole queries, such as users with several
+        queries, or items of one list. None makes each query its own unit, or each item
+        of one list.
     epsilon : float, mapping of group to float, or None, default=None
         Closeness threshold, in units of the score.
     n_pairs : int or None, default=None
@@ -262,7 +265,7 @@ def matched_pair_calibration(
         "cluster": queries (or `cluster`) are independent. "item": items are, and pairs
         that share one are not (§4.1.4). "auto" is "item" for one list, else "cluster".
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it; 2 is the query seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------

@@ -161,7 +161,7 @@ def matched_pair_curve(
     y_true: Any,
     y_score: Any,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     epsilon: Any = None,
@@ -178,22 +178,25 @@ def matched_pair_curve(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Outcomes: binary, graded or real, the larger the better.
+        Outcomes or relevance, binary, graded or real; larger is better.
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of overlapping groups, one a column, each against the rest.
+        Scores, not ranks: higher scores rank first.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
-        Query of each row; only rows of one query are compared. None is one list.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries. None: each query is its own.
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
     epsilon : array-like of shape (E,) or None, default=None
         Thresholds, in units of the score. None: 20, evenly spaced on a logarithmic
         scale, from the closest 1% of the possible pairs to the closest half, of the
         group that needs the most.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it; 2 is the query seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
     **options : dict
         Other options of `matched_pair_calibration`: direction, adjacent, estimator,
         position_weight, k, patience, average, variance.

@@ -88,19 +88,22 @@ def ndcg(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Relevance, not negative.
+        Outcomes or relevance, binary, graded or real; larger is better. They must not
+        be negative.
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier.
+        Scores, not ranks: higher scores rank first.
     qid : array-like of shape (n,) or None, default=None
-        Query of each row. None is one list, which has no standard error.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries. None: each query is its own.
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
     k : int or None, default=None
         Only the first k positions count; None counts all.
     gain : {"linear", "exponential"}, default="linear"
         ``y`` or ``2**y - 1``.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it; 2 is the query seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------

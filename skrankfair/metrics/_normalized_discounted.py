@@ -105,7 +105,7 @@ def normalized_discounted_difference(
     y_true: Any = None,
     y_score: Any = None,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     step: int = 10,
@@ -125,17 +125,21 @@ def normalized_discounted_difference(
     Parameters
     ----------
     y_true : array-like of shape (n,) or None, default=None
-        Not used: all metrics are called alike.
+        Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier. Tied items are members in expectation.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of overlapping groups, one a column, each against the rest.
+        Scores, not ranks: higher scores rank first. Tied items are members in
+        expectation.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
-        Query, that is list, of each row. None is one list, which has no interval:
-        ``test()`` shuffles its labels.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list. One list has no interval; ``test()`` shuffles its
+        labels.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries. None: each query is its own.
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
     step : int, default=10
         Items from cut to cut. Lists of no more items have no value: at its end every
         list has its own share.
@@ -159,7 +163,7 @@ def normalized_discounted_difference(
     normalize : bool, default=True
         False leaves out the division by the maximum.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it; 2 is the query seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------
@@ -246,7 +250,7 @@ def normalized_discounted_ratio(
     y_true: Any = None,
     y_score: Any = None,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     step: int = 10,
@@ -268,15 +272,20 @@ def normalized_discounted_ratio(
     Parameters
     ----------
     y_true : array-like of shape (n,) or None, default=None
-        Not used: all metrics are called alike.
+        Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier. Tied items are members in expectation.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels, as in `normalized_discounted_difference`.
+        Scores, not ranks: higher scores rank first. Tied items are members in
+        expectation.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
-        Query of each row. None is one list.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries. None: each query is its own.
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
     step : int, default=10
         Items from cut to cut. Lists of no more items have no value.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
@@ -300,7 +309,7 @@ def normalized_discounted_ratio(
         The ratio where nothing outside the group is among the first k, as in the
         authors' code.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------
@@ -374,7 +383,7 @@ def normalized_discounted_kl(
     y_true: Any = None,
     y_score: Any = None,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     step: int = 10,
@@ -395,15 +404,20 @@ def normalized_discounted_kl(
     Parameters
     ----------
     y_true : array-like of shape (n,) or None, default=None
-        Not used: all metrics are called alike.
+        Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier. Tied items are members in expectation.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels, as in `normalized_discounted_difference`.
+        Scores, not ranks: higher scores rank first. Tied items are members in
+        expectation.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
-        Query of each row. None is one list.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries. None: each query is its own.
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
     step : int, default=10
         Items from cut to cut. Lists of no more items have no value.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
@@ -427,7 +441,7 @@ def normalized_discounted_kl(
         One value for all groups at once, labelled "all", in place of one a group
         against the rest. Disjoint groups; with `normalize`, at most ten in a list.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------

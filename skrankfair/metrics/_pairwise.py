@@ -170,7 +170,7 @@ def pairwise_accuracy(
     y_true: Any,
     y_score: Any,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     comparison: str = "all",
@@ -189,17 +189,20 @@ def pairwise_accuracy(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Outcomes: binary, graded or real, the larger the better.
+        Outcomes or relevance, binary, graded or real; larger is better.
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of overlapping groups, one a column, each against the rest.
+        Scores, not ranks: higher scores rank first.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
-        Query of each row; only rows of one query are compared. None is one list.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries (a user with many). None: each
-        query is its own. For one list, clusters of its items.
+        Independent units that contain whole queries, such as users with several
+        queries, or items of one list. None makes each query its own unit, or each item
+        of one list.
     comparison : {"all", "intra", "inter"}, default="all"
         Which worse items j count: all, those of the group of i (intra-group), or those
         outside it (inter-group). ``all = share_intra · intra + share_inter · inter``
@@ -219,7 +222,7 @@ def pairwise_accuracy(
         "cluster": queries (or `cluster`) are independent. "item": items are, and pairs
         that share one are not. "auto" is "item" for one list, else "cluster".
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it; 2 is the query seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------
@@ -325,7 +328,7 @@ def pairwise_exposure(
     y_true: Any = None,
     y_score: Any = None,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     average: str = "pairs",
@@ -341,23 +344,26 @@ def pairwise_exposure(
     Parameters
     ----------
     y_true : array-like of shape (n,) or None, default=None
-        Not used: all metrics are called alike.
+        Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of overlapping groups, one a column, each against the rest.
+        Scores, not ranks: higher scores rank first.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
-        Query of each row; only rows of one query are compared. None is one list.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries. None: each query is its own. For
-        one list, clusters of its items.
+        Independent units that contain whole queries, such as users with several
+        queries, or items of one list. None makes each query its own unit, or each item
+        of one list.
     average : {"pairs", "queries"}, default="pairs"
         "pairs" pools all pairs; "queries" is the mean over queries with a pair.
     variance : {"auto", "cluster", "item"}, default="auto"
         As in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it; 2 is the query seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------
@@ -414,7 +420,7 @@ def pairwise_preference(
     y_true: Any,
     y_score: Any = None,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     average: str = "pairs",
@@ -430,23 +436,26 @@ def pairwise_preference(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Outcomes: binary, graded or real, the larger the better.
+        Outcomes or relevance, binary, graded or real; larger is better.
     y_score : array-like of shape (n,) or None, default=None
-        Not used: all metrics are called alike.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of overlapping groups, one a column, each against the rest.
+        Not used; it is accepted so that all metrics are called alike.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
-        Query of each row; only rows of one query are compared. None is one list.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries. None: each query is its own. For
-        one list, clusters of its items.
+        Independent units that contain whole queries, such as users with several
+        queries, or items of one list. None makes each query its own unit, or each item
+        of one list.
     average : {"pairs", "queries"}, default="pairs"
         "pairs" pools all pairs; "queries" is the mean over queries with a pair.
     variance : {"auto", "cluster", "item"}, default="auto"
         As in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it; 2 is the query seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------

@@ -142,7 +142,7 @@ def skew_at_k(
     y_true: Any = None,
     y_score: Any = None,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     k: int = 10,
@@ -159,23 +159,27 @@ def skew_at_k(
     Parameters
     ----------
     y_true : array-like of shape (n,) or None, default=None
-        Not used: all metrics are called alike.
+        Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier. Tied items are members in expectation.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of overlapping groups, one a column, each against the rest.
+        Scores, not ranks: higher scores rank first. Tied items are members in
+        expectation.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
-        Query, that is list, of each row. None is one list.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries. None: each query is its own.
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
     k : int, default=10
         Positions. Lists of no more items have no value: it would be 0 in any order.
     average : {"queries", "representation"}, default="queries"
         "queries": the mean over lists, -inf if one of them has nobody among its first
         k. "representation": of the mean shares, for lists of one length.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it; 2 is the query seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------
@@ -239,7 +243,7 @@ def ndkl(
     y_true: Any = None,
     y_score: Any = None,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     joint: bool = False,
@@ -257,23 +261,27 @@ def ndkl(
     Parameters
     ----------
     y_true : array-like of shape (n,) or None, default=None
-        Not used: all metrics are called alike.
+        Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier. Tied items are members in expectation.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of overlapping groups, one a column, each against the rest.
+        Scores, not ranks: higher scores rank first. Tied items are members in
+        expectation.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
-        Query, that is list, of each row. None is one list.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries. None: each query is its own.
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
     joint : bool, default=False
         One value for all groups at once, labelled "all", in place of one a group
         against the rest. Disjoint groups.
     average : {"queries", "representation"}, default="queries"
         The mean over lists, or the metric of the mean shares (lists of one length).
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it; 2 is the query seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------

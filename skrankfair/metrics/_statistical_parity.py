@@ -204,7 +204,7 @@ def exposure_parity(
     y_true: Any = None,
     y_score: Any = None,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     position_weight: Any = "reciprocal",
@@ -223,16 +223,19 @@ def exposure_parity(
     Parameters
     ----------
     y_true : array-like of shape (n,) or None, default=None
-        Not used: all metrics are called alike.
+        Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier. Tied items share their exposure.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of overlapping groups, one a column, each against the rest.
+        Scores, not ranks: higher scores rank first. Tied items share their exposure.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
-        Query, that is list, of each row. None is one list.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries. None: each query is its own.
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
             or array-like, default="reciprocal"
         What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
@@ -253,7 +256,7 @@ def exposure_parity(
         the mean exposures, for lists of one length: chance that cancels over lists is
         no advantage.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it; 2 is the query seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------
@@ -323,7 +326,7 @@ def pairwise_parity(
     y_true: Any = None,
     y_score: Any = None,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     signed: bool = False,
@@ -340,16 +343,19 @@ def pairwise_parity(
     Parameters
     ----------
     y_true : array-like of shape (n,) or None, default=None
-        Not used: all metrics are called alike.
+        Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores: the higher is ranked the earlier. A tie is half a win.
-    sensitive_features : array-like of shape (n,) or (n, d)
-        Group labels; several columns are crossed. A boolean matrix or frame is a
-        membership matrix of overlapping groups, one a column, each against the rest.
+        Scores, not ranks: higher scores rank first. A tie is half a win.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
-        Query, that is list, of each row. None is one list.
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries. None: each query is its own.
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
     signed : bool, default=False
         ``2 pair_a - 1``: positive is an advantage of the group.
     average : {"queries", "representation"}, default="queries"
@@ -357,7 +363,7 @@ def pairwise_parity(
         the mean pair_a over lists of one length: chance that cancels over lists is no
         advantage.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it; 2 is the query seen twice.
+        Weight of the query, constant within it: 2 is the query seen twice.
 
     Returns
     -------

@@ -289,13 +289,15 @@ def pairwise_fairness_objective(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Outcomes of the training rows, in the order in which the model is fitted.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, d)
-        Their groups. Several columns are crossed; a boolean matrix has one group a
-        column, and they may overlap.
-    qid : array-like of shape (n_samples,) or None, default=None
-        Their queries; None is one query.
+    y_true : array-like of shape (n,)
+        Outcomes or relevance, binary, graded or real; larger is better. They are those
+        of the training rows, in the order in which the model is fitted.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
     strength : float, default=1.0
         Weight of the penalty, in units of L: at 0.1 a correlation of 1 costs a tenth of
         what there is to explain. The default leaves little correlation; 0 is the loss
@@ -313,7 +315,8 @@ def pairwise_fairness_objective(
     n_pairs : int, default=100000
         Pairs drawn for each term of the penalty, and for the pairwise loss.
     random_state : int, Generator or None, default=None
-        Draws the pairs.
+        Seed or generator of the random numbers. None draws anew in each call. They draw
+        the pairs.
 
     Returns
     -------

@@ -129,12 +129,14 @@ class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
         As in `GroupCalibrator`; or one with options of its own, but for the columns of
         group and cluster, which are those given here.
     sensitive_features : str, list of str, callable, True or None, default=None
-        The column (or columns, crossed) of X with the group, or a function of X. True:
-        passed to `fit` and `predict`, which request it from metadata routing. None: may
-        be passed; else all rows are one group.
+        Where the groups come from: the name of a column of X, a list of names (the
+        columns are crossed), or a function of X. True means that they must be passed as
+        metadata. None means that they may be passed as metadata; all rows are one group
+        if they are not.
     cluster : str, callable, True or None, default=None
-        Where the independent units (users) come from, in the same way; `fit` only. No
-        unit is in the training and the test part of a fold, and each weighs the same.
+        Where the independent units, such as users, come from, in the same way; only
+        `fit` needs them. No unit is in both the training and the test part of a fold,
+        and each unit weighs the same.
     cv : int, splitter, iterable or None, default=None
         Folds. None is 5; an integer is `GroupKFold` with clusters, `StratifiedKFold`
         without. A splitter gets the clusters as ``groups``.
@@ -146,7 +148,7 @@ class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
         Whether the columns named by `sensitive_features` and `cluster` are kept from
         the model. Else it gets X as it is.
     n_jobs : int or None, default=None
-        Folds at a time.
+        Number of folds that are fitted at a time, as in joblib.
 
     Attributes
     ----------
@@ -209,11 +211,12 @@ class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
         y : array-like of shape (n_samples,)
             Labels of two classes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: 2 is the row seen twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if the constructor names no column; disjoint.
+            Group labels, if the constructor names no column of X.
         cluster : array-like of shape (n_samples,) or None, default=None
-            Independent units, if the constructor names no column.
+            Independent units, if the constructor names no column of X.
 
         Returns
         -------
@@ -245,7 +248,7 @@ class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
         X : frame or array of shape (n_samples, n_features)
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if they were passed to `fit`.
+            Group labels, if the constructor names no column of X.
 
         Returns
         -------
@@ -263,7 +266,7 @@ class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
         X : frame or array of shape (n_samples, n_features)
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if they were passed to `fit`.
+            Group labels, if the constructor names no column of X.
 
         Returns
         -------
@@ -279,7 +282,7 @@ class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
         X : frame or array of shape (n_samples, n_features)
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if they were passed to `fit`.
+            Group labels, if the constructor names no column of X.
 
         Returns
         -------
@@ -311,12 +314,14 @@ class GroupCalibratedRegressor(RegressorMixin, _GroupCalibrated):
         As in `GroupCalibrator`; or one with options of its own, but for the columns of
         group and cluster, which are those given here.
     sensitive_features : str, list of str, callable, True or None, default=None
-        The column (or columns, crossed) of X with the group, or a function of X. True:
-        passed to `fit` and `predict`, which request it from metadata routing. None: may
-        be passed; else all rows are one group.
+        Where the groups come from: the name of a column of X, a list of names (the
+        columns are crossed), or a function of X. True means that they must be passed as
+        metadata. None means that they may be passed as metadata; all rows are one group
+        if they are not.
     cluster : str, callable, True or None, default=None
-        Where the independent units (users) come from, in the same way; `fit` only. No
-        unit is in the training and the test part of a fold, and each weighs the same.
+        Where the independent units, such as users, come from, in the same way; only
+        `fit` needs them. No unit is in both the training and the test part of a fold,
+        and each unit weighs the same.
     cv : int, splitter, iterable or None, default=None
         Folds. None is 5; an integer is `GroupKFold` with clusters, `KFold` without. A
         splitter gets the clusters as ``groups``.
@@ -327,7 +332,7 @@ class GroupCalibratedRegressor(RegressorMixin, _GroupCalibrated):
         Whether the columns named by `sensitive_features` and `cluster` are kept from
         the model. Else it gets X as it is.
     n_jobs : int or None, default=None
-        Folds at a time.
+        Number of folds that are fitted at a time, as in joblib.
 
     Attributes
     ----------
@@ -382,11 +387,12 @@ class GroupCalibratedRegressor(RegressorMixin, _GroupCalibrated):
         X : frame or array of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: 2 is the row seen twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if the constructor names no column; disjoint.
+            Group labels, if the constructor names no column of X.
         cluster : array-like of shape (n_samples,) or None, default=None
-            Independent units, if the constructor names no column.
+            Independent units, if the constructor names no column of X.
 
         Returns
         -------
@@ -418,7 +424,7 @@ class GroupCalibratedRegressor(RegressorMixin, _GroupCalibrated):
         X : frame or array of shape (n_samples, n_features)
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if they were passed to `fit`.
+            Group labels, if the constructor names no column of X.
 
         Returns
         -------

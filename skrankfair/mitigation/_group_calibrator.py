@@ -86,11 +86,13 @@ class GroupCalibrator(CalibratesByGroup):
         classifier (0 and 1) of one column, such as
         ``NadarayaWatsonRegressor(bandwidth=0.05)``, whose options a search may tune.
     sensitive_features : str, list of str, callable, True or None, default=None
-        The column (or columns, crossed) of X with the group, or a function of X. True:
-        passed to `fit` and `transform`, which request it from metadata routing. None:
-        may be passed; else all rows are one group.
+        Where the groups come from: the name of a column of X, a list of names (the
+        columns are crossed), or a function of X. True means that they must be passed as
+        metadata. None means that they may be passed as metadata; all rows are one group
+        if they are not.
     cluster : str, callable, True or None, default=None
-        Where the independent units (users) come from, in the same way; `fit` only.
+        Where the independent units, such as users, come from, in the same way; only
+        `fit` needs them.
     cluster_weight : {"cluster", "row"}, default="cluster"
         "cluster": the rows of a cluster in a group weigh one together. "row": every row
         weighs one, and one user may dominate.
@@ -189,12 +191,12 @@ class GroupCalibrator(CalibratesByGroup):
         y : array-like of shape (n_samples,)
             Outcomes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row.
+            Weight of the row: 2 is the row seen twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if the constructor names no column; disjoint.
+            Group labels, if the constructor names no column of X.
         cluster : array-like of shape (n_samples,) or None, default=None
-            Independent units, if the constructor names no column.
+            Independent units, if the constructor names no column of X.
 
         Returns
         -------
@@ -224,7 +226,7 @@ class GroupCalibrator(CalibratesByGroup):
         X : frame or array of shape (n_samples, n_features)
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if they were passed to `fit`.
+            Group labels, if the constructor names no column of X.
 
         Returns
         -------
@@ -253,7 +255,7 @@ class GroupCalibrator(CalibratesByGroup):
             Expected outcomes in the place of scores.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if they were passed to `fit`.
+            Group labels, if the constructor names no column of X.
 
         Returns
         -------
@@ -289,9 +291,12 @@ class GroupCalibrator(CalibratesByGroup):
         X : frame or array of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: 2 is the row seen twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
+            Group labels, if the constructor names no column of X.
         cluster : array-like of shape (n_samples,) or None, default=None
+            Independent units, if the constructor names no column of X.
 
         Returns
         -------

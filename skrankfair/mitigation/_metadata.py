@@ -114,7 +114,7 @@ def disjoint_groups(values: Any) -> Groups:
 
 def everyone(n_rows: int) -> Groups:
     """Return all rows as one group."""
-    return Groups(("all",), np.zeros(n_rows, dtype=np.int64))
+    return Groups.of_everyone(n_rows)
 
 
 def dense_clusters(values: Any) -> Codes:

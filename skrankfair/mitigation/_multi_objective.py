@@ -225,11 +225,13 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         Of the objectives in the composite, in their order or by name. None: 1 each.
         They may be set after `fit`, which does not use them.
     sensitive_features : str, list of str, callable, True or None, default=None
-        The column (or columns, crossed) of X with the group, or a function of X. True:
-        passed to `fit` and `transform`, which request it from metadata routing. None:
-        may be passed; else all rows are one group.
+        Where the groups come from: the name of a column of X, a list of names (the
+        columns are crossed), or a function of X. True means that they must be passed as
+        metadata. None means that they may be passed as metadata; all rows are one group
+        if they are not.
     cluster : str, callable, True or None, default=None
-        Where the independent units (users) come from, in the same way; `fit` only.
+        Where the independent units, such as users, come from, in the same way; only
+        `fit` needs them.
     cluster_weight : {"cluster", "row"}, default="cluster"
         "cluster": the rows of a cluster in a group weigh one together. "row": every row
         weighs one, and one user may dominate.
@@ -322,12 +324,12 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         y : frame or array of shape (n_samples, K) or (n_samples,)
             Outcomes, a column an objective.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row.
+            Weight of the row: 2 is the row seen twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if the constructor names no column; disjoint.
+            Group labels, if the constructor names no column of X.
         cluster : array-like of shape (n_samples,) or None, default=None
-            Independent units, if the constructor names no column.
+            Independent units, if the constructor names no column of X.
 
         Returns
         -------
@@ -415,7 +417,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         X : frame or array of shape (n_samples, n_features)
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if they were passed to `fit`.
+            Group labels, if the constructor names no column of X.
 
         Returns
         -------
@@ -449,9 +451,12 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         X : frame or array of shape (n_samples, n_features)
         y : frame or array of shape (n_samples, K) or (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: 2 is the row seen twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
+            Group labels, if the constructor names no column of X.
         cluster : array-like of shape (n_samples,) or None, default=None
+            Independent units, if the constructor names no column of X.
 
         Returns
         -------
@@ -468,7 +473,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         X : frame or array of shape (n_samples, n_features)
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if they were passed to `fit`.
+            Group labels, if the constructor names no column of X.
 
         Returns
         -------
@@ -497,10 +502,10 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         X : frame or array of shape (n_samples, n_features)
         y : frame or array of shape (n_samples, K) or (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row.
+            Weight of the row: 2 is the row seen twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if they were passed to `fit`.
+            Group labels, if the constructor names no column of X.
 
         Returns
         -------
@@ -531,11 +536,11 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         y : frame or array of shape (n_samples, K) or (n_samples,)
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if the constructor names no column.
+            Group labels, if the constructor names no column of X.
         cluster : array-like of shape (n_samples,) or None, default=None
-            Independent units, if the constructor names no column.
+            Independent units, if the constructor names no column of X.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row.
+            Weight of the row: 2 is the row seen twice.
         weights : array-like of shape (K,), dict or None, default=None
             Of the composite. None: those of the constructor.
         **options : dict

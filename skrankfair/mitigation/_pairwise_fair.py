@@ -227,11 +227,13 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
         below, with the paper's gaps below 0.05. 0 is
         :class:`~sklearn.linear_model.Ridge`.
     sensitive_features : str, list of str, callable, True or None, default=None
-        The columns of X with the groups, which the model does not see and `predict`
-        does not need; or a function of X. True and None: passed to `fit`, and True
-        requests it from metadata routing. Without groups there is no penalty.
+        Where the groups come from: the name of a column of X, a list of names (the
+        columns are crossed), or a function of X. True means that they must be passed as
+        metadata. None means that they may be passed as metadata; all rows are one group
+        if they are not. Without groups there is no penalty.
     qid : str, callable, True or None, default=None
-        The same for the query. Without, all rows are one query.
+        Where the queries come from, in the same way; all rows are one query if there
+        are none.
     comparison : {"inter", "intra", "all"}, default="inter"
         Pairs of an item in the group with one outside it; pairs inside the group and
         pairs inside the rest (where B is 1 or -1 times y_i - y_j for the group of both
@@ -248,7 +250,8 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
         Largest gradient at the end, in units of the penalty's weight and of the model's
         own standard errors.
     random_state : int, Generator or None, default=None
-        Draws the pairs.
+        Seed or generator of the random numbers. None draws anew in each call. They draw
+        the pairs.
 
     Attributes
     ----------
@@ -323,11 +326,11 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
             Relevance, larger is better.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, d)
-            Groups, if the constructor names no column. Several columns are crossed; a
-            boolean matrix has one group a column, and they may overlap.
-        qid : array-like of shape (n_samples,)
-            Query, if the constructor names no column.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        qid : array-like of shape (n_samples,) or None, default=None
+            Query of each row, if the constructor names no column of X.
 
         Returns
         -------
@@ -384,11 +387,13 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
         (nearly) no correlation; what trades one for the other lies below, with the
         paper's gaps below 0.05. 0 is :class:`~sklearn.linear_model.LogisticRegression`.
     sensitive_features : str, list of str, callable, True or None, default=None
-        The columns of X with the groups, which the model does not see and `predict`
-        does not need; or a function of X. True and None: passed to `fit`, and True
-        requests it from metadata routing. Without groups there is no penalty.
+        Where the groups come from: the name of a column of X, a list of names (the
+        columns are crossed), or a function of X. True means that they must be passed as
+        metadata. None means that they may be passed as metadata; all rows are one group
+        if they are not. Without groups there is no penalty.
     qid : str, callable, True or None, default=None
-        The same for the query. Without, all rows are one query.
+        Where the queries come from, in the same way; all rows are one query if there
+        are none.
     comparison : {"inter", "intra", "all"}, default="inter"
         Pairs of an item in the group with one outside it; pairs inside the group and
         pairs inside the rest (where B is 1 or -1 for the group of both items); or all
@@ -405,7 +410,8 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
         Largest gradient at the end, in units of the penalty's weight and of the model's
         own standard errors.
     random_state : int, Generator or None, default=None
-        Draws the pairs.
+        Seed or generator of the random numbers. None draws anew in each call. They draw
+        the pairs.
 
     Attributes
     ----------
@@ -482,11 +488,11 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
             Two classes; the second in sorted order is the better one.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, d)
-            Groups, if the constructor names no column. Several columns are crossed; a
-            boolean matrix has one group a column, and they may overlap.
-        qid : array-like of shape (n_samples,)
-            Query, if the constructor names no column.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        qid : array-like of shape (n_samples,) or None, default=None
+            Query of each row, if the constructor names no column of X.
 
         Returns
         -------

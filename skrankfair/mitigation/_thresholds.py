@@ -152,11 +152,13 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
             default="nadaraya_watson"
         How f̂ is estimated, as in `GroupCalibrator`.
     sensitive_features : str, list of str, callable, True or None, default=None
-        The column (or columns, crossed) of X with the group, or a function of X. True:
-        passed to `fit` and `predict`, which request it from metadata routing. None: may
-        be passed; else all rows are one group, whose threshold stays.
+        Where the groups come from: the name of a column of X, a list of names (the
+        columns are crossed), or a function of X. True means that they must be passed as
+        metadata. None means that they may be passed as metadata; all rows are one group
+        if they are not. The threshold of one group stays as it is.
     cluster : str, callable, True or None, default=None
-        Where the independent units (users) come from, in the same way; `fit` only.
+        Where the independent units, such as users, come from, in the same way; only
+        `fit` needs them.
     cv : int, splitter, iterable or None, default=None
         Folds of the scores, as in `GroupCalibratedClassifier`.
     min_group_size : int, default=20
@@ -165,7 +167,7 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
         Whether the columns named by `sensitive_features` and `cluster` are kept from
         the model. Else it gets X as it is.
     n_jobs : int or None, default=None
-        Folds at a time.
+        Number of folds that are fitted at a time, as in joblib.
 
     Attributes
     ----------
@@ -264,11 +266,12 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
         y : array-like of shape (n_samples,)
             Labels of two classes; numbers may be NaN where the outcome is unknown.
         sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: 2 is the row seen twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if the constructor names no column; disjoint.
+            Group labels, if the constructor names no column of X.
         cluster : array-like of shape (n_samples,) or None, default=None
-            Independent units, if the constructor names no column.
+            Independent units, if the constructor names no column of X.
 
         Returns
         -------
@@ -328,7 +331,7 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
         X : frame or array of shape (n_samples, n_features)
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if they were passed to `fit`.
+            Group labels, if the constructor names no column of X.
 
         Returns
         -------
@@ -369,7 +372,7 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
         X : frame or array of shape (n_samples, n_features)
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
-            Groups, if they were passed to `fit`.
+            Group labels, if the constructor names no column of X.
 
         Returns
         -------

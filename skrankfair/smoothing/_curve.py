@@ -136,9 +136,9 @@ def nadaraya_watson(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Outcomes.
+        Outcomes, binary, graded or real.
     y_score : array-like of shape (n,)
-        Scores.
+        Scores on any scale.
     grid : array-like of shape (J,)
         Scores at which the curve is wanted.
     bandwidth : {"rule_of_thumb", "undersmooth", "cv"} or float, \
@@ -154,12 +154,13 @@ def nadaraya_watson(
         "gaussian4" (order four) and "flat_top" (infinite order, McMurry and Politis
         2004) have less bias where the curve is smooth, and some negative weights.
     cluster : array-like of shape (n,) or None, default=None
-        Independent units; None: each row.
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
     cluster_weight : {"cluster", "row"}, default="cluster"
         "cluster": every cluster weighs one (Definition 3). "row": every row does, and
         a cluster as much as it has rows (appendix D).
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row; 2 is the row seen twice.
+        Weight of the row: 2 is the row seen twice.
     method : {"auto", "exact", "fast"}, default="auto"
         "fast" spreads the rows over a lattice and convolves, with a relative error of
         about 1e-7, and takes covariances from a low-rank basis of the kernel. "exact"

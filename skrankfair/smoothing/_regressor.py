@@ -117,9 +117,9 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         X : frame or array of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row; 2 is the row seen twice.
+            Weight of the row: 2 is the row seen twice.
         cluster : array-like of shape (n_samples,) or None, default=None
-            Independent units, if the constructor names no column.
+            Independent units, if the constructor names no column of X.
 
         Returns
         -------

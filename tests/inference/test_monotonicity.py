@@ -452,7 +452,7 @@ class TestUndefined:
             ({"confidence_level": 1.0}, "confidence_level must be"),
             ({"random_state": -1}, "random_state must be"),
             ({"y_score": None}, "y_score must be given"),
-            ({"sensitive_features": None}, "sensitive_features must be given"),
+            ({"sensitive_features": None}, r"one of the groups \['all'\]; got True"),
             ({"cluster": range(60)}, "cluster must be constant within a query"),
         ],
     )

@@ -2,17 +2,16 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.stats import norm, ttest_1samp
 
+from skrankfair import inference
 from skrankfair.datasets import make_confounded_queries
 from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.inference import (
-    OutcomeInequalityTest,
-    outcome_inequality_test,
-)
+from skrankfair.inference import OutcomeInequalityTest
 from skrankfair.inference import (
     _outcome_inequality as _ranked_moments,
 )
@@ -22,6 +21,9 @@ from tests.metrics.problems import make_problem
 from tests.metrics.simulate import columns, slices, tolerance
 from tests.reference import outcome_inequality as reference
 from tests.seeds import rarely
+
+#: The same draws in every call, unless a test gives another seed.
+outcome_inequality_test = partial(inference.outcome_inequality_test, random_state=0)
 
 GIVEN = ("y_true", "y_score", "sensitive_features", "qid")
 
@@ -36,7 +38,7 @@ def orders(s, rows):
         yield list(itertools.chain(*order))
 
 
-def naive_moments(p, overlapping, pairs, most):
+def naive_moments(p, overlapping, adjacent, most):
     """{(j, k, a, b): {query: (moment, number of pairs)}}, positions from 1."""
     sides = {}
     for a, b in itertools.permutations(p.member, 2):
@@ -50,7 +52,7 @@ def naive_moments(p, overlapping, pairs, most):
     depth = longest if most is None else min(most, longest)
     found = {}
     for j, k in itertools.combinations(range(depth), 2):
-        if pairs == "adjacent" and k > j + 1:
+        if adjacent and k > j + 1:
             continue
         for (a, b), (in_a, in_b) in sides.items():
             found[j + 1, k + 1, a, b] = of = {}
@@ -101,9 +103,9 @@ def small(p):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-@pytest.mark.parametrize("pairs", ["adjacent", "all"])
+@pytest.mark.parametrize("adjacent", [True, False])
 @pytest.mark.parametrize("chunk", [1, *rarely(1 << 19)])
-def test_moments_by_hand(pairs, chunk, monkeypatch):
+def test_moments_by_hand(adjacent, chunk, monkeypatch):
     monkeypatch.setattr(_ranked_moments, "_CHUNK", chunk)
     checked = overlapping = tied = 0
     for seed in range(150):
@@ -117,12 +119,12 @@ def test_moments_by_hand(pairs, chunk, monkeypatch):
                 *(p.y, p.s),
                 **p.who,
                 cluster=p.cluster if coarse else None,
-                pairs=pairs,
+                adjacent=adjacent,
                 k=k,
                 n_resamples=10,
             )
             overlaps = isinstance(p.sensitive_features, np.ndarray)
-            expected = naive_moments(seen, overlaps, pairs, k)
+            expected = naive_moments(seen, overlaps, adjacent, k)
             names = [
                 (*position, *groups)
                 for position, groups in zip(t.positions.tolist(), t.groups, strict=True)
@@ -143,8 +145,8 @@ def test_moments_by_hand(pairs, chunk, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-@pytest.mark.parametrize("pairs", ["adjacent", "all"])
-def test_against_the_reference(pairs):
+@pytest.mark.parametrize("adjacent", [True, False])
+def test_against_the_reference(adjacent):
     rng = np.random.default_rng(0)
     for seed in range(40):
         n = int(rng.integers(10, 60))
@@ -153,10 +155,10 @@ def test_against_the_reference(pairs):
         y, g = rng.normal(size=n), rng.integers(0, 3, n)
         cluster = q // 2 if seed % 3 else q
         data = [column.tolist() for column in (y, s, g, q)]
-        most = (None, 2, 4)[seed % 3]
+        most, pairs = (None, 2, 4)[seed % 3], "adjacent" if adjacent else "all"
         expected = reference.moments(*data, cluster.tolist(), most, pairs)
         who = {"sensitive_features": g, "qid": q, "cluster": cluster}
-        t = outcome_inequality_test(y, s, **who, k=most, pairs=pairs)
+        t = outcome_inequality_test(y, s, **who, k=most, adjacent=adjacent)
         names = [
             (j - 1, k - 1, *groups)
             for (j, k), groups in zip(t.positions.tolist(), t.groups, strict=True)
@@ -258,8 +260,8 @@ def test_both_ways_to_draw_have_the_correlation_of_the_moments(weighted, monkeyp
         data["sample_weight"] = 1 + data["qid"] % 3
     kept = []
     monkeypatch.setattr(MomentSums, "root", spy(kept, MomentSums.root))
-    for pairs in ("adjacent", "all"):
-        outcome_inequality_test(**data, pairs=pairs, n_resamples=1, k=5)
+    for adjacent in (True, False):
+        outcome_inequality_test(**data, adjacent=adjacent, n_resamples=1, k=5)
     (few, sums_few, root_few), (many, sums_many, root_many) = kept
     assert sums_few.rows is None
     assert sums_many.rows is not None
@@ -419,29 +421,29 @@ def same(a, b, groups=None):
     assert a.n_clusters == b.n_clusters
 
 
-@pytest.mark.parametrize("pairs", ["adjacent", "all"])
+@pytest.mark.parametrize("adjacent", [True, False])
 @pytest.mark.parametrize("ties", [False, True])
-def test_invariances(pairs, ties):
+def test_invariances(adjacent, ties):
     data = columns(3)
     if ties:
         data["y_score"] = np.round(data["y_score"])
     data["cluster"] = data["qid"] // 2
-    first = outcome_inequality_test(**data, pairs=pairs)
+    first = outcome_inequality_test(**data, adjacent=adjacent)
     rows = np.random.default_rng(0).permutation(len(data["qid"]))
     shuffled = {name: column[rows] for name, column in data.items()}
-    same(first, outcome_inequality_test(**shuffled, pairs=pairs))
+    same(first, outcome_inequality_test(**shuffled, adjacent=adjacent))
     renamed = {**data, "qid": [f"q{-q}" for q in data["qid"]]}
-    same(first, outcome_inequality_test(**renamed, pairs=pairs))
+    same(first, outcome_inequality_test(**renamed, adjacent=adjacent))
     monotone = {**data, "y_score": np.exp(data["y_score"])}
-    same(first, outcome_inequality_test(**monotone, pairs=pairs))
+    same(first, outcome_inequality_test(**monotone, adjacent=adjacent))
     names = {"a": "z", "b": "y", "c": "x"}
     labels = [names[g] for g in data["sensitive_features"]]
     other = outcome_inequality_test(
-        **{**data, "sensitive_features": labels}, pairs=pairs
+        **{**data, "sensitive_features": labels}, adjacent=adjacent
     )
     same(first, other, names)
     moved = {**data, "y_true": data["y_true"] + 1e6}
-    same(first, outcome_inequality_test(**moved, pairs=pairs))
+    same(first, outcome_inequality_test(**moved, adjacent=adjacent))
 
 
 def test_a_weight_is_a_repetition():
@@ -479,6 +481,7 @@ def undefined(**changes):
     "changes",
     [
         {"sensitive_features": ["a"] * 12},
+        {"sensitive_features": None},
         {"qid": None},
         {"qid": np.arange(12)},
         {"cluster": [0] * 12},
@@ -519,14 +522,13 @@ def test_without_error_the_estimate_decides():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"pairs": "neighbours"}, "pairs must be one of 'adjacent', 'all'"),
+        ({"adjacent": "all"}, "adjacent must be one of True, False"),
         ({"k": 1}, r"k must be an integer in \[2, inf\]"),
         ({"confidence_level": 1}, "confidence_level must be a number"),
         ({"n_resamples": 0}, "n_resamples must be an integer"),
         ({"random_state": -1}, "random_state must be"),
         ({"y_true": [np.nan] * 360}, "y_true must be finite"),
         ({"y_true": None}, "y_true must be given"),
-        ({"sensitive_features": None}, "sensitive_features must be given"),
         ({"cluster": np.arange(360)}, "cluster must be constant within a query"),
         ({"qid": [0, 1]}, "All columns must have the same number of rows"),
     ],

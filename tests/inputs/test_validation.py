@@ -156,11 +156,21 @@ def test_lengths_differ(metric, name, length):
 
 
 @each_metric
-@pytest.mark.parametrize("name", ["y_true", "y_score", "sensitive_features"])
+@pytest.mark.parametrize("name", ["y_true", "y_score"])
 def test_needed_column_is_missing(metric, name):
     if name in columns_of(metric):
         with pytest.raises(ValueError, match=rf"^{name} must be given; got None\.$"):
             call(metric, **{name: None})
+
+
+@each_by_group
+@pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
+def test_no_sensitive_features_are_one_group(metric):
+    everyone = call(metric, sensitive_features=None)
+    labelled = call(metric, sensitive_features=["all"] * 6)
+    assert everyone.groups == labelled.groups == ("all",)
+    for name in ("estimate", "standard_error", "support"):
+        np.testing.assert_array_equal(getattr(everyone, name), getattr(labelled, name))
 
 
 @every(*NUMBERS)
