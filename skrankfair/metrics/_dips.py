@@ -132,7 +132,7 @@ def dips(
         None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
-        makes all rows one list.
+        makes all rows one list. One list has no standard error.
     cluster : array-like of shape (n,) or None, default=None
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
@@ -161,7 +161,7 @@ def dips(
     Returns
     -------
     GroupEstimates
-        One row a group. With two groups A and B these are M_AB and M_BA, and
+        One row per group. With two groups A and B these are M_AB and M_BA, and
         ``contrast("A", "B")`` is M_AB - M_BA. `GroupEstimates.breakdown` has both
         directions of each group and the rest, and their difference. The support is the
         number of pairs that one ranking or another makes unfavourable.

@@ -136,7 +136,7 @@ def expected_advantage(
     Returns
     -------
     DataFrame
-        One row a group, one column a metric, by the names of their functions.
+        One row per group and one column per metric, by the names of their functions.
 
     Raises
     ------

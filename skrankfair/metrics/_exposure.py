@@ -47,7 +47,7 @@ class Share:
 
 @dataclass(frozen=True)
 class ShareGap:
-    """The share of the first column less that of the second."""
+    """The share of the first column minus that of the second."""
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the differences, shape (..., G)."""
@@ -188,11 +188,12 @@ def exposure(
     average: str = "queries",
     sample_weight: Any = None,
 ) -> GroupEstimates:
-    """Which share of the visits goes to the items of a group.
+    """Share of the users' attention that goes to the items of a group.
 
-    The exposure of an item is how likely users are to visit its position; that of a
-    group is the sum over its items, and its share is of the sum over all items. It
-    describes the ranking; `exposure_gap` compares it with what the group merits.
+    The exposure of an item is the `position_weight` of its rank, such as how likely
+    users are to look there. That of a group is the sum over its items, and its share is
+    that of the sum over all items. It describes the ranking; `exposure_gap` compares it
+    with what the group merits.
 
     Parameters
     ----------
@@ -207,7 +208,7 @@ def exposure(
         None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
-        makes all rows one list.
+        makes all rows one list. One list has no standard error.
     cluster : array-like of shape (n,) or None, default=None
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
@@ -233,7 +234,7 @@ def exposure(
     Returns
     -------
     GroupEstimates
-        One row a group, whose support is the number of its items.
+        One row per group, whose support is the number of its items.
 
     Raises
     ------
@@ -249,8 +250,8 @@ def exposure(
 
     See Also
     --------
-    exposure_gap : Less the share that the group merits.
-    pairwise_exposure : Ranked above the others, pair by pair.
+    exposure_gap : The share minus what the group merits.
+    pairwise_exposure : How often the group is ranked above the others, by pairs.
 
     Notes
     -----
@@ -297,7 +298,7 @@ def exposure_gap(
     average: str = "queries",
     sample_weight: Any = None,
 ) -> GroupEstimates:
-    """Share of exposure of a group less the share that it merits.
+    """Share of exposure of a group minus the share that it merits.
 
     The fair value is 0; a positive value says that the group is visited more than it
     merits. `GroupEstimates.disparity` is the sum of the absolute values over groups.
@@ -317,7 +318,7 @@ def exposure_gap(
         None makes all rows one group, "all".
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
-        makes all rows one list.
+        makes all rows one list. One list has no standard error.
     cluster : array-like of shape (n,) or None, default=None
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
@@ -350,8 +351,8 @@ def exposure_gap(
     Returns
     -------
     GroupEstimates
-        One row a group, whose support is the number of its items in queries that count.
-        `GroupEstimates.breakdown` has both shares.
+        One row per group, whose support is the number of its items in queries that
+        count. `GroupEstimates.breakdown` has both shares.
 
     Raises
     ------

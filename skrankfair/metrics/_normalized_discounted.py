@@ -46,7 +46,7 @@ def top_share_estimates(
         n_columns = (n_items // kernel.step + 1) * len(groups)
         if n_columns > _MOST_COLUMNS:
             raise ValueError(
-                "average='representation' keeps a column a group and cut, at most "
+                "average='representation' keeps one column per group and cut, at most "
                 f"{_MOST_COLUMNS}; got {n_columns}. Use a larger step."
             )
         finalize = kernel.of_mean_shares(n_items, len(groups))
@@ -168,7 +168,7 @@ def normalized_discounted_difference(
     Returns
     -------
     GroupEstimates
-        One row a group, against the rest, in [0, 1]; its support is the number of
+        One row per group, against the rest, in [0, 1]; its support is the number of
         lists that have members and others. Two groups have the same value.
 
     Raises
@@ -314,7 +314,7 @@ def normalized_discounted_ratio(
     Returns
     -------
     GroupEstimates
-        One row a group, not negative; fair value 0, tested by permutation.
+        One row per group, not negative; fair value 0, tested by permutation.
 
     Raises
     ------
@@ -438,7 +438,7 @@ def normalized_discounted_kl(
     normalize : bool, default=True
         False leaves out the division: nats (divide by ``ln 2`` for bits).
     joint : bool, default=False
-        One value for all groups at once, labelled "all", in place of one a group
+        One value for all groups at once, labelled "all", instead of one per group
         against the rest. Disjoint groups; with `normalize`, at most ten in a list.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: 2 is the query seen twice.
@@ -446,7 +446,8 @@ def normalized_discounted_kl(
     Returns
     -------
     GroupEstimates
-        One row a group, or one in all, in [0, 1]; fair value 0, tested by permutation.
+        One row per group, or one in all, in [0, 1]; fair value 0, tested by
+        permutation.
 
     Raises
     ------

@@ -5,7 +5,6 @@ Geyik et al. 2019, as in Kuhlman et al. 2021.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +16,9 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_user
 from .._estimates.sums import Finalize
 from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.validation import Array, Groups, check_choice, check_number
+from .._inputs.validation import Array, check_choice, check_number
 from ._lists.estimates import AVERAGES, ListsWith, list_estimates, one_length
-from ._lists.lists import Cuts, Lists
+from ._lists.lists import Cuts, Kernel, Lists
 from ._lists.top_shares import Distance, TopShares
 from ._normalized_discounted import top_share_estimates
 from ._position_weights import DCG
@@ -66,7 +65,7 @@ class SkewOfShares:
 
 
 @dataclass(frozen=True)
-class SkewKernel:
+class SkewKernel(Kernel):
     """The kernel of `skew_at_k`.
 
     Attributes
@@ -77,10 +76,6 @@ class SkewKernel:
 
     k: int
     average: str
-
-    def labels(self, groups: Groups) -> tuple[Hashable, ...]:
-        """Return the labels of the rows of the result."""
-        return groups.labels
 
     def table(self, lists: Lists) -> tuple[Array, Array]:
         """Return sums by list and group, and shared ones."""
@@ -184,7 +179,7 @@ def skew_at_k(
     Returns
     -------
     GroupEstimates
-        One row a group; fair value 0, tested by permutation, two-sided.
+        One row per group; fair value 0, tested by permutation, two-sided.
 
     Raises
     ------
@@ -276,7 +271,7 @@ def ndkl(
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
     joint : bool, default=False
-        One value for all groups at once, labelled "all", in place of one a group
+        One value for all groups at once, labelled "all", instead of one per group
         against the rest. Disjoint groups.
     average : {"queries", "representation"}, default="queries"
         The mean over lists, or the metric of the mean shares (lists of one length).
@@ -286,7 +281,7 @@ def ndkl(
     Returns
     -------
     GroupEstimates
-        One row a group, or one in all, not negative; fair value 0, tested by
+        One row per group, or one in all, not negative; fair value 0, tested by
         permutation. Lists of one item, and of one group, have no value.
 
     Raises

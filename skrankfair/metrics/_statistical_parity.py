@@ -5,7 +5,6 @@ Singh and Joachims 2018, Beutel et al. 2019, as in Kuhlman et al. 2021.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +15,9 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.sums import Finalize
 from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.validation import Array, Groups, check_choice
+from .._inputs.validation import Array, check_choice
 from ._lists.estimates import AVERAGES, list_estimates, one_length
-from ._lists.lists import Lists
+from ._lists.lists import Kernel, Lists
 from ._position_weights import PositionWeight
 
 
@@ -94,7 +93,7 @@ class ListsWithBoth:
 
 
 @dataclass(frozen=True)
-class ExposureKernel:
+class ExposureKernel(Kernel):
     """The kernel of `exposure_parity`.
 
     Attributes
@@ -107,10 +106,6 @@ class ExposureKernel:
     position_weight: PositionWeight
     signed: bool
     average: str
-
-    def labels(self, groups: Groups) -> tuple[Hashable, ...]:
-        """Return the labels of the rows of the result."""
-        return groups.labels
 
     def table(self, lists: Lists) -> tuple[Array, Array]:
         """Return sums by list and group, and shared ones."""
@@ -135,7 +130,7 @@ class ExposureKernel:
 
 
 @dataclass(frozen=True)
-class PairKernel:
+class PairKernel(Kernel):
     """The kernel of `pairwise_parity`.
 
     Attributes
@@ -146,10 +141,6 @@ class PairKernel:
 
     signed: bool
     average: str
-
-    def labels(self, groups: Groups) -> tuple[Hashable, ...]:
-        """Return the labels of the rows of the result."""
-        return groups.labels
 
     def table(self, lists: Lists) -> tuple[Array, Array]:
         """Return sums by list and group, and shared ones."""
@@ -261,7 +252,7 @@ def exposure_parity(
     Returns
     -------
     GroupEstimates
-        One row a group, in [0, 1], or [-1, 1] with a sign; fair value 0, tested by
+        One row per group, in [0, 1], or [-1, 1] with a sign; fair value 0, tested by
         permutation. Lists without the group, or of it alone, have no value.
 
     Raises
@@ -368,7 +359,7 @@ def pairwise_parity(
     Returns
     -------
     GroupEstimates
-        One row a group, in [0, 1], or [-1, 1] with a sign; fair value 0. With a sign
+        One row per group, in [0, 1], or [-1, 1] with a sign; fair value 0. With a sign
         it is tested by Student's t, since its mean is 0 in fair rankings, or by
         permutation; without, by permutation.
 

@@ -344,3 +344,11 @@ def test_visits_may_increase(metric):
 def test_bad_options(changed, said):
     with pytest.raises(ValueError, match=said):
         exposure_gap(**{**GOOD, **changed})
+
+
+def test_no_sensitive_features_is_one_group():
+    r = call(exposure, sensitive_features=None)
+    assert r.groups == ("all",)
+    assert r.estimate.tolist() == [1]
+    gap = call(exposure_gap, sensitive_features=None)
+    assert gap.estimate.tolist() == [0]

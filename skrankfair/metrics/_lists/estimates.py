@@ -14,7 +14,7 @@ from ..._estimates.sums import ClusterSums
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array
 from .._pairs.cluster_rows import sum_over_queries
-from .lists import Lists, table_of
+from .lists import Kernel, Lists, table_of
 from .permutation import Permutation
 
 AVERAGES = ("queries", "representation")
@@ -62,7 +62,7 @@ def one_length(data: RankedData) -> int:
 
 def list_estimates(
     data: RankedData,
-    kernel: Any,
+    kernel: Kernel,
     metric: Metric,
     parameters: Mapping[str, Any],
     first_pass: Mapping[str, Any],

@@ -6,10 +6,10 @@ expectation: a member of a tied block is at each of its places with equal chance
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -138,9 +138,14 @@ class Lists(Places):
         return Lists(starts, ties, Groups(labels, np.concatenate(values)))
 
 
-class Kernel(Protocol):
+class Kernel(ABC):
     """What turns lists into the rows of a table of sums."""
 
+    def labels(self, groups: Groups) -> tuple[Hashable, ...]:
+        """Return the labels of the rows of the result."""
+        return groups.labels
+
+    @abstractmethod
     def table(self, lists: Lists) -> tuple[Array, Array]:
         """Return sums by list and group (Q, G, C), and shared ones (Q, D)."""
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..._estimates.sums import Finalize
 from ..._inputs.validation import Array
 from .lists import Kernel, Lists, table_of
-
-if TYPE_CHECKING:
-    pass
 
 _ROWS = 1 << 20
 
@@ -21,7 +17,7 @@ _ROWS = 1 << 20
 class Permutation:
     """Lists and the metric of them: what a result keeps to shuffle its labels.
 
-    Of the data it holds a label a row and where lists and tied blocks begin.
+    Of the data it holds one label per row and where lists and tied blocks begin.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..._inputs.validation import Array, Groups
 from .._position_weights import PositionWeight
-from .lists import Cuts, Lists
+from .lists import Cuts, Kernel, Lists
 
 _MOST_ORDERED = 10
 _ROUNDING = 1e-12
@@ -127,7 +127,7 @@ def _in_block(start: Array, size: Array, k: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class TopShares:
+class TopShares(Kernel):
     """The kernel of the metrics that sum over cuts.
 
     Attributes
@@ -139,7 +139,7 @@ class TopShares:
     divisor : {"maximum", "weights", None}
         What the weighted sum over the cuts is divided by.
     joint : bool, default=False
-        One value for all groups at once, in place of one a group.
+        One value for all groups at once, instead of one per group.
     average : {"queries", "representation"}
     """
 
