@@ -222,7 +222,7 @@ def regularised(p: Problem) -> list[Row]:
     X = rng.normal(size=(n, 20))
     X[:, 1] += p.group
     y = X[:, 0] - X[:, 1] / 2 + rng.normal(size=n) > 0
-    options = {"n_pairs": n, "random_state": 0}
+    options = {"max_pairs": n, "random_state": 0}
     who = {"sensitive_features": p.group, "qid": p.query}
 
     def boosted(**options: object) -> object:

@@ -277,7 +277,7 @@ def pairwise_fairness_objective(
     loss: str = "squared",
     comparison: str = "inter",
     learning_rate: float = 0.3,
-    n_pairs: int = 100_000,
+    max_pairs: int = 100_000,
     random_state: int | np.random.Generator | None = None,
 ) -> PairwiseFairnessObjective:
     """Make an objective that teaches a boosted model not to underrank a group.
@@ -312,11 +312,11 @@ def pairwise_fairness_objective(
         The learning rate of the boosted model, 0.3 in XGBoost and 0.1 in LightGBM
         unless you set it. With too small a number the penalty overshoots, with too
         large a one the model needs more trees.
-    n_pairs : int, default=100000
+    max_pairs : int, default=100000
         Pairs drawn for each term of the penalty, and for the pairwise loss.
     random_state : int, Generator or None, default=None
-        Seed or generator of the random numbers. None draws anew in each call. They draw
-        the pairs.
+        Seed or generator of the random numbers. None draws anew in each call. The
+        pairs are drawn with it.
 
     Returns
     -------
@@ -387,7 +387,7 @@ def pairwise_fairness_objective(
     """
     check_number(strength, "strength", 0, np.inf, inclusive=(True, False))
     check_number(learning_rate, "learning_rate", 0, np.inf, inclusive=(False, False))
-    check_number(n_pairs, "n_pairs", 2, np.inf, integer=True)
+    check_number(max_pairs, "max_pairs", 2, np.inf, integer=True)
     check_choice(loss, "loss", LOSSES)
     check_choice(comparison, "comparison", COMPARISONS)
     y = as_numbers(y_true, "y_true")
@@ -397,9 +397,11 @@ def pairwise_fairness_objective(
         query = encode(qid, "qid").dense().codes
     check_lengths(y_true=y.size, sensitive_features=groups.n_rows, qid=query.size)
     rng = generator(random_state)
-    rows = _loss_of(loss, y, query, int(n_pairs), rng)
+    rows = _loss_of(loss, y, query, int(max_pairs), rng)
     terms, without = {}, []
-    for label, pairs in draw_by_group(y, query, groups, comparison, int(n_pairs), rng):
+    for label, pairs in draw_by_group(
+        y, query, groups, comparison, int(max_pairs), rng
+    ):
         if pairs is None:
             without.append(label)
         else:
@@ -415,7 +417,7 @@ def pairwise_fairness_objective(
 
 
 def _loss_of(
-    loss: str, y: Array, query: Array, n_pairs: int, rng: np.random.Generator
+    loss: str, y: Array, query: Array, max_pairs: int, rng: np.random.Generator
 ) -> RowLoss:
     """Return the loss of the rows."""
     if loss == "squared":
@@ -434,6 +436,6 @@ def _loss_of(
             "better and a worse item."
         )
     number = np.arange(every.size)
-    if every.size > n_pairs:
-        number = np.sort(rng.integers(every.size, size=n_pairs))
+    if every.size > max_pairs:
+        number = np.sort(rng.integers(every.size, size=max_pairs))
     return PairwiseRows(*every.take(number), y.size)

@@ -60,7 +60,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
         sensitive_features: Any = None,
         qid: Any = None,
         comparison: str = "inter",
-        n_pairs: int = 100_000,
+        max_pairs: int = 100_000,
         alpha: float = 1.0,
         max_iter: int = 500,
         tol: float = 1e-5,
@@ -70,7 +70,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
         self.sensitive_features = sensitive_features
         self.qid = qid
         self.comparison = comparison
-        self.n_pairs = n_pairs
+        self.max_pairs = max_pairs
         self.alpha = alpha
         self.max_iter = max_iter
         self.tol = tol
@@ -79,7 +79,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
     def _check_parameters(self) -> None:
         check_number(self.strength, "strength", 0, np.inf, inclusive=(True, False))
         check_number(self.alpha, "alpha", 0, np.inf, inclusive=(True, False))
-        check_number(self.n_pairs, "n_pairs", 2, np.inf, integer=True)
+        check_number(self.max_pairs, "max_pairs", 2, np.inf, integer=True)
         check_number(self.max_iter, "max_iter", 1, np.inf, integer=True)
         check_number(self.tol, "tol", 0, np.inf, inclusive=(False, False))
         check_choice(self.comparison, "comparison", COMPARISONS)
@@ -148,7 +148,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
         terms: dict[Hashable, Term] = {}
         without, constant = [], []
         rng = generator(self.random_state)
-        options = (self.comparison, int(self.n_pairs), rng)
+        options = (self.comparison, int(self.max_pairs), rng)
         for label, pairs in draw_by_group(y, query, groups, *options):
             n_pairs[label] = 0 if pairs is None else pairs.better.size
             if pairs is None:
@@ -238,7 +238,7 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
         Pairs of an item in the group with one outside it; pairs inside the group and
         pairs inside the rest (where B is 1 or -1 times y_i - y_j for the group of both
         items); or all pairs.
-    n_pairs : int, default=100000
+    max_pairs : int, default=100000
         Pairs to learn from for each term: half of them with the better item in the
         group, half outside, drawn with replacement. A half that has no more pairs
         than that is taken whole, and nothing is drawn. Both weigh one half.
@@ -250,8 +250,8 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
         Largest gradient at the end, in units of the penalty's weight and of the model's
         own standard errors.
     random_state : int, Generator or None, default=None
-        Seed or generator of the random numbers. None draws anew in each call. They draw
-        the pairs.
+        Seed or generator of the random numbers. None draws anew in each call. The
+        pairs are drawn with it.
 
     Attributes
     ----------
@@ -398,7 +398,7 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
         Pairs of an item in the group with one outside it; pairs inside the group and
         pairs inside the rest (where B is 1 or -1 for the group of both items); or all
         pairs.
-    n_pairs : int, default=100000
+    max_pairs : int, default=100000
         Pairs to learn from for each term: half of them with the better item in the
         group, half outside, drawn with replacement. A half that has no more pairs
         than that is taken whole, and nothing is drawn. Both weigh one half.
@@ -410,8 +410,8 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
         Largest gradient at the end, in units of the penalty's weight and of the model's
         own standard errors.
     random_state : int, Generator or None, default=None
-        Seed or generator of the random numbers. None draws anew in each call. They draw
-        the pairs.
+        Seed or generator of the random numbers. None draws anew in each call. The
+        pairs are drawn with it.
 
     Attributes
     ----------

@@ -114,7 +114,7 @@ def test_pairwise_loss_is_of_all_pairs():
     ]
     losses = [np.log1p(np.exp(score[j] - score[i])) for i, j in pairs]
     assert objective.value(score) == pytest.approx(y.size * np.mean(losses))
-    few = objective_of(y, group, query, loss="pairwise", strength=0, n_pairs=50)
+    few = objective_of(y, group, query, loss="pairwise", strength=0, max_pairs=50)
     assert few.value(score) != objective.value(score)
     every = candidates(y, query, np.ones(y.size, dtype=bool), "all")
     assert [side.size for side in every] == [0, len(pairs)]
@@ -161,7 +161,7 @@ def test_bad_input_raises():
     for options, message in [
         ({"strength": -1}, "strength must be a number"),
         ({"learning_rate": 0}, "learning_rate must be a number"),
-        ({"n_pairs": 1}, "n_pairs must be an integer"),
+        ({"max_pairs": 1}, "max_pairs must be an integer"),
         ({"loss": "ndcg"}, "loss must be one of"),
         ({"comparison": "outer"}, "comparison must be one of"),
         ({"random_state": "x"}, "random_state must be"),

@@ -252,7 +252,7 @@ def test_too_few_iterations_warn(model):
         ({"strength": -1}, r"strength must be a number in \[0, inf\)"),
         ({"strength": np.nan}, "strength must be"),
         ({"alpha": -1}, "alpha must be"),
-        ({"n_pairs": 1}, "n_pairs must be an integer"),
+        ({"max_pairs": 1}, "max_pairs must be an integer"),
         ({"max_iter": 0}, "max_iter must be an integer"),
         ({"tol": 0}, "tol must be"),
         ({"comparison": "outer"}, "comparison must be one of"),
