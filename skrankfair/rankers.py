@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._inputs.columns import check_spec, column_of, is_column
+from ._inputs.columns import take_column
 from ._inputs.sklearn_private import n_rows_of, rows_of
 from ._inputs.validation import check_lengths, encode
 
@@ -92,13 +92,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):
         ValueError
             For queries that are given twice, are missing or of another length.
         """
-        check_spec(self.qid, "qid")
-        if is_column(self.qid):
-            if qid is not None:
-                raise ValueError(
-                    f"qid must be given once; the constructor has qid={self.qid!r}."
-                )
-            qid = column_of(X, self.qid, "qid")
+        qid = take_column(X, self.qid, qid, "qid")
         validate_data(self, X, skip_check_array=True)
         features = self._features(X)
         self.estimator_ = clone(self.estimator)

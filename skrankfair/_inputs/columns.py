@@ -10,6 +10,8 @@ from typing import Any, cast
 
 import narwhals as nw
 
+from .sklearn_private import n_rows_of
+
 #: What `sensitive_features=`, `qid=`, `cluster=` of a constructor may be: a column
 #: name, a list of them, a function of X, True for metadata, or None.
 ColumnSpec = str | list[str] | Callable[[Any], Any] | bool | None
@@ -78,6 +80,73 @@ def column_of(X: Any, spec: ColumnSpec, name: str) -> Any:
         )
     native = frame[spec] if isinstance(spec, str) else frame.select(names)
     return native.to_native()
+
+
+def take_column(X: Any, spec: ColumnSpec, given: Any, name: str) -> Any:
+    """Return the column that the constructor names, else what was given.
+
+    Raises
+    ------
+    ValueError
+        If it is given twice, or missing although the constructor says it is passed.
+    """
+    check_spec(spec, name)
+    if is_column(spec):
+        if given is not None:
+            raise ValueError(
+                f"{name} must be given once; the constructor has {name}={spec!r}."
+            )
+        return column_of(X, spec, name)
+    if spec is True and given is None:
+        raise ValueError(
+            f"{name} must be passed as metadata, as {name}=True of the constructor "
+            "says; got None. Inside other estimators turn on "
+            "sklearn.set_config(enable_metadata_routing=True)."
+        )
+    return given
+
+
+def resolve_column(X: Any, given: Any, name: str) -> Any:
+    """Return a column that is given by its name, by a function of X, or as values.
+
+    Parameters
+    ----------
+    X : frame, array or None
+    given : str, list of str, callable, array-like of shape (n,) or None
+        A list of text as long as X has the values.
+    name : str
+        The argument's name, for the messages.
+
+    Returns
+    -------
+    column, frame or None
+
+    Raises
+    ------
+    ValueError
+        If X has no such column, or no column names at all.
+    """
+    if callable(given):
+        return given(X)
+    n_rows = None if X is None else n_rows_of(X)
+    named = isinstance(given, str) or (
+        isinstance(given, list | tuple)
+        and len(given) not in (0, n_rows)
+        and n_rows is not None
+        and all(isinstance(part, str) for part in given)
+    )
+    if not named:
+        return given
+    if X is None:
+        raise ValueError(f"X must be given for {name}={given!r}, a column of it.")
+    if not isinstance(
+        nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame
+    ):
+        raise ValueError(
+            f"{name}={given!r} names a column, but X has no column names "
+            f"({type(X).__name__}): pass the values."
+        )
+    return column_of(X, given, name)
 
 
 def declared_labels(values: Any) -> tuple[Hashable, ...]:

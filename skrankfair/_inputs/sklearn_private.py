@@ -117,16 +117,22 @@ def _call(estimator: Any, method: str, X: Any, metadata: Mapping[str, Any]) -> A
     return getattr(estimator, method)(X, **metadata)
 
 
+def positive_class(estimator: Any) -> Any:
+    """Return the class whose probability is the score: the second of two, else None."""
+    classes = getattr(estimator, "classes_", None)
+    return classes[1] if classes is not None and len(classes) == 2 else None
+
+
 def response_values(
     method_caller: Callable[..., Any],
     estimator: Any,
     X: Any,
     response_method: Any,
     metadata: Mapping[str, Any],
-    pos_label: Any = None,
 ) -> Any:
     """Return the estimator's scores, handing it the metadata that it wants.
 
+    Those of the second class, where there are two and the response has both.
     A response with metadata is not shared with other scorers: they would call the
     method without. Neither is one that only a classifier has, of another estimator,
     which scikit-learn 1.6 refuses to call.
@@ -135,6 +141,7 @@ def response_values(
         # A search calls the same method of its best estimator, without metadata.
         estimator = estimator.best_estimator_
     method = _check_response_method(estimator, response_method).__name__
+    pos_label = positive_class(estimator)
     consumed = consumed_metadata(estimator, method, metadata)
     if method != "predict" and not is_classifier(estimator):
         return _call(estimator, method, X, consumed)
@@ -232,10 +239,3 @@ def fit_with_metadata(
             prefix += f"{name}__"
         consumed = {prefix + name: value for name, value in consumed.items()}
     return estimator.fit(X, y, **consumed)
-
-
-def call_with_metadata(
-    estimator: Any, method: str, X: Any, metadata: Mapping[str, Any]
-) -> Any:
-    """Call a response method with what of the metadata the estimator wants."""
-    return _call(estimator, method, X, consumed_metadata(estimator, method, metadata))

@@ -9,17 +9,18 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._inputs.columns import column_of
+from .._inputs.columns import resolve_column
 from .._inputs.sklearn_private import (
     call_once,
     consumed_metadata,
+    n_rows_of,
+    positive_class,
     response_values,
     routing_enabled,
     rows_of,
@@ -190,27 +191,12 @@ def audit_cv(
 
 def _columns(X: Any, y: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of the given columns, which must be as long as X."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    n_rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
-    lengths = {"X": n_rows, "y": len(y)}
+    lengths = {"X": n_rows_of(X), "y": len(y)}
     found = {}
     for name, spec in given.items():
         if spec is None:
             continue
-        names = (
-            isinstance(spec, list | tuple)
-            and len(spec) != n_rows
-            and all(isinstance(part, str) for part in spec)
-        )
-        if isinstance(spec, str) or names:
-            if not isinstance(frame, nw.DataFrame):
-                raise ValueError(
-                    f"{name}={spec!r} names a column, but X has no column names "
-                    f"({type(X).__name__}): pass the values."
-                )
-            values = column_of(X, spec, name)
-        else:
-            values = spec(X) if callable(spec) else spec
+        values = resolve_column(X, spec, name)
         if not hasattr(values, "__len__"):
             raise ValueError(f"{name} must be a column of X or an array; got {spec!r}.")
         found[name], lengths[name] = values, len(values)
@@ -268,17 +254,14 @@ def _fold_scores(
         fit = dict(params)
     n_rows = len(y)
     estimator.fit(rows_of(X, train), rows_of(y, train), **_cut(fit, train, n_rows))
-    classes = getattr(estimator, "classes_", None)
-    positive = classes[1] if classes is not None and len(classes) == 2 else None
     scores = response_values(
         call_once,
         estimator,
         rows_of(X, test),
         list(response_method),
         _cut(metadata, test, n_rows),
-        positive,
     )
-    return as_outcomes(rows_of(y, test), scores, positive)
+    return as_outcomes(rows_of(y, test), scores, positive_class(estimator))
 
 
 def _check_requested(

@@ -12,7 +12,8 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.contrasts import t_test
-from .._inputs.columns import column_of
+from .._inputs.columns import resolve_column
+from .._inputs.sklearn_private import positive_class
 from .._inputs.validation import Array, as_numbers, check_number
 from ..inference import PredictiveParityTest, compare, predictive_parity_test
 from ..metrics import GroupEstimates, log_loss, mean_squared_error, pairwise_accuracy
@@ -421,9 +422,11 @@ def mitigation_report(
     check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
     check_bandwidth(bandwidth)
     columns = {
-        "sensitive_features": _of_frame(X, sensitive_features, "sensitive_features"),
-        "qid": _of_frame(X, qid, "qid"),
-        "cluster": _of_frame(X, cluster, "cluster"),
+        "sensitive_features": resolve_column(
+            X, sensitive_features, "sensitive_features"
+        ),
+        "qid": resolve_column(X, qid, "qid"),
+        "cluster": resolve_column(X, cluster, "cluster"),
         "sample_weight": sample_weight,
     }
     (y, first), (_, second) = (
@@ -462,20 +465,6 @@ def mitigation_report(
     )
 
 
-def _of_frame(X: Any, given: Any, name: str) -> Any:
-    """Return a column that was given, or named."""
-    named = isinstance(given, str) or (
-        isinstance(given, list) and given and all(isinstance(g, str) for g in given)
-    )
-    if not named or (X is None and isinstance(given, list)):
-        return given
-    if X is None:
-        raise ValueError(f"X must be given for {name}={given!r}, a column of it.")
-    if isinstance(given, list) and len(given) == len(X):
-        return given  # labels, not names
-    return column_of(X, given, name)
-
-
 def _scored(
     model: Any, X: Any, y_true: Any, columns: Mapping[str, Any], name: str
 ) -> tuple[Array, Array]:
@@ -488,8 +477,7 @@ def _scored(
 
         given = {k: v for k, v in columns.items() if v is not None}
         score = scores_of(model, X, given, _RESPONSES)
-        classes = getattr(model, "classes_", None)
-        positive = None if classes is None else classes[-1]
+        positive = positive_class(model)
     y, score = as_outcomes(y_true, score, positive)
     return as_numbers(y, "y_true"), as_numbers(score, name)
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._inputs.columns import column_of
+from .._inputs.columns import resolve_column
 from .._inputs.score_rows import score_rows
-from .._inputs.sklearn_private import call_once, response_values
+from .._inputs.sklearn_private import call_once, positive_class, response_values
 from .._inputs.validation import check_choice
 from ..inference._predictive_parity import curves_by_group
 from ..scoring._score_function import as_outcomes
@@ -228,9 +228,7 @@ class CalibrationByGroupDisplay:
         """
         check_choice(response_method, "response_method", ("auto", *_RESPONSES))
         columns = {
-            name: column_of(X, spec, name)
-            if isinstance(spec, str) or callable(spec)
-            else spec
+            name: resolve_column(X, spec, name)
             for name, spec in (
                 ("sensitive_features", sensitive_features),
                 ("cluster", cluster),
@@ -238,16 +236,13 @@ class CalibrationByGroupDisplay:
             if spec is not None
         }
         methods = list(_RESPONSES) if response_method == "auto" else response_method
-        classes = getattr(estimator, "classes_", None)
-        positive = None
-        if classes is not None:
-            if len(classes) != 2:
-                raise ValueError(
-                    "estimator must have two classes, of which the second is the "
-                    f"outcome; it has {len(classes)}."
-                )
-            positive = classes[1]
-        scores = response_values(call_once, estimator, X, methods, columns, positive)
+        positive = positive_class(estimator)
+        if positive is None and hasattr(estimator, "classes_"):
+            raise ValueError(
+                "estimator must have two classes, of which the second is the outcome; "
+                f"it has {len(estimator.classes_)}."
+            )
+        scores = response_values(call_once, estimator, X, methods, columns)
         outcome, scores = as_outcomes(y, scores, positive)
         return cls.from_predictions(outcome, scores, ax=ax, **columns, **kwargs)
 

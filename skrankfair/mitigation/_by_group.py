@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates.metric import warn_user
+from .._inputs.columns import take_column
 from .._inputs.validation import Array, Groups, as_numbers, as_weights, check_lengths
 from ._metadata import (
     TakesMetadata,
@@ -21,7 +22,6 @@ from ._metadata import (
     named_columns,
     quoted,
     score_columns,
-    take_column,
 )
 
 

@@ -12,7 +12,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._inputs.sklearn_private import call_with_metadata, fit_with_metadata, rows_of
+from .._inputs.sklearn_private import (
+    call_once,
+    fit_with_metadata,
+    response_values,
+    rows_of,
+)
 from .._inputs.validation import Array
 
 
@@ -45,21 +50,17 @@ def scores_of(
     The first response of a classifier that it has, the probability being that of the
     second class; the prediction of a regressor.
     """
-    method = "predict"
-    if hasattr(estimator, "classes_"):
-        found = [name for name in methods if hasattr(estimator, name)]
-        if not found:
-            raise ValueError(
-                f"estimator must have {' or '.join(methods)}; "
-                f"{type(estimator).__name__} has not."
-            )
-        method = found[0]
-    values = np.asarray(call_with_metadata(estimator, method, X, metadata), dtype=float)
-    values = values[:, 1] if method == "predict_proba" else values
+    name = type(estimator).__name__
+    if not hasattr(estimator, "classes_"):
+        methods = ("predict",)
+    elif not any(hasattr(estimator, method) for method in methods):
+        raise ValueError(f"estimator must have {' or '.join(methods)}; {name} has not.")
+    values = response_values(call_once, estimator, X, list(methods), metadata)
+    values = np.asarray(values, dtype=float)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ValueError(
-            f"estimator must give one finite score a row; {method} of "
-            f"{type(estimator).__name__} gives shape {values.shape}, "
+            f"estimator must give one finite score a row; {name} gives shape "
+            f"{values.shape}, "
             f"{int(np.isfinite(values).sum())} of {values.size} values finite."
         )
     return values

@@ -8,7 +8,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from .._inputs.columns import ColumnSpec, check_spec, column_of, is_column
+from .._inputs.columns import ColumnSpec
 from .._inputs.validation import Array, Codes, Groups, as_groups, as_numbers, encode
 
 NAMES = ("sensitive_features", "qid", "cluster")
@@ -43,30 +43,6 @@ def with_requests(request: Any, estimator: Any) -> Any:
             if requests and requests.requests.get(name, False) is None:
                 requests.add_request(param=name, alias=True)
     return request
-
-
-def take_column(X: Any, spec: ColumnSpec, given: Any, name: str) -> Any:
-    """Return the column that the constructor names, else what was given.
-
-    Raises
-    ------
-    ValueError
-        If it is given twice, or missing although the constructor says it is passed.
-    """
-    check_spec(spec, name)
-    if is_column(spec):
-        if given is not None:
-            raise ValueError(
-                f"{name} must be given once; the constructor has {name}={spec!r}."
-            )
-        return column_of(X, spec, name)
-    if spec is True and given is None:
-        raise ValueError(
-            f"{name} must be passed as metadata, as {name}=True of the constructor "
-            "says; got None. Inside other estimators turn on "
-            "sklearn.set_config(enable_metadata_routing=True)."
-        )
-    return given
 
 
 def named_columns(*specs: ColumnSpec) -> list[str]:

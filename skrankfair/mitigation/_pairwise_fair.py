@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates.contrasts import generator
 from .._estimates.metric import warn_user
+from .._inputs.columns import take_column
 from .._inputs.validation import (
     Array,
     Groups,
@@ -35,7 +36,6 @@ from ._metadata import (
     TakesMetadata,
     named_columns,
     quoted,
-    take_column,
     without_columns,
 )
 from ._pairwise_penalty import (

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import validate_data
 
 from .._estimates.metric import collected_warnings, warn_user
+from .._inputs.columns import take_column
 from .._inputs.sklearn_private import consumed_metadata, rows_of
 from .._inputs.validation import Array, Codes, as_numbers, as_weights, check_lengths
 from ._fold_scores import labelled
@@ -23,7 +24,6 @@ from ._metadata import (
     RESPONSES,
     dense_clusters,
     named_columns,
-    take_column,
     with_requests,
     without_columns,
 )

@@ -9,7 +9,12 @@ from typing import Any
 
 from .. import metrics
 from .._inputs.columns import ColumnSpec, check_spec, column_of, is_column, spec_text
-from .._inputs.sklearn_private import RoutedScorer, call_once, response_values
+from .._inputs.sklearn_private import (
+    RoutedScorer,
+    call_once,
+    positive_class,
+    response_values,
+)
 from .._inputs.validation import check_choice
 from ..metrics import GroupEstimates
 from ._memory import FairnessScore, Origin, estimates_are_asked_for
@@ -184,18 +189,15 @@ class FairnessScorer(RoutedScorer):
         for name, spec in function.columns.items():
             if name not in columns and is_column(spec):
                 columns[name] = column_of(X, spec, name)
-        classes = getattr(estimator, "classes_", None)
-        positive = classes[1] if classes is not None and len(classes) == 2 else None
         scores = response_values(
             method_caller,
             estimator,
             X,
             self._response_method,
             {self._external_name(name): value for name, value in columns.items()},
-            positive,
         )
         if function.by_group:
-            y_true, scores = as_outcomes(y_true, scores, positive)
+            y_true, scores = as_outcomes(y_true, scores, positive_class(estimator))
         value, estimates = function.evaluate(y_true, scores, **columns)
         return self._sign * value, estimates
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates.metric import warn_user
-from .._inputs.columns import check_spec, column_of, is_column
+from .._inputs.columns import column_of, take_column
 from .._inputs.score_rows import CLUSTER_WEIGHTS, Sample
 from .._inputs.validation import (
     Array,
@@ -134,15 +134,8 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         kernel = get_kernel(self.kernel)
         check_choice(self.method, "method", METHODS)
         check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
-        check_spec(self.cluster, "cluster")
         features, y = self._checked_fit(X, y)
-        if is_column(self.cluster):
-            if cluster is not None:
-                raise ValueError(
-                    "cluster must be given once; the constructor has "
-                    f"cluster={self.cluster!r}."
-                )
-            cluster = column_of(X, self.cluster, "cluster")
+        cluster = take_column(X, self.cluster, cluster, "cluster")
         codes = None if cluster is None else encode(cluster, "cluster").dense()
         weight = None if sample_weight is None else as_weights(sample_weight)
         check_lengths(
