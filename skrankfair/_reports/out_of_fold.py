@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from .._inputs.sklearn_private import rows_of
 from .._inputs.validation import Array, Codes, encode
 from ..metrics import GroupEstimates
 from ..metrics._pairs.cluster_rows import sum_rows, supports_of
+from ..metrics._pairs.sources import ColumnLayout
 from .audit import AuditReport, _defined, _measured, _report, audit
 from .catalog import AuditMetric, chosen_metrics
 
@@ -224,22 +225,16 @@ def _of_units(
         own = _table(sums).labels
         parts.append(sums)
         labels.append(own if fold.units is None else fold.units[own])
-    supports = supports_of(_Layout.of(pooled.metric))
+    supports = supports_of(_layout(pooled.metric))
     return replace(pooled, sums=_summed(parts, np.concatenate(labels), supports))
 
 
-class _Layout(NamedTuple):
-    """What the columns of a metric's sums are, as its source of pairs says."""
-
-    n_buckets: int
-    has_rest: bool
-    shared_weight: float
-
-    @classmethod
-    def of(cls, metric: Any) -> _Layout:
-        rest = metric.against_rest
-        shared_weight = 0.0 if rest is None else rest.shared_weight
-        return cls(metric.finalize.n_buckets, rest is not None, shared_weight)
+def _layout(metric: Any) -> ColumnLayout:
+    """Return what the columns of a metric's sums are."""
+    n_buckets, rest = metric.finalize.n_buckets, metric.against_rest
+    if rest is None:
+        return ColumnLayout(n_buckets=n_buckets)
+    return ColumnLayout(2, n_buckets, 2, rest.shared_weight)
 
 
 def _table(sums: ClusterSums) -> Table:

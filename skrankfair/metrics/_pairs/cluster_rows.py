@@ -9,8 +9,8 @@ where the average is over queries.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,8 @@ from ..._estimates.finalize import ColumnSum
 from ..._estimates.sums import ClusterSums, Finalize, Table
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array, check_choice
-from .outcome_pairs import FocalSums
+from .sources import REST, ColumnLayout, FocalSums, Source
 
-Source = Any  # OutcomePairs | CrossPairs
 MakeSource = Callable[[RankedData], Source]
 
 
@@ -31,62 +30,62 @@ def support_columns(average: str, n_columns: int, n_buckets: int = 1) -> ColumnS
     return ColumnSum(block * n_buckets, (block + 1) * n_buckets)
 
 
-def supports_of(source: Source) -> list[ColumnSum]:
+def supports_of(layout: ColumnLayout) -> list[ColumnSum]:
     """Return the denominators: of a group, of the rest if there is one, of strata."""
-    size = source.n_buckets
+    size = layout.n_buckets
     supports = [ColumnSum(size, 2 * size)]
-    if source.has_rest:
-        shared = slice(size, 2 * size) if source.shared_weight else None
+    if layout.n_sides == 2:
+        shared = slice(size, 2 * size) if layout.shared_weight else None
         supports.append(ColumnSum(3 * size, 4 * size, shared))
-    if size > 1 and source.has_rest:
-        supports += [
-            ColumnSum(size + bucket, size + bucket + 1) for bucket in range(size)
-        ]
+        if size > 1:
+            supports += [
+                ColumnSum(size + bucket, size + bucket + 1) for bucket in range(size)
+            ]
     return supports
 
 
-def _sums_by(key: Array, size: int, sums: FocalSums) -> Iterator[Array]:
-    """Yield the sums of each column by key."""
-    for part in sums.columns:
-        yield np.bincount(key, weights=part, minlength=size)
+def _sums_by_query(
+    data: RankedData, source: Source, sums: FocalSums, n_sides: int
+) -> Iterator[Array]:
+    """Yield the sums of each column by query, side and bucket."""
+    rows = slice(None) if sums.rows is None else sums.rows
+    shape = data.ranking.n_queries, n_sides, source.layout.n_buckets
+    key = data.ranking.query[rows]
+    if n_sides == 2 and sums.of_rest is not None:
+        key = key * np.int64(2)
+        key += sums.of_rest
+    if source.bucket is not None:
+        key = key * np.int64(shape[2]) + source.bucket[rows]
+    for column in sums.columns:
+        totals = np.bincount(key, weights=column, minlength=math.prod(shape))
+        yield totals.reshape(shape)
 
 
 def query_table(data: RankedData, source: Source) -> tuple[Array, Array]:
     """Return (Q, G, blocks, B) sums by query and group, and the shared (Q, 2, B)."""
-    groups, n_buckets = source.groups, source.n_buckets
-    query, n_queries = data.ranking.query, data.ranking.n_queries
-    blocks = 4 if source.has_rest else source.n_columns
-    table = np.zeros((n_queries, len(groups), blocks, n_buckets))
-    mirrored = source.has_rest and not groups.overlapping and len(groups) == 2
+    groups, layout, n_queries = source.groups, source.layout, data.ranking.n_queries
+    sides = (layout.n_sides, layout.n_columns, layout.n_buckets)
+    table = np.zeros((n_queries, len(groups), *sides))
+    mirrored = layout.n_sides == 2 and not groups.overlapping and len(groups) == 2
     for group in range(1 if mirrored else len(groups)):
-        if not source.has_rest:
-            for sums in source.parts(group):
-                key = query[sums.rows]
-                if source.bucket is not None:
-                    key = key * n_buckets + source.bucket[sums.rows]
-                for block, total in enumerate(
-                    _sums_by(key, n_queries * n_buckets, sums)
-                ):
-                    table[:, group, block] += total.reshape(n_queries, n_buckets)
-            continue
-        sums = source.focal(group)
-        key = query * np.int64(2)
-        key += groups.mask(group)
-        if source.bucket is not None:
-            key = key * n_buckets + source.bucket
-        for block, total in enumerate(_sums_by(key, 2 * n_queries * n_buckets, sums)):
-            total = total.reshape(n_queries, 2, n_buckets)
-            table[:, group, block] = total[:, 1]
-            table[:, group, block + 2] = total[:, 0]
+        for sums in source.parts(group):
+            totals = _sums_by_query(data, source, sums, layout.n_sides)
+            for column, total in enumerate(totals):
+                table[:, group, :, column] += total
     if mirrored:
         # With two groups the rest of one is the other.
-        table[:, 1] = table[:, 0, [2, 3, 0, 1]]
-    shared = np.zeros((n_queries, 0, n_buckets))
-    if source.has_rest and source.shared_weight:
-        key = query if source.bucket is None else query * n_buckets + source.bucket
-        totals = _sums_by(key, n_queries * n_buckets, source.total())
-        shared = np.stack([t.reshape(n_queries, n_buckets) for t in totals], axis=1)
-    return table, shared
+        table[:, 1] = table[:, 0, ::-1]
+    shared = np.zeros((n_queries, 0, layout.n_buckets))
+    if layout.shared_weight:
+        totals = _sums_by_query(data, source, source.total(), 1)
+        shared = np.concatenate(list(totals), axis=1)
+    return table.reshape(*table.shape[:2], -1, layout.n_buckets), shared
+
+
+def subtract_shared(table: Array, shared: Array) -> None:
+    """Take the shared sums off those of the rest, in place."""
+    if shared.shape[1]:
+        table[:, :, REST] -= shared[:, None]
 
 
 def _query_means(table: Array, n_columns: int) -> None:
@@ -129,7 +128,7 @@ def cluster_sums(
     else:
         source = make_source(data)
         table, shared = query_table(data, source)
-    supports = supports_of(source)
+    supports = supports_of(source.layout)
     if average == "queries" and of_query is not None:
         n_queries, n_groups = table.shape[:2]
         value = of_query(table.reshape(n_queries, n_groups, -1), shared)
@@ -138,11 +137,10 @@ def cluster_sums(
         supports = [ColumnSum(1, 2)]
     elif average == "queries":
         pairs = table[:, :, 1:2].copy()
-        _query_means(table, 2 if source.has_rest else source.n_columns)
+        _query_means(table, source.layout.n_columns)
         _query_means(shared, 2)
         table = np.concatenate([table, pairs], axis=2)
-    if shared.shape[1]:
-        table[:, :, 2:4] -= shared[:, None]
+    subtract_shared(table, shared)
     rows = sum_over_queries(
         data,
         table.reshape(*table.shape[:2], -1),

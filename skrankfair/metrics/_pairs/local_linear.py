@@ -20,8 +20,8 @@ import numpy as np
 
 from ..._inputs.validation import Array
 from .matched_pairs import MatchedPairs, PairColumns
-from .outcome_pairs import FocalSums
 from .score_ranges import Matching
+from .sources import FocalSums
 
 #: The sums of a pair are linear in these: u**p * v**q.
 _MONOMIALS = ((0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1))

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..._inputs.ranking import Ranking
 from ..._inputs.validation import Array, Groups
-from .outcome_pairs import CrossSource, FocalSums
 from .score_ranges import Matching, weighted_rank
+from .sources import CrossSource, FocalSums
 
 
 def centred(y: Array, ranking: Ranking) -> Array:
@@ -314,11 +314,6 @@ class AdjacentPairs(CrossSource):
             near = np.flatnonzero(self.bucket[lower] < self.n_positions)
             lower, columns = lower[near], columns[near]
         return (self._by_row(lower, columns),)
-
-    def own_products(self, group: int, weight: Array | None) -> Array:
-        """Return Σ x xᵀ over the group's pairs, x the columns of a pair."""
-        member = self.groups.mask(group)
-        return self.class_products(member, ~member, (group, group), False, weight)
 
     def class_products(
         self,

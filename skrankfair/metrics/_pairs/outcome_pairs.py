@@ -1,23 +1,22 @@
 """Kernels that sum over the pairs of a query without writing a pair down.
 
-A *source* knows the pairs of one metric: ordered pairs (i, j) of the same query, the
-focal item i and its partner j, and a value for each. It gives sums over partners for
-every focal item, sums over focal items for every partner, and totals by class of
-item; `_pair_table` makes the table of sums from these. Here: `OutcomePairs` (i has the
-better outcome; value: is it ranked above?) and `ScorePairs` (all pairs; same value).
+`OutcomePairs`: i has the better outcome; the value is whether it is ranked above.
+`ScorePairs`: all pairs; the same value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from ..._inputs.ranking import Ranking, order_rows
 from ..._inputs.validation import Array, Groups
+from .sources import OWN, REST, ColumnLayout, CrossSource, FocalSums
 
 _FEW_GRADES = 64
 _SAMPLE = 1000
@@ -33,51 +32,6 @@ class PairCounts:
     half: Array
     count: Array
     ties: Array | None
-
-
-@dataclass(frozen=True)
-class FocalSums:
-    """Sums over the pairs of some rows, focal or partners: value, number, and more.
-
-    ``rows`` None is all rows: those of the group hold its pairs, the others the
-    rest's.
-    """
-
-    rows: Array | None
-    value: Array
-    count: Array
-    more: tuple[Array, ...] = ()
-
-    @property
-    def columns(self) -> tuple[Array, ...]:
-        """All sums, in the order of the table's columns."""
-        return (self.value, self.count, *self.more)
-
-
-class CrossSource:
-    """What sources of pairs have in common whose partner is outside the group.
-
-    Attributes
-    ----------
-    mirror : ndarray of shape (n_columns, n_columns)
-        From the columns of the pair (i, j), its sums, to those of (j, i).
-    bucket : ndarray of shape (n,) or None
-        Stratum of each row of `parts`.
-    """
-
-    has_rest = False
-    bucket: Array | None = None
-    n_buckets = 1
-    n_columns = 2
-    mirror: Array
-
-    def focal(self, group: int) -> FocalSums:
-        """Return the sums over the pairs of each row of the group."""
-        raise NotImplementedError
-
-    def parts(self, group: int) -> Iterable[FocalSums]:
-        """Return sums of rows that count every pair once, in its stratum."""
-        return (self.focal(group),)
 
 
 @dataclass(frozen=True)
@@ -322,12 +276,11 @@ class OutcomePairs:
     bucket: Array | None = None
     n_buckets: int = 1
 
-    has_rest = True
-
     @property
-    def shared_weight(self) -> float:
-        """Weight of the shared totals in the sums of the rest of a group."""
-        return 0.0 if self.comparison == "inter" else 1.0
+    def layout(self) -> ColumnLayout:
+        """The columns of a group and of its rest, which all pairs are in or none."""
+        shared_weight = 0.0 if self.comparison == "inter" else 1.0
+        return ColumnLayout(2, self.n_buckets, 2, shared_weight)
 
     def total(self) -> FocalSums:
         """Return value and number of all pairs for each focal row."""
@@ -339,14 +292,44 @@ class OutcomePairs:
 
         For rows of the group these are the group's pairs; for the others, the rest's.
         """
-        if self.comparison == "all":
-            return self.total()
         member = self.groups.mask(group)
+        if self.comparison == "all":
+            return replace(self.total(), of_rest=~member)
         every, inside = self.counts.worse(group, self.groups)
         take_inside = member if self.comparison == "intra" else ~member
         half = np.where(take_inside, inside.half, every.half - inside.half)
         count = np.where(take_inside, inside.count, every.count - inside.count)
-        return FocalSums(None, half / 2, count)
+        return FocalSums(None, half / 2, count, of_rest=~member)
+
+    def parts(self, group: int) -> Iterable[FocalSums]:
+        """Return the sums of all rows, of the group and of the rest."""
+        return (self.focal(group),)
+
+    def fill(self, columns: Array, group: int, weight: Array | None) -> Array:
+        """Set each item's sums; `products` needs nothing of it."""
+        for block, values in enumerate(self.partner(group)):
+            columns[:, block] = values
+        sums, member = self.focal(group), self.groups.mask(group)
+        for side, there in ((OWN, member), (REST, ~member)):
+            self._add(columns[:, side], sums, there)
+        return np.zeros(0)
+
+    def shared_rows(self) -> Array:
+        """Return the sums over all pairs that each item is in, either side."""
+        if not self.layout.shared_weight:
+            return np.zeros((self.groups.n_rows, 0, self.n_buckets))
+        shared = np.stack(self.total_partner(), axis=1).astype(float)
+        self._add(shared, self.total())
+        return shared
+
+    def _add(self, columns: Array, sums: FocalSums, there: Array | None = None) -> None:
+        """Add the sums of focal rows (that are there) in the buckets of the rows."""
+        for block, values in enumerate(sums.columns):
+            values = values if there is None else values * there
+            if self.bucket is None:
+                columns[:, block, 0] += values
+            else:
+                columns[np.arange(values.size), block, self.bucket] += values
 
     def _bucket_masks(self, mask: Array | None) -> list[Array | None]:
         if self.bucket is None:
@@ -401,6 +384,48 @@ class OutcomePairs:
         masks = [classes == c for c in range(4)]
         counts = self.counts.count(masks, focal=True, ties=True)
         return class_moments(counts, classes, self.bucket, self.n_buckets, weight)
+
+    def products(
+        self, weight: Array | None, own: Sequence[Array] | None = None
+    ) -> Array:
+        """Return the products of own, rest and shared columns over outcome pairs."""
+        groups, n_buckets = self.groups, self.n_buckets
+        shared_weight = self.layout.shared_weight
+        n_shared = 2 if shared_weight else 0
+        n_groups = len(groups)
+        size = 4 * n_groups + n_shared
+        products = np.zeros((size, n_buckets, size, n_buckets))
+        couples = list(combinations(range(n_groups), 2)) or [(0, 0)]
+        for a, b in couples:
+            classes = groups.mask(a) * 2 + groups.mask(b).astype(np.int64)
+            moments = self.moments(classes, weight)
+            columns = np.r_[4 * a : 4 * a + 4, 4 * b : 4 * b + 4, 4 * n_groups : size]
+            block = np.zeros((columns.size, columns.size, n_buckets))
+            for i in range(4):
+                for j in range(4):
+                    signs = [
+                        sign
+                        for bit in (1, 0)
+                        for sign in self._signs(i >> bit & 1, j >> bit & 1)
+                    ] + [1.0] * (n_shared // 2)
+                    value, square, count = (
+                        part[i, :, j]
+                        for part in (moments.value, moments.square, moments.count)
+                    )
+                    one = np.array([[square, value], [value, count]])
+                    block += np.kron(np.outer(signs, signs)[:, :, None], one)
+            for bucket in range(n_buckets):
+                products[np.ix_(columns, [bucket], columns, [bucket])] = block[
+                    :, None, :, bucket, None
+                ]
+        return products.reshape(size * n_buckets, -1)
+
+    def _signs(self, focal: int, partner: int) -> tuple[float, float]:
+        """Return how often a pair adds to a group's own columns and to the rest's."""
+        counts = self.includes(focal, partner)
+        own = float(counts and focal)
+        rest = float(counts and not focal) - self.layout.shared_weight
+        return own, rest
 
 
 def class_moments(
@@ -477,11 +502,6 @@ class ScorePairs(CrossSource):
         rows = np.flatnonzero(~member)
         counts = self._count(member, False, rows)
         return FocalSums(rows, counts.half / 2, counts.count)
-
-    def own_products(self, group: int, weight: Array | None) -> Array:
-        """Return Σ x xᵀ over the group's pairs, x = (value, 1)."""
-        member = self.groups.mask(group)
-        return self.class_products(member, ~member, (group, group), False, weight)
 
     def class_products(
         self,

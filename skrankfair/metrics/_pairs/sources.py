@@ -1,0 +1,211 @@
+"""What a source of pairs is, and what sources of pairs across groups share.
+
+A source knows the ordered pairs (i, j) of one metric, the focal item i and its partner
+j, and a value for each. `cluster_rows` and `item_rows` make the table of sums from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Protocol
+
+import numpy as np
+
+from ..._inputs.validation import Array, Groups
+
+#: The columns of a group's own pairs and of the rest's, each value and number.
+OWN, REST = slice(0, 2), slice(2, 4)
+
+
+@dataclass(frozen=True)
+class ColumnLayout:
+    """What the columns of a group's sums are.
+
+    Attributes
+    ----------
+    n_columns : int
+        Sums over pairs: of their values, their number, and more.
+    n_buckets : int
+        Strata, each with all columns.
+    n_sides : {1, 2}
+        Whether the pairs of the rest have columns of their own beside the group's.
+    shared_weight : float
+        How often the shared totals of all pairs are in the sums of the rest.
+    """
+
+    n_columns: int = 2
+    n_buckets: int = 1
+    n_sides: int = 1
+    shared_weight: float = 0.0
+
+    @property
+    def n_blocks(self) -> int:
+        """The number of columns of a stratum."""
+        return self.n_columns * self.n_sides
+
+
+@dataclass(frozen=True)
+class FocalSums:
+    """Sums over the pairs of some rows, focal or partners: value, number, and more.
+
+    ``rows`` None is all rows. ``of_rest`` says which rows hold pairs of the rest; None
+    is none of them.
+    """
+
+    rows: Array | None
+    value: Array
+    count: Array
+    more: tuple[Array, ...] = ()
+    of_rest: Array | None = None
+
+    @property
+    def columns(self) -> tuple[Array, ...]:
+        """All sums, in the order of the table's columns."""
+        return (self.value, self.count, *self.more)
+
+
+class Source(Protocol):
+    """The pairs of one metric, as the tables of sums ask for them.
+
+    Attributes
+    ----------
+    groups : Groups
+        In ranked order.
+    bucket : ndarray of shape (n,) or None
+        Stratum of each row of `parts`.
+    layout : ColumnLayout
+    """
+
+    @property
+    def groups(self) -> Groups: ...
+
+    @property
+    def bucket(self) -> Array | None: ...
+
+    @property
+    def layout(self) -> ColumnLayout: ...
+
+    def parts(self, group: int) -> Iterable[FocalSums]:
+        """Return sums of rows that count every pair once, in its stratum."""
+
+    def total(self) -> FocalSums:
+        """Return the sums of all pairs, where some are shared."""
+
+    def fill(self, columns: Array, group: int, weight: Array | None) -> Array:
+        """Set each item's sums over the pairs it is in, either side.
+
+        `columns` are zeros of shape (n, n_blocks, B). Return Σ x xᵀ over the group's
+        pairs, or nothing where `products` does without.
+        """
+
+    def shared_rows(self) -> Array:
+        """Return each item's shared sums, of shape (n, 2, B), or (n, 0, B) if none."""
+
+    def products(
+        self, weight: Array | None, own: Sequence[Array] | None = None
+    ) -> Array:
+        """Return Σ x xᵀ over pairs, x the columns that one pair adds to.
+
+        `own` is what `fill` has returned of each group, if it was called.
+        """
+
+
+class CrossSource:
+    """What sources of pairs have in common whose partner is outside the group.
+
+    Attributes
+    ----------
+    groups : Groups
+    mirror : ndarray of shape (n_columns, n_columns)
+        From the columns of the pair (i, j), its sums, to those of (j, i).
+    """
+
+    groups: Groups
+    bucket: Array | None = None
+    n_buckets = 1
+    n_columns = 2
+    mirror: Array
+
+    @property
+    def layout(self) -> ColumnLayout:
+        """The columns of a group: those of its own pairs."""
+        return ColumnLayout(self.n_columns, self.n_buckets)
+
+    def focal(self, group: int) -> FocalSums:
+        """Return the sums over the pairs of each row of the group."""
+        raise NotImplementedError
+
+    def partner(self, group: int) -> FocalSums:
+        """Return the sums over the pairs of each row outside the group."""
+        raise NotImplementedError
+
+    def class_products(
+        self,
+        focal: Array,
+        partners: Array,
+        pair: tuple[int, int],
+        opposite: bool,
+        weight: Array | None,
+    ) -> Array:
+        """Return Σ x_a x_bᵀ over the pairs of two classes that both groups count.
+
+        Seen from the first group; `opposite`: for the second the pair is the other way
+        round.
+        """
+        raise NotImplementedError
+
+    def own_products(self, group: int, weight: Array | None) -> Array:
+        """Return Σ x xᵀ over the group's pairs, x the columns of a pair."""
+        member = self.groups.mask(group)
+        return self.class_products(member, ~member, (group, group), False, weight)
+
+    def parts(self, group: int) -> Iterable[FocalSums]:
+        """Return sums of rows that count every pair once, in its stratum."""
+        return (self.focal(group),)
+
+    def total(self) -> FocalSums:
+        """No pair is shared."""
+        raise NotImplementedError
+
+    def shared_rows(self) -> Array:
+        """Return nothing for each row, since no pair is shared."""
+        return np.zeros((self.groups.n_rows, 0, self.n_buckets))
+
+    def fill(self, columns: Array, group: int, weight: Array | None) -> Array:
+        """Set each item's sums; return Σ x xᵀ over the group's pairs."""
+        # Members are focal rows, all others partners.
+        for sums in (self.focal(group), self.partner(group)):
+            for column, values in enumerate(sums.columns):
+                columns[sums.rows, column, 0] = values
+        return self.own_products(group, weight)
+
+    def products(
+        self, weight: Array | None, own: Sequence[Array] | None = None
+    ) -> Array:
+        """Return Σ x xᵀ over pairs, x the columns that one pair adds to."""
+        n_groups, n_columns = len(self.groups), self.n_columns
+        if own is None:
+            own = [self.own_products(group, weight) for group in range(n_groups)]
+        products = np.zeros((n_groups, n_columns, n_groups, n_columns))
+        for a in range(n_groups):
+            products[a, :, a] = own[a]
+        for a, b in combinations(range(n_groups), 2):
+            block = self._cross_products(a, b, weight)
+            products[a, :, b], products[b, :, a] = block, block.T
+        return products.reshape(n_columns * n_groups, -1)
+
+    def _cross_products(self, a: int, b: int, weight: Array | None) -> Array:
+        """Return Σ x_a x_bᵀ over the pairs that both groups count."""
+        in_a, in_b = self.groups.mask(a), self.groups.mask(b)
+        block = np.zeros((self.n_columns, self.n_columns))
+        both = in_a & in_b
+        if both.any():
+            block += self.class_products(both, ~(in_a | in_b), (a, b), False, weight)
+        only_a, only_b = in_a & ~in_b, in_b & ~in_a
+        if only_a.any() and only_b.any():
+            # The other way round for group b: its columns are the mirror image.
+            seen_from_a = self.class_products(only_a, only_b, (a, b), True, weight)
+            block += seen_from_a @ self.mirror.T
+        return block
