@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._inputs.columns import take_column
-from ._inputs.sklearn_private import n_rows_of, rows_of
+from ._inputs.sklearn_private import n_rows_of, rows_of, with_names
 from ._inputs.validation import check_lengths, encode
 
 __all__ = ["QueryRanker"]
@@ -93,7 +93,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):
             For queries that are given twice, are missing or of another length.
         """
         qid = take_column(X, self.qid, qid, "qid")
-        validate_data(self, X, skip_check_array=True)
+        validate_data(self, with_names(X), skip_check_array=True)
         features = self._features(X)
         self.estimator_ = clone(self.estimator)
         if qid is None and not self._wants("qid", "group"):

@@ -10,10 +10,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import narwhals as nw
+import pandas as pd
+import sklearn
 from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.metrics._scorer import _BaseScorer, _cached_call
 from sklearn.utils import _safe_indexing
+from sklearn.utils.fixes import parse_version
 from sklearn.utils.metadata_routing import (
     MetadataRequest,
     MetadataRouter,
@@ -29,6 +33,23 @@ rows_of: Callable[..., Any] = _safe_indexing
 
 #: ``n_rows_of(values)``: the number of rows, or a TypeError for what has none.
 n_rows_of: Callable[[Any], int] = _num_samples
+
+# Earlier versions ask a frame for the interchange protocol, which polars 2 lacks.
+_FINDS_NAMES = parse_version(sklearn.__version__) >= parse_version("1.9")
+
+
+def with_names(X: Any) -> Any:
+    """Return X, or a frame of pandas in place of one whose names would not be found.
+
+    What ``validate_data`` is to see: without names an estimator counts columns only,
+    and then those of the metadata are neither left out nor compared with the fit's.
+    """
+    if _FINDS_NAMES or hasattr(X, "__dataframe__"):
+        return X
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return X
+    return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
 
 
 def routing_enabled() -> bool:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates.metric import warn_user
 from .._inputs.columns import take_column
+from .._inputs.sklearn_private import with_names
 from .._inputs.validation import Array, Groups, as_numbers, as_weights, check_lengths
 from ._metadata import (
     TakesMetadata,
@@ -114,9 +115,9 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
     def _scores(self, X: Any) -> Array:
         """Return the columns of X that are scores, shape (n, d)."""
         if left_out := self._left_out():
-            validate_data(self, X, reset=False, skip_check_array=True)
+            validate_data(self, with_names(X), reset=False, skip_check_array=True)
             return score_columns(X, left_out)
-        return validate_data(self, X, reset=False, dtype=np.float64)
+        return validate_data(self, with_names(X), reset=False, dtype=np.float64)
 
     def _checked_fit(self, X: Any, y: Any, multi_output: bool) -> tuple[Array, Array]:
         """Return scores, shape (n, d), and outcomes, shape (n, K), as floats."""
@@ -126,7 +127,7 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
                     f"This {type(self).__name__} estimator requires y to be passed, "
                     "but the target y is None."
                 )
-            validate_data(self, X, skip_check_array=True)
+            validate_data(self, with_names(X), skip_check_array=True)
             score = score_columns(X, left_out)
             outcome = outcome_matrix(y) if multi_output else as_numbers(y, "y")
             check_lengths(X=len(score), y=len(outcome))
@@ -135,7 +136,7 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
                 y = outcome_matrix(y)
             score, outcome = validate_data(
                 self,
-                X,
+                with_names(X),
                 y,
                 dtype=np.float64,
                 y_numeric=True,

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._estimates.contrasts import generator
 from .._estimates.metric import warn_user
 from .._inputs.columns import take_column
+from .._inputs.sklearn_private import with_names
 from .._inputs.validation import (
     Array,
     Groups,
@@ -93,7 +94,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
         }
         features, y = validate_data(
             self,
-            self._features(X),
+            with_names(self._features(X)),
             y,
             accept_sparse="csr",
             dtype=np.float64,
@@ -174,7 +175,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
         check_is_fitted(self)
         features = validate_data(
             self,
-            self._features(X),
+            with_names(self._features(X)),
             accept_sparse="csr",
             dtype=np.float64,
             reset=False,

@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from .._estimates.metric import collected_warnings, warn_user
 from .._inputs.columns import take_column
-from .._inputs.sklearn_private import consumed_metadata, rows_of
+from .._inputs.sklearn_private import consumed_metadata, rows_of, with_names
 from .._inputs.validation import Array, Codes, as_numbers, as_weights, check_lengths
 from ._fold_scores import labelled
 from ._metadata import (
@@ -119,7 +119,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
                 "the target y is None."
             )
         _check_table(X)
-        validate_data(self, X, skip_check_array=True)
+        validate_data(self, with_names(X), skip_check_array=True)
         y = column_or_1d(y, warn=True)
         X, y = indexable(X, y)
         assert_all_finite(y, input_name="y", allow_nan=allow_nan)
@@ -189,7 +189,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
             X, self.sensitive_features, sensitive_features, "sensitive_features"
         )
         _check_table(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        validate_data(self, with_names(X), reset=False, skip_check_array=True)
         metadata = {} if labels is None else {"sensitive_features": labels}
         return self._for_model(X), labels, metadata
 

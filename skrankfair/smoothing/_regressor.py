@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._estimates.metric import warn_user
 from .._inputs.columns import column_of, take_column
 from .._inputs.score_rows import CLUSTER_WEIGHTS, Sample
+from .._inputs.sklearn_private import with_names
 from .._inputs.validation import (
     Array,
     as_numbers,
@@ -234,8 +235,10 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
     def _checked_fit(self, X: Any, y: Any) -> tuple[Array, Array]:
         """Return features and outcomes of `fit` as floats."""
         if not isinstance(self.cluster, str):
-            return validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        validate_data(self, X, skip_check_array=True)
+            return validate_data(
+                self, with_names(X), y, dtype=np.float64, y_numeric=True
+            )
+        validate_data(self, with_names(X), skip_check_array=True)
         features, outcome = self._frame_features(X), as_numbers(y, "y")
         check_lengths(X=len(features), y=outcome.size)
         return features, outcome
@@ -243,8 +246,8 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
     def _checked(self, X: Any) -> Array:
         """Return features of `predict` as floats."""
         if not isinstance(self.cluster, str):
-            return validate_data(self, X, reset=False, dtype=np.float64)
-        validate_data(self, X, reset=False, skip_check_array=True)
+            return validate_data(self, with_names(X), reset=False, dtype=np.float64)
+        validate_data(self, with_names(X), reset=False, skip_check_array=True)
         return self._frame_features(X)
 
     def _frame_features(self, X: Any) -> Array:

@@ -19,6 +19,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 
+from skrankfair._inputs import sklearn_private
 from skrankfair.mitigation import GroupCalibrator
 from skrankfair.scoring import make_fairness_scorer
 from skrankfair.smoothing import NadarayaWatsonRegressor, nadaraya_watson
@@ -360,6 +361,19 @@ class TestInsideScikitLearn:
     def pipeline(self, **options):
         steps = [("calibrate", GroupCalibrator(**options)), ("fit", LinearRegression())]
         return Pipeline(steps)
+
+    @pytest.mark.parametrize("found", [False, True])
+    def test_names_of_polars_columns(self, found, monkeypatch):
+        """With scikit-learn 1.6 to 1.8, too, which do not find those of polars 2."""
+        finds = found and sklearn_private._FINDS_NAMES
+        monkeypatch.setattr(sklearn_private, "_FINDS_NAMES", finds)
+        X, y, _ = scores(60, 0)
+        X = pl.from_pandas(X)
+        model = GroupCalibrator("platt", sensitive_features="group").fit(X, y)
+        assert model.feature_names_in_.tolist() == ["score", "group"]
+        assert model.get_feature_names_out().tolist() == ["score"]
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.transform(X.rename({"score": "other"}))
 
     @pytest.mark.parametrize("library", ["pandas", "polars"])
     def test_search_by_column(self, library):
