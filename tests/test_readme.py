@@ -28,11 +28,18 @@ def test_example_prints_what_readme_says():
     assert lines == expected.splitlines()
 
 
-def test_two_commands_each_make_their_own_environment():
+def test_commands_each_make_their_own_environment():
     commands = re.findall(r"(?m)^python3 -m venv (\S+) (.*)$", README)
-    assert len({environment for environment, _ in commands}) == 2
+    assert len({environment for environment, _ in commands}) == 3
     for environment, rest in commands:
         assert f"{environment}/bin/pip install" in rest
+
+
+def test_links_are_absolute():
+    """A package index shows the README away from the files beside it."""
+    links = re.findall(r"\]\(([^)]*)\)", README)
+    assert links
+    assert all(link.startswith("https://") for link in links)
 
 
 def test_versions_agree():
@@ -51,9 +58,7 @@ def test_versions_agree():
 def test_oldest_dependencies_are_the_lower_bounds():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     pins = dict(
-        re.findall(
-            r"^(\S+)==(\S+)$", (ROOT / ".ci/oldest.txt").read_text(), flags=re.MULTILINE
-        )
+        re.findall(r"(?m)^(\S+)==(\S+)$", (ROOT / "tests" / "oldest.txt").read_text())
     )
     optional = project["project"]["optional-dependencies"]
     bounds = [*project["project"]["dependencies"], *optional["report"]]
