@@ -92,6 +92,7 @@ def curves(
         cluster=rows["person"] if by_person else None,
         grid=grid,
         bandwidth=BANDWIDTH,
+        curve="nadaraya_watson",
     )
 
 

@@ -487,6 +487,30 @@ _CHUNK = 2000
 _SMALLEST = 1e-300
 
 
+def welch_df(
+    first: ArrayLike, second: ArrayLike, first_df: ArrayLike, second_df: ArrayLike
+) -> Array:
+    """Return Welch's degrees of freedom of the difference of two estimates.
+
+    Parameters
+    ----------
+    first, second : array-like
+        Variances of the two.
+    first_df, second_df : array-like
+        Their degrees of freedom.
+
+    Returns
+    -------
+    ndarray
+        The smaller of both without variance; NaN below one, which is no test.
+    """
+    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        df = (a + b) ** 2 / (a**2 / first_df + b**2 / second_df)
+        df = np.where(a + b == 0, np.minimum(first_df, second_df), df)
+        return np.where(df >= 1 - 1e-9, df, np.nan)
+
+
 @dataclass(frozen=True, eq=False)
 class Simultaneous:
     """Contrasts of correlated estimates, each with degrees of freedom of its own.
@@ -507,6 +531,9 @@ class Simultaneous:
         The two of these whose difference each contrast is; -1 is no second one.
     n_resamples : int
     random_state : int, Generator or None
+    spread : ndarray of shape (T,) or None
+        Standard errors of the contrasts by `covariance`, if they are not
+        `standard_error`: the covariance is then only asked for correlations.
     """
 
     estimate: Array
@@ -516,6 +543,7 @@ class Simultaneous:
     contrasts: Array
     n_resamples: int
     random_state: Any
+    spread: Array | None = None
 
     @cached_property
     def statistic(self) -> Array:
@@ -541,7 +569,9 @@ class Simultaneous:
     @cached_property
     def largest(self) -> Array:
         """Largest ``|z|`` of normal vectors, sorted, shape (n_resamples,)."""
-        known = np.flatnonzero((self.standard_error > 0) & ~np.isnan(self.estimate))
+        spread = self.standard_error if self.spread is None else self.spread
+        some = (self.standard_error > 0) & (spread > 0)
+        known = np.flatnonzero(some & ~np.isnan(self.estimate))
         if not known.size:
             return np.zeros(self.n_resamples)
         first, second = self.contrasts[known].T
@@ -557,7 +587,7 @@ class Simultaneous:
             draws = rng.standard_normal((part.stop - start, used.size)) @ root
             values = draws[:, place[first]]
             values -= np.where(second >= 0, draws[:, place[second]], 0.0)
-            values /= self.standard_error[known]
+            values /= spread[known]
             largest[part] = np.abs(values).max(1)
         return np.sort(largest)
 

@@ -18,9 +18,10 @@ from .._estimates.sums import ClusterSums, cluster_table, row_counts
 from .._inputs.score_rows import ScoreRows, score_rows
 from .._inputs.validation import Array, check_choice, check_number
 from ..metrics import ConfidenceInterval, GroupEstimates
+from ..smoothing._bandwidth import common_bandwidth
 from ..smoothing._kernel_sums import kernel_values
 from ..smoothing._kernels import get_kernel
-from ._predictive_parity import check_reference, common_bandwidth
+from ._predictive_parity import check_reference
 
 if TYPE_CHECKING:
     import pandas as pd

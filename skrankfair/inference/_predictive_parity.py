@@ -6,25 +6,45 @@ import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.contrasts import CORRECTIONS, Simultaneous, check_level, generator
+from .._estimates.contrasts import (
+    CORRECTIONS,
+    Simultaneous,
+    check_level,
+    generator,
+    welch_df,
+)
 from .._inputs.score_rows import ScoreRows, score_rows
 from .._inputs.validation import Array, as_numbers, check_choice, check_number
 from ..exceptions import UndefinedMetricWarning
 from ..metrics import ConfidenceInterval
-from ..smoothing._bandwidth import check_bandwidth, choose_bandwidth
+from ..smoothing._bandwidth import (
+    FEWEST,
+    common_bandwidth,
+    compared_pairs,
+    contrast_bandwidth,
+    default_grid,
+)
 from ..smoothing._group_curves import CurveSums
 from ..smoothing._kernels import get_kernel
+from ..smoothing._local_quadratic import NullContrast, share_interval
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ..display import PredictiveParityDisplay
+
+
+class Values(NamedTuple):
+    """Estimates with errors and degrees of freedom, each of shape (..., J)."""
+
+    estimate: Array
+    standard_error: Array
+    df: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +70,7 @@ class PredictiveParityTest:
     @property
     def groups(self) -> tuple[Hashable, ...]:
         """The labels of the groups, of length G."""
-        return self.sums.sums.groups
+        return self.sums.groups
 
     @property
     def grid(self) -> Array:
@@ -60,22 +80,33 @@ class PredictiveParityTest:
     @property
     def n_clusters(self) -> float:
         """The number of clusters."""
-        count = self.sums.sums.count
+        count = self.sums.count
         return int(count) if float(count).is_integer() else count
 
     @property
     def curves(self) -> Array:
         """Mean outcome by group and score, shape (G, J); NaN where undefined."""
-        return self.sums.estimate[: len(self.groups)]
+        return self._curves.estimate[: len(self.groups)]
 
     @property
     def standard_error(self) -> Array:
         """Standard errors of the curves, shape (G, J)."""
-        return self._error[: len(self.groups)]
+        return self._curves.standard_error[: len(self.groups)]
 
     @cached_property
-    def _error(self) -> Array:
-        return np.sqrt(np.einsum("hjhj->hj", self.sums.covariance))
+    def _curves(self) -> Values:
+        """The curves of the groups, and of their rests."""
+        sums = self.sums
+        error = np.sqrt(np.einsum("hjhj->hj", sums.covariance))
+        if sums.moments is None:
+            df = np.where(sums.defined, sums.effective_clusters - 1, np.nan)
+            return Values(sums.estimate, error, df)
+        fits = [sums.moments.fit(h, sums.count) for h in range(sums.n_curves)]
+        estimate, error, effective = np.stack(fits, axis=1)
+        known = sums.defined & (effective >= FEWEST)
+        low, high = sums.outcomes[0], sums.outcomes[-1]
+        values = np.clip(estimate, low, high), error, effective - 1
+        return Values(*(np.where(known, v, np.nan) for v in values))
 
     @cached_property
     def contrasts(self) -> tuple[tuple[Hashable, Hashable], ...]:
@@ -83,9 +114,7 @@ class PredictiveParityTest:
         groups, reference = self.groups, self.parameters["reference"]
         if self.sums.rests:
             return tuple((group, "rest") for group in groups)
-        if reference is not None:
-            return tuple((g, reference) for g in groups if g != reference)
-        return tuple(combinations(groups, 2))
+        return compared_pairs(groups, reference)
 
     @cached_property
     def _pairs(self) -> Array:
@@ -97,38 +126,82 @@ class PredictiveParityTest:
         pairs = [(place[a], place[b]) for a, b in self.contrasts]
         return np.array(pairs, dtype=int).reshape(-1, 2)
 
-    @cached_property
+    @property
     def difference(self) -> Array:
-        """First less second curve of each contrast, shape (C, J)."""
-        first, second = self._pairs.T
-        return self.sums.estimate[first] - self.sums.estimate[second]
+        """First less second curve of each contrast, shape (C, J).
 
-    @cached_property
+        NaN where it is not compared.
+        """
+        return self._differences.estimate
+
+    @property
     def difference_standard_error(self) -> Array:
         """Standard errors of the differences, shape (C, J)."""
-        first, second = self._pairs.T
-        points = np.arange(self.grid.size)
-        both = self.sums.covariance[first[:, None], points, second[:, None], points]
-        variance = self._error[first] ** 2 + self._error[second] ** 2 - 2 * both
-        noise = 1e-12 * (self._error[first] ** 2 + self._error[second] ** 2)
-        return np.sqrt(np.where(variance < noise, 0 * variance, variance))
+        return self._differences.standard_error
 
-    @cached_property
+    @property
     def df(self) -> Array:
         """Degrees of freedom of the differences, shape (C, J).
 
-        Welch's, from the effective number of clusters at each point.
+        Infinite for the score test of ``curve="local_quadratic"``. For
+        "nadaraya_watson" Welch's, from the effective number of clusters at each point.
         """
-        first, second = self._pairs.T
-        own = self._own_df
-        a, b = self._error[first] ** 2, self._error[second] ** 2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            df = (a + b) ** 2 / (a**2 / own[first] + b**2 / own[second])
-        return np.where(a + b == 0, np.minimum(own[first], own[second]), df)
+        return self._differences.df
+
+    @property
+    def compared(self) -> Array:
+        """Where both groups have enough data to be compared, shape (C, J), bool."""
+        return ~np.isnan(self.difference_standard_error)
 
     @cached_property
-    def _own_df(self) -> Array:
-        return np.where(self.sums.defined, self.sums.effective_clusters - 1, np.nan)
+    def effective_clusters(self) -> Array:
+        """How many clusters each difference rests on, shape (C, J).
+
+        That of the group with fewer, ``(Σ_m B_m)² / Σ_m B_m²`` for the kernel weights
+        B of the clusters.
+        """
+        effective = np.where(self.sums.defined, self.sums.effective_clusters, 0.0)
+        return effective[self._pairs].min(axis=1)
+
+    @cached_property
+    def _differences(self) -> Values:
+        first, second = self._pairs.T
+        if self.sums.moments is None:
+            value = self._curves.estimate[first] - self._curves.estimate[second]
+            a, b = (self._curves.standard_error[i] ** 2 for i in (first, second))
+            own = self._curves.df
+            df = welch_df(a, b, own[first], own[second])
+            return Values(value, self._spread, df)
+        values = Values(*np.full((3, len(self._pairs), self.grid.size), np.nan))
+        for c, (a, b) in enumerate(self._pairs):
+            found = self.sums.moments.contrast(a, b)
+            known = self._enough(self.effective_clusters[c], found)
+            values.estimate[c, known] = found.difference[known]
+            values.standard_error[c, known] = found.standard_error[known]
+            values.df[c, known] = np.inf
+        return values
+
+    def _enough(self, effective: Array, found: NullContrast) -> Array:
+        """Return where both groups have enough data, shape (J,)."""
+        outcomes = self.sums.outcomes
+        with np.errstate(invalid="ignore"):
+            known = (effective >= FEWEST) & (found.overlap >= _LEAST_OVERLAP)
+            if len(outcomes) == 2:
+                share = found.variance / (outcomes[1] - outcomes[0]) ** 2
+                known &= effective * share >= 1
+        return known
+
+    @cached_property
+    def _spread(self) -> Array:
+        """Standard errors of the differences of weighted means, shape (C, J)."""
+        first, second = self._pairs.T
+        points = np.arange(self.grid.size)
+        covariance = self.sums.covariance
+        own = np.einsum("hjhj->hj", covariance)
+        both = covariance[first[:, None], points, second[:, None], points]
+        variance = own[first] + own[second] - 2 * both
+        noise = 1e-12 * (own[first] + own[second])
+        return np.sqrt(np.where(variance < noise, 0 * variance, variance))
 
     @cached_property
     def _tests(self) -> Simultaneous:
@@ -144,6 +217,7 @@ class PredictiveParityTest:
             places.reshape(-1, 2),
             self.parameters["n_resamples"],
             self.parameters["random_state"],
+            self._spread.ravel(),
         )
 
     @property
@@ -204,7 +278,10 @@ class PredictiveParityTest:
         level, method = self._level_and_method(confidence_level, kind)
         quantile = self._tests.quantile(level, method).reshape(self.difference.shape)
         margin = quantile * self.difference_standard_error
-        return ConfidenceInterval(self.difference - margin, self.difference + margin)
+        low, high = self.difference - margin, self.difference + margin
+        if self._are_shares:
+            return ConfidenceInterval(np.clip(low, -1, 1), np.clip(high, -1, 1))
+        return ConfidenceInterval(low, high)
 
     def curve_band(
         self, confidence_level: float | None = None, kind: str = "simultaneous"
@@ -230,20 +307,30 @@ class PredictiveParityTest:
             For a level outside (0, 1) or an unknown kind.
         """
         level, method = self._level_and_method(confidence_level, kind)
-        margin = np.empty(self.curves.shape)
-        points = np.arange(self.grid.size)
+        quantile = np.empty(self.curves.shape)
+        points, own = np.arange(self.grid.size), np.full(self.grid.size, -1)
+        spread = np.sqrt(np.einsum("hjhj->hj", self.sums.covariance))
         for g in range(len(self.groups)):
             alone = Simultaneous(
                 self.curves[g],
                 self.standard_error[g],
-                self._own_df[g],
+                self._curves.df[g],
                 self.sums.covariance[g, :, g],
-                np.column_stack([points, np.full(points.size, -1)]),
+                np.column_stack([points, own]),
                 self.parameters["n_resamples"],
                 self.parameters["random_state"],
+                spread[g],
             )
-            margin[g] = alone.quantile(level, method) * self.standard_error[g]
+            quantile[g] = alone.quantile(level, method)
+        if self._are_shares and self.sums.moments is not None:
+            df = self._curves.df[: len(self.groups)]
+            return share_interval(self.curves, self.standard_error, df + 1, quantile)
+        margin = quantile * self.standard_error
         return ConfidenceInterval(self.curves - margin, self.curves + margin)
+
+    @property
+    def _are_shares(self) -> bool:
+        return self.sums.outcomes[0] >= 0 and self.sums.outcomes[-1] <= 1
 
     def _level_and_method(self, level: float | None, kind: str) -> tuple[float, str]:
         check_choice(kind, "kind", ("simultaneous", "pointwise"))
@@ -341,20 +428,27 @@ class PredictiveParityTest:
             self.contrasts, self.rejected, self.pvalues, strict=True
         ):
             name = f"{fmt.label(a)} - {fmt.label(b)}"
-            said = "undefined"
-            if not np.isnan(p).all():
-                said = f"p = {np.nanmin(p):.3g}, differs at {where.sum()} of {p.size}"
-                if where.any():
-                    at = self.grid[where]
-                    said += f" points, {at.min():.3g} to {at.max():.3g}"
-                else:
-                    said += " points"
+            said, known = "too little data", ~np.isnan(p)
+            if known.any():
+                said = (
+                    f"p = {np.nanmin(p):.3g}, differs at {where.sum()} of "
+                    f"{known.sum()} points{self._ends(where)}"
+                )
+                if not known.all():
+                    said += (
+                        f"; compared{self._ends(known)[1:]}, too little data at "
+                        f"{(~known).sum()} points"
+                    )
             lines.append(f"{name}: {said}")
         lines.append(
             f"max |z| = {self.statistic:.3g}, p = {self.pvalue:.3g}; "
             f"{self.n_clusters:,} clusters"
         )
         return "\n".join(lines)
+
+    def _ends(self, where: Array) -> str:
+        at = self.grid[where]
+        return f", {at.min():.3g} to {at.max():.3g}" if at.size else ""
 
 
 def _largest(values: Array) -> float:
@@ -364,32 +458,9 @@ def _largest(values: Array) -> float:
 
 
 COMPARISONS = ("pairs", "rest")
-_N_POINTS = 50
-
-
-def default_grid(rows: ScoreRows, n_points: int = _N_POINTS) -> Array:
-    """Return quantiles of the scores that lie in the range of every group.
-
-    Where no score does, of those in the range of at least two.
-    """
-    masks = [rows.groups.mask(g) for g in range(len(rows.groups))]
-    masks += [~m for m in masks if rows.groups.overlapping and not m.all()]
-    ranges = [(rows.x[m].min(), rows.x[m].max()) for m in masks if m.any()]
-    lows, highs = sorted(r[0] for r in ranges), sorted(r[1] for r in ranges)
-    some = (lows[min(1, len(lows) - 1)], highs[-2:][0])
-    for low, high in ((lows[-1], highs[0]), some):
-        inside = (rows.x >= low) & (rows.x <= high)
-        if inside.any():
-            break
-    else:
-        raise ValueError(
-            "y_score must have a range that is common to two groups; the scores of "
-            "the groups do not overlap. Pass grid= to look at the curves."
-        )
-    x = rows.x[inside]
-    weight = None if rows.weight is None else rows.weight[inside]
-    levels = (np.arange(n_points) + 0.5) / n_points
-    return np.unique(np.quantile(x, levels, weights=weight, method="inverted_cdf"))
+CURVES = ("local_quadratic", "nadaraya_watson")
+# Where the score explains nearly all of the group, the rest says little.
+_LEAST_OVERLAP = 0.1
 
 
 def check_reference(reference: Any, labels: tuple[Hashable, ...]) -> None:
@@ -420,23 +491,6 @@ def _compares_rests(rows: ScoreRows, comparison: str | None, reference: Any) -> 
     return rests
 
 
-def common_bandwidth(
-    rows: ScoreRows, bandwidth: Any, kernel_name: str, cluster_weight: str
-) -> float:
-    """Return the bandwidth of all groups: a number, or a rule on all rows."""
-    check_bandwidth(bandwidth)
-    kernel = get_kernel(kernel_name)
-    if not isinstance(bandwidth, str):
-        return float(bandwidth)
-    chosen = choose_bandwidth(bandwidth, rows.pooled(cluster_weight), kernel)
-    if not 0 < chosen < np.inf:
-        raise ValueError(
-            f"y_score must have a finite spread for bandwidth={bandwidth!r}; its "
-            f"values go from {rows.x.min():g} to {rows.x.max():g}."
-        )
-    return chosen
-
-
 def curves_by_group(
     rows: ScoreRows,
     grid: Any,
@@ -444,6 +498,7 @@ def curves_by_group(
     kernel: str,
     cluster_weight: str,
     *,
+    curve: str = "local_quadratic",
     rests: bool = False,
     correction: str = "sup_t",
     reference: Hashable | None = None,
@@ -455,23 +510,35 @@ def curves_by_group(
 
     Warns of groups without a curve.
     """
+    check_choice(curve, "curve", CURVES)
     check_choice(correction, "correction", CORRECTIONS)
     check_level(confidence_level)
     check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
     generator(random_state)
+    chosen, quadratic = get_kernel(kernel), curve == "local_quadratic"
+    if quadratic and chosen.order > 2:
+        raise ValueError(
+            "kernel must not have negative weights for curve='local_quadratic'; "
+            f"got {kernel!r}."
+        )
     sample = rows.sample(cluster_weight, rests=rests)
-    h = common_bandwidth(rows, bandwidth, kernel, cluster_weight)
+    if quadratic:
+        h = contrast_bandwidth(rows, sample, bandwidth, chosen, reference)
+    else:
+        h = common_bandwidth(rows, bandwidth, kernel, cluster_weight)
     weight = np.ones(rows.x.size) if rows.weight is None else rows.weight
     sums = CurveSums.of_sample(
         rows.groups.labels,
         sample,
-        weight[sample.row],
+        weight,
         as_numbers(grid, "grid"),
         h,
-        get_kernel(kernel),
+        chosen,
         rows.pooled(cluster_weight) if rests else None,
+        moments=quadratic,
     )
     parameters = {
+        "curve": curve,
         "kernel": kernel,
         "cluster_weight": cluster_weight,
         "correction": correction,
@@ -484,9 +551,9 @@ def curves_by_group(
 
 
 def _warn_undefined(result: PredictiveParityTest) -> PredictiveParityTest:
-    sums = result.sums.sums
-    few = (sums.active[0] + sums.shared_active[0]) < 2
-    undefined = ~result.sums.defined[: len(result.groups)]
+    size = len(result.groups)
+    few = result.sums.active[:size] < 2
+    undefined = ~result.sums.defined[:size]
     for message, there in (
         ("is undefined (NaN) for groups with fewer than two clusters:", few),
         (
@@ -512,6 +579,7 @@ def predictive_parity_test(
     cluster: Any = None,
     grid: Any = None,
     bandwidth: str | float = "undersmooth",
+    curve: str = "local_quadratic",
     kernel: str = "gaussian",
     cluster_weight: str = "cluster",
     correction: str = "sup_t",
@@ -527,7 +595,8 @@ def predictive_parity_test(
     The mean outcome at a score, ``f_g(s) = E[Y | S = s, G = g]``, is estimated for each
     group by kernel smoothing in which every cluster of dependent rows weighs one, and
     compared on a grid of scores: predictive parity (sufficiency) says that the curves
-    are one. Where the curve of a group is higher its scores are too low.
+    are one. Where the curve of a group is higher its scores are too low. Points where
+    one of two groups has too little data to be told apart are left out, and counted.
 
     Parameters
     ----------
@@ -543,12 +612,24 @@ def predictive_parity_test(
         its own unit. A cluster may have rows of several groups.
     grid : array-like of shape (J,) or None, default=None
         Scores at which the curves are compared. None: 50 quantiles of the scores that
-        lie in the range of every group.
+        lie in the range of at least two groups, or all of them if there are no more.
     bandwidth : {"undersmooth", "rule_of_thumb", "cv"} or float, default="undersmooth"
-        One for all groups, in units of the score; a rule (see
-        `skrankfair.smoothing.nadaraya_watson`) is applied to all rows.
+        One for all groups, in units of the score. A rule (see
+        `skrankfair.smoothing.nadaraya_watson`) is applied to each group; the larger of
+        two groups counts, the median over contrasts is taken, and 1.5 times as much. Up
+        to 50 distinct scores with at least five clusters each are not smoothed: the
+        means at each score are compared. For `curve="nadaraya_watson"` the rule is
+        applied to all rows, as in the paper.
+    curve : {"local_quadratic", "nadaraya_watson"}, default="local_quadratic"
+        "local_quadratic": a quadratic in the score is fitted in the window of each
+        point. A difference is the coefficient of the group in a fit to both groups, so
+        that neither the slope of the curve nor its curvature is taken for one where the
+        groups have different scores. "nadaraya_watson": weighted means, as in the
+        paper; their differences are biased where the curve has a slope and the groups
+        have different scores, and rare groups seem more certain than they are.
     kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", \
             "flat_top"}, default="gaussian"
+        The last two have negative weights, for "nadaraya_watson" alone.
     cluster_weight : {"cluster", "row"}, default="cluster"
         "cluster": every cluster weighs one in the curve of a group (Definition 3);
         "row": every row does (appendix D).
@@ -590,7 +671,8 @@ def predictive_parity_test(
     -----
     UndefinedMetricWarning
         For a group with fewer than two clusters, or whose scores have another range
-        than the grid: its curve is NaN there.
+        than the grid: its curve is NaN there. Where no point can be compared: the
+        p-value is NaN.
 
     See Also
     --------
@@ -600,19 +682,39 @@ def predictive_parity_test(
 
     Notes
     -----
-    ``f_g(s) = Σ_m A_m / Σ_m B_m``, ``A_m = 1/n_m Σ_i Y_mi K((S_mi - s) / h)`` over the
-    ``n_m`` rows of cluster m in the group. With ``ψ_m = (A_m - f B_m) / Σ B``, 0 for a
-    cluster without rows of the group, the covariance of two curves at two points is
-    ``M / (M - 1) Σ_m ψ_m ψ'_m`` over all M clusters. Differences have Student's t
-    with Welch's degrees of freedom, from ``(Σ B_m)² / Σ B_m² - 1`` for each group: the
-    clusters that the point really rests on. A point that rests on fewer than two has
-    no test. The bias of smoothing is of order ``h²`` and cancels in part, because the
-    groups have one bandwidth.
+    With ``u = (S - s) / h`` and row weights ``w = K(u) / n_m``, one over the number of
+    rows of cluster m in the group, the difference of two groups at s is the coefficient
+    of the first group's indicator in the weighted regression of the outcome on 1, u, u²
+    and the indicator: ``Σ w z r / Σ w z²``, z and r the residuals of the indicator and
+    of the outcome on 1, u and u² alone. Its variance is that of the score test, from
+    residuals under the null hypothesis of one curve: ``Σ_m (Σ_i w z r)² / (Σ w z²)²``
+    over clusters, but at least ``σ² Σ w² z² / (Σ w z²)²``, what independent rows with
+    the variance σ² of both groups near s would have. A rare group whose few outcomes
+    are alike is thus not taken for certain; where the outcomes of one group vary less
+    than those of the other, the test is conservative. The statistic is compared with
+    the normal distribution; for all points at once with the largest of a normal vector
+    of the estimated correlations.
+
+    A point is compared where each group has at least five effective clusters,
+    ``(Σ_m B_m)² / Σ_m B_m²`` for the kernel weights B of the clusters, and, for two
+    outcomes of shares p and 1 - p, that number times p (1 - p) is at least one.
+
+    The curves are local quadratic fits to one group each, inside the range of the
+    outcomes, with Wilson's bands for outcomes in [0, 1]. ``curve="nadaraya_watson"``
+    has ``f_g(s) = Σ_m A_m / Σ_m B_m``, ``A_m = 1/n_m Σ_i Y_mi K(u)``, and with ``ψ_m =
+    (A_m - f B_m) / Σ B`` the covariance ``M / (M - 1) Σ_m ψ_m ψ'_m`` over all M
+    clusters; differences have Student's t with Welch's degrees of freedom, from the
+    effective clusters less one, and a point that rests on fewer than two has no test.
 
     References
     ----------
     DiCiccio, C., Hsu, B., Yu, Y., Nandy, P., Basu, K. (2023). "Detection and Mitigation
     of Algorithmic Bias via Predictive Parity". FAccT '23, §3 and appendix D.
+
+    Fan, J., Gijbels, I. (1996). Local Polynomial Modelling and Its Applications.
+
+    Kline, P., Santos, A. (2012). "A score based approach to wild bootstrap inference".
+    Journal of Econometric Methods 1.
 
     Examples
     --------
@@ -645,6 +747,7 @@ def predictive_parity_test(
         bandwidth,
         kernel,
         cluster_weight,
+        curve=curve,
         rests=rests,
         correction=correction,
         reference=reference,
@@ -656,6 +759,18 @@ def predictive_parity_test(
         warnings.warn(
             "predictive_parity_test is undefined (NaN) for one group: "
             f"{fmt.label(result.groups[0])}.",
+            UndefinedMetricWarning,
+            stacklevel=2,
+        )
+    elif (
+        result.sums.moments is not None
+        and result.sums.defined.any()
+        and not result.compared.any()
+    ):
+        warnings.warn(
+            "predictive_parity_test is undefined (NaN): at no point of the grid do "
+            f"both groups of a contrast have enough data, {FEWEST} effective clusters "
+            "and, of two outcomes, one expected of each.",
             UndefinedMetricWarning,
             stacklevel=2,
         )

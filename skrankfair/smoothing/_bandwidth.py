@@ -1,15 +1,17 @@
-"""Bandwidths: a rule, or cross-validation that leaves out whole clusters."""
+"""Bandwidths: a rule, or cross-validation that leaves out whole clusters; grids."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from .._inputs.score_rows import Sample
+from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array, check_number
 from ._kernel_sums import kernel_sums, kernel_values
-from ._kernels import Kernel
+from ._kernels import Kernel, get_kernel
 
 RULES = ("rule_of_thumb", "undersmooth", "cv")
 # Candidates of the cross-validation, relative to the rule of thumb.
@@ -18,6 +20,11 @@ _NORMAL_IQR = 1.349
 # Relative to all clusters, a mass that rounding may leave when a cluster is left out.
 NOTHING = 1e-6
 _PADDED = 64
+# Fewer clusters, of each group near a point, cannot tell.
+FEWEST = 5
+_N_POINTS = 50
+# A bandwidth relative to the rule's, and to the smallest gap of few distinct scores.
+_WIDER, _UNSMOOTHED = 1.5, 0.1
 
 
 def check_bandwidth(bandwidth: Any) -> None:
@@ -144,3 +151,89 @@ def _own_sums(sample: Sample, bandwidth: float, kernel: Kernel) -> tuple[Array, 
             total[places] = np.einsum("cij,cj->ci", weights, outcome[places])
             mass[places] = np.einsum("cij,cj->ci", weights, share[places])
     return total, mass
+
+
+def default_grid(rows: ScoreRows, n_points: int = _N_POINTS) -> Array:
+    """Return quantiles of the scores that lie in the range of at least two groups.
+
+    All of these scores if they are no more.
+    """
+    masks = [rows.groups.mask(g) for g in range(len(rows.groups))]
+    masks += [~m for m in masks if rows.groups.overlapping and not m.all()]
+    ranges = [(rows.x[m].min(), rows.x[m].max()) for m in masks if m.any()]
+    lows, highs = sorted(r[0] for r in ranges), sorted(r[1] for r in ranges)
+    low, high = lows[min(1, len(lows) - 1)], highs[-2:][0]
+    inside = (rows.x >= low) & (rows.x <= high)
+    if not inside.any():
+        raise ValueError(
+            "y_score must have a range that is common to two groups; the scores of "
+            "the groups do not overlap. Pass grid= to look at the curves."
+        )
+    x = rows.x[inside]
+    if (distinct := np.unique(x)).size <= n_points:
+        return distinct
+    weight = None if rows.weight is None else rows.weight[inside]
+    levels = (np.arange(n_points) + 0.5) / n_points
+    return np.unique(np.quantile(x, levels, weights=weight, method="inverted_cdf"))
+
+
+def compared_pairs(
+    groups: tuple[Hashable, ...], reference: Hashable | None
+) -> tuple[tuple[Hashable, Hashable], ...]:
+    """Return all pairs of groups, or each other group with the reference."""
+    if reference is not None:
+        return tuple((g, reference) for g in groups if g != reference)
+    return tuple(combinations(groups, 2))
+
+
+def common_bandwidth(
+    rows: ScoreRows, bandwidth: Any, kernel_name: str, cluster_weight: str
+) -> float:
+    """Return the bandwidth of all groups: a number, or a rule on all rows."""
+    check_bandwidth(bandwidth)
+    kernel = get_kernel(kernel_name)
+    if not isinstance(bandwidth, str):
+        return float(bandwidth)
+    chosen = choose_bandwidth(bandwidth, rows.pooled(cluster_weight), kernel)
+    return _checked_bandwidth(chosen, rows, bandwidth)
+
+
+def _checked_bandwidth(chosen: float, rows: ScoreRows, rule: str) -> float:
+    if not 0 < chosen < np.inf:
+        raise ValueError(
+            f"y_score must have a finite spread for bandwidth={rule!r}; its "
+            f"values go from {rows.x.min():g} to {rows.x.max():g}."
+        )
+    return chosen
+
+
+def contrast_bandwidth(
+    rows: ScoreRows, sample: Sample, rule: Any, kernel: Kernel, reference: Any
+) -> float:
+    """Return the bandwidth at which the curves of groups are compared.
+
+    A rule is applied to each group. A contrast wants the larger bandwidth of its two
+    groups, one and a half times as much because slope and curvature are known from
+    both; of several contrasts it is the median. Few distinct scores, each with enough
+    clusters, are not smoothed at all.
+    """
+    check_bandwidth(rule)
+    if not isinstance(rule, str):
+        return float(rule)
+    distinct = np.unique(rows.x)
+    if 1 < distinct.size <= min(_N_POINTS, rows.n_clusters / FEWEST):
+        return _UNSMOOTHED * float(np.diff(distinct).min())
+    own = [
+        choose_bandwidth(rule, of_group, kernel) if of_group.x.size else 0.0
+        for of_group in map(sample.of_group, range(int(sample.group.max()) + 1))
+    ]
+    size = len(rows.groups)
+    if len(own) > size:
+        pairs = [(g, size + g) for g in range(len(own) - size)]
+    else:
+        pairs = [
+            (rows.groups.labels.index(a), rows.groups.labels.index(b))
+            for a, b in compared_pairs(rows.groups.labels, reference)
+        ]
+    wanted = [max(own[a], own[b]) for a, b in pairs] or own
+    return _checked_bandwidth(_WIDER * float(np.median(wanted)), rows, rule)

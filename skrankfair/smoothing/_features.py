@@ -37,7 +37,9 @@ class Block(NamedTuple):
     mass: Array
 
 
-def cluster_blocks(sample: Sample, features: Features) -> Iterator[Block]:
+def cluster_blocks(
+    sample: Sample, features: Features | MomentFeatures
+) -> Iterator[Block]:
     """Yield sums of the features by cluster and group, whole clusters at a time."""
     starts = sample.segment_starts
     n_segments, n_rows = starts.size, sample.x.size
@@ -60,7 +62,7 @@ def cluster_blocks(sample: Sample, features: Features) -> Iterator[Block]:
 
 def _block(
     sample: Sample,
-    features: Features,
+    features: Features | MomentFeatures,
     starts: Array,
     ends: Array,
     segments: slice,
@@ -109,30 +111,14 @@ def group_scatter(
     totals = np.zeros((n_groups, width))
     scatter = np.zeros((n_groups, n_groups, width, width))
     active = np.zeros(n_groups)
-    for block in cluster_blocks(sample, features):
-        columns = np.hstack([block.outcome, block.mass])
-        counts = None
-        if sample.frequency is not None:
-            counts = sample.frequency[block.cluster]
-        chosen = [np.flatnonzero(block.group == g) for g in range(n_groups)]
-        for g, own in enumerate(chosen):
-            if not own.size:
-                continue
-            weighted = _times(columns[own], counts, own)
-            totals[g] += weighted.sum(0)
-            active[g] += own.size if counts is None else counts[own].sum()
-            scatter[g, g] += weighted.T @ columns[own]
-            for h in range(g + 1, n_groups):
-                _, i, j = np.intersect1d(
-                    block.cluster[own],
-                    block.cluster[chosen[h]],
-                    assume_unique=True,
-                    return_indices=True,
-                )
-                if i.size:
-                    cross = weighted[i].T @ columns[chosen[h][j]]
-                    scatter[g, h] += cross
-                    scatter[h, g] += cross.T
+    for g, h, weighted, columns, count in paired_columns(sample, features, n_groups):
+        cross = weighted.T @ columns
+        scatter[g, h] += cross
+        if g != h:
+            scatter[h, g] += cross.T
+            continue
+        totals[g] += weighted.sum(0)
+        active[g] += count
     shape = (n_groups, 2, features.rank)
     scatter = scatter.transpose(0, 2, 1, 3).reshape(*shape, *shape)
     scatter = features.at_grid(np.moveaxis(features.at_grid(scatter), 2, -1))
@@ -143,8 +129,50 @@ def group_scatter(
     )
 
 
-def _times(columns: Array, counts: Array | None, rows: Array) -> Array:
-    return columns if counts is None else columns * counts[rows, None]
+def paired_columns(
+    sample: Sample, features: Features | MomentFeatures, n_groups: int
+) -> Iterator[tuple[int, int, Array, Array, float]]:
+    """Yield the sums of the clusters that have rows of two groups, block by block.
+
+    Parameters
+    ----------
+    sample : Sample
+    features : Features or MomentFeatures
+    n_groups : int
+
+    Yields
+    ------
+    g, h : int
+        The groups, ``g <= h``.
+    weighted, columns : ndarray of shape (m, 2 * rank)
+        Outcome and mass of the same clusters in g, times how often each counts, and
+        in h.
+    count : float
+        The number of these clusters.
+    """
+    for block in cluster_blocks(sample, features):
+        columns = np.hstack([block.outcome, block.mass])
+        counts = np.ones(len(columns))
+        if sample.frequency is not None:
+            counts = sample.frequency[block.cluster]
+        chosen = [np.flatnonzero(block.group == g) for g in range(n_groups)]
+        for g, own in enumerate(chosen):
+            if not own.size:
+                continue
+            weighted = columns[own]
+            if sample.frequency is not None:
+                weighted = weighted * counts[own, None]
+            yield g, g, weighted, columns[own], counts[own].sum()
+            for h in range(g + 1, n_groups):
+                _, i, j = np.intersect1d(
+                    block.cluster[own],
+                    block.cluster[chosen[h]],
+                    assume_unique=True,
+                    return_indices=True,
+                )
+                if i.size:
+                    both = columns[chosen[h][j]]
+                    yield g, h, weighted[i], both, counts[own[i]].sum()
 
 
 def influence_blocks(
@@ -249,6 +277,37 @@ class WindowFeatures(GridFeatures):
             for factor in factors
         ]
         return np.stack(sums).reshape(len(factors), size, points.size)
+
+
+@dataclass(frozen=True)
+class MomentFeatures(GridFeatures):
+    """The kernel times powers of the distance in bandwidths, 0 to `degree`: exact.
+
+    Attributes
+    ----------
+    degree : int
+    """
+
+    degree: int = 4
+
+    @property
+    def rank(self) -> int:
+        """The number of features: powers times points."""
+        return (self.degree + 1) * self.grid.size
+
+    def segment_sums(
+        self, x: Array, factors: Array, segment: Array, size: int
+    ) -> Array:
+        """Return sums of features times factors by segment, shape (k, size, rank)."""
+        with np.errstate(over="ignore"):
+            distance = (x[:, None] - self.grid) / self.bandwidth
+        values = np.empty((x.size, self.degree + 1, self.grid.size))
+        values[:, 0] = self.kernel(distance)
+        # Where the weight is 0, the distance may be infinite.
+        distance[values[:, 0] == 0] = 0.0
+        for power in range(self.degree):
+            np.multiply(values[:, power], distance, out=values[:, power + 1])
+        return _sum_dense(values.reshape(x.size, -1), factors, segment, size)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
-from .._estimates.sums import ClusterSums
 from .._inputs.score_rows import Sample
-from .._inputs.validation import Array
+from .._inputs.validation import Array, sort_labels
 from ._features import choose_features, group_scatter
 from ._kernels import Kernel
+from ._local_quadratic import Moments
 
 _N_BARS = 40
 
@@ -114,18 +114,38 @@ class ScoreRange:
 class CurveSums:
     """Kernel sums of groups on a grid, with their cross products over clusters.
 
+    The curves are those of the groups, H = G. With rests, H = 2 G + 1: then follow the
+    rests of the groups, and last all rows, which are the rest of a group that a part of
+    the data lacks.
+
     Attributes
     ----------
-    sums : ClusterSums
-        Columns of a group: ``A`` and ``B`` on the grid. With rests also those of all
-        rows less those of its rest, which are 0 in a part of the data without the
-        group; the columns of all rows are shared.
+    groups : tuple of hashable, length G
+    count : float
+        Number of clusters.
+    active : ndarray of shape (H,)
+        Number of clusters with rows of the curve.
+    all_totals : ndarray of shape (H, 2, J)
+        ``Σ A`` and ``Σ B`` over clusters.
+    all_scatter : ndarray of shape (H, 2, J, H, 2, J)
+        Their cross products.
+    moments : Moments or None
+        For local quadratic regression.
+    outcomes : tuple of float
+        The distinct outcomes if they are at most two, else the smallest, NaN and the
+        largest.
     range : ScoreRange
     grid : ndarray of shape (J,)
     rests : bool
     """
 
-    sums: ClusterSums
+    groups: tuple[Hashable, ...]
+    count: float
+    active: Array
+    all_totals: Array
+    all_scatter: Array
+    moments: Moments | None
+    outcomes: tuple[float, ...]
     range: ScoreRange
     grid: Array
     rests: bool
@@ -140,6 +160,8 @@ class CurveSums:
         bandwidth: float,
         kernel: Kernel,
         everyone: Sample | None = None,
+        *,
+        moments: bool = False,
     ) -> CurveSums:
         """Sum the kernel over the clusters of a sample.
 
@@ -148,82 +170,103 @@ class CurveSums:
         groups : tuple of hashable, length G
         sample : Sample
             With the rests as groups G to 2 G - 1, if `everyone` is given.
-        weight : ndarray of shape (n,)
-            Of the rows of the sample, in the number of rows.
+        weight : ndarray of shape (N,)
+            How many rows each row of the input is.
         grid : ndarray of shape (J,)
         bandwidth : float
         kernel : Kernel
         everyone : Sample or None
             All rows as one group.
+        moments : bool, default=False
+            Whether local quadratic regression is wanted.
 
         Returns
         -------
         CurveSums
         """
-        size = len(groups)
-        n_groups = size
-        whole = sample
+        n_curves, whole = len(groups), sample
         if everyone is not None:
-            n_groups = 2 * size + 1
-            whole = _join(sample, everyone, n_groups - 1)
+            n_curves = 2 * len(groups) + 1
+            whole = _join(sample, everyone, n_curves - 1)
         features = choose_features(grid, whole.x, bandwidth, kernel)
-        totals, scatter, active = group_scatter(whole, features, n_groups)
-        totals = totals.reshape(n_groups, -1)
-        shared, scatter = np.zeros(0), scatter.reshape((totals.size,) * 2)
-        actives, shared_active = active[None, :size], np.zeros(1)
-        by_group = totals[:size]
-        if everyone is not None:
-            shared = totals[-1]
-            by_group = np.hstack([by_group, shared - totals[size:-1]])
-            scatter = _less_rest(scatter, size)
-            actives = np.stack([active[:size], active[size:-1] - active[-1]])
-            shared_active = np.array([0.0, active[-1]])
-        sums = ClusterSums(
-            groups=groups,
-            by_group=by_group,
-            shared=shared,
-            count=sample.count,
-            active=actives,
-            shared_active=shared_active,
-            scatter=scatter,
-            kind="cluster",
-            table=None,
-        )
+        totals, scatter, active = group_scatter(whole, features, n_curves)
         return cls(
-            sums,
-            ScoreRange.of_sample(groups, sample, weight, grid),
+            groups,
+            sample.count,
+            active,
+            totals,
+            scatter,
+            Moments.of_sample(
+                whole, grid, bandwidth, kernel, n_curves, weight[whole.row]
+            )
+            if moments
+            else None,
+            _distinct(sample.y),
+            ScoreRange.of_sample(groups, sample, weight[sample.row], grid),
             grid,
             everyone is not None,
         )
 
-    def __add__(self, other: CurveSums) -> CurveSums:
-        """Return the sums over the union of the clusters."""
-        sums = self.sums + other.sums
-        ranges = [part.range.aligned(sums.groups) for part in (self, other)]
-        return replace(self, sums=sums, range=ranges[0] + ranges[1])
-
-    @cached_property
-    def totals(self) -> Array:
-        """``Σ A`` and ``Σ B`` of groups, then of their rests, shape (H, 2, J)."""
-        totals = self.sums.totals
+    def aligned(self, groups: tuple[Hashable, ...]) -> CurveSums:
+        """Return the sums for more groups; of those that are new all rows are rest."""
+        if groups == self.groups:
+            return self
+        place = {group: i for i, group in enumerate(self.groups)}
+        source = [place.get(group, -1) for group in groups]
         if self.rests:
-            totals = _less_rest(totals, len(self.sums.groups), back=True)
-        return totals.reshape(-1, 2, self.grid.size)[: self.n_curves]
+            rests = [len(self.groups) + i if i >= 0 else -2 for i in source]
+            source = [*source, *rests, -2]
+        # -1 is a curve without rows, and -2 that of all rows.
+        curves = np.array([self.active.size - 1 if i == -2 else i for i in source])
+        gone = curves < 0
+        active, totals = self.active[curves], self.all_totals[curves]
+        scatter = self.all_scatter[curves][:, :, :, curves]
+        active[gone], totals[gone], scatter[gone] = 0.0, 0.0, 0.0
+        scatter[:, :, :, gone] = 0.0
+        return replace(
+            self,
+            groups=groups,
+            active=active,
+            all_totals=totals,
+            all_scatter=scatter,
+            moments=self.moments and self.moments.take(curves),
+            range=self.range.aligned(groups),
+        )
+
+    def __add__(self, other: CurveSums) -> CurveSums:
+        """Return the sums over the union of the clusters, groups aligned by label."""
+        groups = self.groups
+        if set(groups) != set(other.groups):
+            groups = tuple(sort_labels(list(set(groups) | set(other.groups))))
+        a, b = self.aligned(groups), other.aligned(groups)
+        moments = None
+        if a.moments is not None and b.moments is not None:
+            moments = a.moments + b.moments
+        return replace(
+            a,
+            count=a.count + b.count,
+            active=a.active + b.active,
+            all_totals=a.all_totals + b.all_totals,
+            all_scatter=a.all_scatter + b.all_scatter,
+            moments=moments,
+            outcomes=_distinct(np.array(a.outcomes + b.outcomes)),
+            range=a.range + b.range,
+        )
 
     @property
     def n_curves(self) -> int:
-        """The number of curves: groups, and as many rests."""
-        return len(self.sums.groups) * (2 if self.rests else 1)
+        """The number of curves that are compared: groups, and as many rests."""
+        return len(self.groups) * (2 if self.rests else 1)
 
-    @cached_property
+    @property
+    def totals(self) -> Array:
+        """``Σ A`` and ``Σ B`` of groups, then of their rests, shape (H, 2, J)."""
+        return self.all_totals[: self.n_curves]
+
+    @property
     def scatter(self) -> Array:
         """Cross products of the columns of `totals`, shape (H, 2, J, H, 2, J)."""
-        scatter = self.sums.scatter
-        if self.rests:
-            scatter = _less_rest(scatter, len(self.sums.groups), back=True)
-        n, size = self.n_curves, 2 * self.grid.size
-        shape = (n, 2, self.grid.size)
-        return scatter[: n * size, : n * size].reshape(*shape, *shape)
+        return self.all_scatter[: self.n_curves, :, :, : self.n_curves]
 
     @cached_property
     def effective_clusters(self) -> Array:
@@ -241,7 +284,7 @@ class CurveSums:
         within = self.range
         low = np.concatenate([within.low, within.rest_low])[: self.n_curves]
         high = np.concatenate([within.high, within.rest_high])[: self.n_curves]
-        active = (self.sums.active + self.sums.shared_active[:, None]).ravel()
+        active = self.active[: self.n_curves]
         with np.errstate(invalid="ignore"):
             return (
                 (self.totals[:, 1] > 0)
@@ -269,7 +312,7 @@ class CurveSums:
         psi -= g * (a[:, :, :, 1] - f * b[:, :, :, 1])
         with np.errstate(divide="ignore", invalid="ignore"):
             psi /= self.totals[:, 1][:, :, None, None] * self.totals[:, 1]
-        count = self.sums.count
+        count = self.count
         factor = count / (count - 1) if count > 1 else np.nan
         covariance = psi * factor
         variance = np.einsum("hjhj->hj", covariance)
@@ -277,35 +320,12 @@ class CurveSums:
         return covariance
 
 
-def _less_rest(values: Array, size: int, *, back: bool = False) -> Array:
-    """Change columns of (own, rest, all) to those of (own, all less rest; all).
-
-    Parameters
-    ----------
-    values : ndarray of shape (K,) or (K, K), K = (2 G + 1) C
-        Blocks of C columns: the groups, their rests, all; a matrix has them on both
-        axes. Afterwards the two blocks of a group follow each other.
-    size : int
-        G.
-    back : bool, default=False
-        The other way round.
-
-    Returns
-    -------
-    ndarray of the same shape
-    """
-    blocks = np.arange(2 * size)
-    order = blocks.reshape(2, size).T.ravel()
-    rests = np.arange(1, 2 * size, 2)
-    if back:
-        order, rests = np.argsort(order), size + np.arange(size)
-    for axis in range(values.ndim):
-        rows = np.moveaxis(values, axis, 0)
-        parts = rows.reshape(2 * size + 1, -1, *rows.shape[1:])
-        parts = np.concatenate([parts[:-1][order], parts[-1:]])
-        parts[rests] = parts[-1] - parts[rests]
-        values = np.moveaxis(parts.reshape(rows.shape), 0, axis)
-    return values
+def _distinct(y: Array) -> tuple[float, ...]:
+    """Return the distinct values up to two, or the smallest, NaN and the largest."""
+    values = np.unique(y)
+    if values.size <= 2:
+        return tuple(values.tolist())
+    return (float(np.nanmin(values)), float("nan"), float(np.nanmax(values)))
 
 
 def _join(sample: Sample, everyone: Sample, group: int) -> Sample:

@@ -75,3 +75,62 @@ def test_pointwise_intervals_cover(rates):
         error = covered.std() / np.sqrt(N_REPLICATIONS)
         assert abs(covered.mean() - 0.95) < 0.01 + 4 * error
         assert error < 0.02
+
+
+def unlike(rng, n=800):
+    """One straight curve, and groups whose scores lie at different ends."""
+    in_a = rng.random(n) < 0.5
+    s = np.where(in_a, rng.beta(2, 4, n), rng.beta(4, 2, n))
+    return s, in_a, s
+
+
+def steep(rng, n=800):
+    in_a = rng.random(n) < 0.5
+    s = np.where(in_a, rng.beta(2, 6, n), rng.beta(6, 2, n))
+    return s, in_a, special.expit(12 * (s - 0.5))
+
+
+def rare(rng, n=1500):
+    s = rng.beta(2, 3, n)
+    return s, rng.random(n) < 0.03, s
+
+
+def few_scores(rng, n=800):
+    s, in_a, _ = unlike(rng, n)
+    s = np.floor(10 * s) / 10
+    return s, in_a, special.expit(6 * (s - 0.5))
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("design", [unlike, steep, rare, few_scores])
+def test_one_curve_and_different_scores(design):
+    """The paper's smoother rejects 20 to 90% of these, and a null is true in all."""
+    n_replications, rejected = 80, 0
+    for seed in range(n_replications):
+        rng = np.random.default_rng([seed, 5])
+        s, in_a, mean = design(rng)
+        t = predictive_parity_test(
+            rng.random(s.size) < mean, s, sensitive_features=in_a, n_resamples=1000
+        )
+        assert t.compared.any()
+        rejected += t.pvalue < 0.05
+    # Four binomial standard errors above 5%.
+    assert rejected / n_replications < 0.05 + 4 * np.sqrt(0.05 * 0.95 / n_replications)
+
+
+@pytest.mark.simulation
+def test_a_gap_between_groups_of_different_scores_is_found():
+    n_replications, rejected, difference = 40, 0, []
+    for seed in range(n_replications):
+        rng = np.random.default_rng([seed, 6])
+        s, in_a, _ = unlike(rng, 2000)
+        mean = 0.2 + 0.6 * s + np.where(in_a, 0.1, -0.1)
+        t = predictive_parity_test(
+            rng.random(s.size) < mean, s, sensitive_features=in_a, n_resamples=1000
+        )
+        rejected += t.pvalue < 0.05
+        # Groups are True and False; False, whose scores are high, comes first.
+        difference.append(np.nanmean(t.difference))
+    assert rejected / n_replications > 0.8
+    error = np.std(difference) / np.sqrt(n_replications)
+    assert abs(np.mean(difference) + 0.2) < 4 * error

@@ -4,6 +4,7 @@ import itertools
 import math
 from fractions import Fraction
 
+import numpy as np
 from scipy.integrate import quad
 
 from tests.reference._common import NAN, rows_by_query
@@ -134,6 +135,43 @@ def nadaraya_watson(
         a, b = math.fsum(a for a, _ in sums), math.fsum(b for _, b in sums)
         curve.append(a / b if b != 0 else NAN)
     return curve
+
+
+def score_contrast(
+    y, s, cluster, in_a, in_b, point, h, cluster_weight="cluster", w=None
+):
+    """Coefficient of group a in a local quadratic fit to both, and its null error.
+
+    The outcome is regressed on 1, u, u^2 and 1{a}, weighted by kernel and row weight.
+    By Frisch-Waugh-Lovell the coefficient is sum of k z r over sum of k z 1{a}, z and r
+    the residuals of 1{a} and of y on 1, u, u^2 alone. The error takes the larger of the
+    cluster sums of k z r, squared, and of independent rows of the variance of all.
+    """
+    w = np.ones(len(y)) if w is None else np.asarray(w, dtype=float)
+    weight = np.zeros(len(y))
+    for member in (in_a, in_b):
+        weight += row_weights(list(cluster), list(member), cluster_weight, list(w))
+    u = (np.asarray(s) - point) / h
+    near = weight * np.exp(-0.5 * u**2)
+    design = np.stack([np.ones(len(y)), u, u**2], axis=1)
+
+    def residual(values):
+        root = np.sqrt(near)
+        fit = np.linalg.lstsq(design * root[:, None], values * root, rcond=None)[0]
+        return values - design @ fit
+
+    y, label = np.asarray(y, dtype=float), np.asarray(in_a, dtype=float)
+    z, r = residual(label), residual(y)
+    spread = np.sum(near * z * label)
+    by_cluster = {}
+    for row, name in enumerate(cluster):
+        by_cluster[name] = by_cluster.get(name, 0.0) + near[row] * z[row] * r[row]
+    robust = math.fsum(value**2 for value in by_cluster.values())
+    mean = np.sum(near * y) / near.sum()
+    variance = np.sum(near * (y - mean) ** 2) / near.sum()
+    seen = w > 0
+    least = variance * np.sum((near[seen] * z[seen]) ** 2 / w[seen])
+    return np.sum(near * z * y) / spread, math.sqrt(max(robust, least)) / spread
 
 
 def influence(
