@@ -218,9 +218,9 @@ class ScoreRows:
 
     Attributes
     ----------
-    y : ndarray of shape (n,)
+    y : ndarray of shape (n,), or of shape (n, K) for a calibration of several outcomes
         NaN where the outcome is unknown, if that is allowed.
-    x : ndarray of shape (n,)
+    x : ndarray of shape (n,), or of shape (n, d) for a calibration of several scores
         Scores.
     groups : Groups
     cluster : Codes or None
@@ -252,7 +252,12 @@ class ScoreRows:
     @property
     def n_clusters(self) -> int:
         """The number of clusters."""
-        return self.x.size if self.cluster is None else self.cluster.size
+        return len(self.x) if self.cluster is None else self.cluster.size
+
+    @property
+    def cluster_codes(self) -> Array | None:
+        """Codes of the clusters, if there are any."""
+        return None if self.cluster is None else self.cluster.codes
 
     @property
     def cluster_labels(self) -> Array:
@@ -265,7 +270,7 @@ class ScoreRows:
             self.x,
             self.y,
             self.groups,
-            cluster=None if self.cluster is None else self.cluster.codes,
+            cluster=self.cluster_codes,
             weight=self.weight,
             cluster_weight=cluster_weight,
             rests=rests,
@@ -276,7 +281,7 @@ class ScoreRows:
         return Sample.of_rows(
             self.x,
             self.y,
-            cluster=None if self.cluster is None else self.cluster.codes,
+            cluster=self.cluster_codes,
             weight=self.weight,
             cluster_weight=cluster_weight,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates.metric import warn_user
 from .._inputs.columns import take_column
+from .._inputs.score_rows import ScoreRows
 from .._inputs.sklearn_private import with_names
 from .._inputs.validation import Array, Groups, as_numbers, as_weights, check_lengths
 from ._metadata import (
@@ -24,44 +24,6 @@ from ._metadata import (
     quoted,
     score_columns,
 )
-
-
-@dataclass(frozen=True)
-class CalibrationRows:
-    """The rows that a calibration is fitted to, on clean arrays.
-
-    Attributes
-    ----------
-    score : ndarray of shape (n, d)
-    outcome : ndarray of shape (n, K)
-    groups : Groups
-    cluster : ndarray of shape (n,), int64, or None
-    weight : ndarray of shape (n,) or None
-        Positive.
-    """
-
-    score: Array
-    outcome: Array
-    groups: Groups
-    cluster: Array | None
-    weight: Array | None
-
-    def take(self, rows: Array) -> CalibrationRows:
-        """Return some rows."""
-        return CalibrationRows(
-            self.score[rows],
-            self.outcome[rows],
-            self.groups.take(rows),
-            None if self.cluster is None else self.cluster[rows],
-            None if self.weight is None else self.weight[rows],
-        )
-
-    @property
-    def n_units(self) -> int:
-        """The number of clusters, or of rows."""
-        if self.cluster is None:
-            return len(self.score)
-        return int(np.unique(self.cluster).size)
 
 
 class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
@@ -83,22 +45,22 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
         cluster: Any,
         *,
         multi_output: bool = False,
-    ) -> CalibrationRows:
+    ) -> ScoreRows:
         """Validate the arguments of `fit`; rows of weight 0 are left out."""
         labels, units = self._columns(X, sensitive_features, cluster)
         score, outcome = self._checked_fit(X, y, multi_output)
         n_rows = len(score)
         groups = everyone(n_rows) if labels is None else disjoint_groups(labels)
-        clusters = None if units is None else dense_clusters(units).codes
+        clusters = None if units is None else dense_clusters(units)
         weight = None if sample_weight is None else as_weights(sample_weight)
         check_lengths(
             X=n_rows,
             sensitive_features=groups.n_rows,
-            cluster=None if clusters is None else clusters.size,
+            cluster=None if clusters is None else clusters.codes.size,
             sample_weight=None if weight is None else weight.size,
         )
         self._grouped = labels is not None
-        rows = CalibrationRows(score, outcome, groups, clusters, weight)
+        rows = ScoreRows(outcome, score, groups, clusters, weight, np.arange(n_rows))
         if weight is not None and not weight.all():
             rows = rows.take(np.flatnonzero(weight))
         return rows
@@ -144,9 +106,7 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
             )
         return score, np.asarray(outcome, dtype=np.float64).reshape(len(score), -1)
 
-    def _fit_groups(
-        self, rows: CalibrationRows, fitted: Callable[[CalibrationRows], Any]
-    ) -> None:
+    def _fit_groups(self, rows: ScoreRows, fitted: Callable[[ScoreRows], Any]) -> None:
         """Fit the calibration of all rows and of each group that is large enough."""
         groups = rows.groups.without_unused()
         pooled = fitted(rows)
@@ -154,7 +114,7 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
         small = []
         for g, label in enumerate(groups.labels):
             part = rows.take(np.flatnonzero(groups.values == g))
-            if self._grouped and part.n_units < self.min_group_size:
+            if self._grouped and part.n_clusters < self.min_group_size:
                 small.append(label)
             alone = self._grouped and label not in small
             calibrators[label] = fitted(part) if alone else pooled

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array, check_choice, check_number
-from ._by_group import CalibratesByGroup, CalibrationRows, check_shares, within_unit
+from ._by_group import CalibratesByGroup, check_shares, within_unit
 from ._curves import CLUSTER_WEIGHTS, Curve, check_calibrator, fit_curve
 from ._metadata import quoted
 
@@ -346,27 +347,27 @@ class GroupCalibrator(CalibratesByGroup):
         check_number(self.min_group_size, "min_group_size", 1, np.inf, integer=True)
         check_number(self.n_bins, "n_bins", 1, np.inf, integer=True)
 
-    def _fit_curves(self, rows: CalibrationRows) -> None:
-        outcome = rows.outcome[:, 0]
+    def _fit_curves(self, rows: ScoreRows) -> None:
+        outcome = rows.y[:, 0]
         if self.calibrator == "platt":
             check_shares(outcome)
-        odds = within_unit(rows.score)
+        odds = within_unit(rows.x)
 
-        def fitted(part: CalibrationRows) -> ScoreCurves:
+        def fitted(part: ScoreRows) -> ScoreCurves:
             curves = [
                 fit_curve(
                     self.calibrator,
                     score,
-                    part.outcome[:, 0],
+                    part.y[:, 0],
                     weight=part.weight,
-                    cluster=part.cluster,
+                    cluster=part.cluster_codes,
                     cluster_weight=self.cluster_weight,
                     monotonic=self.monotonic,
                     n_bins=self.n_bins,
                     log_odds=log_odds,
                 )
-                for score, log_odds in zip(part.score.T, odds, strict=True)
+                for score, log_odds in zip(part.x.T, odds, strict=True)
             ]
-            return ScoreCurves(tuple(curves), len(part.score))
+            return ScoreCurves(tuple(curves), len(part.x))
 
         self._fit_groups(rows, fitted)

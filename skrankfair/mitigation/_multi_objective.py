@@ -14,6 +14,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import (
     Array,
     as_numbers,
@@ -24,7 +25,6 @@ from .._inputs.validation import (
 from ..smoothing import NadarayaWatsonRegressor
 from ._by_group import (
     CalibratesByGroup,
-    CalibrationRows,
     check_shares,
     outcome_matrix,
     outcome_names,
@@ -357,16 +357,16 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         self.objectives_ = self._names(names, rows)
         self._weights()
         if self.calibrator == "platt":
-            check_shares(rows.outcome)
-        odds = within_unit(rows.score)
+            check_shares(rows.y)
+        odds = within_unit(rows.x)
 
-        def fitted(part: CalibrationRows) -> Surface:
+        def fitted(part: ScoreRows) -> Surface:
             return fit_surface(
                 self.calibrator,
-                part.score,
-                part.outcome,
+                part.x,
+                part.y,
                 weight=part.weight,
-                cluster=part.cluster,
+                cluster=part.cluster_codes,
                 cluster_weight=self.cluster_weight,
                 log_odds=odds,
             )
@@ -374,9 +374,9 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         self._fit_groups(rows, fitted)
         return self
 
-    def _names(self, names: list[str] | None, rows: CalibrationRows) -> list[str]:
+    def _names(self, names: list[str] | None, rows: ScoreRows) -> list[str]:
         """Return the names of the objectives."""
-        size = rows.outcome.shape[1]
+        size = rows.y.shape[1]
         if names is None:
             own = [str(name) for name in self._score_names(None)]
             names = [f"objective{k}" for k in range(size)]
