@@ -243,7 +243,7 @@ def regularised(p: Problem) -> list[Row]:
     )
     return [
         Row(
-            f"`{model.__name__}`, 20 features, a pair a row",
+            f"`{model.__name__}`, 20 features, one pair per row",
             5.0,
             3.0,
             lambda model=model: model(**options).fit(X, y.astype(int), **who),
@@ -254,7 +254,7 @@ def regularised(p: Problem) -> list[Row]:
 
 
 def measure(n: int, memory: bool) -> list[tuple[Row, float, float]]:
-    """Return each row's time in units of L, taken in turns, and bytes a row."""
+    """Return each row's time in units of L, taken in turns, and bytes per row."""
     problem = Problem.of_size(n)
     measured = []
 
@@ -322,16 +322,17 @@ def document(
     lines = [
         "# Speed and memory",
         "",
-        "Times are ratios to L, one `np.lexsort((score, query))` on the same rows in",
-        "the same process (lists of about 50, distinct shuffled scores, two groups,",
-        "queries in no order). *must* is what the project promises, *aim* what it",
-        "hopes for; bytes are the peak beyond the inputs. Pairs are counted, never",
-        "written down. Models are measured in fits of the same model without the",
-        "penalty (`strength=0`: `Ridge`, `LogisticRegression`); those draw pairs.",
+        "Times are ratios to L, the time of one `np.lexsort((score, query))` on the",
+        "same rows in the same process. The data have lists of about 50 items,",
+        "distinct shuffled scores, two groups, and queries in random order. *must* is",
+        "what the project promises and *aim* what it hopes for; bytes are the peak",
+        "memory beyond the inputs. Pairs are counted and never listed. Models, which",
+        "learn from a sample of pairs, are measured in fits of the same model without",
+        "the penalty (`strength=0`: `Ridge`, `LogisticRegression`).",
         "",
         f"Measured {dt.date.today().isoformat()} on {n:,} rows: {machine()}.",
         "",
-        "| work | must | aim | reached | bytes a row |",
+        "| work | must | aim | reached | bytes per row |",
         "|---|---|---|---|---|",
     ]
     lines += [
@@ -343,7 +344,7 @@ def document(
     lines += [
         f"| ten times the rows: time/L grows by | 1.6 | 1.4 | {growth:.2f} | |",
         "",
-        "Other packages on two groups of one list, once both numbers agree:",
+        "Other packages on two groups of one list, timed once both numbers agree:",
         "",
         *others,
         "",

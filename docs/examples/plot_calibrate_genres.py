@@ -3,14 +3,15 @@ Calibrate a recommender by genre
 ================================
 
 A recommender says how likely a user is to rate a film four stars or more. Does the same
-score mean the same for a drama and for a horror film? Here it does not; a calibration
-by genre mends it, and the last picture shows what that moves and what it costs.
+score mean the same for a drama and for a horror film? Here it does not. A calibration
+by genre fixes that, and the last plot shows what it changes and what it costs.
 """
 
 # %%
-# The first half of the ratings of every user trains, the next quarter calibrates, and
-# the last is held out. The score is as simple as it gets: how much the user likes films
-# and how much the film is liked, both pulled towards the mean of all.
+# The first half of every user's ratings is for training, the next quarter for
+# calibration, and the last quarter is held out. The score is as simple as it gets: how
+# much the user likes films plus how much the film is liked, both pulled towards the
+# overall mean.
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -38,8 +39,8 @@ def likes(column):
 score = (likes("user_id") + likes("movie_id") - overall).clip(0.02, 0.98)
 
 # %%
-# A film has several genres, and a calibration needs disjoint groups: each film counts
-# as the first of these that it is.
+# A film can have several genres, but a calibration needs disjoint groups, so each film
+# counts as the first of these genres that it has.
 genres = data.genres.loc[ratings.index]
 names = ["Horror", "Sci-Fi", "Comedy", "Drama"]
 films = pd.DataFrame({"score": score, "user_id": ratings["user_id"]})
@@ -48,8 +49,8 @@ calibration, test = (place >= 0.5) & (place < 0.75), place >= 0.75
 films[test].groupby("genre")["score"].agg(["size", "mean"]).round(3)
 
 # %%
-# Both models are calibrated, so that the score is a probability; one of all films
-# together, the other by genre. Every user weighs the same, with many films or few.
+# Both calibrations turn the score into a probability, one for all films together and
+# the other by genre. Every user has the same weight, with many films or few.
 together = GroupCalibrator(cluster="user_id")
 by_genre = GroupCalibrator(cluster="user_id", sensitive_features="genre")
 together.fit(films.loc[calibration, ["score", "user_id"]], liked[calibration])
@@ -77,10 +78,10 @@ parity.plot()
 plt.show()
 
 # %%
-# What moved, and what it cost, with intervals by user. Scores mean the same in every
-# genre and the logarithmic loss falls; the films of a genre that is liked less now
-# stand lower, so that its better films lose more comparisons to films of other genres:
-# one kind of fairness is paid for with another.
+# The report shows what changed and what it cost, with intervals by user. Scores now
+# mean the same in every genre, and the logarithmic loss falls. The films of a genre
+# that is liked less now rank lower, so its better films lose more comparisons to films
+# of other genres: one kind of fairness is paid for with another.
 report = mitigation_report(
     before,
     after,

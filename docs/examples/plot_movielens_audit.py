@@ -2,12 +2,14 @@
 Audit a recommender on MovieLens
 ================================
 
-The simplest recommender there is, the mean rating of a movie, audited on real ratings.
-A film has several genres: the groups overlap, and each is compared with the rest.
+This example audits the simplest recommender there is, the mean rating of a movie, on
+real ratings. A film can have several genres, so the groups overlap, and each is
+compared with the rest.
 """
 
 # %%
-# The ratings, and the genres as a membership matrix: one boolean column a genre.
+# The data are the ratings, and the genres as a membership matrix with one boolean
+# column per genre.
 import matplotlib.pyplot as plt
 
 import skrankfair
@@ -19,9 +21,9 @@ ratings = data.ratings.sort_values("timestamp", kind="stable")
 ratings.head()
 
 # %%
-# The earliest 80% of the ratings train, the rest are ranked. The score of a movie is
-# the mean of its ratings so far, pulled towards the mean of all ratings as if there
-# were ten more.
+# The earliest 80% of the ratings are for training, and the rest are ranked. The score
+# of a movie is the mean of its ratings so far, pulled towards the mean of all ratings
+# as if there were ten more.
 n_train = int(0.8 * len(ratings))
 train, test = ratings[:n_train], ratings[n_train:]
 overall = train["rating"].mean()

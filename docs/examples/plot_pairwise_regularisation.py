@@ -3,9 +3,9 @@ Learn not to underrank a group
 ==============================
 
 A good film that few people have rated is easily ranked below the famous ones. Here the
-model itself is taught not to: `~skrankfair.mitigation.PairwiseFairRegressor` is ridge
-regression with the pairwise regularisation of Beutel et al. (2019), and a search under
-a bound finds how much of it is needed.
+model itself is taught not to do so: `~skrankfair.mitigation.PairwiseFairRegressor` is
+ridge regression with the pairwise regularisation of Beutel et al. (2019), and a search
+under a bound finds how much of it is needed.
 """
 
 # %%
@@ -46,16 +46,17 @@ y = later["rating"]
 X["known"].value_counts()
 
 # %%
-# A fifth of the users is kept for the end. The model does not see the columns of the
-# group and the user, and needs neither of them to predict.
+# A fifth of the users are kept for the final comparison. The model does not see the
+# columns of the group and the user, and needs neither of them to predict.
 kept = X["user"] % 5 == 0
 X_learn, y_learn, X_test, y_test = X[~kept], y[~kept], X[kept], y[kept]
 who = {"sensitive_features": "known", "qid": "user"}
 model = PairwiseFairRegressor(random_state=0, **who)
 
 # %%
-# The strength of the penalty is searched for: the best NDCG with a gap between the
-# inter-group accuracies of at most 0.1, with 95% confidence. Folds are of whole users.
+# A grid search finds the strength of the penalty that gives the best NDCG with a gap
+# between the inter-group accuracies of at most 0.1, with 95% confidence. Folds contain
+# whole users.
 search = GridSearchCV(
     model,
     {"strength": [0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 1]},
@@ -70,12 +71,12 @@ search.fit(X_learn, y_learn, groups=X_learn["user"])
 search.best_params_
 
 # %%
-# The gap falls with the strength, until nothing is left of the correlation: the knee.
-# Any stronger penalty gives the same model.
+# The gap falls as the strength grows, until nothing is left of the correlation. Beyond
+# that knee any stronger penalty gives the same model.
 search.refit.table_.assign(strength=search.cv_results_["param_strength"]).round(4)
 
 # %%
-# What the model does differently: popularity told well-known films apart.
+# What does the model do differently? Popularity had given well-known films away.
 coef = pd.DataFrame(
     {
         "ridge": model.set_params(strength=0).fit(X_learn, y_learn).coef_,
@@ -86,8 +87,9 @@ coef = pd.DataFrame(
 coef.loc[["quality", "popularity", "user_mean"]].round(3)
 
 # %%
-# On the users that were kept: how often does a better film win against a worse one of
-# the other kind, by the kind of the better film?
+# For the users that were kept, how often does a better film win against a worse one of
+# the other kind? The ratio compares better films that are well known with those that
+# are little known.
 groups, users = X_test["known"], X_test["user"]
 scores = {"ridge": model.predict(X_test), "fair": search.predict(X_test)}
 accuracy = {
@@ -102,12 +104,12 @@ ratio = {
 print(f"ridge: {ratio['ridge']}\nfair:  {ratio['fair']}")
 
 # %%
-# And what it costs.
+# This is what it costs.
 of = {name: ndcg(y_test, score, qid=users, k=10) for name, score in scores.items()}
 compare(of["fair"], of["ridge"])
 
 # %%
-# Up is more useful, left is fairer.
+# Candidates further up are more useful, and those further left are fairer.
 tradeoff = FairnessTradeoffDisplay.from_search(search)
 tradeoff.ax_.set_title("Little-known and well-known films", loc="left", pad=42)
 plt.show()

@@ -2,8 +2,8 @@
 Fairness in cross-validation
 ============================
 
-A scorer of skrankfair goes wherever scikit-learn takes ``scoring=``. The groups and the
-queries are columns of X, by name, or metadata.
+A scorer of skrankfair works wherever scikit-learn takes ``scoring=``. It takes the
+groups and the queries from columns of X by name, or from metadata.
 """
 
 # %%
@@ -33,8 +33,8 @@ y = (quality + 0.5 * rng.normal(size=len(X)) > 0.8).astype(int)
 X.head()
 
 # %%
-# Two scorers from the table of names. The model sees its features only; the scorers
-# find the region and the search in X.
+# Here are two scorers from the table of names. The model sees only its features; the
+# scorers find the region and the search in X.
 who = {"sensitive_features": "region", "qid": "search"}
 scoring = {
     "ndcg": get_scorer("ndcg", qid="search"),
@@ -59,7 +59,7 @@ scores = {
 pd.DataFrame({name: s["test_gap"] for name, s in scores.items()}).round(3)
 
 # %%
-# With reviews the ranking is better, and less fair: each fold is a point.
+# With reviews the ranking is better but less fair. Each point is a fold.
 fig, axes = plt.subplots(1, 2, sharey=True, figsize=(8, 2.4), layout="constrained")
 for ax, key, label in zip(
     axes, scoring, ["NDCG (better →)", "gap (← fairer)"], strict=True
@@ -75,9 +75,9 @@ axes[0].set_ylim(-0.5, 1.5)
 plt.show()
 
 # %%
-# A number a fold says that there is a gap; for an interval, all folds are one audit.
-# Scores are out of fold, and searches are only ranked by the model that did not see
-# them.
+# One number per fold says that there is a gap; for an interval, audit all folds
+# together. Scores are out-of-fold, so every search is ranked only by the model that did
+# not see it.
 report = audit_cv(models["stars, reviews"], X, y, cv=cv, groups="search", **who)
 report.results["inter_group_accuracy"].plot()
 plt.show()
@@ -86,7 +86,8 @@ plt.show()
 report.results["inter_group_accuracy"].contrast("north", "south")
 
 # %%
-# Where X has no columns, the same are passed as metadata, and requested by ``True``.
+# Where X has no named columns, pass the same values as metadata, and request them with
+# ``True``.
 features = X[["stars", "reviews"]].to_numpy()
 with sklearn.config_context(enable_metadata_routing=True):
     gap = get_scorer(

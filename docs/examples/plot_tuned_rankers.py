@@ -3,8 +3,8 @@ LightGBM and XGBoost under a bound
 ==================================
 
 The rankers of LightGBM and XGBoost learn from whole queries, which scikit-learn's tools
-know nothing of. `~skrankfair.rankers.QueryRanker` hands the queries on, so that both
-can be tuned, here for NDCG under a bound on pairwise exposure.
+know nothing of. `~skrankfair.rankers.QueryRanker` passes the queries on, so that both
+can be tuned. Here they are tuned for NDCG under a bound on pairwise exposure.
 """
 
 # %%
@@ -40,8 +40,8 @@ y = np.digitize(quality + 1.5 * big + 0.5 * rng.normal(size=len(X)), [1, 2, 3])
 
 # %%
 # `QueryRanker` finds the query of each row in a column of X, sorts the rows by it, and
-# passes ``group=`` sizes to LightGBM and ``qid=`` to XGBoost. In a Pipeline the
-# column has to come through: the transformer below keeps it and drops the seller.
+# passes ``group=`` sizes to LightGBM and ``qid=`` to XGBoost. In a Pipeline the column
+# has to reach the ranker, so the transformer below keeps it and drops the seller.
 keep = ["query", "price", "rating", *signals]
 columns = ColumnTransformer(
     [("keep", "passthrough", keep)], verbose_feature_names_out=False
@@ -73,7 +73,8 @@ searches = {
 }
 
 # %%
-# More trees find out who is a big seller: NDCG rises, and so does their exposure.
+# With more trees the models find out who is a big seller. NDCG rises, and so does the
+# exposure of big sellers.
 fig, axes = plt.subplots(1, 2, sharey=True, figsize=(11, 4.6), layout="constrained")
 for ax, (name, search) in zip(axes, searches.items(), strict=True):
     FairnessTradeoffDisplay.from_search(search, ax=ax)
@@ -82,9 +83,9 @@ plt.show()
 
 # %%
 # ``qid`` may also be metadata, requested by XGBRanker and by the scorer under the same
-# name. XGBoost wants the rows sorted by query, and so they stay in the folds of
-# `GroupKFold`; LightGBM's sizes of queries cannot be cut to a fold, so it needs
-# the adapter, with ``QueryRanker(LGBMRanker()).set_fit_request(qid=True)``.
+# name. XGBoost needs the rows sorted by query, and they stay sorted in the folds of
+# `GroupKFold`. LightGBM's sizes of queries cannot be cut to a fold, so it needs the
+# adapter, with ``QueryRanker(LGBMRanker()).set_fit_request(qid=True)``.
 order = np.argsort(query, kind="stable")
 by_query = X.iloc[order]
 with sklearn.config_context(enable_metadata_routing=True):

@@ -26,7 +26,7 @@ old = seen - 0.4 * (group == "b")
 new = seen - 0.1 * (group == "b") + 0.1 * rng.normal(size=query.size)
 
 # %%
-# Measure both.
+# Measure both scores.
 options = {"sensitive_features": group, "qid": query, "comparison": "inter"}
 before = pairwise_accuracy(clicked, old, **options)
 after = pairwise_accuracy(clicked, new, **options)
@@ -36,19 +36,19 @@ before
 after
 
 # %%
-# The difference by group, paired: group "b" gains, group "a" gives up some of the
+# The difference by group is paired. Group "b" gains, and group "a" gives up some of the
 # comparisons that it won without deserving to.
 difference = compare(after, before)
 difference.plot()
 plt.show()
 
 # %%
-# Its standard errors, beside those that one would get by treating the two results as
-# if they came from different queries.
+# Compare its standard errors with those that one would get by treating the two results
+# as if they came from different queries.
 unpaired = np.hypot(before.standard_error, after.standard_error)
 np.column_stack([difference.standard_error, unpaired]).round(4)
 
 # %%
-# The ranking as a whole is neither better nor worse, as far as 300 queries can tell:
-# the same comparison for the utility.
+# The same comparison for the utility shows that the ranking as a whole is neither
+# better nor worse, as far as 300 queries can tell.
 compare(ndcg(clicked, new, qid=query), ndcg(clicked, old, qid=query))
