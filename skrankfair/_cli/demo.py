@@ -84,7 +84,7 @@ def split_by_time(ratings: pd.DataFrame, train_share: float = 0.8) -> NDArray[np
     Examples
     --------
     >>> import pandas as pd
-    >>> from skrankfair._demo import split_by_time
+    >>> from skrankfair._cli.demo import split_by_time
     >>> ratings = pd.DataFrame(
     ...     {"user_id": [1, 1, 2, 1, 2, 1, 1], "timestamp": [9, 1, 5, 3, 4, 2, 3]}
     ... )
@@ -170,7 +170,7 @@ def rank_with_svd(
     Examples
     --------
     >>> import pandas as pd
-    >>> from skrankfair._demo import rank_with_svd
+    >>> from skrankfair._cli.demo import rank_with_svd
     >>> ratings = pd.DataFrame(
     ...     {
     ...         "user_id": [1, 1, 1, 2, 2, 3, 3],
