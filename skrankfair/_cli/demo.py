@@ -21,7 +21,6 @@ from .._inputs.validation import Array
 from .._reports.audit import AuditReport, audit
 from .._reports.html_report import ReportSection
 from ..datasets import fetch_movielens
-from ..display._group_estimates import plain_label
 from ..exceptions import UndefinedMetricWarning
 from ..inference import compare
 from ..metrics import GroupEstimates, matched_pair_calibration
@@ -522,7 +521,7 @@ def _cells(
             # Adding 0 takes the sign from a rounded zero.
             number = f"{round(value, 2) + 0.0:.2f}"
             cells.append(number + ("" if np.isnan(half) else f" ± {half:.2f}"))
-    return (plain_label(shift.genre), *cells, fmt.pvalue(float(pvalue)))
+    return (fmt.label(shift.genre), *cells, fmt.pvalue(float(pvalue)))
 
 
 def draw_shifts(ax: Axes, shifts: list[Shift], confidence_level: float) -> None:
@@ -555,7 +554,7 @@ def draw_shifts(ax: Axes, shifts: list[Shift], confidence_level: float) -> None:
         linewidths=0.8,
         zorder=0,
     )
-    labels = [plain_label(shift.genre, 40) for shift in shifts]
+    labels = [fmt.label(shift.genre, 40) for shift in shifts]
     ax.set_yticks(places, labels=labels, parse_math=False)
     ax.set_ylim(len(shifts) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -40,11 +41,31 @@ def interval(low: float, high: float, digits: int = 4) -> str:
     return f"[{number(low, digits)}, {number(high, digits)}]"
 
 
-def label(value: object) -> str:
-    """Return a group's label on one line; the parts of a crossed group are joined."""
+def label(value: object, longest: int | None = None) -> str:
+    """Return a group's label as one line of printable text.
+
+    The parts of a crossed group are joined by "×", what cannot be printed is written as
+    an escape, so that different labels look different, a day has no time, and a label
+    that is longer than `longest` ends in "…".
+    """
     if isinstance(value, tuple):
-        return " × ".join(label(part) for part in value)
-    text = str(value)
+        text = " × ".join(map(label, value))
+    else:
+        text = _one_line(value)
+    if longest is not None and len(text) > longest:
+        return text[: longest - 1].rstrip() + "…"
+    return text
+
+
+def _one_line(value: object) -> str:
+    if isinstance(value, np.datetime64):
+        text = str(np.datetime_as_string(value, unit="auto"))
+    elif isinstance(value, datetime) and str(value).endswith(" 00:00:00"):
+        text = value.date().isoformat()
+    else:
+        text = str(value)
+    if not text.strip():
+        return "(empty)"
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

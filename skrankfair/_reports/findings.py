@@ -12,7 +12,6 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.contrasts import correct
 from .._inputs.validation import Array
-from ..display._group_estimates import plain_label
 from ..metrics import GroupEstimates
 from .catalog import AuditMetric
 
@@ -59,7 +58,7 @@ class GroupFinding:
     @property
     def label(self) -> str:
         """The label as one line of plain text."""
-        return plain_label(self.group)
+        return fmt.label(self.group)
 
 
 @dataclass(frozen=True, eq=False)

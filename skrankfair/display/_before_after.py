@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._inputs.validation import Array, check_number
-from ._group_estimates import UNCLEAR, WORSE, plain_label
+from . import _style as draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
     from matplotlib.text import Annotation
-
-_LINE, _GRID = "#333333", "#E6E6E6"
-_WIDTH, _ROW_HEIGHT, _MARGIN_HEIGHT = 6.0, 0.34, 0.95
-_LONGEST_LABEL = 44
 
 
 class BeforeAfterDisplay:
@@ -116,9 +112,11 @@ class BeforeAfterDisplay:
                     f"shape {values.shape}."
                 )
             columns[name] = values.astype(float)
-        self.ax_ = _new_axes(n_rows) if ax is None else ax
+        self.ax_ = draw.new_rows(n_rows) if ax is None else ax
         self.figure_ = self.ax_.figure
-        self._draw_frame()
+        self.fair_line_ = draw.row_frame(
+            self.ax_, self.labels, self.name, self.fair_value
+        )
         self.before_: list[Line2D] = []
         self.after_: list[Line2D] = []
         self.arrows_: list[Annotation] = []
@@ -128,14 +126,19 @@ class BeforeAfterDisplay:
         return self
 
     def _color(self, pvalue: float) -> str:
-        return WORSE if pvalue < 1 - self.confidence_level else UNCLEAR
+        return draw.WORSE if pvalue < 1 - self.confidence_level else draw.UNCLEAR
 
     def _draw_row(
         self, row: int, before: float, after: float, p_before: float, p_after: float
     ) -> None:
         point: dict[str, Any] = {"marker": "o", "markersize": 7, "linestyle": "none"}
         if np.isfinite([before, after]).all():
-            arrow = {"arrowstyle": "-|>", "color": _LINE, "shrinkA": 4, "shrinkB": 4}
+            arrow = {
+                "arrowstyle": "-|>",
+                "color": draw.LINE,
+                "shrinkA": 4,
+                "shrinkB": 4,
+            }
             self.arrows_.append(
                 self.ax_.annotate(
                     "", (after, row), (before, row), arrowprops=arrow, zorder=2
@@ -156,34 +159,12 @@ class BeforeAfterDisplay:
             color = self._color(p_after)
             self.after_ += self.ax_.plot([after], [row], color=color, zorder=4, **point)
 
-    def _draw_frame(self) -> None:
-        """Draw the axes, the labels of the rows and the line of fairness."""
-        ax, n_rows = self.ax_, len(self.labels)
-        labels = [plain_label(label, _LONGEST_LABEL) for label in self.labels]
-        ax.set_yticks(np.arange(n_rows), labels=labels, parse_math=False)
-        ax.set_ylim(n_rows - 0.4, -0.6)
-        ax.tick_params(axis="y", length=0)
-        ax.tick_params(axis="both", colors=_LINE)
-        for side in ("top", "right", "left"):
-            ax.spines[side].set_visible(False)
-        ax.spines["bottom"].set_color(_LINE)
-        ax.grid(axis="y", color=_GRID, linewidth=0.8)
-        ax.set_axisbelow(True)
-        ax.set_xlabel(self.name, color=_LINE, parse_math=False)
-        self.fair_line_ = None
-        if self.fair_value is not None:
-            self.fair_line_ = ax.axvline(
-                self.fair_value, color=_LINE, linewidth=1.2, zorder=1
-            )
-
     def _draw_legend(self, columns: dict[str, Array]) -> None:
-        from matplotlib.lines import Line2D
-
         point: dict[str, Any] = {"marker": "o", "linestyle": "none"}
         face = self.ax_.get_facecolor()
         handles = [
-            Line2D([], [], color=_LINE, markerfacecolor=face, label="before", **point),
-            Line2D([], [], color=_LINE, label="after", **point),
+            draw.sample("before", color=draw.LINE, markerfacecolor=face, **point),
+            draw.sample("after", color=draw.LINE, **point),
         ]
         with np.errstate(invalid="ignore"):
             small = [
@@ -192,22 +173,5 @@ class BeforeAfterDisplay:
             ]
         if any(small):
             text = f"unfair, p < {1 - self.confidence_level:.3g}"
-            handles.append(Line2D([], [], color=WORSE, label=text, **point))
-        self.legend_ = self.ax_.legend(
-            handles=handles,
-            loc="lower right",
-            bbox_to_anchor=(1, 1),
-            ncols=3,
-            frameon=False,
-            fontsize="small",
-            labelcolor=_LINE,
-            borderaxespad=0.2,
-            handletextpad=0.2,
-        )
-
-
-def _new_axes(n_rows: int) -> Axes:
-    import matplotlib.pyplot as plt
-
-    height = _MARGIN_HEIGHT + _ROW_HEIGHT * max(n_rows, 2)
-    return plt.subplots(figsize=(_WIDTH, height), layout="constrained")[1]
+            handles.append(draw.sample(text, color=draw.WORSE, **point))
+        self.legend_ = draw.legend(self.ax_, handles, right=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._estimates.formatting import label
 from .._inputs.columns import resolve_column
 from .._inputs.score_rows import score_rows
 from .._inputs.sklearn_private import call_once, positive_class, response_values
@@ -49,7 +50,8 @@ class CalibrationByGroupDisplay:
         One a group.
     diagonal_ : matplotlib Line2D
     histograms_ : list of matplotlib StepPatch
-        One a group, or none.
+        One per group, or none.
+    legend_ : matplotlib Legend
 
     See Also
     --------
@@ -266,7 +268,7 @@ class CalibrationByGroupDisplay:
         CalibrationByGroupDisplay
             This one, with the artists.
         """
-        self.ax_ = draw.new_axes(1, (_SIZE,)) if ax is None else ax
+        self.ax_ = draw.new_axes(_SIZE) if ax is None else ax
         self.figure_ = self.ax_.figure
         ax, grid = self.ax_, np.asarray(self.grid, dtype=float)
         draw.frame(ax, xlabel, ylabel)
@@ -275,7 +277,7 @@ class CalibrationByGroupDisplay:
             ends, ends, color=draw.LINE, linewidth=1.2, linestyle=":", zorder=1
         )[0]
         drawn = [
-            draw.curve(ax, grid, y, low, high, place, draw.label_of(group))
+            draw.curve(ax, grid, y, low, high, place, label(group, draw.LONGEST))
             for place, (group, y, low, high) in enumerate(
                 zip(self.groups, self.curves, self.ci_low, self.ci_high, strict=True)
             )
@@ -284,6 +286,6 @@ class CalibrationByGroupDisplay:
         self.bands_ = [band for _, band in drawn]
         self.histograms_: list[Any] = []
         if self.bars is not None:
-            _, self.histograms_ = draw.histograms(ax, self.edges, self.bars)
-        draw.legend(ax, len(self.lines_))
+            self.histograms_ = draw.histograms(ax, self.edges, self.bars)
+        self.legend_ = draw.legend(ax, self.lines_)
         return self

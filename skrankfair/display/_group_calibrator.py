@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._estimates.formatting import label
 from .._inputs.validation import Array, check_number
-from ._group_estimates import plain_label
+from . import _style as draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..mitigation import GroupCalibrator
 
-_LINE, _GRID = "#333333", "#E6E6E6"
-# Okabe and Ito's palette, told apart by colour-blind readers; then other dashes.
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#333333")
-_DASHES = ("-", "--", ":")
-_LONGEST_LABEL = 30
-_SIZE = (5.6, 4.6)
+_SIZE = 4.9
 
 
 class GroupCalibratorDisplay:
@@ -122,28 +118,25 @@ class GroupCalibratorDisplay:
                 "curves must have one curve for each group; got "
                 f"{len(self.curves)} and {len(self.groups)} groups."
             )
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            ax = plt.subplots(figsize=_SIZE, layout="constrained")[1]
-        self.ax_, self.figure_, self.lines_ = ax, ax.figure, []
+        self.ax_ = draw.new_axes(_SIZE) if ax is None else ax
+        ax, self.lines_ = self.ax_, []
+        self.figure_ = ax.figure
         for i, (group, (score, outcome)) in enumerate(
             zip(self.groups, self.curves, strict=True)
         ):
             self.lines_ += ax.plot(
                 score,
                 outcome,
-                color=_COLORS[i % len(_COLORS)],
-                linestyle=_DASHES[i // len(_COLORS) % len(_DASHES)],
+                **draw.look(i),
                 linewidth=1.8,
-                label=plain_label(group, _LONGEST_LABEL).replace("$", r"\$"),
+                label=label(group, draw.LONGEST),
             )
         values = np.concatenate([np.ravel(part) for c in self.curves for part in c])
         ends = [float(values.min()), float(values.max())]
         (self.diagonal_,) = ax.plot(
             ends,
             ends,
-            color=_LINE,
+            color=draw.LINE,
             linewidth=0.8,
             linestyle=(0, (4, 3)),
             zorder=1,
@@ -151,16 +144,6 @@ class GroupCalibratorDisplay:
             scalex=False,
             scaley=False,
         )
-        self._draw_frame()
+        draw.frame(ax, "score", "expected outcome")
+        self.legend_ = draw.legend(ax, [*self.lines_, self.diagonal_])
         return self
-
-    def _draw_frame(self) -> None:
-        ax = self.ax_
-        ax.set_xlabel("score", color=_LINE)
-        ax.set_ylabel("expected outcome", color=_LINE)
-        ax.tick_params(axis="both", colors=_LINE)
-        ax.grid(color=_GRID, linewidth=0.8)
-        ax.set_axisbelow(True)
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-        self.legend_ = ax.legend(frameon=False, labelcolor=_LINE)

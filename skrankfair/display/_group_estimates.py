@@ -8,45 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._inputs.validation import Array, check_choice, check_number
+from . import _style as draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..metrics import GroupEstimates
 
-# Okabe and Ito's palette, told apart by colour-blind readers.
-WORSE, BETTER, UNCLEAR = "#D55E00", "#0072B2", "#767676"
-_LINE, _GRID = "#333333", "#E6E6E6"
 _SIDES = ("below", "above")
 _SORTS = ("estimate", None)
-_LONGEST_LABEL = 40
-_ROW_HEIGHT, _MARGIN_HEIGHT, _WIDTH = 0.3, 1.25, 6.8
 
 # Metrics whose high values are the bad ones for a group.
 _HIGH_IS_WORSE = {"matched_pair_calibration"}
-
-
-def plain_label(group: Hashable, longest: int | None = None) -> str:
-    """Return a group's label as one line of printable text.
-
-    Parameters
-    ----------
-    group : hashable
-        The parts of a tuple are joined by "×".
-    longest : int or None, default=None
-        Longer labels end in "…".
-
-    Returns
-    -------
-    str
-    """
-    parts = group if isinstance(group, tuple) else (group,)
-    text = " × ".join(str(part) for part in parts)
-    text = "".join(c if c.isprintable() else " " for c in text).strip()
-    text = text or "(empty)"
-    if longest is not None and len(text) > longest:
-        return text[: longest - 1].rstrip() + "…"
-    return text
 
 
 class GroupEstimatesDisplay:
@@ -234,7 +207,7 @@ class GroupEstimatesDisplay:
         check_number(
             self.confidence_level, "confidence_level", 0, 1, inclusive=(False, False)
         )
-        self.ax_ = _new_axes(len(self.groups)) if ax is None else ax
+        self.ax_ = draw.new_rows(len(self.groups)) if ax is None else ax
         self.figure_ = self.ax_.figure
         estimate = np.asarray(self.estimate, dtype=float)
         order = np.arange(estimate.size)
@@ -242,7 +215,12 @@ class GroupEstimatesDisplay:
             # NaN sorts last.
             order = np.argsort(-estimate, kind="stable")
         kinds = self._kinds(estimate)
-        self._draw_frame(order, self.name if xlabel is None else xlabel)
+        self.fair_line_ = draw.row_frame(
+            self.ax_,
+            [self.groups[int(i)] for i in order],
+            self.name if xlabel is None else xlabel,
+            self.fair_value,
+        )
         self._draw_rows(order, estimate, kinds)
         self._draw_legend(kinds[~np.isnan(estimate)])
         return self
@@ -261,36 +239,9 @@ class GroupEstimatesDisplay:
 
     def _color(self, kind: int) -> str:
         if kind == 0:
-            return UNCLEAR
-        return WORSE if (kind < 0) == (self.worse == "below") else BETTER
-
-    def _draw_frame(self, order: Array, xlabel: str) -> None:
-        """Draw the axes, the labels of the rows and the line of fairness."""
-        ax = self.ax_
-        labels = [plain_label(self.groups[i], _LONGEST_LABEL) for i in order]
-        # Labels are data: "$" is a dollar.
-        ax.set_yticks(np.arange(order.size), labels=labels, parse_math=False)
-        ax.set_ylim(order.size - 0.4, -0.6)
-        ax.tick_params(axis="y", length=0)
-        ax.tick_params(axis="both", colors=_LINE)
-        for side in ("top", "right", "left"):
-            ax.spines[side].set_visible(False)
-        ax.spines["bottom"].set_color(_LINE)
-        ax.hlines(
-            np.arange(order.size),
-            0,
-            1,
-            transform=ax.get_yaxis_transform(),
-            colors=_GRID,
-            linewidths=0.8,
-            zorder=0,
-        )
-        ax.set_xlabel(xlabel, color=_LINE, parse_math=False)
-        self.fair_line_ = None
-        if self.fair_value is not None:
-            self.fair_line_ = ax.axvline(
-                self.fair_value, color=_LINE, linewidth=1.2, zorder=1
-            )
+            return draw.UNCLEAR
+        worse = (kind < 0) == (self.worse == "below")
+        return draw.WORSE if worse else draw.BETTER
 
     def _draw_rows(self, order: Array, estimate: Array, kinds: Array) -> None:
         """Draw the points, the intervals, and the words where there are none."""
@@ -305,7 +256,7 @@ class GroupEstimatesDisplay:
                     row,
                     "no data",
                     transform=ax.get_yaxis_transform(),
-                    color=UNCLEAR,
+                    color=draw.UNCLEAR,
                     style="italic",
                     va="center",
                     size="small",
@@ -346,8 +297,6 @@ class GroupEstimatesDisplay:
         present = [kind for kind in (-1, 1, 0) if (kinds == kind).any()]
         if present in ([], [0]):
             return
-        from matplotlib.lines import Line2D
-
         limit = f"p < {1 - self.confidence_level:.3g}"
         words = {
             -1: f"lower, {limit}",
@@ -355,26 +304,7 @@ class GroupEstimatesDisplay:
             0: "no difference shown",
         }
         handles = [
-            Line2D(
-                [], [], color=self._color(kind), marker="o", lw=2.2, label=words[kind]
-            )
+            draw.sample(words[kind], color=self._color(kind), marker="o", lw=2.2)
             for kind in present
         ]
-        self.legend_ = self.ax_.legend(
-            handles=handles,
-            loc="lower right",
-            bbox_to_anchor=(1, 1),
-            ncols=3,
-            frameon=False,
-            fontsize="small",
-            labelcolor=_LINE,
-            borderaxespad=0.2,
-            handlelength=1.4,
-        )
-
-
-def _new_axes(n_rows: int) -> Axes:
-    import matplotlib.pyplot as plt
-
-    height = _MARGIN_HEIGHT + _ROW_HEIGHT * max(n_rows, 2)
-    return plt.subplots(figsize=(_WIDTH, height), layout="constrained")[1]
+        self.legend_ = draw.legend(self.ax_, handles, right=True)

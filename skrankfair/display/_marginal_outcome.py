@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _style as draw
-from ._group_estimates import _new_axes, plain_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..inference import MarginalOutcomeTest
-
-_LONGEST_LABEL = 40
-_ABOVE = "#767676"
 
 
 class MarginalOutcomeDisplay:
@@ -36,7 +32,7 @@ class MarginalOutcomeDisplay:
     threshold : float or None, default=None
         For the label of the axis.
     name : str, default=""
-        Title.
+        A second line below the label of the axis.
 
     Attributes
     ----------
@@ -129,14 +125,13 @@ class MarginalOutcomeDisplay:
             This one, with the artists.
         """
         size = len(self.groups)
-        self.ax_ = _new_axes(size + 1) if ax is None else ax
+        self.ax_ = draw.new_rows(size + 1) if ax is None else ax
         self.figure_ = self.ax_.figure
         ax = self.ax_
-        draw.frame(ax, xlabel, "")
-        ax.grid(visible=False, axis="y")
-        labels = [plain_label(group, _LONGEST_LABEL) for group in self.groups]
-        ax.set_yticks(np.arange(size), labels=labels, parse_math=False)
-        ax.set_ylim(size - 0.4, -0.6)
+        # The line below the label leaves the one above the axes to the legend.
+        name = f"{xlabel}\n{self.name}" if self.name else xlabel
+        draw.row_frame(ax, self.groups, name)
+        ax.grid(axis="x", color=draw.GRID, linewidth=0.8)
         at = "at the threshold"
         if self.threshold is not None:
             at += f" {self.threshold:g}"
@@ -146,34 +141,25 @@ class MarginalOutcomeDisplay:
         for row, value in enumerate(np.asarray(self.estimate, dtype=float)):
             if np.isnan(value):
                 continue
+            color = draw.look(row)["color"]
             self.intervals_ += ax.plot(
-                [low[row], high[row]],
-                [row, row],
-                color=draw.COLORS[0],
-                linewidth=2.2,
-                zorder=2,
+                [low[row], high[row]], [row, row], color=color, linewidth=2.2, zorder=2
             )
             self.points_ += ax.plot(
-                [value],
-                [row],
-                "o",
-                color=draw.COLORS[0],
-                markersize=7,
-                label="" if self.points_ else at,
-                zorder=3,
+                [value], [row], "o", color=color, markersize=7, zorder=3
             )
         self.above_ = None
+        point: dict[str, Any] = {"linestyle": "none", "color": draw.UNCLEAR}
+        handles = [draw.sample(at, marker="o", markersize=7, **point)]
         if self.above is not None:
             (self.above_,) = ax.plot(
                 np.asarray(self.above, dtype=float),
                 np.arange(size),
-                linestyle="none",
                 marker="D",
                 markerfacecolor="none",
-                color=_ABOVE,
                 label="all above it",
+                **point,
             )
-        self.legend_ = draw.legend(ax, 2)
-        if self.name:
-            ax.set_title(self.name, loc="right", fontsize="small", color=draw.LINE)
+            handles.append(self.above_)
+        self.legend_ = draw.legend(ax, handles)
         return self

@@ -7,20 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._estimates.formatting import label
 from .._inputs.validation import Array
-from ._group_estimates import plain_label
+from . import _style as draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..metrics import MatchedPairCurve
 
-_LINE, _GRID = "#333333", "#E6E6E6"
-# Okabe and Ito's palette, told apart by colour-blind readers; then other dashes.
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#333333")
-_DASHES = ("-", "--", ":")
-_LONGEST_LABEL = 30
-_SIZE = (6.8, 4.4)
+_SIZE = 4.4
 _WIDE = 20  # largest threshold over smallest from which the axis is logarithmic
 
 
@@ -40,6 +36,9 @@ class MatchedPairCurveDisplay:
         Ends of the intervals.
     confidence_level : float, default=0.95
         Of the intervals, for the legend.
+    places : sequence of int, length G, or None, default=None
+        Which colour each group has. None counts from the first; `from_curve` counts
+        among all groups of the curve, so that a group always has the same colour.
 
     Attributes
     ----------
@@ -79,6 +78,7 @@ class MatchedPairCurveDisplay:
         ci_high: Any,
         *,
         confidence_level: float = 0.95,
+        places: Sequence[int] | None = None,
     ) -> None:
         self.groups = groups
         self.epsilon = epsilon
@@ -86,6 +86,7 @@ class MatchedPairCurveDisplay:
         self.ci_low = ci_low
         self.ci_high = ci_high
         self.confidence_level = confidence_level
+        self.places = places
 
     @classmethod
     def from_curve(
@@ -132,6 +133,7 @@ class MatchedPairCurveDisplay:
             np.asarray(low)[:, columns],
             np.asarray(high)[:, columns],
             confidence_level=confidence_level,
+            places=columns,
         )
         return display.plot(ax=ax)
 
@@ -164,7 +166,7 @@ class MatchedPairCurveDisplay:
                 "estimate, ci_low and ci_high must have a row a threshold and a column "
                 f"a group, shape {shape}; got {[part.shape for part in values]}."
             )
-        self.ax_ = _new_axes() if ax is None else ax
+        self.ax_ = draw.new_axes(_SIZE) if ax is None else ax
         self.figure_ = self.ax_.figure
         self._draw_frame(epsilon)
         self._draw_lines(epsilon, *values)
@@ -173,72 +175,41 @@ class MatchedPairCurveDisplay:
 
     def _draw_frame(self, epsilon: Array) -> None:
         ax = self.ax_
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-        for side in ("bottom", "left"):
-            ax.spines[side].set_color(_LINE)
-        ax.tick_params(which="both", colors=_LINE)
-        ax.grid(axis="y", color=_GRID, linewidth=0.8)
-        ax.set_axisbelow(True)
+        draw.frame(
+            ax, "ε, largest difference of scores", "matched pair calibration", grid="y"
+        )
         if epsilon.size and 0 < epsilon.min() <= epsilon.max() / _WIDE:
             ax.set_xscale("log")
-        ax.set_xlabel("ε, largest difference of scores", color=_LINE)
-        ax.set_ylabel("matched pair calibration", color=_LINE)
-        self.fair_line_ = ax.axhline(0, color=_LINE, linewidth=1.2, zorder=1)
+        self.fair_line_ = ax.axhline(0, color=draw.LINE, linewidth=1.2, zorder=1)
 
     def _draw_lines(
         self, epsilon: Array, estimate: Array, low: Array, high: Array
     ) -> None:
-        self.lines_, self.bands_ = [], []
-        for i, group in enumerate(self.groups):
-            color = _COLORS[i % len(_COLORS)]
-            dash = _DASHES[i // len(_COLORS) % len(_DASHES)]
-            self.bands_.append(
-                self.ax_.fill_between(
-                    epsilon, low[:, i], high[:, i], color=color, alpha=0.15, linewidth=0
-                )
-            )
-            self.lines_ += self.ax_.plot(
+        drawn = [
+            draw.curve(
+                self.ax_,
                 epsilon,
                 estimate[:, i],
-                color=color,
-                linestyle=dash,
+                low[:, i],
+                high[:, i],
+                place,
+                label(group, draw.LONGEST),
                 marker="o",
                 markersize=3.5,
-                linewidth=1.8,
-                label=plain_label(group, _LONGEST_LABEL),
-                zorder=2,
             )
+            for i, (place, group) in enumerate(
+                zip(self._places(), self.groups, strict=True)
+            )
+        ]
+        self.lines_ = [line for line, _ in drawn]
+        self.bands_ = [band for _, band in drawn]
+
+    def _places(self) -> Sequence[int]:
+        return range(len(self.groups)) if self.places is None else self.places
 
     def _draw_legend(self) -> None:
         from matplotlib.patches import Patch
 
-        handles = [
-            *self.lines_,
-            Patch(color=_LINE, alpha=0.15, lw=0, label="interval"),
-        ]
-        names = [
-            *(str(line.get_label()) for line in self.lines_),
-            f"{100 * self.confidence_level:g}% interval",
-        ]
-        self.legend_ = self.ax_.legend(
-            handles=handles,
-            labels=["group"] * len(names),  # matplotlib leaves out those with a "_"
-            loc="lower left",
-            bbox_to_anchor=(0, 1),
-            ncols=4,
-            frameon=False,
-            fontsize="small",
-            labelcolor=_LINE,
-            borderaxespad=0.2,
-            handlelength=1.6,
-        )
-        for text, name in zip(self.legend_.get_texts(), names, strict=True):
-            text.set_parse_math(False)
-            text.set_text(name)
-
-
-def _new_axes() -> Axes:
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=_SIZE, layout="constrained")[1]
+        text = f"{100 * self.confidence_level:g}% interval"
+        band = Patch(color=draw.LINE, alpha=0.18, lw=0, label=text)
+        self.legend_ = draw.legend(self.ax_, [*self.lines_, band])

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._estimates.formatting import label
+from . import _style as draw
 from ._before_after import BeforeAfterDisplay
-from ._group_estimates import GroupEstimatesDisplay, plain_label
+from ._group_estimates import GroupEstimatesDisplay
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_WIDTH, _ROW_HEIGHT, _MARGIN_HEIGHT = 9.6, 0.3, 1.05
-_LONGEST_LABEL = 44
+_MARGIN_HEIGHT = 1.05
 _SIDES = {"closer to fair": 1.0, "further from fair": -1.0}
 _LOSSES = ("log loss", "mean squared error")
 
@@ -91,17 +92,15 @@ class MitigationDisplay:
             For something else than three axes.
         """
         n_rows, n_costs = len(self.disparities), len(self.costs)
-        axes = _new_axes(n_rows, n_costs) if axes is None else axes
-        if np.shape(axes) != (3,):
-            raise ValueError(
-                "axes must be three axes, for the disparities, their changes and the "
-                f"costs; got {type(axes).__name__}."
-            )
-        self.axes_ = tuple(axes)
+        if axes is None:
+            axes = _new_axes(n_rows, n_costs)
+        self.axes_ = draw.check_axes(
+            axes, ("the disparities", "their changes", "the costs")
+        )
         self.figure_ = self.axes_[0].figure
         moved, costs = self.disparities, self.costs
         labels = [
-            f"{metric}: {plain_label(group)}"
+            f"{metric}: {label(group)}"
             for metric, group in zip(moved["metric"], moved["group"], strict=True)
         ]
         self.before_after_ = BeforeAfterDisplay(
@@ -149,11 +148,7 @@ class MitigationDisplay:
 
 
 def _new_axes(n_rows: int, n_costs: int) -> Any:
-    import matplotlib.pyplot as plt
-
-    heights = [_MARGIN_HEIGHT + _ROW_HEIGHT * max(n, 2) for n in (n_rows, n_costs)]
-    figure = plt.figure(figsize=(_WIDTH, sum(heights)), layout="constrained")
-    found = figure.subplot_mosaic(
-        [["moved", "change"], ["cost", "cost"]], height_ratios=heights
-    )
+    heights = [_MARGIN_HEIGHT + draw.ROW_HEIGHT * max(n, 2) for n in (n_rows, n_costs)]
+    mosaic = [["moved", "change"], ["cost", "cost"]]
+    found = draw.new_panels(mosaic, heights)
     return found["moved"], found["change"], found["cost"]

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._group_estimates import BETTER, UNCLEAR, WORSE, plain_label
+from .._estimates.formatting import label
+from . import _style as draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..inference import MonotonicityTest
 
-_LINE = "#333333"
 _MANY = 40
 
 
@@ -141,11 +141,8 @@ class MonotonicityDisplay:
         MonotonicityDisplay
             This one, with the artists.
         """
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            _, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = draw.new_axes(3.8) if ax is None else ax
+        self.figure_, ax = self.ax_.figure, self.ax_
         position = np.asarray(self.position)
         share, fit = (np.asarray(x, dtype=float) for x in (self.share, self.fit))
         low, high = (
@@ -157,18 +154,20 @@ class MonotonicityDisplay:
                 position,
                 low,
                 high,
-                color=BETTER,
+                color=draw.BETTER,
                 alpha=0.18,
                 linewidth=0,
                 label=f"{self.confidence_level:.0%} band of the fit",
             )
-        (self.fit_,) = ax.plot(position, fit, color=BETTER, lw=2, label="monotone fit")
+        (self.fit_,) = ax.plot(
+            position, fit, color=draw.BETTER, lw=2, label="monotone fit"
+        )
         with np.errstate(invalid="ignore"):
             outside = (share < low - 1e-12) | (share > high + 1e-12)
         self.shares_ = []
-        for rows, color, label in (
-            (~outside, _LINE, "observed share"),
-            (outside, WORSE, "outside the band"),
+        for rows, color, name in (
+            (~outside, draw.LINE, "observed share"),
+            (outside, draw.WORSE, "outside the band"),
         ):
             if rows.any():
                 self.shares_ += ax.plot(
@@ -177,14 +176,14 @@ class MonotonicityDisplay:
                     "o",
                     color=color,
                     markersize=5 if position.size <= _MANY else 3,
-                    label=label,
+                    label=name,
                     zorder=3,
                 )
         self.group_share_ = None
         if self.group_share is not None:
             self.group_share_ = ax.axhline(
                 self.group_share,
-                color=UNCLEAR,
+                color=draw.UNCLEAR,
                 lw=1,
                 ls=":",
                 zorder=0,
@@ -202,14 +201,11 @@ class MonotonicityDisplay:
             words = "not monotone" if self.rejected else "monotone"
             small = self.pvalue < 0.001
             words += ": p < 0.001" if small else f": p = {self.pvalue:.3f}"
-        self.verdict_ = ax.set_title(words, loc="left", color=_LINE, size="medium")
-        ax.set_xlabel("position, 1 = top", color=_LINE)
-        label = f"share of {plain_label(self.group, 40)}"
-        ax.set_ylabel(label, color=_LINE, parse_math=False)
+        draw.frame(
+            ax, "position, 1 = top", f"share of {label(self.group, draw.LONGEST)}"
+        )
+        self.verdict_ = ax.set_title(words, loc="left", color=draw.LINE, size="medium")
         ax.set_ylim(-0.03, 1.03)
         if position.size <= _MANY // 2:
             ax.set_xticks(position)
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-        ax.tick_params(colors=_LINE)
-        self.legend_ = ax.legend(frameon=False, fontsize="small", labelcolor=_LINE)
+        self.legend_ = ax.legend(frameon=False, fontsize="small", labelcolor=draw.LINE)

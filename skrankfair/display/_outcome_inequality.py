@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._estimates.formatting import label
 from .._inputs.validation import Array, check_number
-from ._group_estimates import UNCLEAR, WORSE, plain_label
+from . import _style as draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..inference import OutcomeInequalityTest
 
-_LINE, _GRID = "#333333", "#E6E6E6"
-_LONGEST_LABEL = 24
-_ROW_HEIGHT, _MARGIN_HEIGHT, _WIDTH = 0.3, 1.25, 6.8
+_LONGEST_GROUP, _LONGEST_ROW = 24, 70
 
 
 class OutcomeInequalityDisplay:
@@ -105,10 +104,12 @@ class OutcomeInequalityDisplay:
         n_moments = int(np.count_nonzero(~np.isnan(test.violation)))
         order = order[: min(n_moments, max_moments)]
         names = [
-            f"{plain_label(test.groups[i][0], _LONGEST_LABEL)} at "
-            f"{test.positions[i][0]} above "
-            f"{plain_label(test.groups[i][1], _LONGEST_LABEL)} at "
-            f"{test.positions[i][1]}"
+            " above ".join(
+                f"{label(group, _LONGEST_GROUP)} at {position}"
+                for group, position in zip(
+                    test.groups[i], test.positions[i], strict=True
+                )
+            )
             for i in order
         ]
         display = cls(names, test.violation[order], test.critical_value, n_moments)
@@ -138,7 +139,7 @@ class OutcomeInequalityDisplay:
                 "violation must have one number a name; got shape "
                 f"{violation.shape} and {len(self.names)} names."
             )
-        self.ax_ = _new_axes(len(self.names)) if ax is None else ax
+        self.ax_ = draw.new_rows(len(self.names)) if ax is None else ax
         self.figure_ = self.ax_.figure
         self._draw_frame(violation)
         self._draw_points(violation)
@@ -147,30 +148,14 @@ class OutcomeInequalityDisplay:
     def _draw_frame(self, violation: Array) -> None:
         """Draw the axes, the names of the rows, 0 and the critical value."""
         ax, n = self.ax_, violation.size
-        ax.set_yticks(np.arange(n), labels=list(self.names), parse_math=False)
-        ax.set_ylim(max(n, 1) - 0.4, -0.6)
-        ax.tick_params(axis="y", length=0)
-        ax.tick_params(axis="both", colors=_LINE)
-        for side in ("top", "right", "left"):
-            ax.spines[side].set_visible(False)
-        ax.spines["bottom"].set_color(_LINE)
-        ax.hlines(
-            np.arange(n),
-            0,
-            1,
-            transform=ax.get_yaxis_transform(),
-            colors=_GRID,
-            linewidths=0.8,
-            zorder=0,
-        )
         left_out = self.n_moments - n
         more = f"; {left_out} less violated moments not shown" if left_out else ""
-        ax.set_xlabel(f"violation, in standard errors{more}", color=_LINE)
-        self.zero_ = ax.axvline(0, color=_LINE, linewidth=1.2, zorder=1)
+        xlabel = f"violation, in standard errors{more}"
+        self.zero_ = draw.row_frame(ax, self.names, xlabel, 0.0, longest=_LONGEST_ROW)
         self.critical_ = self.missing_ = None
         if not np.isnan(self.critical_value):
             self.critical_ = ax.axvline(
-                self.critical_value, color=WORSE, linestyle="--", linewidth=1.2
+                self.critical_value, color=draw.WORSE, linestyle="--", linewidth=1.2
             )
             ax.annotate(
                 f"critical value {self.critical_value:.2f}",
@@ -180,7 +165,7 @@ class OutcomeInequalityDisplay:
                 textcoords="offset points",
                 ha="center",
                 va="bottom",
-                color=WORSE,
+                color=draw.WORSE,
                 size="small",
             )
         if not n:
@@ -190,7 +175,7 @@ class OutcomeInequalityDisplay:
                 0.5,
                 "no moment to test",
                 transform=ax.transAxes,
-                color=UNCLEAR,
+                color=draw.UNCLEAR,
                 style="italic",
                 ha="center",
             )
@@ -201,7 +186,7 @@ class OutcomeInequalityDisplay:
         finite = violation[np.isfinite(violation)]
         edge = max([*np.abs(finite), np.nan_to_num(self.critical_value), 1.0]) * 1.15
         for row, value in enumerate(violation):
-            color = WORSE if value > self.critical_value else UNCLEAR
+            color = draw.WORSE if value > self.critical_value else draw.UNCLEAR
             marker = "o" if np.isfinite(value) else (">" if value > 0 else "<")
             self.points_ += self.ax_.plot(
                 [np.clip(value, -edge, edge)],
@@ -214,10 +199,3 @@ class OutcomeInequalityDisplay:
                 linestyle="none",
                 zorder=3,
             )
-
-
-def _new_axes(n_rows: int) -> Axes:
-    import matplotlib.pyplot as plt
-
-    height = _MARGIN_HEIGHT + _ROW_HEIGHT * max(n_rows, 2)
-    return plt.subplots(figsize=(_WIDTH, height), layout="constrained")[1]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._estimates.formatting import label
 from .._inputs.validation import Array, check_choice
 from . import _style as draw
 
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     from ..inference import PredictiveParityTest
 
 _HEIGHTS = (3.6, 2.2)
-_REJECTED = "#333333"
-_FEW = 2
+# Contrasts that have room above the axes together with the name, or without it.
+_FEW, _MANY = 2, 8
+_LONGEST_OF_TWO = 20
 
 
 class PredictiveParityDisplay:
@@ -109,7 +111,7 @@ class PredictiveParityDisplay:
         cls,
         result: PredictiveParityTest,
         *,
-        ax: Any = None,
+        axes: Any = None,
         kind: str = "simultaneous",
         **kwargs: Any,
     ) -> PredictiveParityDisplay:
@@ -118,7 +120,7 @@ class PredictiveParityDisplay:
         Parameters
         ----------
         result : PredictiveParityTest
-        ax : sequence of two matplotlib Axes or None, default=None
+        axes : sequence of two matplotlib Axes or None, default=None
         kind : {"simultaneous", "pointwise"}, default="simultaneous"
             The bands.
         **kwargs : dict
@@ -155,16 +157,16 @@ class PredictiveParityDisplay:
             bars=bars if edges[0] < edges[-1] else None,
             name=f"{100 * level:g}% {kind} bands, p = {result.pvalue:.3g}",
         )
-        return display.plot(ax=ax, **kwargs)
+        return display.plot(axes=axes, **kwargs)
 
     def plot(
-        self, *, ax: Any = None, xlabel: str = "score", ylabel: str = "mean outcome"
+        self, *, axes: Any = None, xlabel: str = "score", ylabel: str = "mean outcome"
     ) -> PredictiveParityDisplay:
         """Draw the curves and the differences.
 
         Parameters
         ----------
-        ax : sequence of two matplotlib Axes or None, default=None
+        axes : sequence of two matplotlib Axes or None, default=None
             None makes a figure.
         xlabel, ylabel : str, default="score", "mean outcome"
 
@@ -178,13 +180,10 @@ class PredictiveParityDisplay:
         ValueError
             For something else than two axes.
         """
-        axes = draw.new_axes(2, _HEIGHTS) if ax is None else ax
-        if np.shape(axes) != (2,):
-            raise ValueError(
-                "ax must be two axes, for the curves and the differences; got "
-                f"{type(ax).__name__}."
-            )
-        self.axes_ = tuple(axes)
+        if axes is None:
+            mosaic = [["curves"], ["differences"]]
+            axes = [*draw.new_panels(mosaic, _HEIGHTS, sharex=True).values()]
+        self.axes_ = draw.check_axes(axes, ("the curves", "the differences"))
         self.figure_ = self.axes_[0].figure
         grid = np.asarray(self.grid, dtype=float)
         draw.frame(self.axes_[0], "", ylabel)
@@ -196,7 +195,7 @@ class PredictiveParityDisplay:
     def _draw_curves(self, grid: Array) -> None:
         ax = self.axes_[0]
         drawn = [
-            draw.curve(ax, grid, y, low, high, place, draw.label_of(group))
+            draw.curve(ax, grid, y, low, high, place, label(group, draw.LONGEST))
             for place, (group, y, low, high) in enumerate(
                 zip(
                     self.groups,
@@ -211,8 +210,8 @@ class PredictiveParityDisplay:
         self.bands_ = [band for _, band in drawn]
         self.histograms_: list[Any] = []
         if self.bars is not None:
-            _, self.histograms_ = draw.histograms(ax, self.edges, self.bars)
-        draw.legend(ax, len(self.lines_))
+            self.histograms_ = draw.histograms(ax, self.edges, self.bars)
+        draw.legend(ax, self.lines_)
 
     def _draw_differences(self, grid: Array) -> None:
         ax = self.axes_[1]
@@ -227,7 +226,7 @@ class PredictiveParityDisplay:
                 self.difference_low[place],
                 self.difference_high[place],
                 place,
-                f"{draw.label_of(a)} − {draw.label_of(b)}",
+                " − ".join(label(group, _LONGEST_OF_TWO) for group in (a, b)),
             )
             self.difference_lines_.append(line)
             self.difference_bands_.append(band)
@@ -238,11 +237,19 @@ class PredictiveParityDisplay:
                 np.full(int(where.sum()), height),
                 linestyle="none",
                 marker="|",
-                color=draw.color_of(place) if len(self.contrasts) > 1 else _REJECTED,
+                color=line.get_color() if len(self.contrasts) > 1 else draw.LINE,
                 transform=ax.get_xaxis_transform(),
                 zorder=4,
             )
-        draw.legend(ax, len(self.contrasts))
+        shown = sorted(
+            range(len(self.contrasts)), key=lambda i: -np.sum(self.rejected[i])
+        )[:_MANY]
+        handles = [self.difference_lines_[i] for i in sorted(shown)]
+        if left_out := len(self.contrasts) - len(handles):
+            handles.append(
+                draw.sample(f"and {left_out} more contrasts", linestyle="none")
+            )
+        draw.legend(ax, handles, columns=3)
         if self.name and len(self.contrasts) <= _FEW:
             ax.set_title(self.name, loc="right", fontsize="small", color=draw.LINE)
         elif self.name:  # the legend takes all of the line

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._estimates.formatting import label
 from .._inputs.validation import Array, check_number
 from ..model_selection import FairnessConstrained, check_negated, pareto_front
-from ._group_estimates import BETTER, UNCLEAR, WORSE, plain_label
+from . import _style as draw
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-_LINE, _FAINT = "#333333", "#C8C8C8"
-_SIZE = (6.8, 4.4)
+_FAINT = "#C8C8C8"
+_SIZE = 4.4
 _LONGEST_LABEL = 60
 
 
@@ -285,7 +286,7 @@ class FairnessTradeoffDisplay:
             )
         if self.chosen is not None:
             check_number(self.chosen, "chosen", 0, x.size - 1, integer=True)
-        self.ax_ = _new_axes() if ax is None else ax
+        self.ax_ = draw.new_axes(_SIZE) if ax is None else ax
         self.figure_ = self.ax_.figure
         self._draw_frame()
         self._draw_candidates(x, y)
@@ -296,17 +297,13 @@ class FairnessTradeoffDisplay:
         return self
 
     def _draw_frame(self) -> None:
-        ax = self.ax_
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-        for side in ("bottom", "left"):
-            ax.spines[side].set_color(_LINE)
-        ax.tick_params(colors=_LINE)
         fairer = "fairer →" if self.larger_is_fairer else "← fairer"
-        label = plain_label(self.disparity_name, _LONGEST_LABEL)
-        ax.set_xlabel(f"{label}   ({fairer})", color=_LINE, parse_math=False)
-        label = plain_label(self.objective_name, _LONGEST_LABEL)
-        ax.set_ylabel(f"{label}   (better →)", color=_LINE, parse_math=False)
+        draw.frame(
+            self.ax_,
+            f"{label(self.disparity_name, _LONGEST_LABEL)}   ({fairer})",
+            f"{label(self.objective_name, _LONGEST_LABEL)}   (better →)",
+            grid=None,
+        )
 
     def _draw_candidates(self, x: Array, y: Array) -> None:
         """Draw the beaten faintly, then the front, then the chosen one on top."""
@@ -319,7 +316,7 @@ class FairnessTradeoffDisplay:
         self.errors_: list[Artist] = []
         self.front_ = self.front_points_ = self.chosen_ = None
         self.candidates_ = self._draw_points(
-            x, y, there & ~front & ~chosen, _FAINT, UNCLEAR, 5.0, "candidate", 2
+            x, y, there & ~front & ~chosen, _FAINT, draw.UNCLEAR, 5.0, "candidate", 2
         )
         if front.any():
             order = np.flatnonzero(front)[np.argsort(x[front], kind="stable")]
@@ -327,19 +324,26 @@ class FairnessTradeoffDisplay:
                 x[order],
                 y[order],
                 drawstyle=f"steps-{'pre' if self.larger_is_fairer else 'post'}",
-                color=BETTER,
+                color=draw.BETTER,
                 linewidth=1.4,
                 zorder=3,
             )
             self.front_points_ = self._draw_points(
-                x, y, front & ~chosen, BETTER, BETTER, 6.5, "beaten by no other", 4
+                x,
+                y,
+                front & ~chosen,
+                draw.BETTER,
+                draw.BETTER,
+                6.5,
+                "beaten by no other",
+                4,
             )
         if chosen.any():
-            label = "chosen"
+            name = "chosen"
             if self.chosen_name:
-                label += f": {plain_label(self.chosen_name, _LONGEST_LABEL)}"
+                name += f": {label(self.chosen_name, _LONGEST_LABEL)}"
             self.chosen_ = self._draw_points(
-                x, y, chosen, WORSE, WORSE, 9.0, label, 5, marker="D"
+                x, y, chosen, draw.WORSE, draw.WORSE, 9.0, name, 5, marker="D"
             )
 
     def _draw_points(
@@ -350,7 +354,7 @@ class FairnessTradeoffDisplay:
         bar_color: str,
         color: str,
         size: float,
-        label: str,
+        name: str,
         zorder: float,
         marker: str = "o",
     ) -> Any:
@@ -382,7 +386,7 @@ class FairnessTradeoffDisplay:
             markeredgecolor="white",
             markeredgewidth=0.8,
             linestyle="none",
-            label=label,
+            label=name,
             zorder=zorder,
         )
         return points
@@ -395,7 +399,7 @@ class FairnessTradeoffDisplay:
                 1.01,
                 f"{count} undefined, not shown",
                 transform=self.ax_.transAxes,
-                color=UNCLEAR,
+                color=draw.UNCLEAR,
                 style="italic",
                 size="small",
                 ha="right",
@@ -412,7 +416,7 @@ class FairnessTradeoffDisplay:
         low, high = min(low, self.bound - room), max(high, self.bound + room)
         self.bound_ = ax.axvline(
             self.bound,
-            color=_LINE,
+            color=draw.LINE,
             linestyle="--",
             linewidth=1.2,
             label=f"bound {self.bound:g}",
@@ -435,19 +439,7 @@ class FairnessTradeoffDisplay:
             )
             if handle is not None and len(np.atleast_1d(handle.get_xdata()))
         ]
-        self.legend_ = self.ax_.legend(
-            handles=handles,
-            loc="lower left",
-            bbox_to_anchor=(0, 1),
-            ncols=2,
-            frameon=False,
-            fontsize="small",
-            labelcolor=_LINE,
-            borderaxespad=0.2,
-            handlelength=1.6,
-        )
-        for text in self.legend_.get_texts():
-            text.set_parse_math(False)
+        self.legend_ = draw.legend(self.ax_, handles, columns=2)
 
 
 def _standard_error(cv_results: Mapping[str, Any], key: str) -> Array | None:
@@ -459,9 +451,3 @@ def _standard_error(cv_results: Mapping[str, Any], key: str) -> Array | None:
     if spread is None or number < 2:
         return None
     return np.asarray(spread, dtype=float) / np.sqrt(number)
-
-
-def _new_axes() -> Axes:
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=_SIZE, layout="constrained")[1]

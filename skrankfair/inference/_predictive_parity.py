@@ -399,12 +399,12 @@ class PredictiveParityTest:
         """Let ``sum(results)`` start from 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> PredictiveParityDisplay:
+    def plot(self, axes: Any = None, **kwargs: Any) -> PredictiveParityDisplay:
         """Draw the curves, their difference with its band, and the scores.
 
         Parameters
         ----------
-        ax : sequence of two matplotlib Axes or None, default=None
+        axes : sequence of two matplotlib Axes or None, default=None
             For the curves and the differences.
         **kwargs : dict
             Passed to `PredictiveParityDisplay.plot`.
@@ -415,7 +415,7 @@ class PredictiveParityTest:
         """
         from ..display import PredictiveParityDisplay
 
-        return PredictiveParityDisplay.from_test(self, ax=ax, **kwargs)
+        return PredictiveParityDisplay.from_test(self, axes=axes, **kwargs)
 
     def __repr__(self) -> str:
         """Return statistic, p-value and the range of rejection by contrast."""

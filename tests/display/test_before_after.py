@@ -5,7 +5,7 @@ import pytest
 from matplotlib.colors import same_color
 
 from skrankfair.display import BeforeAfterDisplay
-from skrankfair.display._group_estimates import UNCLEAR, WORSE
+from skrankfair.display._style import UNCLEAR, WORSE
 
 plt = pytest.importorskip("matplotlib.pyplot")
 

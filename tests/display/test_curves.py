@@ -73,7 +73,7 @@ class TestPredictiveParity:
         y, s, group = rows()
         t = predictive_parity_test(y, s, sensitive_features=group)
         _, axes = plt.subplots(2)
-        display = t.plot(ax=axes, kind="pointwise", xlabel="risk", ylabel="ill")
+        display = t.plot(axes=axes, kind="pointwise", xlabel="risk", ylabel="ill")
         assert display.axes_ == tuple(axes)
         assert axes[1].get_xlabel() == "risk"
         assert axes[0].get_ylabel() == "ill"
@@ -109,8 +109,8 @@ class TestPredictiveParity:
     def test_bad_options(self):
         y, s, group = rows()
         t = predictive_parity_test(y, s, sensitive_features=group)
-        with pytest.raises(ValueError, match="ax must be two axes"):
-            t.plot(ax=plt.subplots()[1])
+        with pytest.raises(ValueError, match="axes must be two axes"):
+            t.plot(axes=plt.subplots()[1])
         with pytest.raises(ValueError, match="kind must be one of"):
             t.plot(kind="wide")
 
@@ -129,7 +129,7 @@ class TestMarginalOutcome:
         np.testing.assert_array_equal(
             display.above_.get_xdata(), t.inframarginal.estimate
         )
-        assert "p = " in display.ax_.get_title(loc="right")
+        assert "p = " in display.ax_.get_xlabel()
 
     def test_missing_group_and_given_axes(self):
         _, ax = plt.subplots()

@@ -9,7 +9,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 from skrankfair.display import GroupEstimatesDisplay
-from skrankfair.display._group_estimates import BETTER, UNCLEAR, WORSE, plain_label
+from skrankfair.display._style import BETTER, UNCLEAR, WORSE
 from skrankfair.metrics import (
     matched_pair_calibration,
     ndcg,
@@ -194,20 +194,5 @@ class TestLabels:
         assert display.ax_.get_xlabel() == label
         display.figure_.canvas.draw()
 
-    @pytest.mark.parametrize(
-        ("group", "text"),
-        [
-            (("a", 1), "a × 1"),
-            ("a\nb\tc", "a b c"),
-            ("\x1b[31mred", "[31mred"),
-            ("\u202eabc", "abc"),
-            ("", "(empty)"),
-            (True, "True"),
-        ],
-    )
-    def test_are_one_printable_line(self, group, text):
-        assert plain_label(group) == text
-
     def test_long_ones_are_cut(self):
-        assert plain_label("x" * 50, 10) == "x" * 9 + "…"
         assert len(labels(drawn(groups=["y" * 99, "b", "c", "d"]).plot())[2]) == 40

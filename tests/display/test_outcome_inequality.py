@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skrankfair.display import OutcomeInequalityDisplay
-from skrankfair.display._group_estimates import UNCLEAR, WORSE
+from skrankfair.display._style import UNCLEAR, WORSE
 from skrankfair.inference import outcome_inequality_test
 from tests.metrics.simulate import columns
 
@@ -89,7 +89,7 @@ def test_labels_are_plain_text():
     names = {"a": "$x$\n", "b": "y" * 100}
     data["sensitive_features"] = [names[g] for g in data["sensitive_features"]]
     display = outcome_inequality_test(**data).plot()
-    assert all(text.startswith(("$x$ at", "yyy")) for text in labels(display))
+    assert all(text.startswith((r"$x$\n at", "yyy")) for text in labels(display))
     assert max(map(len, labels(display))) < 50
     assert not any(t.get_parse_math() for t in display.ax_.get_yticklabels())
     display.figure_.canvas.draw()

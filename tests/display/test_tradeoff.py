@@ -166,7 +166,7 @@ class TestText:
         found = results()
         found["params"][1] = {"model__columns": "$x_1$", "alpha": "\x1b[31m\n"}
         display = draw(found, chosen=1)
-        assert legend(display)[0] == "chosen: columns=$x_1$, alpha= [31m"
+        assert legend(display)[0] == r"chosen: columns=$x_1$, alpha=\x1b[31m\n"
         assert not any(text.get_parse_math() for text in display.legend_.get_texts())
         display.figure_.canvas.draw()
 

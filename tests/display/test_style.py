@@ -1,0 +1,124 @@
+"""Every picture: one palette, one way to write labels, axes of its own or given."""
+
+from datetime import UTC, date, datetime
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from skrankfair._estimates.formatting import label
+from skrankfair.display import (
+    CalibrationByGroupDisplay,
+    GroupCalibratorDisplay,
+    MarginalOutcomeDisplay,
+    MatchedPairCurveDisplay,
+    PredictiveParityDisplay,
+)
+from skrankfair.display._style import COLORS, DASHES
+
+GROUPS = ["_hidden", "$x$", "a\tb", "d", "e", "f", "g", "h"]
+SHOWN = ["_hidden", "$x$", r"a\tb", "d", "e", "f", "g", "h"]
+pytestmark = pytest.mark.usefixtures("close_figures")
+
+
+@pytest.fixture
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def curves(kind):
+    """Draw curves of the same groups in one kind of picture."""
+    grid, flat = [0.0, 1.0], np.full((len(GROUPS), 2), 0.5)
+    if kind == "calibration":
+        display = CalibrationByGroupDisplay(grid, GROUPS, flat, flat, flat)
+    elif kind == "calibrator":
+        display = GroupCalibratorDisplay(GROUPS, [(grid, row) for row in flat])
+    elif kind == "matched":
+        display = MatchedPairCurveDisplay(GROUPS, grid, flat.T, flat.T, flat.T)
+    else:
+        none = np.empty((0, 2))
+        display = PredictiveParityDisplay(
+            grid, GROUPS, flat, flat, flat, [], none, none, none, none
+        )
+    return display.plot()
+
+
+KINDS = ["calibration", "calibrator", "matched", "parity"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_group_looks_the_same_in_every_picture(kind):
+    lines = curves(kind).lines_
+    assert [line.get_color() for line in lines] == [*COLORS, COLORS[0]]
+    assert [line.get_linestyle() for line in lines] == [*DASHES, *DASHES]
+
+
+def test_a_row_has_the_colour_of_its_group():
+    values = np.full(len(GROUPS), 0.5)
+    display = MarginalOutcomeDisplay(GROUPS, values, values, values).plot()
+    assert [p.get_color() for p in display.points_] == [*COLORS, COLORS[0]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_legends_name_every_group_as_it_is(kind):
+    display = curves(kind)
+    axes = display.axes_[0] if kind == "parity" else display.ax_
+    texts = axes.get_legend().get_texts()
+    assert [text.get_text() for text in texts][: len(GROUPS)] == SHOWN
+    assert not any(text.get_parse_math() for text in texts)
+    display.figure_.canvas.draw()
+
+
+def test_a_group_keeps_its_colour_when_others_are_left_out():
+    flat = np.full((2, 1), 0.5)
+    display = MatchedPairCurveDisplay(["h", "d"], [0, 1], *[flat.repeat(2, 1)] * 3)
+    display.places = [7, 3]
+    colors = [line.get_color() for line in display.plot().lines_]
+    assert colors == [COLORS[0], COLORS[3]]
+
+
+def test_many_contrasts_leave_the_axes_above_them_free():
+    pairs = [(a, b) for i, a in enumerate(GROUPS) for b in GROUPS[:i]]
+    flat, grid = np.zeros((len(GROUPS), 2)), [0.0, 1.0]
+    difference = np.zeros((len(pairs), 2))
+    rejected = difference.astype(bool)
+    rejected[20] = True
+    display = PredictiveParityDisplay(
+        grid, GROUPS, flat, flat, flat, pairs, *[difference] * 3, rejected
+    ).plot()
+    texts = display.axes_[1].get_legend().get_texts()
+    names = [text.get_text() for text in texts]
+    assert len(names) == 9
+    assert names[-1] == "and 20 more contrasts"
+    # Those that differ are named first of all.
+    assert " − ".join(map(label, pairs[20])) in names
+    display.figure_.canvas.draw()
+    top = display.axes_[1].get_legend().get_window_extent().y1
+    assert top < display.axes_[0].get_window_extent().y0
+
+
+@pytest.mark.parametrize(
+    ("group", "text"),
+    [
+        (("a", 1), "a × 1"),
+        (("a", ("b", "c\t")), r"a × b × c\t"),
+        ("a\nb\tc", r"a\nb\tc"),
+        ("\x1b[31mred", r"\x1b[31mred"),
+        ("\u202eabc", r"\u202eabc"),
+        ("", "(empty)"),
+        (" ", "(empty)"),
+        (True, "True"),
+        (np.datetime64("2020-01-01T00:00:00.000000000"), "2020-01-01"),
+        (np.datetime64("2020-01-01T10:30:00.000000000"), "2020-01-01T10:30"),
+        (datetime(2020, 1, 1), "2020-01-01"),
+        (datetime(2020, 1, 1, tzinfo=UTC), "2020-01-01 00:00:00+00:00"),
+        (date(2020, 1, 1), "2020-01-01"),
+    ],
+)
+def test_labels_are_one_printable_line(group, text):
+    assert label(group) == text
+
+
+def test_long_labels_are_cut():
+    assert label("x" * 50, 10) == "x" * 9 + "…"
