@@ -5,19 +5,20 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import stat
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+# What takes long to import is imported when signals are taken care of.
 from . import __version__
-from ._cli.input import InputError, read_arguments
-from ._cli.terminal import print_report, progress
-from ._reports.audit import AuditReport, audit
-from ._reports.catalog import BY_NAME, chosen_metrics
-from ._reports.html_report import check_report_packages
+from ._cli.process import FAILED, INTERRUPTED, UNUSABLE, InputError, own_process
+
+if TYPE_CHECKING:
+    from ._reports.audit import AuditReport
 
 _COLUMNS = {
     "y_true": "outcome of the item: the larger the better",
@@ -32,15 +33,14 @@ _COLUMNS = {
     "sample_weight": "weight of the query",
 }
 _REQUIRED = ("y_true", "y_score", "sensitive_features")
-_USAGE_ERROR, _INTERRUPTED, _BROKEN_PIPE = 2, 130, 141
 
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Print what is wrong and where to read more, and stop."""
-        self.exit(_USAGE_ERROR, f"skrankfair: {message}; see {self.prog} --help\n")
+        """Say what is wrong and where to read more, and stop."""
+        raise InputError(f"{message}; see {self.prog} --help")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,50 +49,54 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str or None, default=None
-        The arguments; None takes those of the process.
+        The arguments; None takes those of the process, which then ends at Ctrl-C.
 
     Returns
     -------
     int
-        The exit status: 0, 2 for input that cannot be used, 130 for Ctrl-C.
+        The exit status: 0 if all that was asked for is printed and written, 1 if
+        something of it is not, 2 for input that cannot be used, 130 for Ctrl-C, 141 if
+        nobody reads what is printed.
     """
-    try:
-        arguments = _parser().parse_args(argv)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 0
+    if argv is None:
+        own_process()
+    from ._cli.terminal import complain, printed
+
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A label that the terminal cannot show is no reason to stop.
         sys.stdout.reconfigure(errors="replace")
     try:
         with _short_warnings():
-            arguments.run(arguments)
-            sys.stdout.flush()
+            arguments = _parser().parse_args(argv)
+            return int(arguments.run(arguments))
+    except SystemExit:  # of --help and --version
+        return printed(lambda: None)
     except InputError as error:
-        _complain(str(error))
-        return _USAGE_ERROR
+        complain(str(error))
+        return UNUSABLE
+    except MemoryError as error:
+        size = f" ({error})" if str(error) else ""
+        complain(
+            f"there is not enough memory{size}; audit fewer metrics, groups or rows "
+            "at once."
+        )
+        return FAILED
     except KeyboardInterrupt:
-        return _INTERRUPTED
-    except BrokenPipeError:
-        # The reader has gone; Python would complain once more when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _BROKEN_PIPE
-    return 0
-
-
-def _complain(message: str) -> None:
-    sys.stderr.write(f"skrankfair: {' '.join(message.split())}\n")
+        return INTERRUPTED
 
 
 @contextmanager
 def _short_warnings() -> Iterator[None]:
     """Show each warning once, as one line."""
+    from ._cli.terminal import complain
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             yield
         finally:
             for message in dict.fromkeys(str(warning.message) for warning in caught):
-                _complain(f"warning: {message}")
+                complain(f"warning: {message}")
 
 
 def _parser() -> _Parser:
@@ -113,6 +117,8 @@ def _parser() -> _Parser:
 
 
 def _add_audit(commands: Any) -> None:
+    from ._reports.catalog import BY_NAME
+
     command = commands.add_parser(
         "audit",
         help="measure a CSV or Parquet file of ranked items",
@@ -148,7 +154,7 @@ def _add_demo(commands: Any) -> None:
     command = commands.add_parser(
         "demo",
         help="train a recommender on MovieLens and audit it by genre",
-        description="Train a recommender on the earliest 80%% of each MovieLens user's "
+        description="Train a recommender on the earliest 80% of each MovieLens user's "
         "ratings and audit it on the rest, with every genre as a group; then boost and "
         "demote each genre.",
     )
@@ -168,6 +174,8 @@ def _add_outputs(command: argparse.ArgumentParser) -> None:
 
 
 def _metrics(text: str) -> list[str]:
+    from ._reports.catalog import chosen_metrics
+
     names = [name.strip() for name in text.split(",") if name.strip()]
     try:
         chosen_metrics(names)
@@ -188,7 +196,11 @@ def _level(text: str) -> float:
     return level
 
 
-def _audit(arguments: argparse.Namespace) -> None:
+def _audit(arguments: argparse.Namespace) -> int:
+    from ._cli.input import read_arguments
+    from ._cli.terminal import progress
+    from ._reports.audit import audit
+
     _check_outputs(arguments)
     wanted = {name: getattr(arguments, name) for name in _COLUMNS}
     with progress() as say:
@@ -203,11 +215,12 @@ def _audit(arguments: argparse.Namespace) -> None:
             )
         except ValueError as error:
             raise InputError(str(error)) from None
-    _give(report, arguments)
+    return _give(report, arguments)
 
 
-def _demo(arguments: argparse.Namespace) -> None:
+def _demo(arguments: argparse.Namespace) -> int:
     from ._cli.demo import audit_movielens
+    from ._cli.terminal import progress
 
     _check_outputs(arguments)
     with progress() as say:
@@ -215,21 +228,27 @@ def _demo(arguments: argparse.Namespace) -> None:
             report = audit_movielens(arguments.data, progress=say)
         except (ImportError, ValueError) as error:
             raise InputError(str(error)) from None
-    _give(report, arguments)
+    return _give(report, arguments)
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
     """Complain of outputs that cannot be written, before any work is done."""
-    source = getattr(arguments, "file", None)
-    for name in ("html", "json"):
-        path = getattr(arguments, name)
+    source = arguments.file if "file" in arguments else arguments.data
+    paths = {name: getattr(arguments, name) for name in ("html", "json")}
+    for name, path in paths.items():
         if path is None:
             continue
         try:
             _check_output(f"--{name} {path!r}", Path(path), source)
         except (OSError, ValueError) as error:
             raise InputError(f"--{name} {path!r} cannot be written: {error}.") from None
+    if None not in paths.values() and _same_file(*paths.values()):
+        raise InputError(
+            f"--html and --json are the same file, {arguments.json!r}; give two names."
+        )
     if arguments.html is not None:
+        from ._reports.html_report import check_report_packages
+
         try:
             check_report_packages()
         except ImportError as error:
@@ -244,14 +263,35 @@ def _check_output(what: str, path: Path, source: str | None) -> None:
             f"{what} cannot be written: there is no folder {str(path.parent)!r}; make "
             "it first."
         )
-    there = source is not None and path.exists() and Path(source).exists()
-    if there and path.samefile(str(source)):
+    if source is not None and _same_file(path, source):
         raise InputError(f"{what} would overwrite the input; give another name.")
+    if path.is_file() and _is_standard_output(path):
+        raise InputError(f"{what} is where the report is printed; give another name.")
 
 
-def _give(report: AuditReport, arguments: argparse.Namespace) -> None:
-    """Print the report, and write the files that are asked for."""
-    written = []
+def _same_file(path: str | Path, other: str | Path) -> bool:
+    """Return whether two names, also of files that are not there, mean the same."""
+    path, other = Path(path), Path(other)
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _is_standard_output(path: Path) -> bool:
+    try:
+        printed_to = os.fstat(sys.stdout.fileno())
+    except (OSError, ValueError):  # not of the system
+        return False
+    return stat.S_ISREG(printed_to.st_mode) and os.path.samestat(
+        path.stat(), printed_to
+    )
+
+
+def _give(report: AuditReport, arguments: argparse.Namespace) -> int:
+    """Print the report and write the files, each whatever becomes of the others."""
+    from ._cli.terminal import complain, print_report, printed, printed_line, progress
+
+    status = printed(lambda: print_report(report))
     for name, write in (("html", report.to_html), ("json", report.to_json)):
         path = getattr(arguments, name)
         if path is None:
@@ -259,14 +299,15 @@ def _give(report: AuditReport, arguments: argparse.Namespace) -> None:
         try:
             with progress() as say:
                 say(f"writing {path}")
-                written.append(write(path))
-        except OSError as error:
-            raise InputError(
-                f"--{name} {path!r} cannot be written: {error.strerror or error}."
-            ) from None
-    print_report(report)
-    for path in written:
-        sys.stdout.write(f"Written: {path}\n")
+                write(path)
+        except (OSError, MemoryError) as error:
+            why = getattr(error, "strerror", None) or error
+            complain(f"--{name} {path!r} is not written: {why}.")
+            done = FAILED
+        else:
+            done = printed_line(f"Written: {path}")
+        status = status or done
+    return status
 
 
 if __name__ == "__main__":

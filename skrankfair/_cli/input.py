@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import lzma
+import stat
 import warnings
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
+
+from .process import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +30,16 @@ _NO_NUMBER = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 _NUMBERS = ("y_true", "y_score", "engagement", "sample_weight")
 _TRUTH = {"true": True, "false": False}
 
+# By the end of the name, the longer one first; pandas guesses only from a path.
+_COMPRESSIONS = {
+    **dict.fromkeys((".tar", ".tar.gz", ".tar.bz2", ".tar.xz"), "tar"),
+    ".gz": "gzip",
+    ".bz2": "bz2",
+    ".zip": "zip",
+    ".xz": "xz",
+    ".zst": "zstd",
+}
+
 # What damaged or mistyped files raise underneath.
 _UNREADABLE = (
     OSError,
@@ -36,10 +51,6 @@ _UNREADABLE = (
     zipfile.BadZipFile,
     lzma.LZMAError,
 )
-
-
-class InputError(Exception):
-    """Input that cannot be used; the message is one line that says what to do."""
 
 
 def option(argument: str) -> str:
@@ -69,11 +80,11 @@ def read_arguments(path: str, wanted: Mapping[str, str | None]) -> dict[str, Any
     InputError
         For whatever cannot be read or used.
     """
-    is_parquet = _check_file(path)
-    reader = _Parquet(path) if is_parquet else _Csv(path)
-    present = reader.names()
-    columns = _columns(wanted, present, path)
-    frame = reader.read(columns)
+    with _opened(path) as file:
+        is_parquet = file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
+        reader = (_Parquet if is_parquet else _Csv)(path, file)
+        columns = _columns(wanted, reader.names(), path)
+        frame = reader.read(columns)
     if not len(frame):
         raise InputError(f"{path} has no rows below its header; give it some.")
     found: dict[str, Any] = dict.fromkeys(wanted)
@@ -88,14 +99,26 @@ def read_arguments(path: str, wanted: Mapping[str, str | None]) -> dict[str, Any
     return found
 
 
-def _check_file(path: str) -> bool:
-    """Return whether a file that can be read is Parquet."""
+def _opened(path: str) -> IO[bytes]:
+    """Open a file for the readers, which would take some names for those of URLs.
+
+    What can be read only once, such as a pipe, is read into memory.
+    """
     file = Path(path)
     try:
-        if file.is_dir():
+        kind = file.stat().st_mode
+        if stat.S_ISDIR(kind):
             raise InputError(f"{path} is a folder; give a CSV or Parquet file.")
-        with file.open("rb") as opened:
-            return opened.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
+        if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
+            raise InputError(
+                f"{path} is a terminal or another device; give a CSV or Parquet file, "
+                "or a pipe."
+            )
+        opened = file.open("rb")
+        if opened.seekable():
+            return opened
+        with opened:
+            return io.BytesIO(opened.read())
     except FileNotFoundError:
         raise InputError(f"There is no file {path}; check the path.") from None
     except (OSError, ValueError) as error:
@@ -134,9 +157,12 @@ def _no_column(name: str, argument: str, present: Sequence[str], path: str) -> s
 class _Csv:
     """A CSV file."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, file: IO[bytes]) -> None:
+        self.path, self.file = path, file
+        name = path.lower()
+        packed = (kind for end, kind in _COMPRESSIONS.items() if name.endswith(end))
         self.options: dict[str, Any] = {
+            "compression": next(packed, None),
             "encoding": "utf-8-sig",
             "index_col": False,
             "low_memory": False,
@@ -174,9 +200,10 @@ class _Csv:
         import pandas as pd
 
         try:
+            self.file.seek(0)
             with warnings.catch_warnings():
                 warnings.simplefilter("error", pd.errors.ParserWarning)
-                return pd.read_csv(self.path, **self.options, **options)
+                return pd.read_csv(self.file, **self.options, **options)
         except pd.errors.EmptyDataError:
             raise InputError(
                 f"{self.path} is empty; give a CSV file with a header line."
@@ -191,13 +218,15 @@ class _Csv:
                 "that hold commas."
             ) from None
         except _UNREADABLE as error:
+            if "out of memory" in str(error):  # how the parser says it
+                raise MemoryError from None
             raise InputError(f"{self.path} cannot be read as CSV: {error}") from None
 
 
 class _Parquet:
     """A Parquet file."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, file: IO[bytes]) -> None:
         self.path = path
         try:
             import pyarrow.parquet
@@ -206,23 +235,26 @@ class _Parquet:
                 f"Reading {path} needs pyarrow; run pip install pyarrow, or give a CSV "
                 "file."
             ) from None
-        self.module = pyarrow.parquet
+        with self._reading():
+            self.table = pyarrow.parquet.ParquetFile(file)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except _UNREADABLE as error:
+            raise InputError(f"{self.path} cannot be read: {error}") from None
 
     def names(self) -> list[str]:
         """Return the names of the columns."""
-        try:
-            return list(self.module.read_schema(self.path).names)
-        except _UNREADABLE as error:
-            raise InputError(f"{self.path} cannot be read: {error}") from None
+        with self._reading():
+            return list(self.table.schema_arrow.names)
 
     def read(self, columns: Mapping[str, Sequence[str]]) -> pd.DataFrame:
         """Return the columns."""
         names = sorted({name for some in columns.values() for name in some})
-        try:
-            table = self.module.ParquetFile(self.path).read(columns=names)
-            return table.to_pandas(ignore_metadata=True)
-        except _UNREADABLE as error:
-            raise InputError(f"{self.path} cannot be read: {error}") from None
+        with self._reading():
+            return self.table.read(columns=names).to_pandas(ignore_metadata=True)
 
 
 def _labels_of_text(column: pd.Series[Any]) -> pd.Series[Any]:

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, TextIO
 
 from .._estimates import formatting as fmt
+from .process import BROKEN_PIPE, FAILED, abandon
 
 if TYPE_CHECKING:
     from .._reports.audit import AuditReport
@@ -19,6 +20,47 @@ _STYLES = {"worse": "bold dark_orange3", "better": "bold deep_sky_blue3", "": ""
 def is_rich(stream: TextIO) -> bool:
     """Return whether a stream is a terminal, and rich is there to write to it."""
     return stream.isatty() and find_spec("rich") is not None
+
+
+def complain(message: str) -> None:
+    """Write one line of printable text on standard error, if that takes it."""
+    try:
+        sys.stderr.write(f"skrankfair: {fmt.label(' '.join(message.split()))}\n")
+        sys.stderr.flush()
+    except OSError:
+        abandon(sys.stderr)
+
+
+def printed(show: Callable[[], object]) -> int:
+    """Print on standard output.
+
+    Parameters
+    ----------
+    show : callable
+        Does it.
+
+    Returns
+    -------
+    int
+        The exit status, 0 if all is printed.
+    """
+    try:
+        show()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone, and knows why.
+        abandon(sys.stdout)
+        return BROKEN_PIPE
+    except OSError as error:
+        abandon(sys.stdout)
+        complain(f"standard output cannot be written: {error.strerror or error}.")
+        return FAILED
+    return 0
+
+
+def printed_line(text: str) -> int:
+    """Print a line of printable text; return the exit status."""
+    return printed(lambda: sys.stdout.write(f"{fmt.label(text)}\n"))
 
 
 def print_report(report: AuditReport) -> None:
@@ -47,7 +89,7 @@ def progress() -> Iterator[Callable[[str], object]]:
 
     # Messages may hold names of groups, which are no markup.
     with Console(stderr=True).status("starting") as status:
-        yield lambda message: status.update(Text(message))
+        yield lambda message: status.update(Text(fmt.label(message)))
 
 
 def _print_rich(report: AuditReport) -> None:

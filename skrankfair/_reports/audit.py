@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable, Mapping, Sequence
+import unicodedata
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -19,12 +20,15 @@ from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Groups, check_number
 from ..metrics import GroupEstimates
 from .catalog import BY_NAME, AuditMetric, chosen_metrics
+from .files import write_text
 from .findings import MetricFinding, headline, jsonable
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from .html_report import ReportSection
+
+_MOST_ALIKE = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,10 +171,10 @@ class AuditReport:
         Raises
         ------
         OSError
-            If the file cannot be written.
+            If the file cannot be written; an old one then stays as it was.
         """
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        return _write(path, text + "\n")
+        return write_text(path, text + "\n")
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Write the report as one HTML file that needs nothing else.
@@ -190,11 +194,11 @@ class AuditReport:
             Without jinja2 and matplotlib, which ``pip install "skrankfair[report]"``
             brings.
         OSError
-            If the file cannot be written.
+            If the file cannot be written; an old one then stays as it was.
         """
         from .html_report import html_report
 
-        return _write(path, html_report(self))
+        return write_text(path, html_report(self))
 
     @property
     def cluster_unit(self) -> str:
@@ -440,7 +444,7 @@ def _report(
         n_pairs=int((lengths * (lengths - 1) // 2).sum()),
         group_rows=_group_rows(groups),
         overlapping=groups.overlapping,
-        notes=tuple(notes),
+        notes=(*notes, *_look_alikes(groups.labels)),
     )
 
 
@@ -448,11 +452,19 @@ def _group_rows(groups: Groups) -> dict[Hashable, int]:
     return {label: int(groups.mask(i).sum()) for i, label in enumerate(groups.labels)}
 
 
+def _look_alikes(labels: Iterable[Hashable]) -> list[str]:
+    """Return a note on labels that differ and look alike in a report, if any do."""
+    shown: dict[str, list[Hashable]] = {}
+    for label in labels:
+        text = unicodedata.normalize("NFKC", fmt.label(label))
+        shown.setdefault(" ".join(text.split()), []).append(label)
+    alike = [" and ".join(map(ascii, same)) for same in shown.values() if len(same) > 1]
+    if not alike:
+        return []
+    named = "; ".join(alike[:_MOST_ALIKE])
+    more = ", ..." if len(alike) > _MOST_ALIKE else ""
+    return [f"Labels of different groups look alike in this report: {named}{more}."]
+
+
 def _plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
-def _write(path: str | os.PathLike[str], text: str) -> Path:
-    path = Path(path)
-    path.write_text(text, encoding="utf-8", newline="\n")
-    return path

@@ -1,0 +1,70 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+#: What is being written at this moment, for who ends the process without unwinding it.
+UNFINISHED: set[Path] = set()
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    r"""Write a file beside its place, and put it there when it is complete.
+
+    Whatever goes wrong, the old file stays as it was, and nothing else is left behind.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A link is followed; a pipe or a device, which nothing can replace, is written to
+        as it is.
+    text : str
+        Written as UTF-8. A lone surrogate, which UTF-8 has not, becomes an escape such
+        as ``\ud800``: in JSON the same character.
+
+    Returns
+    -------
+    pathlib.Path
+        `path`.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written, or the old one must not be.
+    """
+    path = Path(path)
+    content = text.encode("utf-8", errors="backslashreplace")
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+    else:
+        _replace(Path(os.path.realpath(path)), content)
+    return path
+
+
+def _replace(path: Path, content: bytes) -> None:
+    # The name is known before the file is there: no interrupt can come in between.
+    beside = path.with_name(f".skrankfair-{os.urandom(8).hex()}.tmp")
+    UNFINISHED.add(beside)
+    try:
+        with beside.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            if not os.access(path, os.W_OK):
+                # A folder would allow what the file forbids.
+                raise PermissionError(
+                    errno.EACCES, os.strerror(errno.EACCES), str(path)
+                )
+            shutil.copymode(path, beside)
+        beside.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+    finally:
+        UNFINISHED.discard(beside)

@@ -1,0 +1,286 @@
+"""Full disks, closed streams, signals and pipes lose no work and give no traceback.
+
+Faults are real ones of the system, not patched functions.
+"""
+
+import contextlib
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from skrankfair.__main__ import main
+from tests.cli.test_cli import WHO, complaint, frame
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="faults of POSIX")
+
+FAST = [*WHO, "--metrics", "pairwise_exposure"]
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "scores.csv"
+    frame().to_csv(path, index=False)
+    return str(path)
+
+
+@contextlib.contextmanager
+def standard(name, target, monkeypatch):
+    """Put a file of the system in the place of a standard stream."""
+    with open(target, "w", encoding="utf-8") as opened:  # noqa: PTH123
+        monkeypatch.setattr(sys, name, opened)
+        yield
+        # As Python does when it exits.
+        opened.flush()
+    monkeypatch.undo()
+
+
+def lines(text):
+    """Return lines, none of which is of a traceback."""
+    assert "Traceback" not in text
+    assert "Exception ignored" not in text
+    return text.splitlines()
+
+
+class TestFullDisk:
+    def test_printing_to_it_still_writes_the_files(
+        self, file, tmp_path, monkeypatch, capsys
+    ):
+        path = tmp_path / "a.json"
+        with standard("stdout", "/dev/full", monkeypatch):
+            assert main(["audit", file, *FAST, "--json", str(path)]) == 1
+        (line,) = lines(capsys.readouterr().err)
+        assert line == (
+            "skrankfair: standard output cannot be written: No space left on device."
+        )
+        assert json.loads(path.read_text())["n_rows"] == 600
+
+    def test_a_failed_file_costs_neither_the_report_nor_the_other_file(
+        self, file, tmp_path, capsys
+    ):
+        resource = pytest.importorskip("resource")
+        html, numbers = tmp_path / "a.html", tmp_path / "a.json"
+        html.write_text("old")
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8000, hard))
+        try:
+            outputs = ["--html", str(html), "--json", str(numbers)]
+            assert main(["audit", file, *FAST, *outputs]) == 1
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        captured = capsys.readouterr()
+        assert "=> " in captured.out
+        assert captured.out.endswith(f"Written: {numbers}\n")
+        (line,) = lines(captured.err)
+        assert (
+            line == f"skrankfair: --html {str(html)!r} is not written: File too large."
+        )
+        assert html.read_text() == "old"
+        assert json.loads(numbers.read_text())["n_rows"] == 600
+        assert sorted(os.listdir(tmp_path)) == ["a.html", "a.json", "scores.csv"]  # noqa: PTH208
+
+    def test_help(self, monkeypatch, capsys):
+        with standard("stdout", "/dev/full", monkeypatch):
+            assert main(["--help"]) == 1
+        assert len(lines(capsys.readouterr().err)) == 1
+
+    def test_complaints_to_it_are_left_unsaid(self, monkeypatch):
+        with standard("stderr", "/dev/full", monkeypatch):
+            assert main(["audit", "nothing.csv", *WHO]) == 2
+
+    @pytest.mark.simulation
+    @pytest.mark.parametrize("stream", ["1", "2"])
+    def test_process(self, stream, file):
+        """Python has nothing to add when it exits."""
+        command = f'exec "$@" {stream}>/dev/full'
+        found = shell(command, "audit", file if stream == "1" else "nothing.csv", *FAST)
+        assert found.returncode == int(stream)
+        assert len(lines(found.stderr)) == int(stream == "1")
+
+
+def shell(command, *arguments):
+    """Run the command line by a line of shell."""
+    return subprocess.run(
+        [
+            "/bin/sh",
+            "-c",
+            command,
+            "sh",
+            sys.executable,
+            "-m",
+            "skrankfair",
+            *arguments,
+        ],
+        capture_output=True,
+        env={
+            **os.environ,
+            "MPLBACKEND": "Agg",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+class TestClosedStreams:
+    def test_all(self, file, tmp_path):
+        path = tmp_path / "a.json"
+        found = shell('exec "$@" <&- >&- 2>&-', "audit", file, *FAST, "--json", path)
+        assert found.returncode == 1
+        # No stream's number went to the file.
+        assert json.loads(path.read_text())["n_rows"] == 600
+
+    @pytest.mark.simulation
+    @pytest.mark.parametrize(("stream", "status"), [("1", 1), ("2", 0)])
+    def test_one(self, stream, status, file):
+        found = shell(f'exec "$@" {stream}>&-', "audit", file, *FAST)
+        assert found.returncode == status
+        assert len(lines(found.stderr)) == status
+        assert ("=> " in found.stdout) == (stream == "2")
+
+    def test_reader_that_goes_away_still_leaves_the_files(
+        self, file, tmp_path, monkeypatch, capsys
+    ):
+        path = tmp_path / "a.json"
+        reading, writing = os.pipe()
+        os.close(reading)
+        with os.fdopen(writing, "w", encoding="utf-8") as opened:
+            monkeypatch.setattr(sys, "stdout", opened)
+            assert main(["audit", file, *FAST, "--json", str(path)]) == 141
+            monkeypatch.undo()
+        assert json.loads(path.read_text())["n_rows"] == 600
+        assert lines(capsys.readouterr().err) == []
+
+
+class TestSameFile:
+    @pytest.mark.parametrize("there", [False, True])
+    def test_html_and_json(self, there, tmp_path, capsys, monkeypatch):
+        path = tmp_path / "a"
+        if there:
+            path.write_text("old")
+        (tmp_path / "link").symlink_to(tmp_path)
+        (tmp_path / "folder").mkdir()
+        monkeypatch.chdir(tmp_path)
+        for other in ("a", "./a", str(path), "link/a", "folder/../a"):
+            # Before anything is read.
+            outputs = ["--html", other, "--json", "a"]
+            line = complaint(["audit", "nothing.csv", *WHO, *outputs], capsys)
+            assert "--html and --json are the same file" in line
+        assert path.exists() == there
+
+    def test_data_of_the_demo(self, tmp_path, capsys):
+        path = tmp_path / "ml.zip"
+        path.write_bytes(b"data")
+        line = complaint(["demo", "--data", str(path), "--json", str(path)], capsys)
+        assert "would overwrite the input" in line
+        assert path.read_bytes() == b"data"
+
+    def test_where_the_report_is_printed(self, file, tmp_path, monkeypatch, capsys):
+        path = tmp_path / "a.txt"
+        with standard("stdout", path, monkeypatch):
+            assert main(["audit", file, *FAST, "--json", str(path)]) == 2
+        assert "is where the report is printed" in capsys.readouterr().err
+
+
+class TestPipes:
+    def audited(self, path, capsys):
+        assert main(["audit", path, *FAST]) == 0
+        return capsys.readouterr().out
+
+    @pytest.mark.parametrize("kind", ["csv", "parquet", "csv.gz"])
+    def test_are_read_once(self, kind, file, tmp_path, capsys):
+        path, fifo = tmp_path / f"b.{kind}", tmp_path / f"fifo.{kind}"
+        data = frame()
+        if kind == "parquet":
+            pytest.importorskip("pyarrow")
+            data.to_parquet(path)
+        else:
+            data.to_csv(path, index=False)
+        os.mkfifo(fifo)
+        writer = threading.Thread(target=lambda: fifo.write_bytes(path.read_bytes()))
+        writer.start()
+        found = self.audited(str(fifo), capsys)
+        writer.join(timeout=60)
+        assert found == self.audited(file, capsys)
+
+    def test_descriptor(self, file, capsys):
+        """As a process substitution of the shell, and /dev/stdin."""
+        reading, writing = os.pipe()
+        content = Path(file).read_bytes()
+
+        def write():
+            with os.fdopen(writing, "wb") as opened:
+                opened.write(content)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        found = self.audited(f"/dev/fd/{reading}", capsys)
+        writer.join(timeout=60)
+        os.close(reading)
+        assert found == self.audited(file, capsys)
+
+    def test_wrong_content_is_one_line(self, tmp_path, capsys):
+        fifo = tmp_path / "fifo"
+        for content, says in ((b"", "is empty"), (b"a\n1\n", "has no column")):
+            os.mkfifo(fifo)
+            writer = threading.Thread(target=fifo.write_bytes, args=(content,))
+            writer.start()
+            assert says in complaint(["audit", str(fifo), *WHO], capsys)
+            writer.join(timeout=60)
+            fifo.unlink()
+
+    def test_devices_are_refused(self, capsys):
+        line = complaint(["audit", "/dev/zero", *WHO], capsys)
+        assert "is a terminal or another device" in line
+
+
+class TestNames:
+    def test_of_a_url_is_a_file(self, file, tmp_path, monkeypatch, capsys):
+        asked = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                asked.append(self.path)
+                self.send_error(404)
+
+        with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+            serving = threading.Thread(target=server.serve_forever, args=(0.01,))
+            serving.start()
+            place = f"127.0.0.1:{server.server_port}"
+            folder = tmp_path / "http:" / place
+            folder.mkdir(parents=True)
+            (folder / "a.csv").write_bytes(Path(file).read_bytes())
+            kinds = ["csv"]
+            with contextlib.suppress(ImportError):
+                frame().to_parquet(folder / "a.parquet")
+                kinds.append("parquet")
+            monkeypatch.chdir(tmp_path)
+            statuses = [
+                main(["audit", f"http://{place}/a.{kind}", *FAST]) for kind in kinds
+            ]
+            missing = complaint_of(["audit", f"http://{place}/b.csv", *FAST], capsys)
+            server.shutdown()
+            serving.join(timeout=60)
+        assert statuses == [0] * len(kinds)
+        assert "There is no file" in missing
+        assert asked == []
+
+    def test_with_escapes_are_shown_as_text(self, file, tmp_path, capsys):
+        line = complaint(["audit", "\x1b[31mred\x07.csv", *WHO], capsys)
+        assert r"no file \x1b[31mred\x07.csv;" in line
+        path = tmp_path / "\x1b[31mred.json"
+        assert main(["audit", file, *FAST, "--json", str(path)]) == 0
+        out = capsys.readouterr().out
+        assert "\x1b" not in out
+        assert r"\x1b[31mred.json" in out
+
+
+def complaint_of(arguments, capsys):
+    capsys.readouterr()
+    return complaint(arguments, capsys)
