@@ -495,7 +495,7 @@ class TestHtml:
         parsed = Page(page)
         assert not {"script", "img"} & set(parsed.tags)
         assert not any(name.startswith("on") for name, _ in parsed.attributes)
-        shown = "".join(c if c.isprintable() else " " for c in label).strip()
+        shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in label)
         text = "".join(parsed.text)
         assert text.count(shown) >= 2 * 2  # a table and a plot for each metric
         html = report._repr_html_()
