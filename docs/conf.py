@@ -106,7 +106,7 @@ class ScorerTable(SphinxDirective):
 
     numbers = {  # noqa: RUF012  (docutils reads class attributes)
         None: "its value; 1 is best",
-        "difference": "largest less smallest group, negated; 0 is best",
+        "difference": "largest minus smallest group, negated; 0 is best",
         "l1": "sum of the distances from the fair value, negated; 0 is best",
         "max_abs": "largest distance from the fair value, negated; 0 is best",
         "ratio": "smallest over largest group; 1 is best",

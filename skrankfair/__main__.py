@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = {
     "y_true": "outcome of the item: the larger the better",
-    "y_score": "score: the higher is ranked the earlier",
+    "y_score": "score: higher scores rank first",
     "sensitive_features": (
         "group; several columns are crossed, or, if all hold only True and False, "
         "are overlapping groups, each against the rest"

@@ -54,9 +54,9 @@ def _splits(cv_results: Mapping[str, Any], key: str) -> Array:
 
 
 class FairnessConstrained:
-    """A choice among the candidates of a search: the best that is fair enough.
+    """A rule that chooses the best candidate of a search that is fair enough.
 
-    Made by `fairness_constrained`, and passed as ``refit=``.
+    It is made by `fairness_constrained` and passed as ``refit=``.
 
     Parameters
     ----------
@@ -237,8 +237,8 @@ def fairness_constrained(
 ) -> FairnessConstrained:
     """Choose the best candidate of a search whose disparity is within a bound.
 
-    A callable for ``refit=`` of `GridSearchCV` and the other searches, with several
-    metrics in ``scoring=``.
+    It returns a callable for ``refit=`` of `GridSearchCV` and the other searches, with
+    several metrics in ``scoring=``.
 
     Parameters
     ----------
@@ -246,20 +246,20 @@ def fairness_constrained(
         Key of ``scoring``: what to maximise, by its mean over the folds.
     at_most : dict of str to float or None, default=None
         Keys of ``scoring`` and upper bounds of disparities, or of other numbers that
-        are to be small. Their scorers negate them, because scikit-learn maximises
-        scores: `neg_...`, or ``greater_is_better=False``. The bound is on the number
+        should be small. Their scorers (`neg_...`, or ``greater_is_better=False``)
+        negate them, because scikit-learn maximises scores. The bound is on the number
         before it was negated: ``{"gap": 0.03}`` asks for a mean score of -0.03 or more.
     at_least : dict of str to float or None, default=None
-        Keys of ``scoring`` and lower bounds of ratios, or of other scores that are to
+        Keys of ``scoring`` and lower bounds of ratios, or of other scores that should
         be large. ``{"ratio": 0.8}`` asks for a mean score of 0.8 or more.
     confidence_level : float or None, default=None
         None compares the mean over the folds with the bound. A level between 0 and 1
         compares a confidence bound, which is an upper one for `at_most` and a lower one
-        for `at_least`: the estimates of the folds are added up, and the cluster-robust
-        error of the sum counts.
+        for `at_least`. For this the estimates of the folds are added up, and the bound
+        uses the cluster-robust error of the sum.
     on_infeasible : {"warn", "raise"}, default="warn"
-        When no candidate keeps the bounds: take the one that violates them least and
-        warn, or raise.
+        What to do if no candidate keeps the bounds: take the one that violates them
+        least and warn, or raise.
 
     Returns
     -------
@@ -269,10 +269,11 @@ def fairness_constrained(
     Raises
     ------
     ValueError
-        Without a bound, for a key in both `at_most` and `at_least`, a bound that is no
-        number, or a level outside (0, 1). At the search: for an unknown key; for a key
-        of `at_most` with a score above 0, which no negated disparity has; and with
-        `confidence_level` for folds that cannot be added.
+        If there is no bound, if a key is in both `at_most` and `at_least`, if a bound
+        is not a number, or if the level is outside (0, 1). During the search it is
+        raised for an unknown key, for a key of `at_most` with a score above 0, which no
+        negated disparity has, and with `confidence_level` for folds that cannot be
+        added.
 
     Warns
     -----
@@ -283,13 +284,13 @@ def fairness_constrained(
 
     See Also
     --------
-    pareto_front : All candidates that no other beats.
+    pareto_front : All candidates that no other candidate beats.
 
     Notes
     -----
     The upper bound of a maximum over groups is that of simultaneous intervals
-    (`GroupEstimates.disparity_bound`), which is cautious. With several constraints each
-    of them holds at the level.
+    (`GroupEstimates.disparity_bound`), which is conservative. With several constraints,
+    each of them holds at the level.
 
     The estimates of the folds exist only while the search runs, in any number of
     processes. A choice with a confidence level can therefore not be made later from
@@ -340,8 +341,8 @@ def pareto_front(cv_results: Mapping[str, Any], metrics: Sequence[str]) -> Array
     cv_results : dict
         The ``cv_results_`` of a search.
     metrics : sequence of str
-        Keys of ``scoring``, two or more. Of each the larger score is the better, as of
-        all scorers: disparities are negated.
+        Two or more keys of ``scoring``. Larger scores are better, as with all scorers,
+        which negate disparities.
 
     Returns
     -------
@@ -350,7 +351,7 @@ def pareto_front(cv_results: Mapping[str, Any], metrics: Sequence[str]) -> Array
     Raises
     ------
     ValueError
-        For an unknown key or fewer than two metrics.
+        If a key is unknown, or if there are fewer than two metrics.
 
     Examples
     --------

@@ -21,11 +21,12 @@ __all__ = ["QueryRanker"]
 class QueryRanker(MetaEstimatorMixin, BaseEstimator):
     """Fit a ranker of another library on rows in any order, cut in any way.
 
-    LightGBM's `LGBMRanker` wants the sizes of the queries, one number a query, which no
-    cross-validation of scikit-learn can cut to a training set; XGBoost's `XGBRanker`
-    wants the queries sorted. This takes a query for each row, from a column of X or as
-    metadata, sorts the rows by it and passes on what the ranker's `fit` has a parameter
-    for: ``qid`` (sorted labels), else ``group`` (sizes), else nothing.
+    LightGBM's `LGBMRanker` needs the sizes of the queries, one number per query, which
+    scikit-learn's cross-validation cannot cut to a training set. XGBoost's `XGBRanker`
+    needs the rows sorted by query. This adapter takes the query of each row from a
+    column of X or as metadata, sorts the rows by it and passes on what the ranker's
+    `fit` has a parameter for: ``qid`` (sorted labels), else ``group`` (sizes), else
+    nothing.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):
         `LGBMRanker`, `XGBRanker` or any other with `fit` and `predict`.
     qid : str, callable or None, default=None
         The column of X with the query, which the ranker does not see, or a function of
-        X. None: `qid` is passed to `fit`, by metadata routing after
+        X. If None, pass `qid` to `fit`, by metadata routing after
         ``set_fit_request(qid=True)``; without it all rows are one query.
 
     Attributes
@@ -90,7 +91,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For queries that are given twice, are missing or of another length.
+            If the queries are given twice, have missing values or have another length.
         """
         qid = take_column(X, self.qid, qid, "qid")
         validate_data(self, with_names(X), skip_check_array=True)

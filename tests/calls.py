@@ -29,7 +29,7 @@ GOOD = {
 }
 ENGAGEMENT = {"engagement": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]}
 EPSILON = {"epsilon": 1.0}
-OF_LISTS = {  # statistical parity: no outcome, a value a list
+OF_LISTS = {  # statistical parity: no outcome, one value per list
     normalized_discounted_difference: {"step": 2},
     normalized_discounted_ratio: {"step": 2},
     normalized_discounted_kl: {"step": 2},

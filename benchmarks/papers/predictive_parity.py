@@ -9,8 +9,8 @@ one person in 5000, and yet the curve of group 1 is the higher one when every ro
 one; when every person does, nothing changes.
 
 Experiment 2: persons with more rows have better calibrated scores. The bias of three
-estimates of the calibration error by the number of persons, for many rows a person and
-for one. Binned errors count rows, so their bias stays.
+estimates of the calibration error by the number of persons, for many rows per person
+and for one. Binned errors count rows, so their bias stays.
 
 Prints both tables, writes them as CSV and three pictures into the folder, and says
 whether the paper's claims hold. Takes about two minutes.

@@ -47,7 +47,7 @@ class RankedRatings:
     positions : ndarray of shape (n_scored,)
         Row numbers (not labels) into the ratings, ascending.
     scores : ndarray of shape (n_scored,)
-        Score of the user and movie of that row; the higher is ranked the earlier.
+        Score of the user and movie of that row; higher scores rank first.
     """
 
     positions: NDArray[np.int64]
@@ -60,7 +60,7 @@ def split_by_time(ratings: pd.DataFrame, train_share: float = 0.8) -> NDArray[np
     Parameters
     ----------
     ratings : pandas.DataFrame of shape (n_ratings, ...)
-        One row a rating, with the columns ``user_id`` and ``timestamp``.
+        One row per rating, with the columns ``user_id`` and ``timestamp``.
     train_share : float, default=0.8
         Share of each user's ratings to train on, between 0 and 1, exclusive. Of
         n ratings the first ``floor(train_share * n)`` are training data.
@@ -126,7 +126,7 @@ def rank_with_svd(
     Parameters
     ----------
     ratings : pandas.DataFrame of shape (n_ratings, ...)
-        One row a rating, with the columns ``user_id``, ``movie_id`` and ``rating``.
+        One row per rating, with the columns ``user_id``, ``movie_id`` and ``rating``.
     train : array-like of shape (n_ratings,), dtype=bool
         True for the ratings to train on; see :func:`split_by_time`.
     n_components : int, default=64

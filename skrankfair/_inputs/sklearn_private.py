@@ -1,6 +1,6 @@
 """The only file that imports private names of scikit-learn.
 
-When scikit-learn moves something, it is mended here.
+When scikit-learn moves something, this is the place to fix it.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _EXACT = 2**53
 
 def check_choice(value: object, name: str, choices: Sequence[object]) -> None:
     """Raise a ValueError unless `value` is one of `choices`."""
-    # By type first: what came may be an array, or refuse to be compared.
+    # By type first: the value may be an array, or refuse to be compared.
     if not any(isinstance(value, type(c)) and value == c for c in choices):
         options = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {options}; got {value!r}.")
@@ -126,7 +126,7 @@ def _native(array: Array) -> Array:
 def _check_vector(array: Array, name: str) -> None:
     if array.ndim != 1:
         raise ValueError(
-            f"{name} must be 1-dimensional, one value a row; "
+            f"{name} must be 1-dimensional, one value per row; "
             f"got an array of shape {array.shape}."
         )
     if array.shape[0] == 0:
@@ -353,7 +353,7 @@ class Groups:
     ----------
     labels : tuple of hashable, length G
     values : ndarray of shape (n,), int, or of shape (n, G), bool
-        The code of each row's group; or the membership matrix, one column a group.
+        The code of each row's group; or the membership matrix, one column per group.
     """
 
     labels: tuple[Hashable, ...]

@@ -109,7 +109,7 @@ class AuditReport:
         return " ".join(filter(None, headline(self.findings)))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row a metric and group.
+        """Return one row per metric and group.
 
         Returns
         -------
@@ -307,7 +307,7 @@ def audit(
     Warns
     -----
     UndefinedMetricWarning
-        At most one a metric, for groups whose estimate or error is NaN.
+        At most one per metric, for groups whose estimate or error is NaN.
 
     See Also
     --------

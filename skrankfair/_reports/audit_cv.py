@@ -83,9 +83,9 @@ def audit_cv(
         "auto": `decision_function`, else the positive class of `predict_proba`, else
         `predict`.
     params : dict or None, default=None
-        Passed to `fit`, in a Pipeline as ``step__name``. What has a value a row is cut
-        to the training set. With metadata routing on, `params` and the columns above go
-        where the estimator requests them.
+        Passed to `fit`, in a Pipeline as ``step__name``. What has one value per row is
+        cut to the training set. With metadata routing on, `params` and the columns
+        above go where the estimator requests them.
     confidence_level : float, default=0.95
         Of the intervals and the verdicts.
     n_jobs : int or None, default=None
@@ -113,7 +113,7 @@ def audit_cv(
     See Also
     --------
     audit : Of scores that are there already.
-    skrankfair.scoring.make_fairness_scorer : A number a fold, for searches.
+    skrankfair.scoring.make_fairness_scorer : One number per fold, for searches.
 
     Notes
     -----
@@ -283,7 +283,7 @@ def _check_requested(
 
 
 def _cut(values: Mapping[str, Any], rows: Array, n_rows: int) -> dict[str, Any]:
-    """Cut what has a value a row to some rows."""
+    """Cut what has one value per row to some rows."""
 
     def by_row(value: Any) -> bool:
         if isinstance(value, str | Mapping) or callable(value):

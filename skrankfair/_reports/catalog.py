@@ -64,12 +64,12 @@ class AuditMetric:
 
     @property
     def detriment(self) -> str:
-        """What a group is called that is worse off."""
+        """The words for a group that is worse off."""
         return self.low if self.worse == "low" else self.high
 
     @property
     def benefit(self) -> str:
-        """What a group is called that is better off."""
+        """The words for a group that is better off."""
         return self.high if self.worse == "low" else self.low
 
 
@@ -80,8 +80,8 @@ CATALOG = (
         title="Pairwise accuracy",
         short="Accuracy",
         measures=(
-            "Of two items of a query, how often is the one with the better outcome "
-            "ranked above the other, when the better one is of the group?"
+            "When two items of a query have different outcomes and the better one "
+            "belongs to the group, how often is it ranked above the other?"
         ),
         reading=(
             "Fair is the same share for the group and for all other items; 50% is a "
@@ -98,15 +98,15 @@ CATALOG = (
         title="Intra-group accuracy",
         short="Intra-group",
         measures=(
-            "How often is the better of two items ranked above the worse one, when "
-            "both are of the group?"
+            "When both items belong to the group, how often is the better one ranked "
+            "above the worse one?"
         ),
         reading=(
             "A low share says that the ranker knows little about the group's items; "
             "it cannot come from placing the whole group too high or too low."
         ),
-        low="told apart less well",
-        high="told apart better",
+        low="ranked less accurately within the group",
+        high="ranked more accurately within the group",
         worse="low",
         by_engagement=True,
     ),
@@ -121,7 +121,7 @@ CATALOG = (
         ),
         reading=(
             "A share below that of the rest says that the group's items lose places "
-            "they deserve to worse items of others."
+            "that they deserve to worse items of other groups."
         ),
         low="beaten by worse items more often",
         high="beaten by worse items less often",
@@ -138,8 +138,8 @@ CATALOG = (
             "whatever their outcomes?"
         ),
         reading=(
-            "Equal exposure is 50%; whether more or less is deserved, the pairwise "
-            "preference tells."
+            "Equal exposure is 50%; the pairwise preference says whether the group "
+            "deserves more or less."
         ),
         low="ranked lower",
         high="ranked higher",
@@ -152,12 +152,12 @@ CATALOG = (
         title="Pairwise preference",
         short="Preference",
         measures=(
-            "How often does an item of the group have the better outcome, of two with "
-            "different outcomes, the other from outside the group?"
+            "When an item of the group and one from outside it have different "
+            "outcomes, how often does the group's item have the better one?"
         ),
         reading=(
             "It describes the outcomes and not the ranker, so there is nothing to "
-            "test: it is the base rate to read the pairwise exposure against."
+            "test. It is the base rate with which to compare the pairwise exposure."
         ),
         untested="Nothing to test: it describes the outcomes, not the ranker.",
     ),
@@ -185,12 +185,12 @@ CATALOG = (
         title="NDCG",
         short="NDCG",
         measures=(
-            "How close does the ranking of a query come to the best one possible, "
-            "the first places counting most?"
+            "How close does the ranking of a query come to the best possible one, if "
+            "the first places count most?"
         ),
         reading=(
-            "1 is the ideal ranking; it has no groups, and stands here to show what "
-            "the ranking is worth."
+            "The ideal ranking has the value 1. The metric does not depend on the "
+            "groups; it shows how good the ranking is."
         ),
         untested="Nothing to test: it has no groups.",
         share=False,
@@ -206,7 +206,7 @@ def chosen_metrics(metrics: str | Sequence[str] | None) -> tuple[AuditMetric, ..
     Raises
     ------
     ValueError
-        For an unknown name, or none at all.
+        If a name is unknown, or if there is none at all.
     """
     if metrics is None:
         return CATALOG

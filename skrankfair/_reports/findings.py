@@ -89,7 +89,7 @@ class MetricFinding:
 
     @cached_property
     def rows(self) -> tuple[GroupFinding, ...]:
-        """One finding a group, in the order of the result."""
+        """One finding per group, in the order of the result."""
         result = self.result
         low, high = result.confidence_interval(self.confidence_level)
         columns = {
@@ -291,16 +291,16 @@ def corrected_pvalues(pvalues: Array) -> Array:
 
 
 def headline(findings: Iterable[MetricFinding]) -> tuple[str, str]:
-    """Return what a reader should take away, and what to add to it if anything.
+    """Return the sentence to remember, and a second one to add if there is one.
 
     A group is called worse off when the p-value of one metric is small enough after a
     correction for the number of metrics too: this is the sentence that is remembered.
     """
     findings = [f for f in findings if f.tested]
     if not findings:
-        return "No metric that says what is fair was asked for.", ""
+        return "None of the requested metrics says what is fair.", ""
     if all(row.missing for f in findings for row in f.rows):
-        return "There are too few data to tell the groups apart.", ""
+        return "There is too little data to tell the groups apart.", ""
     merit = [f for f in findings if f.metric.merit]
     looked_at = merit or findings
     what = "worse off" if merit else "ranked lower"

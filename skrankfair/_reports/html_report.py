@@ -36,7 +36,7 @@ _MINUS = re.compile(r"-(?=\d)")
 
 @dataclass(frozen=True)
 class ReportSection:
-    """One more section of a report: text, a picture and a table.
+    """One more section of a report: text, a plot and a table.
 
     Attributes
     ----------
@@ -46,11 +46,11 @@ class ReportSection:
         Of the table; the first column names the rows.
     rows : tuple of tuple of str
     draw : callable or None, default=None
-        Draws the picture on the axes it is given.
+        Draws the plot on the axes it is given.
     n_lines : int
-        How high the picture is, in lines of a forest plot.
+        Height of the plot, in lines of a forest plot.
     alt : str
-        What the picture shows, for who cannot see it.
+        What the plot shows, for readers who cannot see it.
     """
 
     title: str
@@ -126,7 +126,7 @@ def _version() -> str:
 
 
 def _overview(report: AuditReport) -> list[dict[str, Any]]:
-    """Return a row a group, those worse off by most metrics first."""
+    """Return one row per group, those worse off by most metrics first."""
     tested = [finding for finding in report.findings if finding.tested]
     rows: dict[Any, list[GroupFinding]] = {}
     place: dict[Any, int] = {}
@@ -276,7 +276,7 @@ def _finding_svg(finding: MetricFinding) -> str:
 
 
 def _svg(draw: Callable[[Axes], object], prefix: str, n_lines: int, alt: str) -> str:
-    """Return a picture as an SVG element whose ids start with the prefix."""
+    """Return a plot as an SVG element whose ids start with the prefix."""
     import warnings
 
     import matplotlib.style

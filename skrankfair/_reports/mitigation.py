@@ -158,7 +158,7 @@ class MitigationReport:
             return gain > 0, pvalue < 1 - self.confidence_level
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row a metric and group.
+        """Return one row per metric and group.
 
         Returns
         -------

@@ -246,7 +246,7 @@ def _table(sums: ClusterSums) -> Table:
 def _summed(
     parts: Sequence[ClusterSums], labels: Array, supports: Sequence[Finalize]
 ) -> ClusterSums:
-    """Return the sums of lists that may share units: one row a unit."""
+    """Return the sums of lists that may share units: one row per unit."""
     tables = [_table(part) for part in parts]
     units = encode(labels, "cluster").dense()
     # Nothing is left of a list that is of one unit: it has no pairs between units.

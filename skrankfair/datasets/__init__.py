@@ -1,4 +1,4 @@
-"""Data sets to try fairness of rankings and risk scores on."""
+"""Data sets on which to try fairness of rankings and risk scores."""
 
 from skrankfair.datasets._bias_by_construction import make_bias_by_construction
 from skrankfair.datasets._biased_rankings import make_biased_rankings

@@ -1,4 +1,4 @@
-"""Scores whose calibration error is known, with one row or many for each person."""
+"""Scores whose calibration error is known, with one row or many rows per person."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._estimates.contrasts import generator
 from .._inputs.validation import Array, check_number
 
 _DESCR = """Bias by construction
-{n_clusters} clusters, {n_rows} rows; 1 + Poisson({rate:g}) rows a cluster. {scores}
+{n_clusters} clusters, {n_rows} rows; 1 + Poisson({rate:g}) rows per cluster. {scores}
 E[Y | s] = expit(b0 + b1 logit(s)), b0 = {b0:g}, b1 = {b1:g}{moving}.
 Root mean square of s - E[Y | s]: {true_error:.6g} with every cluster weighing one,
 {true_error_by_row:.6g} with every row weighing one.
@@ -72,7 +72,7 @@ def make_bias_by_construction(
     ``E[Y | s] = expit(b0 + b1 logit(s))``: the scores are calibrated for b0 = 0 and
     b1 = 1. A cluster (a person) has ``N = 1 + Poisson(rate)`` rows. With `n_max` those
     who have more rows have higher scores that are better calibrated, so that rows and
-    persons have another mean outcome at a score, and another calibration error.
+    persons differ in the mean outcome at a score, and in the calibration error.
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ def make_bias_by_construction(
         Expected number of rows of a cluster beyond the first.
     n_max : int or None, default=None
         A cluster of N rows has scores Beta(min(N, n_max), 1), and b0 and b1 move to 0
-        and 1 by ``z = min(N / n_max, 1)``: b0 (1 - z) and b1 + z (1 - b1). None: all
-        clusters are alike.
+        and 1 by ``z = min(N / n_max, 1)``: b0 (1 - z) and b1 + z (1 - b1). None means
+        that all clusters are alike.
     random_state : int, Generator or None, default=None
         Seed or generator of the random numbers. None draws anew in each call.
 
@@ -124,8 +124,8 @@ def make_bias_by_construction(
     -----
     True errors are integrated numerically over the scores: with p_N the share of
     clusters of N rows (by row: N p_N) and f_N the density of their scores,
-    ``E[Y | s] = Σ p_N f_N(s) μ_N(s) / Σ p_N f_N(s)``. The paper prints
-    max(N, N_max), with which scores would not depend on N as it says.
+    ``E[Y | s] = Σ p_N f_N(s) μ_N(s) / Σ p_N f_N(s)``. The paper prints max(N, N_max),
+    but then the scores would not depend on N as it says they do.
 
     References
     ----------

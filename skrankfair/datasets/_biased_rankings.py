@@ -14,12 +14,13 @@ Biased rankings
 ===============
 
 {n_rankings:,} rankings of {n_items} items, {n_protected} of them protected, after Yang
-and Stoyanovich, "Measuring Fairness in Ranked Outputs". Drawn, not collected.
+and Stoyanovich, "Measuring Fairness in Ranked Outputs". The data are simulated, not
+collected.
 
 Each ranking is filled from the top: while both groups have items left, the next one is
 protected with probability {advantage:g}; then the rest follows. An advantage of 0 puts
-the protected group last, 1 first, and one near its share ({share:g}) gives it about the
-same chance everywhere.
+the protected group last, 1 puts it first, and a value near its share ({share:g}) gives
+it about the same chance at every position.
 """
 
 
@@ -33,9 +34,9 @@ def make_biased_rankings(
 ) -> Bunch:
     """Draw rankings in which a protected group has an advantage.
 
-    Each is filled from the top: while items of both groups remain, the next one is
-    protected with probability `advantage`, whatever stands above; when one group is
-    used up the other follows.
+    Each ranking is filled from the top: while items of both groups remain, the next one
+    is protected with probability `advantage`, whatever is above it; when one group is
+    used up, the other follows.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def make_biased_rankings(
         n_protected : int
             Protected items of each ranking.
         position_share : ndarray of shape (n_items,)
-            The probability that a position has a protected item, exactly.
+            The exact probability that the item at a position is protected.
         DESCR : str
             The distribution.
 

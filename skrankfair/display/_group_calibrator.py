@@ -21,7 +21,7 @@ _SIZE = 4.9
 
 
 class GroupCalibratorDisplay:
-    """The expected outcome against the score, a line a group.
+    """The expected outcome against the score, one line per group.
 
     Made by `from_calibrator` or `GroupCalibrator.plot`. Where lines differ, equal
     scores do not mean equal outcomes.
@@ -38,7 +38,7 @@ class GroupCalibratorDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     lines_ : list of matplotlib Line2D
-        One a group.
+        One per group.
     diagonal_ : matplotlib Line2D
         Where a score is the expected outcome.
     legend_ : matplotlib Legend

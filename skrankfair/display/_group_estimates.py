@@ -23,7 +23,7 @@ _HIGH_IS_WORSE = {"matched_pair_calibration"}
 
 
 class GroupEstimatesDisplay:
-    """A forest plot: one line a group, a point with its interval.
+    """A forest plot: one line per group, a point with its interval.
 
     Made by `from_estimates` or `GroupEstimates.plot`. Groups that differ from what is
     fair are coloured, by their p-value; a group without an estimate says "no data".
@@ -55,9 +55,9 @@ class GroupEstimatesDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     points_ : list of matplotlib Line2D
-        One a group with an estimate, from the top down.
+        One per group with an estimate, from the top down.
     intervals_ : list of matplotlib Line2D
-        One a group with an interval, from the top down.
+        One per group with an interval, from the top down.
     fair_line_ : matplotlib Line2D or None
     missing_ : list of matplotlib Text
         The "no data" of groups without an estimate.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MarginalOutcomeDisplay:
-    """A row a group: its mean outcome at the threshold, and that of all above it.
+    """One row per group: its mean outcome at the threshold, and that of all above it.
 
     Made by `from_test` or `MarginalOutcomeTest.plot`. The test compares the filled
     points; the open ones, means of all that were accepted, depend on how far above
@@ -39,7 +39,7 @@ class MarginalOutcomeDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     points_ : list of matplotlib Line2D
-        One a group with a marginal outcome.
+        One per group with a marginal outcome.
     intervals_ : list of matplotlib Line2D
     above_ : matplotlib Line2D or None
     legend_ : matplotlib Legend

@@ -1,4 +1,4 @@
-"""Matched pair calibration over thresholds: a line a group with its band."""
+"""Matched pair calibration over thresholds: one line per group with its band."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WIDE = 20  # largest threshold over smallest from which the axis is logarithmic
 
 
 class MatchedPairCurveDisplay:
-    """Estimates against the threshold, a line and a band a group.
+    """Estimates against the threshold, with one line and one band per group.
 
     Made by `from_curve` or `MatchedPairCurve.plot`. Above 0 a group is undervalued.
 
@@ -45,9 +45,9 @@ class MatchedPairCurveDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     lines_ : list of matplotlib Line2D
-        One a group.
+        One per group.
     bands_ : list of matplotlib PolyCollection
-        One a group.
+        One per group.
     fair_line_ : matplotlib Line2D
     legend_ : matplotlib Legend
 
@@ -163,8 +163,9 @@ class MatchedPairCurveDisplay:
         shape = (epsilon.size, len(self.groups))
         if any(part.shape != shape for part in values):
             raise ValueError(
-                "estimate, ci_low and ci_high must have a row a threshold and a column "
-                f"a group, shape {shape}; got {[part.shape for part in values]}."
+                "estimate, ci_low and ci_high must have one row per threshold and one "
+                f"column per group, shape {shape}; got "
+                f"{[part.shape for part in values]}."
             )
         self.ax_ = draw.new_axes(_SIZE) if ax is None else ax
         self.figure_ = self.ax_.figure

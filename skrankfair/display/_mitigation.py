@@ -27,7 +27,7 @@ class MitigationDisplay:
     Parameters
     ----------
     disparities : DataFrame
-        One row a metric and group: metric, group, before, after, change, ci_low,
+        One row per metric and group: metric, group, before, after, change, ci_low,
         ci_high, pvalue_corrected, verdict; pvalue_before, pvalue_after against fair.
     costs : DataFrame
         The same of the costs, without the last two.

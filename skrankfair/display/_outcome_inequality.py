@@ -42,7 +42,7 @@ class OutcomeInequalityDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     points_ : list of matplotlib Line2D
-        One a moment, from the top down.
+        One per moment, from the top down.
     zero_ : matplotlib Line2D
     critical_ : matplotlib Line2D or None
     missing_ : matplotlib Text or None
@@ -136,7 +136,7 @@ class OutcomeInequalityDisplay:
         violation = np.asarray(self.violation, dtype=float)
         if violation.shape != (len(self.names),):
             raise ValueError(
-                "violation must have one number a name; got shape "
+                "violation must have one number per name; got shape "
                 f"{violation.shape} and {len(self.names)} names."
             )
         self.ax_ = draw.new_rows(len(self.names)) if ax is None else ax

@@ -49,13 +49,13 @@ class PredictiveParityDisplay:
     axes_ : tuple of two matplotlib Axes
     figure_ : matplotlib Figure
     lines_, bands_ : list of matplotlib artists
-        One a group.
+        One per group.
     difference_lines_, difference_bands_ : list of matplotlib artists
-        One a contrast.
+        One per contrast.
     rejected_ : list of matplotlib Line2D
-        One a contrast: the marks where the test rejects.
+        One per contrast: the marks where the test rejects.
     histograms_ : list of matplotlib StepPatch
-        One a group, or none.
+        One per group, or none.
 
     See Also
     --------

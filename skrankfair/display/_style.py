@@ -1,4 +1,4 @@
-"""What all pictures share: colours, axes, rows, curves, labels and legends."""
+"""What all plots share: colours, axes, rows, curves, labels and legends."""
 
 from __future__ import annotations
 

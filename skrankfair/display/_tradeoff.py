@@ -22,7 +22,7 @@ _LONGEST_LABEL = 60
 
 
 class FairnessTradeoffDisplay:
-    """A scatter plot of a search: objective against disparity, a point a candidate.
+    """A scatter plot of a search: objective against disparity, one point per candidate.
 
     Made by `from_search` or `from_cv_results`. The candidates that no other beats are
     joined to a front: what the search has to offer at each disparity. The chosen one
@@ -291,7 +291,7 @@ class FairnessTradeoffDisplay:
         self._draw_frame()
         self._draw_candidates(x, y)
         self._draw_missing(int((np.isnan(x) | np.isnan(y)).sum()))
-        # After the points, which say how wide the picture is.
+        # After the points, which determine how wide the plot is.
         self._draw_bound()
         self._draw_legend()
         return self

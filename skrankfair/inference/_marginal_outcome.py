@@ -224,7 +224,7 @@ class MarginalOutcomeTest:
         return ConfidenceInterval(self.difference - margin, self.difference + margin)
 
     def to_frame(self, confidence_level: float | None = None) -> pd.DataFrame:
-        """Return one row a contrast.
+        """Return one row per contrast.
 
         Parameters
         ----------

@@ -30,7 +30,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class MonotonicityTest:
-    """Result of `monotonicity_test`; arrays have one value a position.
+    """Result of `monotonicity_test`; arrays have one value per position.
 
     Attributes
     ----------

@@ -333,7 +333,7 @@ class OutcomeInequalityTest:
         return int(np.nanargmax(self.violation))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row a moment.
+        """Return one row per moment.
 
         Returns
         -------

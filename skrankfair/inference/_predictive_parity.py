@@ -341,7 +341,7 @@ class PredictiveParityTest:
         return level, self.parameters["correction"]
 
     def to_frame(self, confidence_level: float | None = None) -> pd.DataFrame:
-        """Return one row a contrast and point.
+        """Return one row per contrast and point.
 
         Parameters
         ----------
@@ -465,7 +465,7 @@ _LEAST_OVERLAP = 0.1
 
 def check_reference(reference: Any, labels: tuple[Hashable, ...]) -> None:
     """Raise a ValueError unless `reference` is None or the label of a group."""
-    # By type first: what came may refuse to be compared.
+    # By type first: the value may refuse to be compared.
     if reference is None or any(
         type(reference) is type(label) and reference == label for label in labels
     ):

@@ -372,7 +372,7 @@ def calibration_error(
     Returns
     -------
     GroupEstimates
-        One row a group, whose support is its number of rows.
+        One row per group, whose support is its number of rows.
 
     Raises
     ------

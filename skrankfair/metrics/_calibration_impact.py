@@ -204,7 +204,7 @@ def positive_rate_shift(
     Returns
     -------
     GroupEstimates
-        One row a group; the fair value is 0.
+        One row per group; the fair value is 0.
 
     Raises
     ------
@@ -481,7 +481,7 @@ def rank_shift(
     Returns
     -------
     GroupEstimates
-        One row a group, in places; the fair value is 0.
+        One row per group, in places; the fair value is 0.
 
     Raises
     ------

@@ -270,7 +270,7 @@ def matched_pair_calibration(
     Returns
     -------
     GroupEstimates
-        One row a group, ``first_pass["epsilon"]`` with the threshold of each. Results
+        One row per group, ``first_pass["epsilon"]`` with the threshold of each. Results
         add up where their thresholds are equal.
 
     Raises

@@ -87,7 +87,7 @@ class MatchedPairCurve:
         )
 
     def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
-        """Return one row a threshold and group.
+        """Return one row per threshold and group.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class MatchedPairCurve:
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def plot(self, ax: Any = None, **kwargs: Any) -> MatchedPairCurveDisplay:
-        """Draw a line a group with its band.
+        """Draw one line per group with its band.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class MatchedPairCurve:
         return MatchedPairCurveDisplay.from_curve(self, ax=ax, **kwargs)
 
     def __repr__(self) -> str:
-        """Return a small table: a row a threshold, a column a group."""
+        """Return a small table: one row per threshold, one column per group."""
         header = ["epsilon", *map(fmt.label, self.groups)]
         rows = [
             [f"{epsilon:.4g}", *map(fmt.number, estimate)]

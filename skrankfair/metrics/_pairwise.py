@@ -227,7 +227,7 @@ def pairwise_accuracy(
     Returns
     -------
     GroupEstimates
-        One row a group.
+        One row per group.
 
     Raises
     ------
@@ -368,7 +368,7 @@ def pairwise_exposure(
     Returns
     -------
     GroupEstimates
-        One row a group, fair value 1/2.
+        One row per group, fair value 1/2.
 
     Raises
     ------
@@ -460,7 +460,7 @@ def pairwise_preference(
     Returns
     -------
     GroupEstimates
-        One row a group.
+        One row per group.
 
     Raises
     ------

@@ -213,7 +213,7 @@ class PairwiseFairnessObjective:
             raise ValueError(
                 "y_true must be the outcomes of the training rows, in their order "
                 f"({self.y_true.size} rows); the model is fitted to {y.size} other "
-                "ones. A model that is fitted to folds needs an objective a fold."
+                "ones. A model that is fitted to folds needs one objective per fold."
             )
         gradient, hessian = self._loss.derivatives(score)
         if self._weight > 0:

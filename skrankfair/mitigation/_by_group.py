@@ -1,4 +1,4 @@
-"""What calibrators of scores share: the rows of a fit, and a calibration a group."""
+"""What calibrators of scores share: the rows of a fit, and a calibration per group."""
 
 from __future__ import annotations
 

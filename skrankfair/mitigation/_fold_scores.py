@@ -45,7 +45,7 @@ def scores_of(
     metadata: Mapping[str, Any],
     methods: Sequence[str] = METHODS,
 ) -> Array:
-    """Return the scores of a fitted model, one a row.
+    """Return the scores of a fitted model, one per row.
 
     The first response of a classifier that it has, the probability being that of the
     second class; the prediction of a regressor.

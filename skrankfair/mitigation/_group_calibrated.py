@@ -154,7 +154,7 @@ class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
     ----------
     classes_ : ndarray of shape (2,)
     estimators_ : list of classifier
-        One, or one a fold.
+        One, or one per fold.
     group_calibrators_ : list of GroupCalibrator
         As many; ``group_calibrators_[0].plot()`` shows the curves of the groups.
     n_features_in_ : int
@@ -337,7 +337,7 @@ class GroupCalibratedRegressor(RegressorMixin, _GroupCalibrated):
     Attributes
     ----------
     estimators_ : list of regressor
-        One, or one a fold.
+        One, or one per fold.
     group_calibrators_ : list of GroupCalibrator
         As many; ``group_calibrators_[0].plot()`` shows the curves of the groups.
     n_features_in_ : int

@@ -81,7 +81,7 @@ def disjoint_groups(values: Any) -> Groups:
     groups = as_groups(values)
     if groups.overlapping:
         raise ValueError(
-            "sensitive_features must be disjoint groups here, one a row, since each "
+            "sensitive_features must be disjoint groups here, one per row, since each "
             "row is calibrated once; got a boolean membership matrix of "
             f"{len(groups)} groups, which may overlap."
         )

@@ -322,7 +322,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         X : frame or array of shape (n_samples, n_features)
             Scores, with the columns of group and cluster that the constructor names.
         y : frame or array of shape (n_samples, K) or (n_samples,)
-            Outcomes, a column an objective.
+            Outcomes, one column per objective.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weight of the row: 2 is the row seen twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
@@ -410,7 +410,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         return values
 
     def transform(self, X: Any, sensitive_features: Any = None) -> Any:
-        """Return the outcomes to expect, a column an objective.
+        """Return the outcomes to expect, one column per objective.
 
         Parameters
         ----------

@@ -52,7 +52,7 @@ class ObjectiveParity:
     error: Mapping[str, GroupEstimates]
 
     def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
-        """Return one row an objective, and one for the composite.
+        """Return one row per objective, and one for the composite.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class ObjectiveParity:
         return header, rows
 
     def __repr__(self) -> str:
-        """Return a table, one row an objective, and the summary."""
+        """Return a table, one row per objective, and the summary."""
         return (
             f"Predictive parity of {len(self.weights)} objectives and their composite\n"
             f"{fmt.text_table(*self._cells())}\n{self.summary()}"

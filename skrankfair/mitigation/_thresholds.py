@@ -137,7 +137,7 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
         `sklearn.frozen.FrozenEstimator` it is fitted already and stays; then the rows
         of `fit` must be new to it.
     threshold : float, default=0.5
-        The one threshold of now: a row is positive if its score reaches it.
+        Current common threshold: a row is positive if its score reaches it.
     adjust : {"both", "raise", "lower"}, default="both"
         "both": thresholds move up in some groups and down in others. "raise": to the
         highest of the groups' marginal outcomes, which needs no outcome below the

@@ -204,7 +204,7 @@ def _check_table(X: Any) -> None:
     shape = getattr(X, "shape", (1, 1))
     if len(shape) != 2:
         raise ValueError(
-            f"X must be 2-dimensional, one row a sample; got shape {shape}. Reshape "
+            f"X must be 2-dimensional, one row per sample; got shape {shape}. Reshape "
             "your data, with .reshape(-1, 1) if it is one column."
         )
     if shape[0] == 0:

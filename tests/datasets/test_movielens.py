@@ -253,7 +253,7 @@ class TestWhatIsWrong:
             ({"ratings.csv": "userId,movieId,rating\n1,10,4\n"}, "lacks timestamp and"),
             (
                 {"ratings.csv": HEADER + "1,10,4,5,6\n"},
-                "of 4 fields a line; its lines have more",
+                "of 4 fields per line; its lines have more",
             ),
             (
                 {"ratings.csv": HEADER + "1,10,1e99,5\n1,20,-inf,5\n"},
@@ -275,7 +275,7 @@ class TestWhatIsWrong:
             ({"movies.csv": "movieId,title\n10,a\n"}, "lacks genres and has movieId"),
             (
                 {"movies.csv": CSV["movies.csv"] + "50,Emma, the film,Drama\n"},
-                r"movies\.csv of 3 fields a line; line 6 has 4",
+                r"movies\.csv of 3 fields per line; line 6 has 4",
             ),
             ({"movies.csv": CSV["movies.csv"] + "50,Emma\n"}, "line 6 has 2"),
             (
@@ -311,7 +311,7 @@ class TestWhatIsWrong:
             ({"ratings.dat": "1::10::4::5::6\n"}, r"ratings\.dat"),
             ({"ratings.dat": "1:x:10::4::5\n"}, "between two colons came 'x'"),
             ({"ratings.dat": "1,10,4,5\n"}, r"ratings\.dat cannot be read"),
-            ({"movies.dat": "10,Toy Story,Comedy\n"}, "3 fields a line; line 1 has 1"),
+            ({"movies.dat": "10,Toy Story,Comedy\n"}, "3 fields per line; .* 1 has 1"),
             ({"movies.dat": DAT["movies.dat"] * 2}, "once; 4 lines repeat.*movie 10"),
             ({"movies.dat": ""}, "4 ratings are of others, .* of movie 10"),
         ],
@@ -326,7 +326,7 @@ class TestWhatIsWrong:
             ({"u.data": "1\t10\t4\n"}, r"u\.data"),
             ({"u.data": "1\t10\t4\t5\t6\n"}, r"u\.data"),
             ({"u.data": "1 10 4 5\n"}, r"u\.data cannot be read"),
-            ({"u.genre": "unknown|0\n"}, r"u\.item of 6 fields a line; line 1 has 10"),
+            ({"u.genre": "unknown|0\n"}, r"u\.item of 6 fields per line; .* 1 has 10"),
         ],
     )
     def test_100k(self, tmp_path, files, message):

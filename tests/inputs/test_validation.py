@@ -181,7 +181,7 @@ def test_text_is_not_a_number(metric, name):
 
 @every(*NUMBERS, "qid", "cluster")
 def test_two_dimensions(metric, name):
-    message = rf"^{name} must be 1-dimensional, one value a row; .*\(6, 2\)\.$"
+    message = rf"^{name} must be 1-dimensional, one value per row; .*\(6, 2\)\.$"
     with pytest.raises(ValueError, match=message):
         call(metric, **{name: np.ones((6, 2))})
 

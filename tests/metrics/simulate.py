@@ -134,7 +134,7 @@ def slices(result: GroupEstimates, starts) -> Iterator[GroupEstimates]:
 
 
 def result_of(values) -> GroupEstimates:
-    """Return the means of the columns, with a row a cluster: the simplest metric."""
+    """Return the means of the columns, one row per cluster: the simplest metric."""
     values = np.asarray(values, dtype=float)
     n, n_groups = values.shape
     rows = np.stack([values, np.ones_like(values)], axis=2)

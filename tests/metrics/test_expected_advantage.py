@@ -157,7 +157,7 @@ GRID = np.linspace(0, 1, 41)
 
 
 def table_of(family, m):
-    """Metrics of the protected group over the grid, a column a metric."""
+    """Metrics of the protected group over the grid, one column per metric."""
     group = np.arange(N) < m
     rows = []
     for alpha in GRID:

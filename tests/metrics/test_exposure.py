@@ -105,7 +105,7 @@ def test_gap(seeds, position_weight):
 
 
 def lines(amounts, p, in_group, average, weight, use):
-    """One line a query: (row, row, group's amount, total, weight)."""
+    """One line per query: (row, row, group's amount, total, weight)."""
     for label in dict.fromkeys(p.q):
         rows = [row for row, q in enumerate(p.q) if q == label]
         total = sum(amounts[row] for row in rows)

@@ -110,7 +110,7 @@ def test_theorem_1_position_of_the_clicked_item():
 
 
 def test_randomised_pair_experiment_of_section_3_4():
-    # Two rows a query, one of them clicked: shares of independent pairs.
+    # Two rows per query, one of them clicked: shares of independent pairs.
     rng = np.random.default_rng(0)
     n = 3000
     s = rng.normal(size=(n, 2))

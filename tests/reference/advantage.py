@@ -231,7 +231,7 @@ def skew_at_k(s, q, member, k, average="queries", w=None):
 def discounted_kl_of_groups(profiles, step=10, discount=log_discount):
     """Sum over cut points of discount(k) * sum_g p_g ln(p_g / q_g).
 
-    ``profiles``: one a group, of one ranking, summing to 1 at every rank.
+    ``profiles``: one per group, of one ranking, summing to 1 at every rank.
     """
     n = len(profiles[0])
     q = [top_share(members, n) for members in profiles]

@@ -170,7 +170,7 @@ def table_of_pair(
     gamma=0.8,
     numerator=dissatisfaction,
 ):
-    """Lines (row, row, numerator, denominator, weight), one a query, of M_AB.
+    """Lines (row, row, numerator, denominator, weight), one per query, of M_AB.
 
     What `variance.cluster_covariance` takes. "pairs": sum of numerators over sum of
     normalisers; "queries": mean of the ratio over queries with a positive normaliser.

@@ -248,7 +248,7 @@ def _estimate(pairs, s, q, epsilon, adjacent, position_weight, estimator):
 def _mean_of_queries(pairs, q, estimate):
     """Mean of the queries' own estimates; influence (row, row, phi, frequency).
 
-    One line a query, so of use for clusters and not for items.
+    One line per query, so of use for clusters and not for items.
     """
     by_query = {}
     for i, j, value, frequency in pairs:

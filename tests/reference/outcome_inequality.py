@@ -130,7 +130,7 @@ def max_statistic(table):
 
 
 def bootstrap_statistics(table, multipliers):
-    """Maxima over moments of -sum_c xi_c residual_c / error, one a line of multipliers.
+    """Maxima over moments of -sum_c xi_c residual_c / error, one per multiplier row.
 
     ``multipliers`` are lists with a value for every cluster in order of appearance.
     Centred at the means found, so as if every inequality were an equality.

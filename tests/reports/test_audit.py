@@ -266,7 +266,7 @@ class TestWords:
 
     def test_untested(self):
         headline = audit(**data(), metrics="ndcg").headline
-        assert headline == "No metric that says what is fair was asked for."
+        assert headline == "None of the requested metrics says what is fair."
 
     def test_more_than_three_are_counted(self):
         columns = data(groups=tuple("abcdefgh"), n_queries=800)

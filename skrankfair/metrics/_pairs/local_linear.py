@@ -150,7 +150,7 @@ class _Ranges:
         ends = np.repeat(starts[1:], np.diff(starts))
         if self.bounded:
             middle = (cell + 0.5) * self.unit
-        else:  # one cell a query
+        else:  # one cell per query
             middle = np.repeat(
                 (score[starts[:-1]] + score[starts[1:] - 1]) / 2, np.diff(starts)
             )
