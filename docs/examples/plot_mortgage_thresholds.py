@@ -56,7 +56,12 @@ plt.show()
 # %%
 # So one threshold amounts to two standards: among those who just pass 0.85, white
 # applicants are accepted more often.
-options = {"bandwidth": 0.05, "boundary": "constant", "sensitive_features": race}
+options = {
+    "bandwidth": 0.05,
+    "kernel": "gaussian",
+    "boundary": "constant",
+    "sensitive_features": race,
+}
 marginal_outcome_test(y, score, threshold=0.85, **options)
 
 # %%

@@ -95,10 +95,10 @@ class MarginalOutcomeDisplay:
         MarginalOutcomeDisplay
         """
         level = result.parameters["confidence_level"]
-        low, high = result.estimates.confidence_interval(level)
+        low, high = result.outcome_interval(level)
         display = cls(
             result.groups,
-            result.estimates.estimate,
+            result.outcomes,
             low,
             high,
             above=result.inframarginal.estimate,

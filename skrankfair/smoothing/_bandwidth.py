@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -20,6 +21,7 @@ _NORMAL_IQR = 1.349
 # Relative to all clusters, a mass that rounding may leave when a cluster is left out.
 NOTHING = 1e-6
 _PADDED = 64
+_PILOT_DEGREE, _ROWS = 3, 10
 # Fewer clusters, of each group near a point, cannot tell.
 FEWEST = 5
 _N_POINTS = 50
@@ -237,3 +239,80 @@ def contrast_bandwidth(
         ]
     wanted = [max(own[a], own[b]) for a, b in pairs] or own
     return _checked_bandwidth(_WIDER * float(np.median(wanted)), rows, rule)
+
+
+def boundary_bandwidth(
+    rows: ScoreRows,
+    sample: Sample,
+    threshold: float,
+    kernel: Kernel,
+    pairs: Sequence[tuple[Hashable, Hashable]],
+) -> float:
+    """Return the bandwidth of a line at the threshold, from the rows above it.
+
+    Of each contrast the larger bandwidth of its two groups, of several the median.
+    """
+    labels = rows.groups.labels
+    own = [
+        _mse_bandwidth(sample.of_group(g), threshold, kernel)
+        for g in range(len(labels))
+    ]
+    wanted = [max(own[labels.index(a)], own[labels.index(b)]) for a, b in pairs] or own
+    return _checked_bandwidth(float(np.median(wanted)), rows, "mse")
+
+
+def _mse_bandwidth(sample: Sample, threshold: float, kernel: Kernel) -> float:
+    """Return the bandwidth of the least mean squared error of a line at its end.
+
+    ``h⁵ = R σ² / (n p μ² f''²)``, with the variance σ² and the mean square of the
+    second derivative f'' of a cubic through all rows (Fan and Gijbels 1996, §4.2); R
+    and μ are of the kernel of a line at its end, and p is the density at the threshold.
+    At least so that the value rests on ten effective rows, and at most all rows.
+    """
+    x, weight = sample.x - threshold, sample.weight
+    distinct = np.unique(x).size
+    if distinct < 2:
+        return 0.0
+    width = float(x.max())
+    degree = min(_PILOT_DEGREE, distinct - 1)
+    if degree < 2:
+        return width
+    design = np.vander(x / width, degree + 1, increasing=True)
+    inverse = np.linalg.pinv((design * weight[:, None]).T @ design)
+    coefficient = inverse @ (design * weight[:, None]).T @ sample.y
+    residual = sample.y - design @ coefficient
+    variance = float(np.average(residual**2, weights=weight))
+    power = np.arange(2, degree + 1)
+    second = (design[:, : degree - 1] * (power * (power - 1))) @ coefficient[2:]
+    curvature = float(np.average(second**2, weights=weight)) / width**4
+    # From the nearest part of the rows, at least a tenth.
+    nearest = float(np.quantile(x, 0.1, weights=weight, method="inverted_cdf"))
+    near = min(width, nearest + robust_scale(x, weight) / 4)
+    density = float(weight[x <= near].sum() / weight.sum()) / near
+    roughness, moment = _line_at_its_end(kernel)
+    bottom = sample.n_active * density * moment**2 * curvature
+    if not bottom > 0:
+        return width
+    bandwidth = max(float(roughness * variance / bottom) ** 0.2, width / 1000)
+    while bandwidth < width and _effective_rows(x, weight, bandwidth, kernel) < _ROWS:
+        bandwidth *= 1.1
+    return min(width, bandwidth)
+
+
+def _effective_rows(x: Array, weight: Array, bandwidth: float, kernel: Kernel) -> float:
+    """Return ``1 / Σ l²`` for the weights l of a quadratic's value at 0."""
+    design = np.vander(x / bandwidth, 3, increasing=True)
+    near = weight * kernel(design[:, 1])
+    inverse = np.linalg.pinv((design * near[:, None]).T @ design, hermitian=True)
+    squares = float(np.sum((near * (design @ inverse[0])) ** 2 / weight))
+    return 1 / squares if squares > 0 else 0.0
+
+
+@cache
+def _line_at_its_end(kernel: Kernel) -> tuple[float, float]:
+    """Return ``∫ K*²`` and ``∫ u² K*`` of the kernel K* of a line at its end."""
+    u = np.linspace(0, min(kernel.reach, 10.0), 20_001)
+    values = kernel(u)
+    s0, s1, s2 = (np.trapezoid(values * u**k, u) for k in range(3))
+    line = (s2 - s1 * u) * values / (s2 * s0 - s1**2)
+    return float(np.trapezoid(line**2, u)), float(np.trapezoid(line * u**2, u))

@@ -121,9 +121,9 @@ class TestMarginalOutcome:
         t = marginal_outcome_test(y, s, sensitive_features=group, threshold=0.5)
         display = t.plot()
         assert isinstance(display, MarginalOutcomeDisplay)
-        low, high = t.estimates.confidence_interval()
+        low, high = t.outcome_interval()
         for g in range(3):
-            assert display.points_[g].get_xdata()[0] == t.estimates.estimate[g]
+            assert display.points_[g].get_xdata()[0] == t.outcomes[g]
             ends = display.intervals_[g].get_xdata()
             np.testing.assert_array_equal(ends, [low[g], high[g]])
         np.testing.assert_array_equal(

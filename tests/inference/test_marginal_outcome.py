@@ -7,10 +7,10 @@ from scipy import special
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import marginal_outcome_test
 
-T, H = 0.4, 0.15
+T, H = 0.4, 0.4
 
 
-def rows(seed=0, n_clusters=60, labels="ab"):
+def rows(seed=0, n_clusters=200, labels="ab"):
     rng = np.random.default_rng(seed)
     cluster = np.repeat(np.arange(n_clusters), 1 + rng.poisson(3, n_clusters))
     cluster = rng.permutation(cluster)
@@ -21,11 +21,15 @@ def rows(seed=0, n_clusters=60, labels="ab"):
 
 
 def value_at_threshold(weight, s, y, boundary):
-    """Weighted least squares of the outcome on a constant or a line."""
+    """Weighted least squares of the outcome on a constant or a quadratic.
+
+    The value of a line less its bias, estimated with the same bandwidth, is that of a
+    quadratic (Calonico, Cattaneo and Titiunik 2014, remark 7).
+    """
     if boundary == "constant":
         return np.average(y, weights=weight)
     root = np.sqrt(weight)
-    design = np.column_stack([np.ones(s.size), s - T])
+    design = np.column_stack([np.ones(s.size), s - T, (s - T) ** 2])
     return np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0][0]
 
 
@@ -37,7 +41,7 @@ def naive(y, s, cluster, boundary, counts=None):
     share = np.array([1 / sizes[m] for m in cluster])
     if counts is not None:
         share = share * np.array([counts[m] for m in cluster])
-    weight = share * np.exp(-0.5 * ((s - T) / H) ** 2)
+    weight = share * np.maximum(1 - ((s - T) / H) ** 2, 0)
     return value_at_threshold(weight, s, y, boundary)
 
 
@@ -70,16 +74,91 @@ def test_value_and_error_are_those_of_weighted_regression(boundary):
     n = len(labels)
     assert t.n_clusters == n
     covariance = n / (n - 1) * influence @ influence.T
-    np.testing.assert_allclose(t.estimates.covariance, covariance, rtol=1e-6)
-    error = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
-    assert t.standard_error[0] == pytest.approx(error, rel=1e-6)
-    assert t.difference[0] == np.diff(t.estimates.estimate[::-1])[0]
+    np.testing.assert_allclose(t.estimates.covariance, covariance, rtol=1e-5)
+    variance = t.standard_errors**2
+    assert (variance >= np.diag(covariance) * (1 - 1e-6)).all()
+    error = np.sqrt(variance.sum() - 2 * covariance[0, 1])
+    assert t.standard_error[0] == pytest.approx(error, rel=1e-5)
+    assert t.difference[0] == np.diff(t.outcomes[::-1])[0]
+    df = variance.sum() ** 2 / np.sum(variance**2 / (t.effective_clusters - 1))
+    assert t.df[0] == pytest.approx(df)
     z = t.difference[0] / t.standard_error[0]
     assert t.statistic == pytest.approx(z)
-    assert t.pvalue == pytest.approx(2 * special.stdtr(t.df[0], -abs(z)))
+    assert t.pvalue == pytest.approx(2 * special.stdtr(df, -abs(z)))
     low, high = t.confidence_interval()
-    quantile = special.stdtrit(t.df[0], 0.975)
+    quantile = special.stdtrit(df, 0.975)
     assert high[0] - low[0] == pytest.approx(2 * quantile * t.standard_error[0])
+
+
+def test_the_variance_is_at_least_that_of_outcomes_with_one_mean():
+    """Eight of a small group passed, and all of them repaid: that is no certainty."""
+    rng = np.random.default_rng(0)
+    s, group = rng.uniform(0.5, 1, 608), np.repeat(["a", "b"], [600, 8])
+    y = np.where(group == "b", 1.0, rng.random(608) < 0.7)
+    t = marginal_outcome_test(
+        *(y, s),
+        sensitive_features=group,
+        threshold=0.5,
+        bandwidth=0.5,
+        kernel="uniform",
+        boundary="constant",
+    )
+    mean = [y[group == g].mean() for g in "ab"]
+    np.testing.assert_allclose(t.outcomes, mean)
+    np.testing.assert_allclose(t.effective_clusters, [600, 8])
+    common = np.average(mean, weights=[600, 8])
+    least = common * (1 - common) / 8
+    assert t.standard_errors[1] == pytest.approx(np.sqrt(least))
+    assert t.pvalue > 0.05
+    low, high = t.outcome_interval()
+    # Wilson's interval of eight successes of eight, with Student's t.
+    square = special.stdtrit(7, 0.975) ** 2
+    assert low[1] == pytest.approx(8 / (8 + square))
+    assert high[1] == pytest.approx(1)
+
+
+# Printed by version 2.1.1 of the package rdrobust on PyPI, the side above the cutoff:
+#   r = rdrobust(y, s, c=threshold, h=h, b=h, kernel=kernel, masspoints="off",
+#                vce="cr1" if clustered else "hc0", cluster=cluster or None)
+#   r.tau_bc[1], r.V_rb_r[0, 0]
+RDROBUST = [
+    (0, False, "epanechnikov", 0.3, 0.4, 0.4404011088921821, 0.015539055767284805),
+    (1, False, "uniform", 0.25, 0.5, 0.3830686128177287, 0.017733350148977922),
+    (2, False, "epanechnikov", 0.45, 0.2, 0.5295907132630706, 0.009085474910510281),
+    (3, True, "epanechnikov", 0.4, 0.3, 0.43151366829652005, 0.007628968133548477),
+    (4, True, "uniform", 0.5, 0.4, 0.4196083211523456, 0.009089690133404042),
+]
+
+
+@pytest.mark.parametrize(
+    ("seed", "clustered", "kernel", "h", "threshold", "value", "variance"), RDROBUST
+)
+def test_bias_corrected_value_and_robust_variance_are_those_of_rdrobust(
+    seed, clustered, kernel, h, threshold, value, variance
+):
+    rng = np.random.default_rng(seed)
+    cluster = np.repeat(np.arange(150), 4) if clustered else np.arange(600)
+    own = rng.normal(size=600)[cluster]
+    s = rng.random(600)
+    y = (rng.random(600) < 0.2 + 0.5 * s + 0.05 * own).astype(float)
+    t = marginal_outcome_test(
+        *(y, s),
+        sensitive_features=["all"] * 600,
+        threshold=threshold,
+        bandwidth=h,
+        kernel=kernel,
+        cluster=cluster,
+        cluster_weight="row",
+    )
+    assert t.outcomes[0] == pytest.approx(value, rel=1e-9)
+    # Both inflate the variance for the number of clusters, each in its own way.
+    m = t.n_clusters
+    found = t.estimates.covariance[0, 0] * (m - 1) / m
+    if clustered:
+        near = (s >= threshold) & (s <= threshold + h)
+        n, m = near.sum(), np.unique(cluster[near]).size
+        found *= (n - 1) / (n - 3) * m / (m - 1)
+    assert found == pytest.approx(variance, rel=1e-9)
 
 
 @pytest.mark.parametrize("boundary", ["constant", "local_linear"])
@@ -95,20 +174,20 @@ def test_effective_clusters_are_those_of_the_weights_of_the_value(boundary):
     )
     for g, name in enumerate("ab"):
         own = (group == name) & (s >= T)
-        sizes = np.bincount(cluster[own], minlength=60)[cluster[own]]
-        weight = np.exp(-0.5 * ((s[own] - T) / H) ** 2) / sizes
+        sizes = np.bincount(cluster[own], minlength=200)[cluster[own]]
+        weight = np.maximum(1 - ((s[own] - T) / H) ** 2, 0) / sizes
         if boundary == "local_linear":
-            u = s[own] - T
-            first, second = np.sum(weight * u), np.sum(weight * u * u)
-            weight *= second - first * u
+            design = np.vander(s[own] - T, 3, increasing=True)
+            normal = (design * weight[:, None]).T @ design
+            weight *= design @ np.linalg.inv(normal)[0]
         by_cluster = np.bincount(cluster[own], weight)
         effective = by_cluster.sum() ** 2 / np.sum(by_cluster**2)
-        assert t.effective_clusters[g] == pytest.approx(effective, rel=1e-9)
+        assert t.effective_clusters[g] == pytest.approx(effective, rel=1e-8)
 
 
 def test_unknown_outcomes_below_change_nothing():
     y, s, group, cluster = rows()
-    options = {"threshold": T, "bandwidth": "undersmooth"}
+    options = {"threshold": T, "bandwidth": "mse"}
     all_known = marginal_outcome_test(
         y, s, sensitive_features=group, cluster=cluster, **options
     )
@@ -156,7 +235,7 @@ def test_infra_marginal_means_mislead_and_the_test_does_not():
 @pytest.mark.simulation
 def test_a_line_is_unbiased_at_the_boundary():
     """Outcomes rise by 1 for 1 of score; a mean looks above the threshold."""
-    n_replications, n = 300, 400
+    n_replications, n = 300, 1000
     found = {"constant": [], "local_linear": []}
     for seed in range(n_replications):
         rng = np.random.default_rng(seed)
@@ -169,6 +248,7 @@ def test_a_line_is_unbiased_at_the_boundary():
                 sensitive_features=group,
                 threshold=T,
                 bandwidth=0.2,
+                kernel="gaussian",
                 boundary=boundary,
             )
             values.append(t.estimates.estimate[0])
@@ -233,12 +313,12 @@ def test_parts_are_the_whole():
         )
 
     whole = measure(slice(None), bandwidth=H)
-    total = sum(measure(p, bandwidth=H) for p in (cluster < 20, cluster >= 20))
+    total = sum(measure(p, bandwidth=H) for p in (cluster < 100, cluster >= 100))
     for name in ("difference", "standard_error", "df"):
         np.testing.assert_allclose(getattr(total, name), getattr(whole, name))
     assert total.inframarginal.estimate == pytest.approx(whole.inframarginal.estimate)
     with pytest.raises(ValueError, match="same threshold, bandwidth"):
-        measure(cluster < 20) + measure(cluster >= 20)
+        measure(cluster < 100) + measure(cluster >= 100)
 
 
 @pytest.mark.parametrize("clustered", [True, False])
@@ -274,7 +354,7 @@ class TestUndefined:
             t = marginal_outcome_test(
                 y, s, sensitive_features=group, cluster=cluster, threshold=T
             )
-        assert np.isnan(t.estimates.estimate).tolist() == [False, False, True]
+        assert np.isnan(t.outcomes).tolist() == [False, False, True]
         assert np.isnan(t.pvalues).tolist() == [False, True, True]
         assert not np.isnan(t.pvalue)
         assert "c: – ± –" in repr(t)
@@ -282,22 +362,37 @@ class TestUndefined:
     def test_group_with_one_cluster(self):
         y, s, group, cluster = rows()
         cluster = np.where(group == "b", 0, cluster)
-        with pytest.warns(UndefinedMetricWarning, match="too few clusters, in: b"):
-            t = marginal_outcome_test(
-                y, s, sensitive_features=group, cluster=cluster, threshold=T
-            )
+        options = {"sensitive_features": group, "cluster": cluster, "threshold": T}
+        with (
+            pytest.warns(UndefinedMetricWarning, match="too few clusters, in: b"),
+            pytest.warns(UndefinedMetricWarning, match="5 effective clusters.*in: b"),
+        ):
+            t = marginal_outcome_test(y, s, **options)
         assert np.isnan(t.pvalue)
-        assert not np.isnan(t.estimates.estimate).any()
+        assert np.isnan(t.outcomes).tolist() == [False, True]
+        assert np.isnan(t.outcome_interval().low).tolist() == [False, True]
+
+    def test_too_few_of_one_outcome(self):
+        """Two of 200 did not repay: nothing can be said of six of a group."""
+        y = np.ones(206)
+        y[[3, 150]] = 0
+        s = np.linspace(0.5, 1, 206)
+        group = np.where(np.arange(206) % 35 == 0, "b", "a")
+        options = {"boundary": "constant", "bandwidth": 1.0, "threshold": 0.5}
+        with pytest.warns(UndefinedMetricWarning, match="too much alike"):
+            t = marginal_outcome_test(y, s, sensitive_features=group, **options)
+        assert np.isnan(t.pvalue)
+        assert not np.isnan(t.outcomes).any()
 
     def test_all_scores_at_one_place_have_a_mean_and_no_line(self):
-        y = [0.0, 1, 1, 1, 0, 0]
+        y = np.array([0.0, 1, 1, 1, 0, 0] * 10)
         t = marginal_outcome_test(
-            *(y, [0.5] * 6),
-            sensitive_features=list("ababab"),
+            *(y, [0.5] * 60),
+            sensitive_features=list("ababab") * 10,
             threshold=0.5,
             bandwidth=0.1,
         )
-        np.testing.assert_allclose(t.estimates.estimate, [1 / 3, 2 / 3])
+        np.testing.assert_allclose(t.outcomes, [1 / 3, 2 / 3])
 
 
 class TestBadInput:
@@ -311,6 +406,7 @@ class TestBadInput:
             ("bandwidth", 0),
             ("bandwidth", np.nan),
             ("kernel", "cosine"),
+            ("kernel", "flat_top"),
             ("cluster_weight", 1),
             ("correction", "none"),
             ("reference", "z"),
@@ -347,3 +443,46 @@ class TestBadInput:
             marginal_outcome_test(
                 [0, 1, 1], [0, 1, 1], sensitive_features=list("aba"), threshold=0.5
             )
+
+
+def crowded(rng, n=2400):
+    """Scores near one end, mostly good outcomes, and a group of 14%."""
+    group = np.where(rng.random(n) < 0.14, "b", "a")
+    s = np.where(group == "b", rng.beta(6, 1.5, n), rng.beta(12, 1.2, n))
+    return (rng.random(n) < s**1.2).astype(float), s, group
+
+
+def test_values_at_the_threshold_are_near_the_means_above_it():
+    for seed in range(8):
+        y, s, group = crowded(np.random.default_rng(seed))
+        t = marginal_outcome_test(y, s, sensitive_features=group, threshold=0.85)
+        low, high = t.outcome_interval(0.999)
+        assert (low >= 0).all()
+        assert (high <= 1).all()
+        for g, name in enumerate("ab"):
+            near = (group == name) & (s >= 0.85) & (s < 0.9)
+            assert low[g] < y[near].mean() < high[g]
+
+
+@pytest.mark.simulation
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("n", [400, 2000])
+def test_a_rare_group_is_not_accused(n):
+    """A group of 5% has another slope and the same outcome at the threshold."""
+    n_replications, rejected, known, covered = 100, 0, 0, 0
+    for seed in range(n_replications):
+        rng = np.random.default_rng([seed, 8])
+        s = rng.beta(3, 2, n)
+        group = np.where(rng.random(n) < 0.05, "b", "a")
+        above = s - 0.5
+        mean = np.where(group == "b", s, 0.5 + 0.5 * above + 1.5 * above**2)
+        y = (rng.random(n) < mean).astype(float)
+        t = marginal_outcome_test(y, s, sensitive_features=group, threshold=0.5)
+        rejected += t.pvalue < 0.05
+        low, high = t.confidence_interval()
+        known += not np.isnan(low[0])
+        covered += low[0] <= 0 <= high[0]
+    # Four binomial standard errors; without a p-value there is no accusation.
+    limit = 0.05 + 4 * np.sqrt(0.05 * 0.95 / n_replications)
+    assert rejected / n_replications < limit
+    assert known - covered <= limit * n_replications
