@@ -92,6 +92,8 @@ def _short_warnings() -> Iterator[None]:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        # A file that an interrupt left open is nothing to tell a user.
+        warnings.simplefilter("ignore", ResourceWarning)
         try:
             yield
         finally:

@@ -57,14 +57,13 @@ def _replace(path: Path, content: bytes) -> None:
         if path.exists():
             if not os.access(path, os.W_OK):
                 # A folder would allow what the file forbids.
-                raise PermissionError(
-                    errno.EACCES, os.strerror(errno.EACCES), str(path)
-                )
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             shutil.copymode(path, beside)
         beside.replace(path)
-    except BaseException:
+    except OSError as error:
+        # Named is what the caller knows.
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
         with suppress(OSError):
             beside.unlink()
-        raise
-    finally:
         UNFINISHED.discard(beside)

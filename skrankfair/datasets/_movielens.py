@@ -294,6 +294,8 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[list[_Folder]]:
     """List the folder or zip and the folders right below it, the top one first."""
     try:
         source = Path(path).expanduser()
+        if source.exists() and not source.is_dir() and not source.is_file():
+            raise OSError("it is a pipe or a device")
         archive = None if source.is_dir() else zipfile.ZipFile(source)
     except (TypeError, *_UNREADABLE) as error:
         raise ValueError(

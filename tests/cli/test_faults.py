@@ -7,15 +7,18 @@ import contextlib
 import http.server
 import json
 import os
+import random
+import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from skrankfair.__main__ import main
-from tests.cli.test_cli import WHO, complaint, frame
+from tests.cli.test_cli import WHO, complaint, frame, run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="faults of POSIX")
 
@@ -235,9 +238,14 @@ class TestPipes:
             writer.join(timeout=60)
             fifo.unlink()
 
-    def test_devices_are_refused(self, capsys):
+    def test_what_cannot_be_read_is_refused(self, tmp_path, capsys):
         line = complaint(["audit", "/dev/zero", *WHO], capsys)
         assert "is a terminal or another device" in line
+        # An archive is not read from its beginning to its end.
+        fifo = tmp_path / "ml.zip"
+        os.mkfifo(fifo)
+        line = complaint(["demo", "--data", str(fifo)], capsys)
+        assert line.endswith("cannot be opened as either: it is a pipe or a device.")
 
 
 class TestNames:
@@ -279,6 +287,193 @@ class TestNames:
         out = capsys.readouterr().out
         assert "\x1b" not in out
         assert r"\x1b[31mred.json" in out
+
+
+class TestMemory:
+    @pytest.fixture
+    def little_memory(self):
+        resource = pytest.importorskip("resource")
+        if not Path("/proc/self/statm").exists():
+            pytest.skip("the memory in use is known on Linux only")
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        yield lambda: resource.setrlimit(resource.RLIMIT_AS, (in_use() + 10**8, hard))
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+    def test_endless_pipe(self, tmp_path, capsys, little_memory):
+        fifo, zeros = tmp_path / "fifo", bytes(2**16)
+        os.mkfifo(fifo)
+
+        def write():
+            with contextlib.suppress(BrokenPipeError), fifo.open("wb") as opened:
+                while True:
+                    opened.write(zeros)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        little_memory()
+        assert main(["audit", str(fifo), *WHO]) == 1
+        writer.join(timeout=60)
+        self.check(capsys)
+
+    def test_large_table(self, tmp_path, capsys, little_memory):
+        path = tmp_path / "large.csv"
+        path.write_bytes(b"clicked,score,region,session\n" + b"1,2,a,1\n" * 4_000_000)
+        little_memory()
+        assert main(["audit", str(path), *WHO]) == 1
+        self.check(capsys)
+
+    def check(self, capsys):
+        (line,) = lines(capsys.readouterr().err)
+        assert line.startswith("skrankfair: there is not enough memory")
+        assert line.endswith("; audit fewer metrics, groups or rows at once.")
+
+
+def in_use():
+    """Return the bytes of the address space that are taken."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_an_interrupt_of_a_caller_in_python_is_a_status(tmp_path, capsys):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+
+    def interrupt():
+        with fifo.open("wb"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    writer = threading.Thread(target=interrupt)
+    writer.start()
+    assert main(["audit", str(fifo), *WHO]) == 130
+    writer.join(timeout=60)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_signals_are_taken_care_of_before_anything_large_is_imported():
+    code = "import sys, skrankfair.__main__; print(*sys.modules)"
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert not {"numpy", "pandas", "scipy", "sklearn"} & set(found.stdout.split())
+
+
+# Ends during an fsync, by the handler that the command line installs first.
+WHILE_WRITING = """
+import os, signal, sys
+from skrankfair._cli.process import own_process
+from skrankfair._reports.files import write_text
+own_process()
+os.fsync = lambda number: os.kill(os.getpid(), int(sys.argv[2]))
+write_text(sys.argv[1], "new")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="watches the process in /proc")
+class TestSignals:
+    def started(self, file, tmp_path):
+        """Return a run that has taken care of signals, and what it writes."""
+        html, numbers = tmp_path / "a.html", tmp_path / "a.json"
+        html.write_text("old")
+        outputs = ["--html", str(html), "--json", str(numbers)]
+        process = run("audit", file, *FAST, *outputs)
+        caught = f"/proc/{process.pid}/status"
+        await_(process, lambda: 1 << (signal.SIGTERM - 1) & mask(caught, "SigCgt"))
+        return process, html, numbers
+
+    def ended(self, process, html, numbers):
+        """Return the status and what was printed; nothing else must be there."""
+        out, err = process.communicate(timeout=120)
+        assert err == b""
+        assert out == b"" or b"=> " in out
+        page = html.read_text(encoding="utf-8")
+        assert page == "old" or page.endswith("</html>\n")
+        if numbers.exists():
+            assert json.loads(numbers.read_text(encoding="utf-8"))["n_rows"] == 600
+        found = {path.name for path in html.parent.iterdir()}
+        assert found <= {"a.html", "a.json", "scores.csv"}
+        return process.returncode, out
+
+    @pytest.mark.parametrize(
+        ("loaded", "printed"),
+        [("", False), ("numpy", False), ("_backend_agg", True)],
+    )
+    def test_interrupt(self, loaded, printed, file, tmp_path):
+        """When it starts, among the imports, and between the report and the files."""
+        process, *written = self.started(file, tmp_path)
+        maps = Path(f"/proc/{process.pid}/maps")
+        await_(process, lambda: loaded in maps.read_text())
+        process.send_signal(signal.SIGINT)
+        status, out = self.ended(process, *written)
+        assert status == 130
+        assert (b"=> " in out) == printed
+
+    @pytest.mark.simulation
+    def test_interrupt_at_random_moments(self, file, tmp_path):
+        process, *written = self.started(file, tmp_path)
+        first, last = cpu_seconds(process), 0.0
+        while process.poll() is None:
+            last = max(last, cpu_seconds(process))
+            time.sleep(0.01)
+        assert self.ended(process, *written)[0] == 0
+        moments = random.Random(0)  # of processor time, which other work leaves alone
+        statuses = []
+        for _ in range(20):
+            written[1].unlink(missing_ok=True)
+            process, *written = self.started(file, tmp_path)
+            moment = moments.uniform(first, last)
+            while process.poll() is None and cpu_seconds(process) < moment:
+                time.sleep(0.001)
+            process.send_signal(signal.SIGINT)
+            statuses.append(self.ended(process, *written)[0])
+        assert set(statuses) <= {0, 130}
+        assert statuses.count(130) >= 15
+
+    @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+    def test_while_writing(self, name, tmp_path):
+        path, number = tmp_path / "a.txt", int(signal.Signals[name])
+        path.write_text("old")
+        found = subprocess.run(
+            [sys.executable, "-c", WHILE_WRITING, str(path), str(number)],
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            timeout=60,
+            check=False,
+        )
+        assert (found.returncode, found.stderr) == (128 + number, b"")
+        assert path.read_text() == "old"
+        assert list(tmp_path.iterdir()) == [path]
+
+
+def await_(process, happened):
+    """Wait until something has happened in a process that is still running."""
+    while True:
+        assert process.poll() is None, process.stderr.read()
+        with contextlib.suppress(OSError):
+            if happened():
+                return
+        time.sleep(0.001)
+
+
+def mask(path, name):
+    """Return a set of signals in the status of a process."""
+    lines = Path(path).read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1], 16)
+
+
+def cpu_seconds(process):
+    """Return the processor time of a process, 0 when it is gone."""
+    try:
+        fields = (
+            Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        )
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def complaint_of(arguments, capsys):
