@@ -44,7 +44,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):
     n_features_in_ : int
         Number of features seen in `fit`, the column with the query included.
     feature_names_in_ : ndarray of str
-        Their names, where X has names.
+        Their names, if X has names.
 
     See Also
     --------

@@ -326,11 +326,11 @@ cluster : str, callable, True or None
 cluster : array-like of shape (n_samples,) or None
     Independent units, if the constructor names no column of X.
 sample_weight : array-like of shape (n,) or None
-    Weight of the query, constant within it: 2 is the query seen twice.
+    Weight of the query, constant within it: a weight of 2 counts the query twice.
 sample_weight : array-like of shape (n,) or None
-    Weight of the row: 2 is the row seen twice.
+    Weight of the row: a weight of 2 counts the row twice.
 sample_weight : array-like of shape (n_samples,) or None
-    Weight of the row: 2 is the row seen twice.
+    Weight of the row: a weight of 2 counts the row twice.
 y_true : array-like of shape (n,)
     Outcomes or relevance, binary, graded or real; larger is better.
 y_true : array-like of shape (n,)

@@ -348,7 +348,7 @@ class Shift:
 
     @property
     def difference(self) -> GroupEstimates:
-        """Demoted less boosted, paired by user."""
+        """Demoted minus boosted, paired by user."""
         return compare(self.results[2], self.results[0])
 
 

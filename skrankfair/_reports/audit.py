@@ -43,8 +43,8 @@ class AuditReport:
     results : dict of str to GroupEstimates
         The result of each metric, by the name that `audit` gives it.
     confidence_level : float
-        Of the intervals; a group differs beyond chance where its corrected p-value is
-        below one minus it.
+        Confidence level of the intervals; a group differs beyond chance if its
+        corrected p-value is below one minus this level.
     n_rows : int
         Number of items, without those of weight 0.
     n_queries : int
@@ -284,14 +284,14 @@ def audit(
         Engagement after the click; the accuracies are then taken within strata of it,
         as in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
     metrics : str, sequence of str or None, default=None
         Any of "pairwise_accuracy", "intra_group_accuracy", "inter_group_accuracy",
         "pairwise_exposure", "pairwise_preference", "matched_pair_calibration" and
         "ndcg". None is all of them; "ndcg" is then left out, with a note, where it is
         not defined: for negative outcomes, or clusters within one list.
     confidence_level : float, default=0.95
-        Of the intervals and the verdicts.
+        Confidence level of the intervals and the verdicts.
 
     Returns
     -------
@@ -301,8 +301,8 @@ def audit(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, missing labels,
-        a query in two clusters, an unknown metric or a level outside (0, 1).
+        If columns have different lengths, values are not finite, labels are missing, a
+        query is in two clusters, a metric is unknown, or the level is outside (0, 1).
 
     Warns
     -----

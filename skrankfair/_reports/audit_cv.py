@@ -87,7 +87,7 @@ def audit_cv(
         cut to the training set. With metadata routing on, `params` and the columns
         above go where the estimator requests them.
     confidence_level : float, default=0.95
-        Of the intervals and the verdicts.
+        Confidence level of the intervals and the verdicts.
     n_jobs : int or None, default=None
         Number of folds at a time, as in joblib.
     verbose : bool, default=False

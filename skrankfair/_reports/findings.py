@@ -33,8 +33,8 @@ class GroupFinding:
     pvalue_corrected : float
         By Holm's method over the groups of the metric.
     difference, difference_low, difference_high : float
-        What is tested, with its interval: the estimate less the fair value, or less
-        the value of the rest. NaN where nothing is.
+        What is tested, with its interval: the estimate minus the fair value, or minus
+        the value of the rest. NaN if nothing is tested.
     side : {"worse", "better", ""}
         Which way the group differs beyond chance.
     missing : str

@@ -46,7 +46,7 @@ class Change(NamedTuple):
     before, after : GroupEstimates
         Of a disparity, the difference from what is fair.
     change : GroupEstimates
-        After less before, on the same clusters.
+        After minus before, on the same clusters.
     """
 
     before: GroupEstimates
@@ -219,7 +219,7 @@ class MitigationReport:
         Parameters
         ----------
         axes : sequence of three matplotlib Axes or None, default=None
-            For the disparities, their changes and the costs. None makes a figure.
+            For the disparities, their changes and the costs. None creates a new figure.
 
         Returns
         -------
@@ -357,7 +357,7 @@ def mitigation_report(
     bandwidth : {"undersmooth", "rule_of_thumb", "cv"} or float, default="undersmooth"
         Of the tests of predictive parity.
     confidence_level : float, default=0.95
-        Of the intervals and the verdicts.
+        Confidence level of the intervals and the verdicts.
 
     Returns
     -------
@@ -368,8 +368,8 @@ def mitigation_report(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, an unknown metric,
-        or estimators or names of columns without `X`.
+        If columns have different lengths, values are not finite, a metric is unknown,
+        or estimators or names of columns are given without `X`.
 
     Warns
     -----
@@ -383,13 +383,13 @@ def mitigation_report(
 
     Notes
     -----
-    A disparity is signed: the group's value less what is fair, or less that of the
-    rest, so its change is a smooth function of sums and has a delta-method interval. It
-    is "closer to fair" or "further from fair" where both the change and the change of
-    the absolute value are beyond chance (by Holm's method over the groups of a metric),
-    and "past fair" where it changed its side and came no nearer. AUC is the pairwise
-    accuracy of one list of all rows, for two outcomes. The logarithmic loss is for
-    probabilities; other scores have their mean squared error instead.
+    A disparity is signed: it is the group's value minus the fair value, or minus the
+    value of the rest. So its change is a smooth function of sums and has a delta-method
+    interval. It is "closer to fair" or "further from fair" where both the change and
+    the change of the absolute value are beyond chance (by Holm's method over the groups
+    of a metric), and "past fair" where it changed its side and came no nearer. AUC is
+    the pairwise accuracy of one list of all rows, for two outcomes. The logarithmic
+    loss is for probabilities; other scores have their mean squared error instead.
 
     References
     ----------

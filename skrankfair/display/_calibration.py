@@ -133,7 +133,7 @@ class CalibrationByGroupDisplay:
         confidence_level : float, default=0.95
             Of the bands, each of which holds at all points of its curve at once.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weight of the row: 2 is the row seen twice.
+            Weight of the row: a weight of 2 counts the row twice.
         ax : matplotlib Axes or None, default=None
         **kwargs : dict
             Passed to `plot`.
@@ -260,7 +260,7 @@ class CalibrationByGroupDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            None makes a figure.
+            None creates a new figure.
         xlabel, ylabel : str, default="score", "mean outcome"
 
         Returns

@@ -75,7 +75,7 @@ class GroupCalibratorDisplay:
         column : int, default=0
             Of the scores.
         ax : matplotlib Axes or None, default=None
-            None makes a figure.
+            None creates a new figure.
 
         Returns
         -------
@@ -101,7 +101,7 @@ class GroupCalibratorDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            None makes a figure.
+            None creates a new figure.
 
         Returns
         -------

@@ -103,7 +103,7 @@ class MatchedPairCurveDisplay:
         ----------
         curve : MatchedPairCurve
         ax : matplotlib Axes or None, default=None
-            None makes a figure.
+            None creates a new figure.
         confidence_level : float, default=0.95
             Of the bands, which hold at one threshold each.
         groups : sequence of hashable or None, default=None
@@ -143,7 +143,7 @@ class MatchedPairCurveDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            None makes a figure.
+            None creates a new figure.
 
         Returns
         -------

@@ -79,7 +79,7 @@ class MitigationDisplay:
         Parameters
         ----------
         axes : sequence of three matplotlib Axes or None, default=None
-            For the disparities, their changes and the costs. None makes a figure.
+            For the disparities, their changes and the costs. None creates a new figure.
 
         Returns
         -------

@@ -108,7 +108,7 @@ class MonotonicityDisplay:
         ----------
         test : MonotonicityTest
         ax : matplotlib Axes or None, default=None
-            None makes a figure.
+            None creates a new figure.
 
         Returns
         -------
@@ -134,7 +134,7 @@ class MonotonicityDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            None makes a figure.
+            None creates a new figure.
 
         Returns
         -------

@@ -167,7 +167,7 @@ class PredictiveParityDisplay:
         Parameters
         ----------
         axes : sequence of two matplotlib Axes or None, default=None
-            None makes a figure.
+            None creates a new figure.
         xlabel, ylabel : str, default="score", "mean outcome"
 
         Returns

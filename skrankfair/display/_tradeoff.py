@@ -145,7 +145,7 @@ class FairnessTradeoffDisplay:
         bound : float or None, default=None
             None: that of the constraint.
         ax : matplotlib Axes or None, default=None
-            None makes a figure.
+            None creates a new figure.
 
         Returns
         -------
@@ -215,7 +215,7 @@ class FairnessTradeoffDisplay:
             On the disparity: how much it may be at most, or at least with
             `larger_is_fairer`.
         ax : matplotlib Axes or None, default=None
-            None makes a figure.
+            None creates a new figure.
 
         Returns
         -------
@@ -265,7 +265,7 @@ class FairnessTradeoffDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            None makes a figure.
+            None creates a new figure.
 
         Returns
         -------

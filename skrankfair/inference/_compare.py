@@ -13,7 +13,7 @@ from ..metrics import GroupEstimates
 
 @dataclass(frozen=True)
 class _PairedDifference:
-    """The metric of the first columns less that of the others."""
+    """The metric of the first columns minus that of the others."""
 
     first: Finalize
     second: Finalize

@@ -555,7 +555,7 @@ def marginal_outcome_test(
         Seed or generator of the random numbers, 0 so that a result that is computed
         when it is first asked for can be repeated.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: 2 is the row seen twice.
+        Weight of the row: a weight of 2 counts the row twice.
 
     Returns
     -------
@@ -566,9 +566,9 @@ def marginal_outcome_test(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, an unknown outcome
-        above the threshold, a threshold above all scores, scores without spread above
-        it, or an unknown option.
+        If columns have different lengths, values are not finite, an outcome above the
+        threshold is unknown, the threshold is above all scores, the scores above it
+        have no spread, or an option is unknown.
 
     Warns
     -----

@@ -40,7 +40,7 @@ class MonotonicityTest:
     pvalue : float
         Of the hypothesis that the share of the group is monotone in the position.
     df : int
-        Positions less one: the degrees of freedom of ``method="chi2"``.
+        The number of positions minus one: the degrees of freedom of ``method="chi2"``.
     method : {"bootstrap", "chi2"}
     increasing : bool
         Whether the fit increases towards the bottom: a disadvantage of the group.
@@ -329,8 +329,8 @@ def monotonicity_test(
     Parameters
     ----------
     y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Tied items are members in
-        expectation.
+        Scores, not ranks: higher scores rank first. Ties count by expectation over the
+        orders of the tied items.
     sensitive_features : array-like of shape (n,) or (n, d)
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
@@ -358,7 +358,7 @@ def monotonicity_test(
     random_state : int, Generator or None, default=None
         Seed or generator of the random numbers. None draws anew in each call.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -367,9 +367,9 @@ def monotonicity_test(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, missing labels,
-        a label that is no group, fewer than two positions, a ranking in two clusters,
-        or an unknown option.
+        If columns have different lengths, values are not finite, labels are missing,
+        `group` is not one of the labels, there are fewer than two positions, a ranking
+        is in two clusters, or an option is unknown.
 
     Warns
     -----

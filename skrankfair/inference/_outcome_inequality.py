@@ -449,7 +449,7 @@ def outcome_inequality_test(
     random_state : int, Generator or None, default=None
         Seed or generator of the random numbers. None draws anew in each call.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -458,8 +458,8 @@ def outcome_inequality_test(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, missing labels,
-        a query in two clusters, or an unknown option.
+        If columns have different lengths, values are not finite, labels are missing, a
+        query is in two clusters, or an option is unknown.
 
     Warns
     -----

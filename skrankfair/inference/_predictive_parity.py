@@ -651,7 +651,7 @@ def predictive_parity_test(
         Seed or generator of the random numbers, 0 so that a result that is computed
         when it is first asked for can be repeated.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: 2 is the row seen twice.
+        Weight of the row: a weight of 2 counts the row twice.
 
     Returns
     -------
@@ -663,9 +663,8 @@ def predictive_parity_test(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, scores without
-        spread or without a common range, a bandwidth that is not positive, or an
-        unknown option.
+        If columns have different lengths, values are not finite, the scores have no
+        spread or no common range, a bandwidth is not positive, or an option is unknown.
 
     Warns
     -----

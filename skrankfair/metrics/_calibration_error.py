@@ -35,7 +35,7 @@ class SortedScores:
     mass : ndarray of shape (T + 1,)
         Weight of all rows before each block, and of all.
     gap, outcome : ndarray of shape (T + 1,)
-        The same of score less outcome, and of the outcome, times the weight.
+        The same for score minus outcome and for the outcome, times the weight.
     whole : bool
         Whether all weights are integers: a row of weight 2 is two rows.
     scale : float
@@ -367,7 +367,7 @@ def calibration_error(
     bins : int or array-like of shape (B + 1,), default=15
         Of "binned": how many; or their edges, which makes results add up.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: 2 is the row seen twice.
+        Weight of the row: a weight of 2 counts the row twice.
 
     Returns
     -------
@@ -377,8 +377,8 @@ def calibration_error(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, a bandwidth that
-        is not positive, edges that do not contain the scores, or an unknown option.
+        If columns have different lengths, values are not finite, a bandwidth is not
+        positive, the edges do not contain the scores, or an option is unknown.
 
     Warns
     -----

@@ -199,7 +199,7 @@ def positive_rate_shift(
         Seed or generator of the random numbers, 0 so that a result that is computed
         when it is first asked for can be repeated.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: 2 is the row seen twice.
+        Weight of the row: a weight of 2 counts the row twice.
 
     Returns
     -------
@@ -209,8 +209,8 @@ def positive_rate_shift(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, a bandwidth that
-        is not positive, or an unknown option.
+        If columns have different lengths, values are not finite, a bandwidth is not
+        positive, or an option is unknown.
 
     Warns
     -----
@@ -226,8 +226,8 @@ def positive_rate_shift(
     Notes
     -----
     A decision is no smooth function of the curve, so there is no delta method:
-    ``standard_error`` and ``covariance`` are those of a bootstrap of clusters that fits
-    the curves anew, computed when first asked for, and
+    ``standard_error`` and ``covariance`` are those of a bootstrap of clusters that
+    refits the curves, computed when first asked for, and
     ``confidence_interval(method="bootstrap")`` are its percentiles. Bandwidths are
     held. Results do not add up, since the curves of parts are not that of the whole.
 
@@ -476,7 +476,7 @@ def rank_shift(
         Seed or generator of the random numbers, 0 so that a result that is computed
         when it is first asked for can be repeated.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -486,9 +486,8 @@ def rank_shift(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, groups that
-        overlap, a query in two clusters, a bandwidth that is not positive, or an
-        unknown option.
+        If columns have different lengths, values are not finite, groups overlap, a
+        query is in two clusters, a bandwidth is not positive, or an option is unknown.
 
     Warns
     -----
@@ -503,7 +502,7 @@ def rank_shift(
     Notes
     -----
     Tied items have the mean of their ranks. Standard errors are those of a bootstrap of
-    clusters that fits the curves anew, as for `positive_rate_shift`; a resample of one
+    clusters that refits the curves, as for `positive_rate_shift`; a resample of one
     list is a list in which an item is as often as it was drawn. Results do not add up.
 
     References

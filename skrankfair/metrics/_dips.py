@@ -156,7 +156,7 @@ def dips(
         "pairs" divides the sum over queries by the sum of their largest values;
         "queries" is the mean over queries that have one.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -169,9 +169,9 @@ def dips(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, missing labels,
-        a query in two clusters, a `position_weight` that increases with the rank or is
-        0 at the first, or an unknown option.
+        If columns have different lengths, values are not finite, labels are missing, a
+        query is in two clusters, `position_weight` increases with the rank or is 0 at
+        the first, or an option is unknown.
 
     Warns
     -----

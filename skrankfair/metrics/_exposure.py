@@ -229,7 +229,7 @@ def exposure(
         "queries" is the mean over queries of the share; "amortized" the share of the
         exposure summed over queries, in which long lists count more.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -239,14 +239,15 @@ def exposure(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, missing labels,
-        a query in two clusters, a `position_weight` that is 0 at the first rank, or an
-        unknown option.
+        If columns have different lengths, values are not finite, labels are missing, a
+        query is in two clusters, `position_weight` is 0 at the first rank, or an option
+        is unknown.
 
     Warns
     -----
     UndefinedMetricWarning
-        For a group without items, whose estimate is NaN, or if there is only one query.
+        If a group has no items, so that its estimate is NaN, or if there is only one
+        query.
 
     See Also
     --------
@@ -346,7 +347,7 @@ def exposure_gap(
         relevance is all 0 have no shares of it, and are left out for
         ``target="relevance"``.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -357,14 +358,15 @@ def exposure_gap(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, negative
-        relevance where it is shared out, missing labels, a query in two clusters, a
-        `position_weight` that is 0 at the first rank, or an unknown option.
+        If columns have different lengths, values are not finite, relevance is negative
+        where it is shared out, labels are missing, a query is in two clusters,
+        `position_weight` is 0 at the first rank, or an option is unknown.
 
     Warns
     -----
     UndefinedMetricWarning
-        For a group without items, whose estimate is NaN, or if there is only one query.
+        If a group has no items, so that its estimate is NaN, or if there is only one
+        query.
 
     See Also
     --------

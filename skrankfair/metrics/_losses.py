@@ -61,7 +61,7 @@ def log_loss(
         Independent units, such as the person that a row is about. None makes each row
         its own unit.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: 2 is the row seen twice.
+        Weight of the row: a weight of 2 counts the row twice.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def mean_squared_error(
         Independent units, such as the person that a row is about. None makes each row
         its own unit.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: 2 is the row seen twice.
+        Weight of the row: a weight of 2 counts the row twice.
 
     Returns
     -------

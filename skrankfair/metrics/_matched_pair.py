@@ -265,7 +265,7 @@ def matched_pair_calibration(
         "cluster": queries (or `cluster`) are independent. "item": items are, and pairs
         that share one are not (§4.1.4). "auto" is "item" for one list, else "cluster".
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -276,9 +276,10 @@ def matched_pair_calibration(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, missing labels,
-        more than one of `epsilon`, `n_pairs` and `quantile`, a query in two clusters,
-        an unknown option, or more positions than a table can hold.
+        If columns have different lengths, values are not finite, labels are missing,
+        more than one of `epsilon`, `n_pairs` and `quantile` is given, a query is in two
+        clusters, an option is unknown, or there are more positions than a table can
+        hold.
 
     Warns
     -----

@@ -196,7 +196,7 @@ def matched_pair_curve(
         scale, from the closest 1% of the possible pairs to the closest half, of the
         group that needs the most.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
     **options : dict
         Other options of `matched_pair_calibration`: direction, adjacent, estimator,
         position_weight, k, patience, average, variance.

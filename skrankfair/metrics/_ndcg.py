@@ -103,7 +103,7 @@ def ndcg(
     gain : {"linear", "exponential"}, default="linear"
         ``y`` or ``2**y - 1``.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -113,8 +113,8 @@ def ndcg(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, negative
-        relevance, a query in two clusters, or an unknown option.
+        If columns have different lengths, values are not finite, relevance is negative,
+        a query is in two clusters, or an option is unknown.
 
     Warns
     -----

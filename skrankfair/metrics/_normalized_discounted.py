@@ -127,8 +127,8 @@ def normalized_discounted_difference(
     y_true : array-like of shape (n,) or None, default=None
         Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Tied items are members in
-        expectation.
+        Scores, not ranks: higher scores rank first. Ties count by expectation over the
+        orders of the tied items.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
@@ -163,7 +163,7 @@ def normalized_discounted_difference(
     normalize : bool, default=True
         False leaves out the division by the maximum.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -174,9 +174,9 @@ def normalized_discounted_difference(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, missing labels,
-        a query in two clusters, lists of different lengths for
-        ``average="representation"``, or an unknown option.
+        If columns have different lengths, values are not finite, labels are missing, a
+        query is in two clusters, lists have different lengths with
+        ``average="representation"``, or an option is unknown.
 
     Warns
     -----
@@ -274,8 +274,8 @@ def normalized_discounted_ratio(
     y_true : array-like of shape (n,) or None, default=None
         Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Tied items are members in
-        expectation.
+        Scores, not ranks: higher scores rank first. Ties count by expectation over the
+        orders of the tied items.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
@@ -287,7 +287,7 @@ def normalized_discounted_ratio(
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
     step : int, default=10
-        Items from cut to cut. Lists of no more items have no value.
+        Number of items between cuts. Lists with no more items than this have no value.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
             or array-like, default="dcg"
         What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
@@ -309,7 +309,7 @@ def normalized_discounted_ratio(
         The ratio where nothing outside the group is among the first k, as in the
         authors' code.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -319,12 +319,12 @@ def normalized_discounted_ratio(
     Raises
     ------
     ValueError
-        As `normalized_discounted_difference`.
+        As for `normalized_discounted_difference`.
 
     Warns
     -----
     UndefinedMetricWarning
-        As `normalized_discounted_difference`.
+        As for `normalized_discounted_difference`.
 
     See Also
     --------
@@ -406,8 +406,8 @@ def normalized_discounted_kl(
     y_true : array-like of shape (n,) or None, default=None
         Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Tied items are members in
-        expectation.
+        Scores, not ranks: higher scores rank first. Ties count by expectation over the
+        orders of the tied items.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
@@ -419,7 +419,7 @@ def normalized_discounted_kl(
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
     step : int, default=10
-        Items from cut to cut. Lists of no more items have no value.
+        Number of items between cuts. Lists with no more items than this have no value.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
             or array-like, default="dcg"
         What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
@@ -441,7 +441,7 @@ def normalized_discounted_kl(
         One value for all groups at once, labelled "all", instead of one per group
         against the rest. Disjoint groups; with `normalize`, at most ten in a list.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -458,7 +458,7 @@ def normalized_discounted_kl(
     Warns
     -----
     UndefinedMetricWarning
-        As `normalized_discounted_difference`.
+        As for `normalized_discounted_difference`.
 
     See Also
     --------

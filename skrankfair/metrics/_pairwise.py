@@ -222,7 +222,7 @@ def pairwise_accuracy(
         "cluster": queries (or `cluster`) are independent. "item": items are, and pairs
         that share one are not. "auto" is "item" for one list, else "cluster".
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -232,13 +232,13 @@ def pairwise_accuracy(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, missing labels,
-        a query in two clusters, or an unknown option.
+        If columns have different lengths, values are not finite, labels are missing, a
+        query is in two clusters, or an option is unknown.
 
     Warns
     -----
     UndefinedMetricWarning
-        For a group without a pair, whose estimate is NaN.
+        If a group has no pair, so that its estimate is NaN.
 
     See Also
     --------
@@ -339,7 +339,7 @@ def pairwise_exposure(
 
     For group a, ``P(s_i > s_j | i in a, j not in a, same query)``, whatever the
     outcomes; score ties count one half. The value of equal exposure is 1/2, and
-    `pairwise_preference` is the base rate to read it against (§6.4 of the paper).
+    `pairwise_preference` is the base rate with which to compare it (§6.4 of the paper).
 
     Parameters
     ----------
@@ -363,7 +363,7 @@ def pairwise_exposure(
     variance : {"auto", "cluster", "item"}, default="auto"
         As in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -373,13 +373,13 @@ def pairwise_exposure(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, missing labels,
-        a query in two clusters, or an unknown option.
+        If columns have different lengths, values are not finite, labels are missing, a
+        query is in two clusters, or an option is unknown.
 
     Warns
     -----
     UndefinedMetricWarning
-        For a group without a pair, whose estimate is NaN.
+        If a group has no pair, so that its estimate is NaN.
 
     See Also
     --------
@@ -429,9 +429,9 @@ def pairwise_preference(
 ) -> GroupEstimates:
     """How often a group's item has a better outcome than one of the others.
 
-    For group a, ``P(y_i > y_j | i in a, j not in a, y_i != y_j, same query)``: the base
-    rate beside `pairwise_exposure`. It describes the outcomes, not the ranker, and has
-    no fair value.
+    For group a, ``P(y_i > y_j | i in a, j not in a, y_i != y_j, same query)``. It is
+    the base rate with which to compare `pairwise_exposure`. It describes the outcomes,
+    not the ranker, and has no fair value.
 
     Parameters
     ----------
@@ -455,7 +455,7 @@ def pairwise_preference(
     variance : {"auto", "cluster", "item"}, default="auto"
         As in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -465,13 +465,13 @@ def pairwise_preference(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, missing labels,
-        a query in two clusters, or an unknown option.
+        If columns have different lengths, values are not finite, labels are missing, a
+        query is in two clusters, or an option is unknown.
 
     Warns
     -----
     UndefinedMetricWarning
-        For a group without a pair, whose estimate is NaN.
+        If a group has no pair, so that its estimate is NaN.
 
     See Also
     --------

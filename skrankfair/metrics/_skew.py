@@ -156,8 +156,8 @@ def skew_at_k(
     y_true : array-like of shape (n,) or None, default=None
         Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Tied items are members in
-        expectation.
+        Scores, not ranks: higher scores rank first. Ties count by expectation over the
+        orders of the tied items.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
@@ -174,7 +174,7 @@ def skew_at_k(
         "queries": the mean over lists, -inf if one of them has nobody among its first
         k. "representation": of the mean shares, for lists of one length.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -184,9 +184,9 @@ def skew_at_k(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, missing labels,
-        a query in two clusters, lists of different lengths for
-        ``average="representation"``, or an unknown option.
+        If columns have different lengths, values are not finite, labels are missing, a
+        query is in two clusters, lists have different lengths with
+        ``average="representation"``, or an option is unknown.
 
     Warns
     -----
@@ -258,8 +258,8 @@ def ndkl(
     y_true : array-like of shape (n,) or None, default=None
         Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Tied items are members in
-        expectation.
+        Scores, not ranks: higher scores rank first. Ties count by expectation over the
+        orders of the tied items.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
@@ -276,7 +276,7 @@ def ndkl(
     average : {"queries", "representation"}, default="queries"
         The mean over lists, or the metric of the mean shares (lists of one length).
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -287,9 +287,10 @@ def ndkl(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, missing labels,
-        a query in two clusters, ``joint=True`` of a membership matrix, lists of
-        different lengths for ``average="representation"``, or an unknown option.
+        If columns have different lengths, values are not finite, labels are missing, a
+        query is in two clusters, a membership matrix is given with ``joint=True``,
+        lists have different lengths with ``average="representation"``, or an option is
+        unknown.
 
     Warns
     -----

@@ -247,7 +247,7 @@ def exposure_parity(
         the mean exposures, for lists of one length: chance that cancels over lists is
         no advantage.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -258,9 +258,9 @@ def exposure_parity(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, missing labels,
-        a query in two clusters, lists of different lengths for
-        ``average="representation"``, or an unknown option.
+        If columns have different lengths, values are not finite, labels are missing, a
+        query is in two clusters, lists have different lengths with
+        ``average="representation"``, or an option is unknown.
 
     Warns
     -----
@@ -354,7 +354,7 @@ def pairwise_parity(
         the mean pair_a over lists of one length: chance that cancels over lists is no
         advantage.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: 2 is the query seen twice.
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
 
     Returns
     -------
@@ -366,9 +366,9 @@ def pairwise_parity(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, missing labels,
-        a query in two clusters, lists of different lengths for
-        ``average="representation"``, or an unknown option.
+        If columns have different lengths, values are not finite, labels are missing, a
+        query is in two clusters, lists have different lengths with
+        ``average="representation"``, or an option is unknown.
 
     Warns
     -----

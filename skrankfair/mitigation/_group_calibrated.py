@@ -122,12 +122,12 @@ class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
     ----------
     estimator : classifier
         For two classes, with `decision_function` or `predict_proba`. In a
-        `sklearn.frozen.FrozenEstimator` it is fitted already and stays; then the rows
-        of `fit` must be new to it.
+        `sklearn.frozen.FrozenEstimator` it is not fitted again; the rows of `fit` must
+        then be new to it.
     calibrator : {"nadaraya_watson", "isotonic", "platt", "binning"}, estimator or \
             GroupCalibrator, default="nadaraya_watson"
-        As in `GroupCalibrator`; or one with options of its own, but for the columns of
-        group and cluster, which are those given here.
+        As in `GroupCalibrator`. A `GroupCalibrator` may be passed for its other
+        options; its columns of group and cluster are replaced by those given here.
     sensitive_features : str, list of str, callable, True or None, default=None
         Where the groups come from: the name of a column of X, a list of names (the
         columns are crossed), or a function of X. True means that they must be passed as
@@ -136,17 +136,17 @@ class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
     cluster : str, callable, True or None, default=None
         Where the independent units, such as users, come from, in the same way; only
         `fit` needs them. No unit is in both the training and the test part of a fold,
-        and each unit weighs the same.
+        and all units have the same weight.
     cv : int, splitter, iterable or None, default=None
-        Folds. None is 5; an integer is `GroupKFold` with clusters, `StratifiedKFold`
-        without. A splitter gets the clusters as ``groups``.
+        How to split into folds. None means 5 folds; an integer means `GroupKFold` with
+        clusters, `StratifiedKFold` without. A splitter gets the clusters as ``groups``.
     ensemble : bool, default=False
         False: one calibrator of all out-of-fold scores, for the model trained on all
         rows. Groups are small, so this is the default. True: a model and a calibrator
         for each fold, whose probabilities are averaged.
     drop_metadata_columns : bool, default=False
-        Whether the columns named by `sensitive_features` and `cluster` are kept from
-        the model. Else it gets X as it is.
+        Whether the columns named by `sensitive_features` and `cluster` are hidden from
+        the model, which otherwise gets X as it is.
     n_jobs : int or None, default=None
         Number of folds that are fitted at a time, as in joblib.
 
@@ -156,11 +156,12 @@ class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
     estimators_ : list of classifier
         One, or one per fold.
     group_calibrators_ : list of GroupCalibrator
-        As many; ``group_calibrators_[0].plot()`` shows the curves of the groups.
+        One for each estimator; ``group_calibrators_[0].plot()`` shows the curves of the
+        groups.
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of str
-        Their names, where X has names.
+        Their names, if X has names.
 
     See Also
     --------
@@ -211,7 +212,7 @@ class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
         y : array-like of shape (n_samples,)
             Labels of two classes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: 2 is the row seen twice.
+            Weight of the row: a weight of 2 counts the row twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.
@@ -231,7 +232,7 @@ class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
         Warns
         -----
         UserWarning
-            That names small groups, or says that the model takes no weights.
+            It names small groups, or says that the model takes no weights.
         """
         self._check_options()
         rows = self._fit_rows(
@@ -307,12 +308,12 @@ class GroupCalibratedRegressor(RegressorMixin, _GroupCalibrated):
     Parameters
     ----------
     estimator : regressor
-        In a `sklearn.frozen.FrozenEstimator` it is fitted already and stays; then the
-        rows of `fit` must be new to it.
+        In a `sklearn.frozen.FrozenEstimator` it is not fitted again; the rows of `fit`
+        must then be new to it.
     calibrator : {"nadaraya_watson", "isotonic", "platt", "binning"}, estimator or \
             GroupCalibrator, default="nadaraya_watson"
-        As in `GroupCalibrator`; or one with options of its own, but for the columns of
-        group and cluster, which are those given here.
+        As in `GroupCalibrator`. A `GroupCalibrator` may be passed for its other
+        options; its columns of group and cluster are replaced by those given here.
     sensitive_features : str, list of str, callable, True or None, default=None
         Where the groups come from: the name of a column of X, a list of names (the
         columns are crossed), or a function of X. True means that they must be passed as
@@ -321,16 +322,16 @@ class GroupCalibratedRegressor(RegressorMixin, _GroupCalibrated):
     cluster : str, callable, True or None, default=None
         Where the independent units, such as users, come from, in the same way; only
         `fit` needs them. No unit is in both the training and the test part of a fold,
-        and each unit weighs the same.
+        and all units have the same weight.
     cv : int, splitter, iterable or None, default=None
-        Folds. None is 5; an integer is `GroupKFold` with clusters, `KFold` without. A
-        splitter gets the clusters as ``groups``.
+        How to split into folds. None means 5 folds; an integer means `GroupKFold` with
+        clusters, `KFold` without. A splitter gets the clusters as ``groups``.
     ensemble : bool, default=False
         False: one calibrator of all out-of-fold predictions, for the model trained on
         all rows. True: a model and a calibrator for each fold, averaged.
     drop_metadata_columns : bool, default=False
-        Whether the columns named by `sensitive_features` and `cluster` are kept from
-        the model. Else it gets X as it is.
+        Whether the columns named by `sensitive_features` and `cluster` are hidden from
+        the model, which otherwise gets X as it is.
     n_jobs : int or None, default=None
         Number of folds that are fitted at a time, as in joblib.
 
@@ -339,11 +340,12 @@ class GroupCalibratedRegressor(RegressorMixin, _GroupCalibrated):
     estimators_ : list of regressor
         One, or one per fold.
     group_calibrators_ : list of GroupCalibrator
-        As many; ``group_calibrators_[0].plot()`` shows the curves of the groups.
+        One for each estimator; ``group_calibrators_[0].plot()`` shows the curves of the
+        groups.
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of str
-        Their names, where X has names.
+        Their names, if X has names.
 
     See Also
     --------
@@ -387,7 +389,7 @@ class GroupCalibratedRegressor(RegressorMixin, _GroupCalibrated):
         X : frame or array of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: 2 is the row seen twice.
+            Weight of the row: a weight of 2 counts the row twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.
@@ -407,7 +409,7 @@ class GroupCalibratedRegressor(RegressorMixin, _GroupCalibrated):
         Warns
         -----
         UserWarning
-            That names small groups, or says that the model takes no weights.
+            It names small groups, or says that the model takes no weights.
         """
         self._check_options()
         rows = self._fit_rows(

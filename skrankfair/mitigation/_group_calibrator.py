@@ -95,14 +95,14 @@ class GroupCalibrator(CalibratesByGroup):
         Where the independent units, such as users, come from, in the same way; only
         `fit` needs them.
     cluster_weight : {"cluster", "row"}, default="cluster"
-        "cluster": the rows of a cluster in a group weigh one together. "row": every row
-        weighs one, and one user may dominate.
+        "cluster": the rows of a cluster in a group have weight one together. "row":
+        every row has weight one, so a single user may dominate.
     monotonic : bool, default=False
         Whether the curve is projected on the nearest non-decreasing one, so that the
         order within a group stays.
     min_group_size : int, default=20
-        A group with fewer clusters (rows, without clusters) is calibrated like all rows
-        together, with a warning.
+        A group with fewer clusters (or rows, without clusters) gets the calibration of
+        all rows together, with a warning.
     n_bins : int, default=15
         For "binning".
 
@@ -111,13 +111,14 @@ class GroupCalibrator(CalibratesByGroup):
     calibrators_ : dict
         By group the fitted curves; their ``predict(scores)`` calibrates scores of it.
     pooled_calibrator_ : object
-        That of all rows, for small groups and groups that the fit has not seen.
+        The calibration of all rows, used for small groups and groups that `fit` has not
+        seen.
     groups_ : tuple
-        The labels of the fit.
+        The labels seen in `fit`.
     n_features_in_ : int
         Number of columns of X, those of group and cluster included.
     feature_names_in_ : ndarray of str
-        Their names, where X has names.
+        Their names, if X has names.
 
     See Also
     --------
@@ -192,7 +193,7 @@ class GroupCalibrator(CalibratesByGroup):
         y : array-like of shape (n_samples,)
             Outcomes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: 2 is the row seen twice.
+            Weight of the row: a weight of 2 counts the row twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.
@@ -212,7 +213,7 @@ class GroupCalibrator(CalibratesByGroup):
         Warns
         -----
         UserWarning
-            That names the groups of fewer than `min_group_size` clusters.
+            It names the groups with fewer than `min_group_size` clusters.
         """
         self._check_options()
         rows = self._read(X, y, sample_weight, sensitive_features, cluster)
@@ -237,13 +238,13 @@ class GroupCalibrator(CalibratesByGroup):
         Raises
         ------
         ValueError
-            For groups without those of `fit`, or the other way round.
+            If groups are given here but not to `fit`, or the other way round.
 
         Warns
         -----
         UserWarning
-            That names the groups which `fit` has not seen: they are calibrated like all
-            rows together.
+            It names the groups that `fit` has not seen, which get the calibration of
+            all rows together.
         """
         return self._mapped(X, sensitive_features, ScoreCurves.predict)
 
@@ -292,7 +293,7 @@ class GroupCalibrator(CalibratesByGroup):
         X : frame or array of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: 2 is the row seen twice.
+            Weight of the row: a weight of 2 counts the row twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.
@@ -330,7 +331,7 @@ class GroupCalibrator(CalibratesByGroup):
         column : int, default=0
             Of the scores.
         ax : matplotlib Axes or None, default=None
-            None makes a figure.
+            None creates a new figure.
 
         Returns
         -------

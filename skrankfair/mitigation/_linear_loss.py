@@ -40,7 +40,7 @@ class Loss(Protocol):
     of_constant: float
 
     def __call__(self, parameters: Array) -> tuple[float, Array]:
-        """Return the loss, less that of the start, and its gradient."""
+        """Return the loss minus that of the start, and its gradient."""
 
     def curvature(self) -> Array:
         """Return the Hessian at the start, or its diagonal with many features."""
@@ -101,7 +101,7 @@ class SquaredLoss:
         return self.y - self.y_mean - (self.X @ coef - self.mean @ coef)
 
     def __call__(self, parameters: Array) -> tuple[float, Array]:
-        """Return the loss, less that of the start, and its gradient."""
+        """Return the loss minus that of the start, and its gradient."""
         step = parameters - self.start
         if self.few:
             # The start is the minimum: what is left is the quadratic term.
@@ -152,7 +152,7 @@ class LogisticLoss:
         self.at_start = self(self.start)[0]
 
     def __call__(self, parameters: Array) -> tuple[float, Array]:
-        """Return the loss, less that of the start, and its gradient.
+        """Return the loss minus that of the start, and its gradient.
 
         A block of rows is read once, for the scores and for the gradient.
         """
@@ -211,7 +211,7 @@ class Objective:
     strength: float
 
     def __call__(self, parameters: Array) -> tuple[float, Array]:
-        """Return the objective, less the loss of the start, and its gradient."""
+        """Return the objective minus the loss of the start, and its gradient."""
         value, gradient = self.loss(parameters)
         for term in self.terms:
             correlation, slope = term(parameters)

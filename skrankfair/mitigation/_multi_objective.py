@@ -233,11 +233,11 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         Where the independent units, such as users, come from, in the same way; only
         `fit` needs them.
     cluster_weight : {"cluster", "row"}, default="cluster"
-        "cluster": the rows of a cluster in a group weigh one together. "row": every row
-        weighs one, and one user may dominate.
+        "cluster": the rows of a cluster in a group have weight one together. "row":
+        every row has weight one, so a single user may dominate.
     min_group_size : int, default=20
-        A group with fewer clusters (rows, without clusters) is calibrated like all rows
-        together, with a warning.
+        A group with fewer clusters (or rows, without clusters) gets the calibration of
+        all rows together, with a warning.
 
     Attributes
     ----------
@@ -248,13 +248,14 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         By group the fitted functions; their ``predict(scores)`` calibrates scores of
         it, shape (n, d), to shape (n, K).
     pooled_calibrator_ : object
-        That of all rows, for small groups and groups that the fit has not seen.
+        The calibration of all rows, used for small groups and groups that `fit` has not
+        seen.
     groups_ : tuple
-        The labels of the fit.
+        The labels seen in `fit`.
     n_features_in_ : int
         Number of columns of X, those of group and cluster included.
     feature_names_in_ : ndarray of str
-        Their names, where X has names.
+        Their names, if X has names.
 
     See Also
     --------
@@ -324,7 +325,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         y : frame or array of shape (n_samples, K) or (n_samples,)
             Outcomes, one column per objective.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: 2 is the row seen twice.
+            Weight of the row: a weight of 2 counts the row twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.
@@ -345,7 +346,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         Warns
         -----
         UserWarning
-            That names the groups of fewer than `min_group_size` clusters.
+            It names the groups with fewer than `min_group_size` clusters.
         """
         check_calibrator(self.calibrator, _CALIBRATORS)
         check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
@@ -426,13 +427,13 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         Raises
         ------
         ValueError
-            For groups without those of `fit`, or the other way round.
+            If groups are given here but not to `fit`, or the other way round.
 
         Warns
         -----
         UserWarning
-            That names the groups which `fit` has not seen: they are calibrated like all
-            rows together.
+            It names the groups that `fit` has not seen, which get the calibration of
+            all rows together.
         """
         return self._calibrated(X, sensitive_features)
 
@@ -451,7 +452,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         X : frame or array of shape (n_samples, n_features)
         y : frame or array of shape (n_samples, K) or (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: 2 is the row seen twice.
+            Weight of the row: a weight of 2 counts the row twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.
@@ -502,7 +503,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         X : frame or array of shape (n_samples, n_features)
         y : frame or array of shape (n_samples, K) or (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: 2 is the row seen twice.
+            Weight of the row: a weight of 2 counts the row twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.
@@ -540,7 +541,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         cluster : array-like of shape (n_samples,) or None, default=None
             Independent units, if the constructor names no column of X.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: 2 is the row seen twice.
+            Weight of the row: a weight of 2 counts the row twice.
         weights : array-like of shape (K,), dict or None, default=None
             Of the composite. None: those of the constructor.
         **options : dict

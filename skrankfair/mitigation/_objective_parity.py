@@ -98,7 +98,7 @@ class ObjectiveParity:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            None makes a figure.
+            None creates a new figure.
 
         Returns
         -------

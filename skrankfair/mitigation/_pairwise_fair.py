@@ -214,18 +214,19 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
     better one: A = (s_i - s_j)(y_i - y_j) is how clearly the score tells the two apart,
     B = (g_i - g_j)(y_i - y_j) whether the better one is in the group k (g = 1) or
     outside (g = 0). A model for which good items of the group win their comparisons by
-    less than good items of the rest is penalised. Two groups have one term, more (or
-    overlapping ones) a term each, against the rest.
+    less than good items of the rest is penalised. With two groups there is one term;
+    with more, or with overlapping ones, each group has a term against the rest.
 
-    Groups are needed to learn, not to predict: the model sees only its features.
+    Groups are needed for training and not for prediction: the model sees only its
+    features.
 
     Parameters
     ----------
     strength : float, default=1.0
         Weight of the penalty, in units of the loss of a constant prediction,
-        Σ (y - ȳ)²: at 0.1 a correlation of 1 costs a tenth of what there is to explain.
-        The default leaves (nearly) no correlation; what trades one for the other lies
-        below, with the paper's gaps below 0.05. 0 is
+        Σ (y - ȳ)²: at 0.1 a correlation of 1 costs a tenth of that loss. The default
+        leaves (almost) no correlation. Smaller values trade accuracy for fairness; with
+        the paper's gaps these are below 0.05. With 0 the model is
         :class:`~sklearn.linear_model.Ridge`.
     sensitive_features : str, list of str, callable, True or None, default=None
         Where the groups come from: the name of a column of X, a list of names (the
@@ -240,9 +241,10 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
         pairs inside the rest (where B is 1 or -1 times y_i - y_j for the group of both
         items); or all pairs.
     max_pairs : int, default=100000
-        Pairs to learn from for each term: half of them with the better item in the
-        group, half outside, drawn with replacement. A half that has no more pairs
-        than that is taken whole, and nothing is drawn. Both weigh one half.
+        Number of pairs to learn from for each term. Half of them have the better item
+        in the group and half outside; they are drawn with replacement. If there are no
+        more pairs than that on one side, all of them are taken and nothing is drawn.
+        Each side has weight one half.
     alpha : float, default=1.0
         Weight of the squared coefficients.
     max_iter : int, default=500
@@ -261,8 +263,9 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
     intercept_ : float
         Score of a row of zeros.
     penalty_path_ : ndarray of shape (n_iterations + 1,)
-        Sum of absolute correlations of the unpenalised model and after each iteration;
-        its start alone for ``strength=0``, empty without a term.
+        Sum of the absolute correlations of the unpenalised model and after each
+        iteration. With ``strength=0`` it has only the first value; without a term it is
+        empty.
     correlation_ : dict
         The correlation of each term, by group. Negative: good items of the group win
         by less than good items of the rest.
@@ -273,13 +276,13 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
     n_features_in_ : int
         Number of features, without the columns of groups and queries.
     feature_names_in_ : ndarray of str
-        Their names, where X has names.
+        Their names, if X has names.
 
     Warns
     -----
     UndefinedMetricWarning
-        For one group only, a group without a pair to compare, and equal scores: that
-        part of the penalty is left out.
+        If there is only one group, if a group has no pair to compare, or if all scores
+        are equal. That part of the penalty is then left out.
     ConvergenceWarning
         If `max_iter` is too small.
 
@@ -291,9 +294,10 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
     Notes
     -----
     ``|r|`` is smoothed to sqrt(r² + 10⁻⁶) - 10⁻³. The correlation does not change with
-    the scale of the score, so the penalty turns the coefficients, without shrinking
-    them. It is not convex; the descent starts at the unpenalised model. With at most
-    256 features an iteration does not depend on the number of pairs.
+    the scale of the score, so the penalty turns the vector of coefficients without
+    shrinking it. The penalty is not convex; the descent starts at the unpenalised
+    model. With at most 256 features an iteration does not depend on the number of
+    pairs.
 
     References
     ----------
@@ -340,8 +344,8 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
         Raises
         ------
         ValueError
-            For parameters outside their range, and columns that are given twice, are
-            missing or of another length.
+            If a parameter is outside its range, or if a column is given twice, is
+            missing or has another length.
         """
         given = {"sensitive_features": sensitive_features, "qid": qid}
         features, y, groups, query = self._read(X, y, given)
@@ -357,7 +361,7 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            The columns of groups and queries may be missing.
+            The columns of the groups and the queries may be missing.
 
         Returns
         -------
@@ -375,18 +379,20 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
     second class and j of the first: A = s_i - s_j is the difference of their linear
     scores, B = g_i - g_j whether the better one is in the group k (g = 1) or outside
     (g = 0). A model for which good items of the group win their comparisons by less
-    than good items of the rest is penalised. Two groups have one term, more (or
-    overlapping ones) a term each, against the rest.
+    than good items of the rest is penalised. With two groups there is one term; with
+    more, or with overlapping ones, each group has a term against the rest.
 
-    Groups are needed to learn, not to predict: the model sees only its features.
+    Groups are needed for training and not for prediction: the model sees only its
+    features.
 
     Parameters
     ----------
     strength : float, default=1.0
         Weight of the penalty, in units of L, the loss of a constant prediction: at 0.1
-        a correlation of 1 costs a tenth of what there is to explain. The default leaves
-        (nearly) no correlation; what trades one for the other lies below, with the
-        paper's gaps below 0.05. 0 is :class:`~sklearn.linear_model.LogisticRegression`.
+        a correlation of 1 costs a tenth of that loss. The default leaves (almost) no
+        correlation. Smaller values trade accuracy for fairness; with the paper's gaps
+        these are below 0.05. With 0 the model is
+        :class:`~sklearn.linear_model.LogisticRegression`.
     sensitive_features : str, list of str, callable, True or None, default=None
         Where the groups come from: the name of a column of X, a list of names (the
         columns are crossed), or a function of X. True means that they must be passed as
@@ -400,9 +406,10 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
         pairs inside the rest (where B is 1 or -1 for the group of both items); or all
         pairs.
     max_pairs : int, default=100000
-        Pairs to learn from for each term: half of them with the better item in the
-        group, half outside, drawn with replacement. A half that has no more pairs
-        than that is taken whole, and nothing is drawn. Both weigh one half.
+        Number of pairs to learn from for each term. Half of them have the better item
+        in the group and half outside; they are drawn with replacement. If there are no
+        more pairs than that on one side, all of them are taken and nothing is drawn.
+        Each side has weight one half.
     alpha : float, default=1.0
         Weight of the squared coefficients, ``1 / C`` of `LogisticRegression`.
     max_iter : int, default=500
@@ -423,8 +430,9 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
     intercept_ : ndarray of shape (1,)
         Score of a row of zeros.
     penalty_path_ : ndarray of shape (n_iterations + 1,)
-        Sum of absolute correlations of the unpenalised model and after each iteration;
-        its start alone for ``strength=0``, empty without a term.
+        Sum of the absolute correlations of the unpenalised model and after each
+        iteration. With ``strength=0`` it has only the first value; without a term it is
+        empty.
     correlation_ : dict
         The correlation of each term, by group. Negative: good items of the group win
         by less than good items of the rest.
@@ -435,13 +443,13 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
     n_features_in_ : int
         Number of features, without the columns of groups and queries.
     feature_names_in_ : ndarray of str
-        Their names, where X has names.
+        Their names, if X has names.
 
     Warns
     -----
     UndefinedMetricWarning
-        For one group only, a group without a pair to compare, and equal scores: that
-        part of the penalty is left out.
+        If there is only one group, if a group has no pair to compare, or if all scores
+        are equal. That part of the penalty is then left out.
     ConvergenceWarning
         If `max_iter` is too small.
 
@@ -453,9 +461,9 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
     Notes
     -----
     ``|r|`` is smoothed to sqrt(r² + 10⁻⁶) - 10⁻³. The correlation does not change with
-    the scale of the score, so the penalty turns the coefficients, without shrinking
-    them. It is not convex; the descent starts at the unpenalised model. Probabilities
-    are no longer calibrated: use the model to rank.
+    the scale of the score, so the penalty turns the vector of coefficients without
+    shrinking it. The penalty is not convex; the descent starts at the unpenalised
+    model. Probabilities are no longer calibrated: use the model to rank.
 
     References
     ----------
@@ -533,7 +541,7 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            The columns of groups and queries may be missing.
+            The columns of the groups and the queries may be missing.
 
         Returns
         -------
@@ -547,7 +555,7 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            The columns of groups and queries may be missing.
+            The columns of the groups and the queries may be missing.
 
         Returns
         -------
@@ -562,7 +570,7 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            The columns of groups and queries may be missing.
+            The columns of the groups and the queries may be missing.
 
         Returns
         -------

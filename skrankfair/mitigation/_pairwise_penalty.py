@@ -259,7 +259,7 @@ class ScoreCorrelation:
 
     @cached_property
     def direction(self) -> Array:
-        """B less its mean, over its standard deviation and times the weight."""
+        """B minus its mean, divided by its standard deviation and times the weight."""
         b, spread = _standardised(self.pairs)
         direction: Array = self.pairs.weight * b / spread
         return direction
@@ -291,6 +291,6 @@ class ScoreCorrelation:
 
 
 def _standardised(pairs: Pairs) -> tuple[Array, float]:
-    """Return B less its mean, and its standard deviation."""
+    """Return B minus its mean, and its standard deviation."""
     b = pairs.membership - pairs.weight @ pairs.membership
     return b, float(np.sqrt(pairs.weight @ b**2))

@@ -134,8 +134,8 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
     ----------
     estimator : classifier
         For two classes, with `predict_proba` or `decision_function`. In a
-        `sklearn.frozen.FrozenEstimator` it is fitted already and stays; then the rows
-        of `fit` must be new to it.
+        `sklearn.frozen.FrozenEstimator` it is not fitted again; the rows of `fit` must
+        then be new to it.
     threshold : float, default=0.5
         Current common threshold: a row is positive if its score reaches it.
     adjust : {"both", "raise", "lower"}, default="both"
@@ -164,8 +164,8 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
     min_group_size : int, default=20
         A group with fewer known outcomes has the curve of all rows, with a warning.
     drop_metadata_columns : bool, default=False
-        Whether the columns named by `sensitive_features` and `cluster` are kept from
-        the model. Else it gets X as it is.
+        Whether the columns named by `sensitive_features` and `cluster` are hidden from
+        the model, which otherwise gets X as it is.
     n_jobs : int or None, default=None
         Number of folds that are fitted at a time, as in joblib.
 
@@ -185,7 +185,7 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of str
-        Their names, where X has names.
+        Their names, if X has names.
 
     See Also
     --------
@@ -266,7 +266,7 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
         y : array-like of shape (n_samples,)
             Labels of two classes; numbers may be NaN where the outcome is unknown.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: 2 is the row seen twice.
+            Weight of the row: a weight of 2 counts the row twice.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.
@@ -286,8 +286,8 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
         Warns
         -----
         UserWarning
-            That names small groups, and groups whose threshold rests on a line below
-            all known outcomes.
+            It names small groups, and groups whose threshold is on the extrapolated
+            line below all known outcomes.
         """
         self._check_options()
         rows = self._fit_rows(
@@ -324,7 +324,7 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
         return self
 
     def decision_function(self, X: Any, sensitive_features: Any = None) -> Array:
-        """Return the score less the threshold of the row's group.
+        """Return the score minus the threshold of the row's group.
 
         Parameters
         ----------
@@ -340,8 +340,8 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
         Warns
         -----
         UserWarning
-            That names the groups which `fit` has not seen: they get the threshold of
-            all rows together.
+            It names the groups that `fit` has not seen, which get the threshold of all
+            rows together.
         """
         check_is_fitted(self)
         features, labels, metadata = self._predict_rows(X, sensitive_features)

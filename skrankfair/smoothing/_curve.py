@@ -160,7 +160,7 @@ def nadaraya_watson(
         "cluster": every cluster weighs one (Definition 3). "row": every row does, and
         a cluster as much as it has rows (appendix D).
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: 2 is the row seen twice.
+        Weight of the row: a weight of 2 counts the row twice.
     method : {"auto", "exact", "fast"}, default="auto"
         "fast" spreads the rows over a lattice and convolves, with a relative error of
         about 1e-7, and takes covariances from a low-rank basis of the kernel. "exact"
@@ -174,8 +174,8 @@ def nadaraya_watson(
     Raises
     ------
     ValueError
-        For columns of different lengths, values that are not finite, a bandwidth that
-        is not positive, scores without spread for a rule, or an unknown option.
+        If columns have different lengths, values are not finite, a bandwidth is not
+        positive, the scores have no spread for a rule, or an option is unknown.
 
     See Also
     --------

@@ -63,7 +63,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
     n_features_in_ : int
         Number of columns seen in `fit`, that of the cluster included.
     feature_names_in_ : ndarray of str
-        Their names, where X has names.
+        Their names, if X has names.
 
     See Also
     --------
@@ -118,7 +118,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         X : frame or array of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: 2 is the row seen twice.
+            Weight of the row: a weight of 2 counts the row twice.
         cluster : array-like of shape (n_samples,) or None, default=None
             Independent units, if the constructor names no column of X.
 

@@ -16,7 +16,7 @@ from .sources import CrossSource, FocalSums
 
 
 def centred(y: Array, ranking: Ranking) -> Array:
-    """Return outcomes less their query's mean: no difference changes."""
+    """Return outcomes minus their query's mean: no difference changes."""
     means = np.add.reduceat(y, ranking.starts[:-1]) / ranking.lengths
     if np.array_equal(y, np.rint(y)):
         means = np.rint(means)  # sums of integers stay exact

@@ -469,7 +469,7 @@ class ScorePairs(CrossSource):
     groups: Groups
     strict: bool = False
 
-    #: The value of (j, i) is one less that of (i, j).
+    #: The value of (j, i) is one minus that of (i, j).
     mirror = np.array([[-1.0, 1.0], [0.0, 1.0]])
 
     def _count(self, mask: Array, focal: bool, rows: Array) -> PairCounts:
