@@ -19,8 +19,10 @@ from .._estimates import formatting as fmt
 from .._estimates.contrasts import correct
 from .._inputs.validation import Array
 from .._reports.audit import AuditReport, audit
+from .._reports.forest import ForestPlot, Series
 from .._reports.html_report import ReportSection
 from ..datasets import fetch_movielens
+from ..display import _style as look
 from ..exceptions import UndefinedMetricWarning
 from ..inference import compare
 from ..metrics import GroupEstimates, matched_pair_calibration
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
     Progress = Callable[[str], object]
 
@@ -319,7 +320,7 @@ _SHARE_OF_DEVIATION = 1 / 3
 # As many as in the paper.
 _N_RESAMPLES = 201
 _SCORINGS = ("boosted", "baseline", "demoted")
-_LOOKS = (("^", "#0072B2"), ("o", "#333333"), ("v", "#D55E00"))
+_LOOKS = (("up", look.BETTER), ("circle", look.LINE), ("down", look.WORSE))
 
 
 @dataclass(frozen=True)
@@ -453,7 +454,7 @@ def shift_section(
     reading = (
         f"Values with half the width of their {100 * confidence_level:g}% intervals. "
         "The three rest on different pairs, each on its closest 1%, so that with few "
-        "ratings chance can turn their order around. Demoted less boosted is paired "
+        "ratings chance can turn their order around. Demoted minus boosted is paired "
         "by user, and its p-values are corrected over the genres."
     )
     return ReportSection(
@@ -466,9 +467,7 @@ def shift_section(
         ),
         header=("genre", *_SCORINGS, "demoted - boosted", "p (Holm)"),
         rows=tuple(rows),
-        draw=lambda ax: draw_shifts(ax, shifts, confidence_level),
-        n_lines=round(1.4 * len(shifts)),
-        alt="Matched pair calibration of each genre: boosted, baseline, demoted.",
+        plot=shift_plot(shifts, confidence_level),
     )
 
 
@@ -490,7 +489,7 @@ def _average(shifts: list[Shift], confidence_level: float) -> str:
     low, high = np.nanquantile(demoted - boosted, [tail, 1 - tail])
     return (
         f"Mean over the genres: boosted {mean[0]:.2f}, baseline {mean[1]:.2f}, demoted "
-        f"{mean[2]:.2f}. Demoted less boosted: {mean[2] - mean[0]:.2f}, "
+        f"{mean[2]:.2f}. Demoted minus boosted: {mean[2] - mean[0]:.2f}, "
         f"{100 * confidence_level:g}% interval [{low:.2f}, {high:.2f}] "
         f"({_N_RESAMPLES} bootstrap samples of the users)."
     )
@@ -524,48 +523,20 @@ def _cells(
     return (fmt.label(shift.genre), *cells, fmt.pvalue(float(pvalue)))
 
 
-def draw_shifts(ax: Axes, shifts: list[Shift], confidence_level: float) -> None:
-    """Draw three intervals a genre, one below the other."""
-    places = np.arange(len(shifts))
+def shift_plot(shifts: list[Shift], confidence_level: float) -> ForestPlot:
+    """Return a plot with three intervals per genre, one below the other."""
+    series = []
     for k, (name, (marker, color)) in enumerate(zip(_SCORINGS, _LOOKS, strict=True)):
         results = [shift.results[k] for shift in shifts]
         ends = [result.confidence_interval(confidence_level) for result in results]
-        rows = places + 0.24 * (k - 1)
         low, high = (np.array([np.asarray(end[j])[0] for end in ends]) for j in (0, 1))
-        ax.hlines(rows, low, high, colors=color, linewidths=1.8)
-        ax.plot(
-            [result.estimate[0] for result in results],
-            rows,
-            marker=marker,
-            color=color,
-            markersize=6.5,
-            markeredgecolor="white",
-            markeredgewidth=0.6,
-            linestyle="none",
-            label=name,
-        )
-    ax.axvline(0, color="#333333", linewidth=1.2, zorder=1)
-    ax.hlines(
-        places[1:] - 0.5,
-        0,
-        1,
-        transform=ax.get_yaxis_transform(),
-        colors="#E6E6E6",
-        linewidths=0.8,
-        zorder=0,
-    )
-    labels = [fmt.label(shift.genre, 40) for shift in shifts]
-    ax.set_yticks(places, labels=labels, parse_math=False)
-    ax.set_ylim(len(shifts) - 0.4, -0.6)
-    ax.tick_params(axis="y", length=0)
-    for side in ("top", "right", "left"):
-        ax.spines[side].set_visible(False)
-    ax.set_xlabel("matched pair calibration, stars (above 0: undervalued)")
-    ax.legend(
-        loc="lower right",
-        bbox_to_anchor=(1, 1),
-        ncols=3,
-        frameon=False,
-        handletextpad=0.2,
-        borderaxespad=0.2,
+        estimate = np.array([result.estimate[0] for result in results])
+        colors = [color] * len(shifts)
+        series.append(Series(estimate, low, high, colors, name, marker))
+    return ForestPlot(
+        [shift.genre for shift in shifts],
+        series,
+        "matched pair calibration, stars (above 0: undervalued)",
+        "Matched pair calibration of each genre: boosted, baseline, demoted.",
+        line=0.0,
     )

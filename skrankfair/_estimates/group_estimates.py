@@ -385,7 +385,7 @@ class GroupEstimates:
         Parameters
         ----------
         kind : {"difference", "ratio", "max_abs", "l1"} or None, default=None
-            "difference": largest less smallest estimate; "ratio": smallest over
+            "difference": largest minus smallest estimate; "ratio": smallest over
             largest; "max_abs": largest distance from the fair value; "l1": their sum.
             None is the metric's own.
 

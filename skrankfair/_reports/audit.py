@@ -191,7 +191,7 @@ class AuditReport:
         Raises
         ------
         ImportError
-            Without jinja2 and matplotlib, which ``pip install "skrankfair[report]"``
+            Without jinja2, which ``pip install "skrankfair[report]"``
             brings.
         OSError
             If the file cannot be written; an old one then stays as it was.

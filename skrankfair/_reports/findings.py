@@ -315,7 +315,7 @@ def headline(findings: Iterable[MetricFinding]) -> tuple[str, str]:
     if hints:
         clearly = f"No group is clearly {what}."
         return clearly, f"Single metrics point at {_some(hints)}."
-    found = "No group is found worse off."
+    found = "No group was found to be worse off."
     if lower := _labels(f.worse for f in findings):
         return found, f"Some are ranked lower: {_some(lower)}."
     if better := _labels(f.better for f in merit):
@@ -330,7 +330,8 @@ def _labels(found: Iterable[Iterable[GroupFinding]]) -> list[str]:
 
 
 def _some(labels: Sequence[str]) -> str:
-    more = ", …" if len(labels) > _MOST_IN_HEADLINE else ""
+    left_out = len(labels) - _MOST_IN_HEADLINE
+    more = f" and {left_out} more" if left_out > 0 else ""
     return ", ".join(labels[:_MOST_IN_HEADLINE]) + more
 
 

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._estimates import formatting as fmt
-from ..display import GroupEstimatesDisplay
+from ..display import _style as look
 from .findings import GroupFinding, MetricFinding, headline
+from .forest import ForestPlot, Series
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    import jinja2
+    from markupsafe import Markup
 
     from .audit import AuditReport
 
-_MISSING = (
-    'The HTML report needs jinja2 and matplotlib; pip install "skrankfair[report]" '
-    "brings them."
-)
-_WIDTH, _ROW_HEIGHT, _MARGIN_HEIGHT = 5.2, 0.29, 0.75
-_STYLE = {
-    "svg.fonttype": "none",  # text stays text: small, and in the fonts of the page
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "font.size": 10.0,
-}
+_MISSING = 'The HTML report needs jinja2; pip install "skrankfair[report]" brings it.'
+_COLORS = {"worse": look.WORSE, "better": look.BETTER, "": look.UNCLEAR}
 _MINUS = re.compile(r"-(?=\d)")
 
 
@@ -45,28 +37,21 @@ class ReportSection:
     header : tuple of str
         Of the table; the first column names the rows.
     rows : tuple of tuple of str
-    draw : callable or None, default=None
-        Draws the plot on the axes it is given.
-    n_lines : int
-        Height of the plot, in lines of a forest plot.
-    alt : str
-        What the plot shows, for readers who cannot see it.
+    plot : ForestPlot or None, default=None
+        The plot.
     """
 
     title: str
     paragraphs: tuple[str, ...]
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    draw: Callable[[Axes], object] | None = None
-    n_lines: int = 0
-    alt: str = ""
+    plot: ForestPlot | None = None
 
 
 def check_report_packages() -> None:
     """Raise an ImportError that says what to install, if something is missing."""
     try:
         import jinja2  # noqa: F401
-        import matplotlib as mpl  # noqa: F401
     except ImportError as error:
         raise ImportError(_MISSING) from error
 
@@ -77,31 +62,18 @@ def html_report(report: AuditReport) -> str:
     Raises
     ------
     ImportError
-        Without jinja2 or matplotlib.
+        Without jinja2.
     """
     check_report_packages()
-    import jinja2
-    from markupsafe import Markup
 
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("skrankfair._reports", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["minus"] = lambda text: _MINUS.sub("\N{MINUS SIGN}", text)
+    environment = _environment()
+    draw = partial(_svg, environment)
     figures = {
-        f.metric.name: Markup(_finding_svg(f))  # noqa: S704
-        for f in report.findings
-        if f.metric.name != "ndcg"
+        finding.metric.name: draw(_plot(finding))
+        for finding in report.findings
+        if finding.metric.name != "ndcg"
     }
-    extra = [
-        Markup(_svg(section.draw, f"section-{i}", section.n_lines, section.alt))  # noqa: S704
-        if section.draw
-        else ""
-        for i, section in enumerate(report.sections)
-    ]
+    extra = [draw(section.plot) if section.plot else "" for section in report.sections]
     page = environment.get_template("report.html.jinja").render(
         report=report,
         headline=headline(report.findings),
@@ -116,6 +88,22 @@ def html_report(report: AuditReport) -> str:
         count=fmt.count,
     )
     return page.rstrip() + "\n"
+
+
+def _environment() -> jinja2.Environment:
+    """Return the templates with what they need to write numbers."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("skrankfair._reports", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["minus"] = lambda text: _MINUS.sub("\N{MINUS SIGN}", text)
+    environment.filters["px"] = lambda number: f"{number:.6g}"
+    return environment
 
 
 def _version() -> str:
@@ -246,7 +234,7 @@ def _reference(finding: MetricFinding) -> str:
     return f"The line is the fair value, {fair.removesuffix('.0000')}."
 
 
-def _finding_svg(finding: MetricFinding) -> str:
+def _plot(finding: MetricFinding) -> ForestPlot:
     """Return the forest plot of a metric, the worst off on top."""
     rows, metric = finding.ordered, finding.metric
     scale = 100.0 if metric.share else 1.0
@@ -256,59 +244,22 @@ def _finding_svg(finding: MetricFinding) -> str:
     if finding.against_rest:
         names = ("difference", "difference_low", "difference_high")
         fair_value, label = 0.0, "percentage points above the rest"
-    columns = [scale * np.array([getattr(row, name) for row in rows]) for name in names]
-    display = GroupEstimatesDisplay(
+    estimate, low, high = (
+        scale * np.array([getattr(row, name) for row in rows]) for name in names
+    )
+    colors = [_COLORS[row.side] for row in rows]
+    return ForestPlot(
         [row.group for row in rows],
-        *columns,
-        # The words and the colours of the table, from the same corrected p-values.
-        pvalue=[0.0 if row.side else 1.0 for row in rows],
-        fair_value=None if fair_value is None else scale * fair_value,
-        worse="above" if metric.worse == "high" else "below",
+        [Series(estimate, low, high, colors)],
+        label,
+        f"{metric.title} by group; the table beside it has the numbers.",
+        line=None if fair_value is None else scale * fair_value,
     )
 
-    def draw(ax: Axes) -> None:
-        display.plot(ax=ax, sort=None, xlabel=label)
-        if display.legend_ is not None:
-            display.legend_.remove()
 
-    alt = f"{metric.title} by group; the table beside it has the numbers."
-    return _svg(draw, f"plot-{metric.name}", len(rows), alt)
+def _svg(environment: jinja2.Environment, plot: ForestPlot) -> Markup:
+    """Return a plot as an SVG element."""
+    from markupsafe import Markup
 
-
-def _svg(draw: Callable[[Axes], object], prefix: str, n_lines: int, alt: str) -> str:
-    """Return a plot as an SVG element whose ids start with the prefix."""
-    import warnings
-
-    import matplotlib.style
-    from matplotlib.figure import Figure
-
-    height = _MARGIN_HEIGHT + _ROW_HEIGHT * max(n_lines, 2)
-    written = io.StringIO()
-    with (
-        matplotlib.style.context(["default", {**_STYLE, "svg.hashsalt": prefix}]),
-        warnings.catch_warnings(),
-    ):
-        # The fonts of the page have signs that matplotlib's own has not.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
-        draw(figure.subplots())
-        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(written, format="svg", metadata=nothing)
-    return _embedded(written.getvalue(), prefix, alt)
-
-
-def _embedded(svg: str, prefix: str, alt: str) -> str:
-    """Return the element of an SVG file, to stand in a page with others."""
-    from markupsafe import escape
-
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    # Only within tags: the text of labels stays as it is.
-    svg = re.sub(r"<[^<>]+>", lambda tag: _prefixed(tag[0], prefix), svg)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(alt)}"', 1)
-
-
-def _prefixed(tag: str, prefix: str) -> str:
-    """Return a tag whose ids, and references to them, start with the prefix."""
-    tag = re.sub(r'\b(id=")', rf"\g<1>{prefix}-", tag)
-    return re.sub(r'((?:href="|url\()#)', rf"\g<1>{prefix}-", tag)
+    svg = environment.get_template("forest.svg.jinja").render(plot.layout())
+    return Markup(svg)  # noqa: S704

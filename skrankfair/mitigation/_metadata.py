@@ -101,4 +101,4 @@ def dense_clusters(values: Any) -> Codes:
 def quoted(labels: list[Hashable]) -> str:
     """Return labels for a message, the first ten of them."""
     text = ", ".join(repr(label) for label in labels[:10])
-    return text + (", …" if len(labels) > 10 else "")
+    return text + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")

@@ -2,7 +2,9 @@
 
 import json
 import re
+import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 
 import matplotlib as mpl
@@ -474,6 +476,29 @@ class TestHtml:
             again = report.to_html(tmp_path / "again.html")
         assert again.read_text(encoding="utf-8") == page
 
+    def test_threads_write_the_same_and_leave_matplotlib_as_it_is(
+        self, page, report, tmp_path
+    ):
+        def write(i):
+            return report.to_html(tmp_path / f"{i}.html").read_bytes()
+
+        before = dict(mpl.rcParams)
+        with ThreadPoolExecutor(8) as threads:
+            pages = list(threads.map(write, range(24)))
+        assert set(pages) == {page.encode()}
+        assert dict(mpl.rcParams) == before
+
+    def test_needs_no_matplotlib(self, page, report, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
+        again = report.to_html(tmp_path / "again.html")
+        assert again.read_text(encoding="utf-8") == page
+
+    def test_one_query_is_one_query(self, tmp_path):
+        with pytest.warns(UndefinedMetricWarning):
+            report = audit(**data(n_queries=1), metrics="ndcg")
+        page = report.to_html(tmp_path / "a.html").read_text(encoding="utf-8")
+        assert "over 1 query" in page
+
     @pytest.mark.parametrize(
         "label",
         [
@@ -528,9 +553,8 @@ class TestHtml:
         with pytest.raises(OSError, match="nowhere"):
             report.to_html(tmp_path / "nowhere" / "a.html")
 
-    @pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
-    def test_says_what_to_install(self, report, tmp_path, monkeypatch, package):
-        monkeypatch.setitem(__import__("sys").modules, package, None)
+    def test_says_what_to_install(self, report, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "jinja2", None)
         with pytest.raises(ImportError, match=r'pip install "skrankfair\[report\]"'):
             report.to_html(tmp_path / "a.html")
 

@@ -1,0 +1,177 @@
+"""A forest plot as an SVG element.
+
+Written as text, not drawn by matplotlib, whose settings belong to the whole process:
+threads that write reports share nothing, and what the caller has set does not matter.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._estimates.formatting import label
+from .._inputs.validation import Array
+from ..display import _style as look
+
+_WIDTH, _ROW, _TOP, _BOTTOM, _FONT = 400.0, 22.0, 8.0, 44.0, 11.0
+_LEGEND = 20.0
+_WIDEST_LABEL = 0.5 * _WIDTH
+_MARKERS = {
+    "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+    "up": "M0 -5l4.6 8.4h-9.2z",
+    "down": "M0 5l4.6 -8.4h-9.2z",
+}
+
+
+@dataclass(frozen=True)
+class Series:
+    """One estimate per row, with its interval.
+
+    Attributes
+    ----------
+    estimate, low, high : ndarray of shape (R,)
+        NaN where there is none.
+    colors : sequence of str, length R
+    name : str, default=""
+        For the legend, which only plots of several series have.
+    marker : {"circle", "up", "down"}, default="circle"
+    """
+
+    estimate: Array
+    low: Array
+    high: Array
+    colors: Sequence[str]
+    name: str = ""
+    marker: str = "circle"
+
+
+@dataclass(frozen=True)
+class ForestPlot:
+    """Points with intervals, one row per group, from the top down.
+
+    Attributes
+    ----------
+    labels : sequence of hashable, length R
+    series : sequence of Series
+        Drawn below each other within a row.
+    xlabel : str
+    alt : str
+        What the picture shows, for readers who cannot see it.
+    line : float or None, default=None
+        Where the vertical line is.
+    """
+
+    labels: Sequence[Hashable]
+    series: Sequence[Series]
+    xlabel: str
+    alt: str
+    line: float | None = None
+
+    def layout(self) -> dict[str, Any]:
+        """Return where everything is, in pixels, for the template."""
+        n_rows, several = len(self.labels), len(self.series) > 1
+        texts = [_shortened(label(group)) for group in self.labels]
+        left = 12 + max((_text_width(text) for text, _ in texts), default=0)
+        right = _WIDTH - 12
+        low, high = self._limits()
+        top = _TOP + _LEGEND * several
+        row = _ROW * (1.4 if several else 1.0)
+        places = top + row * (np.arange(n_rows) + 0.5)
+
+        def x(value: Any) -> Any:
+            share = (np.clip(value, low, high) - low) / (high - low)
+            return left + share * (right - left)
+
+        marks = []
+        for k, series in enumerate(self.series):
+            y = places + row * 0.24 * (k - (len(self.series) - 1) / 2)
+            columns = (x(series.estimate), x(series.low), x(series.high), y)
+            marks += [
+                {"marker": _MARKERS[series.marker], "color": color, "at": at}
+                for color, *at in zip(series.colors, *columns, strict=True)
+                if not np.isnan(at[0])
+            ]
+        bottom = top + row * n_rows
+        known = [~np.isnan(series.estimate) for series in self.series]
+        return {
+            "plot": self,
+            "width": _WIDTH,
+            "height": bottom + _BOTTOM,
+            "font_size": _FONT,
+            "left": left,
+            "right": right,
+            "top": top,
+            "bottom": bottom,
+            "rows": list(zip(texts, places, np.any(known, axis=0), strict=True)),
+            "marks": marks,
+            "line": None if self.line is None else x(self.line),
+            "ticks": [(x(value), text) for value, text in _ticks(low, high)]
+            if marks
+            else [],
+            "legend": self._legend() if several else [],
+            # In the middle of the axis, unless it would end beyond the picture.
+            "middle": min((left + right) / 2, _WIDTH - _text_width(self.xlabel) / 2),
+            "line_color": look.LINE,
+            "grid_color": look.GRID,
+            "unclear": look.UNCLEAR,
+        }
+
+    def _limits(self) -> tuple[float, float]:
+        """Return the ends of the axis: all that is finite, with some room."""
+        parts: list[Any] = [[] if self.line is None else [self.line]]
+        for series in self.series:
+            parts += [series.estimate, series.low, series.high]
+        values = np.concatenate([np.asarray(part, dtype=float) for part in parts])
+        values = values[np.isfinite(values)]
+        if not values.size:
+            return 0.0, 1.0
+        low, high = float(values.min()), float(values.max())
+        room = 0.05 * (high - low) or 0.1 * abs(high) or 1.0
+        return low - room, high + room
+
+    def _legend(self) -> list[dict[str, Any]]:
+        entries, end = [], _WIDTH - 12
+        for series in reversed(self.series):
+            start = end - _text_width(series.name)
+            entries.append(
+                {
+                    "marker": _MARKERS[series.marker],
+                    "color": series.colors[0] if series.colors else look.LINE,
+                    "x": start,
+                    "text": series.name,
+                }
+            )
+            end = start - 24
+        return entries
+
+
+def _text_width(text: str) -> float:
+    """Return about how wide a text is; the font is the reader's."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return _FONT * (0.58 * (len(text) - wide) + 1.05 * wide)
+
+
+def _shortened(text: str) -> tuple[str, str]:
+    """Return a label that fits, and the whole one if that is another."""
+    if _text_width(text) <= _WIDEST_LABEL:
+        return text, ""
+    short = text
+    while _text_width(short) > _WIDEST_LABEL:
+        short = short[:-2].rstrip() + "…"
+    return short, text
+
+
+def _ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Return three to seven round values within the limits, and their texts."""
+    raw = (high - low) / 6
+    size = 10.0 ** np.floor(np.log10(raw))
+    step = size * next(m for m in (1, 2, 5, 10) if m * size >= raw * (1 - 1e-9))
+    values = step * np.arange(np.ceil(low / step), np.floor(high / step) + 1)
+    decimals = int(max(0, -np.floor(np.log10(step) + 1e-9)))
+    small = decimals <= 4 and max(abs(low), abs(high)) < 1e6
+    texts = [f"{v + 0.0:.{decimals}f}" if small else f"{v + 0.0:.3g}" for v in values]
+    return list(zip(values.tolist(), texts, strict=True))
