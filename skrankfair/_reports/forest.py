@@ -60,7 +60,7 @@ class ForestPlot:
         Drawn below each other within a row.
     xlabel : str
     alt : str
-        What the picture shows, for readers who cannot see it.
+        What the plot shows, for readers who cannot see it.
     line : float or None, default=None
         Where the vertical line is.
     """
