@@ -141,6 +141,8 @@ class PredictiveParityDisplay:
         low, high = (np.asarray(end)[:, order] for end in result.curve_band(kind=kind))
         below, above = (np.asarray(end)[:, order] for end in result.band(kind=kind))
         bars = result.sums.range.bars
+        # A difference is at most the range of the outcomes.
+        reach = result.sums.outcomes[-1] - result.sums.outcomes[0]
         edges = np.linspace(result.grid.min(), result.grid.max(), bars.shape[1] + 1)
         display = cls(
             result.grid[order],
@@ -149,7 +151,7 @@ class PredictiveParityDisplay:
             low,
             high,
             result.contrasts,
-            result.difference[:, order],
+            np.clip(result.difference[:, order], -reach, reach),
             below,
             above,
             result.rejected[:, order],

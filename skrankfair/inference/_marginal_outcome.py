@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 # Columns of a group: sums of K u^k, k = 0 to 4, of K u^k y, k = 0 to 2, and over rows
 # of K² u^k, k = 0 to 4.
-_POWERS, _OUTCOME, _SQUARES = slice(0, 5), slice(5, 8), slice(8, 13)
+_OUTCOME, _SQUARES = slice(5, 8), slice(8, 13)
 _N_COLUMNS = 13
 # Relative to what it would be, a spread of scores that is none.
 _NO_SPREAD = 1e-9
@@ -76,6 +76,22 @@ class ValueAtBoundary:
         weights = np.zeros((*by_group.shape[:-1], 3), dtype=complex)
         weights[..., : degree + 1] = inverse[..., 0, :]
         return weights if np.iscomplexobj(by_group) else weights.real
+
+    def residual(self, own: Array) -> Array:
+        """Return what the columns of a group are multiplied by, shape (8,).
+
+        Their sum is then that of the weights times the residuals of the regression.
+        """
+        size = _DEGREES[self.boundary] + 1
+        powers = np.arange(size)
+        normal = own[powers[:, None] + powers]
+        inverse = np.linalg.pinv(normal, rcond=_NO_SPREAD, hermitian=True)
+        fitted = inverse @ own[_OUTCOME][:size]
+        product = np.convolve(inverse[0], fitted)
+        coefficient = np.zeros(8)
+        coefficient[: product.size] = -product
+        coefficient[5 : 5 + size] = inverse[0]
+        return coefficient
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the value by group, shape (..., G); NaN without rows."""
@@ -170,6 +186,19 @@ class MarginalOutcomeTest:
         return effective
 
     @cached_property
+    def covariance(self) -> Array:
+        """Cluster-robust covariance of the marginal outcomes, shape (G, G)."""
+        sums, value = self.estimates.sums, ValueAtBoundary(self.parameters["boundary"])
+        n_groups, n_columns = sums.by_group.shape
+        coefficient = np.zeros((n_groups, n_groups, n_columns))
+        for g, own in enumerate(sums.by_group):
+            coefficient[g, g, :8] = value.residual(own)
+        rows = coefficient.reshape(n_groups, -1)
+        count = sums.count
+        factor = count / (count - 1) if count > 1 else np.nan
+        return rows @ sums.scatter @ rows.T * factor
+
+    @cached_property
     def standard_errors(self) -> Array:
         """Standard errors of the marginal outcomes, shape (G,).
 
@@ -183,7 +212,7 @@ class MarginalOutcomeTest:
                 square[:, i + j] += self._weights[:, i] * self._weights[:, j]
         independent = (square * columns[:, _SQUARES]).sum(1)
         least = self._variance * independent
-        own = np.diag(self.estimates.covariance)
+        own = np.maximum(np.diag(self.covariance), 0)
         known = ~np.isnan(self.outcomes) & ~np.isnan(own)
         return np.where(known, np.sqrt(np.fmax(own, least)), np.nan)
 
@@ -212,7 +241,7 @@ class MarginalOutcomeTest:
         """
         first, second = self._pairs.T
         own = self.standard_errors**2
-        both = self.estimates.covariance[first, second]
+        both = self.covariance[first, second]
         error = np.sqrt(np.maximum(own[first] + own[second] - 2 * both, 0))
         if self.binary:
             low, high = self.range
@@ -231,7 +260,7 @@ class MarginalOutcomeTest:
     @cached_property
     def _tests(self) -> Simultaneous:
         first, second = self._pairs.T
-        covariance = self.estimates.covariance
+        covariance = self.covariance
         own = np.diag(covariance)
         spread = own[first] + own[second] - 2 * covariance[first, second]
         return Simultaneous(
@@ -303,7 +332,8 @@ class MarginalOutcomeTest:
     ) -> ConfidenceInterval:
         """Return an interval of the marginal outcome of each group on its own.
 
-        Inside [0, 1] for outcomes that are (Wilson's).
+        Inside [0, 1] for outcomes that are (Clopper and Pearson's, for effective
+        numbers of clusters).
 
         Parameters
         ----------
@@ -590,7 +620,8 @@ def marginal_outcome_test(
     cluster-robust, and at least that of independent rows which have the same mean
     outcome in all groups, ``p (1 - p) Σ l²``, where there are two outcomes: a few alike
     outcomes are not taken for certainty. Values and intervals of outcomes in [0, 1]
-    stay there (Wilson's, with the effective number of clusters, ``1 / Σ_m l_m²``).
+    stay there (Clopper and Pearson's, with effective numbers of clusters, ``1 / Σ_m
+    l_m²``).
     Differences have Student's t with Welch's degrees of freedom from these numbers less
     one; a group with fewer than five has no value, and with two outcomes of a common
     share p the number times p (1 - p) must be at least one for a p-value.

@@ -699,7 +699,8 @@ def predictive_parity_test(
     outcomes of shares p and 1 - p, that number times p (1 - p) is at least one.
 
     The curves are local quadratic fits to one group each, inside the range of the
-    outcomes, with Wilson's bands for outcomes in [0, 1]. ``curve="nadaraya_watson"``
+    outcomes, with Clopper and Pearson's bands for effective numbers of clusters where
+    outcomes are in [0, 1]. ``curve="nadaraya_watson"``
     has ``f_g(s) = Σ_m A_m / Σ_m B_m``, ``A_m = 1/n_m Σ_i Y_mi K(u)``, and with ``ψ_m =
     (A_m - f B_m) / Σ B`` the covariance ``M / (M - 1) Σ_m ψ_m ψ'_m`` over all M
     clusters; differences have Student's t with Welch's degrees of freedom, from the

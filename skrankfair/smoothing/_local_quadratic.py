@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from .._estimates.contrasts import ConfidenceInterval
 from .._inputs.score_rows import Sample
@@ -289,18 +290,20 @@ def _residual(weights: Array, fitted: Array) -> Array:
 def share_interval(
     share: Array, standard_error: Array, effective: Array, quantile: Array
 ) -> ConfidenceInterval:
-    """Return Wilson's intervals of means in [0, 1] with effective numbers of rows.
+    """Return intervals of means in [0, 1] with effective numbers of rows.
 
-    The number is that of the standard error, or of the weights if that is smaller: a
-    share of 0 or 1 has the interval of so many rows.
+    Those of Clopper and Pearson (Korn and Graubard 1998). The number is that of the
+    standard error, or of the weights if that is smaller: a share of 0 or 1 has the
+    interval of so many rows.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         number = np.fmin(share * (1 - share) / standard_error**2, effective)
         number = np.where((share <= 0) | (share >= 1), effective, number)
-        squared = quantile**2 / number
-        middle = (share + squared / 2) / (1 + squared)
-        margin = np.sqrt(squared * (share * (1 - share) + squared / 4))
-        margin /= 1 + squared
+        tail, successes = special.ndtr(-quantile), share * number
+        low = special.betaincinv(successes, number - successes + 1, tail)
+        high = special.betainccinv(successes + 1, number - successes, tail)
+        known = ~np.isnan(number) & ~np.isnan(quantile)
+        low, high = np.where(share <= 0, 0.0, low), np.where(share >= 1, 1.0, high)
         return ConfidenceInterval(
-            np.maximum(middle - margin, 0), np.minimum(middle + margin, 1)
+            np.where(known, low, np.nan), np.where(known, high, np.nan)
         )
