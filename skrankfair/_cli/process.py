@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -29,6 +30,8 @@ def own_process() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _end)
+            # When Python exits, all is done, and it would take the handler away.
+            atexit.register(signal.signal, number, signal.SIG_IGN)
     _open_streams()
 
 
