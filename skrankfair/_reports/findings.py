@@ -340,7 +340,10 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Mapping):
-        return {fmt.label(key): jsonable(item) for key, item in value.items()}
+        keys = [fmt.label(key) for key in value]
+        if len(set(keys)) < len(keys):  # as of 1 and "1"
+            keys = [ascii(key) for key in value]
+        return dict(zip(keys, map(jsonable, value.values()), strict=True))
     if isinstance(value, tuple | list):
         return [jsonable(item) for item in value]
     if isinstance(value, float) and not np.isfinite(value):

@@ -117,7 +117,7 @@ def test_a_device_is_written_to():
         write_text("/dev/full", "text")
 
 
-def report(labels):
+def report(labels, metrics="pairwise_exposure"):
     rng = np.random.default_rng(0)
     query = np.repeat(np.arange(40), 10)
     group = np.array(labels, dtype=object)[rng.integers(len(labels), size=query.size)]
@@ -127,7 +127,7 @@ def report(labels):
         score,
         sensitive_features=group,
         qid=query,
-        metrics="pairwise_exposure",
+        metrics=metrics,
     )
 
 
@@ -159,3 +159,10 @@ def test_labels_that_look_alike_are_noted():
         )
         assert note.startswith("Labels of different groups look alike in this report")
     assert report(["yes", "no", "No", 1]).notes == ()
+
+
+def test_labels_that_look_alike_are_two_keys_in_json():
+    found = report([1, "1"], metrics="matched_pair_calibration")
+    expected = found.results["matched_pair_calibration"].first_pass["epsilon"]
+    written = found.to_dict()["metrics"][0]["first_pass"]["epsilon"]
+    assert written == {"1": expected[1], "'1'": expected["1"]}
