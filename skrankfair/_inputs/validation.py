@@ -415,7 +415,8 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
     ----------
     values : array-like of shape (n,) or (n, d)
         Labels; several columns of labels are crossed into tuples; a boolean matrix
-        or frame is a membership matrix, one (possibly overlapping) group a column.
+        or frame is a membership matrix, with one (possibly overlapping) group per
+        column.
     name : str
         The argument's name, for the messages.
 

@@ -1,4 +1,4 @@
-"""Every metric by group at once, for people who read rather than program."""
+"""Every metric by group in one call, for readers rather than programmers."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ _MOST_ALIKE = 5
 class AuditReport:
     """All metrics of a ranking by group: what `skrankfair.audit` returns.
 
-    Printed it is a table and a verdict for each metric; in a notebook it is shown as
-    one.
+    It prints as a table and a verdict for each metric, and notebooks show it as HTML.
 
     Attributes
     ----------
@@ -61,7 +60,7 @@ class AuditReport:
     title : str
         The title of the HTML report.
     sections : tuple of ReportSection
-        What the HTML report shows below the metrics.
+        Further sections, which the HTML report shows below the metrics.
 
     See Also
     --------
@@ -105,7 +104,7 @@ class AuditReport:
 
     @property
     def headline(self) -> str:
-        """What a reader should take away, in a sentence or two."""
+        """The conclusion for a reader, in a sentence or two."""
         return " ".join(filter(None, headline(self.findings)))
 
     def to_frame(self) -> pd.DataFrame:
@@ -115,8 +114,8 @@ class AuditReport:
         -------
         DataFrame
             Columns metric, group, estimate, standard_error, ci_low, ci_high, support,
-            pvalue and pvalue_corrected: by Holm's method over the groups of the metric,
-            where two groups that are each the rest of the other are one test.
+            pvalue and pvalue_corrected. The correction is Holm's, over the groups of
+            the metric; two groups that are each the rest of the other are one test.
         """
         import pandas as pd
 
@@ -131,13 +130,13 @@ class AuditReport:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers and verdicts as what JSON can hold.
+        """Return the numbers and verdicts in a form that JSON can hold.
 
         Returns
         -------
         dict
-            NaN is None; a label that is neither text, number nor truth value is text,
-            and that of crossed groups a list.
+            NaN becomes None. A label that is neither text nor a number nor a truth
+            value becomes text, and the label of crossed groups a list.
         """
         return {
             "title": self.title,
@@ -171,7 +170,7 @@ class AuditReport:
         Raises
         ------
         OSError
-            If the file cannot be written; an old one then stays as it was.
+            If the file cannot be written; an existing file then stays as it was.
         """
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
         return write_text(path, text + "\n")
@@ -194,7 +193,7 @@ class AuditReport:
             Without jinja2, which ``pip install "skrankfair[report]"``
             brings.
         OSError
-            If the file cannot be written; an old one then stays as it was.
+            If the file cannot be written; an existing file then stays as it was.
         """
         from .html_report import html_report
 
@@ -261,8 +260,8 @@ def audit(
 ) -> AuditReport:
     """Measure a ranking by every metric, and say which group is worse off.
 
-    The rows are validated and ordered once; every metric is computed by group with its
-    interval and its test, the p-values corrected over the groups.
+    The rows are validated and ordered once. Every metric is computed by group, with its
+    interval and its test, and the p-values are corrected over the groups.
 
     Parameters
     ----------
@@ -288,8 +287,8 @@ def audit(
     metrics : str, sequence of str or None, default=None
         Any of "pairwise_accuracy", "intra_group_accuracy", "inter_group_accuracy",
         "pairwise_exposure", "pairwise_preference", "matched_pair_calibration" and
-        "ndcg". None is all of them; "ndcg" is then left out, with a note, where it is
-        not defined: for negative outcomes, or clusters within one list.
+        "ndcg". None takes all of them; "ndcg" is then left out, with a note, where it
+        is not defined, that is for negative outcomes or for clusters within one list.
     confidence_level : float, default=0.95
         Confidence level of the intervals and the verdicts.
 
@@ -307,7 +306,7 @@ def audit(
     Warns
     -----
     UndefinedMetricWarning
-        At most one per metric, for groups whose estimate or error is NaN.
+        At most once per metric, for groups whose estimate or error is NaN.
 
     See Also
     --------
@@ -315,11 +314,11 @@ def audit(
 
     Notes
     -----
-    P-values are two-sided, of each group against the fair value, or against the rest
-    for the accuracies, and corrected by Holm's method over the groups of a metric. Two
-    groups that are each the rest of the other are one test. The headline calls a group
-    worse off if a p-value is small enough also when multiplied by the number of metrics
-    that look at outcomes; the verdicts are each metric's own.
+    P-values are two-sided. They compare each group with the fair value, or with the
+    rest for the accuracies, and are corrected by Holm's method over the groups of a
+    metric. Two groups that are each the rest of the other are one test. The headline
+    calls a group worse off only if a p-value is still small enough when multiplied by
+    the number of metrics that look at outcomes; each verdict is about its metric alone.
 
     References
     ----------

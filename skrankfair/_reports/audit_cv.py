@@ -1,4 +1,4 @@
-"""Cross-validation and audit in one."""
+"""Cross-validation and audit in one step."""
 
 from __future__ import annotations
 
@@ -56,27 +56,28 @@ def audit_cv(
     """Audit an estimator by cross-validation, on scores of rows it did not see.
 
     The estimator is cloned and fitted on every training set, and scores the test set.
-    All out-of-fold scores make one audit, in which items are only compared within the
-    scores of one model: the scores of two models need not have the same scale.
+    All out-of-fold scores go into one audit, in which items are compared only within
+    the scores of one model, because the scores of two models need not have the same
+    scale.
 
     Parameters
     ----------
     estimator : estimator
-        It is not changed. In X it finds all columns, those named below included.
+        It is not changed. It sees all columns of X, including those named below.
     X : frame or array of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
-        Outcomes; of two classes the second is the better one.
+        Outcomes; the second of two classes is the better one.
     sensitive_features, qid, cluster, engagement : str, list of str, callable or \
             array-like of shape (n_samples,)
         Groups, queries, independent units and engagement as in `audit`: columns of X by
         name, a function of X, or the values. Only `sensitive_features` is needed.
         Without `qid` each test set is one list, whose items are the independent units.
     cv : int, splitter, iterable of splits or None, default=None
-        As in `cross_validate`. None is five folds: of whole clusters or queries
-        (`GroupKFold`) if there are any, else as scikit-learn does.
+        As in `cross_validate`. None means five folds, of whole clusters or queries
+        (`GroupKFold`) if there are any, or else as in scikit-learn.
     groups : str or array-like of shape (n_samples,), default=None
-        For the splitter: a column of X or the values. None with ``cv=None``: the
-        clusters, or the queries.
+        Groups for the splitter: a column of X or the values. None with ``cv=None``
+        takes the clusters, or the queries.
     metrics : str, sequence of str or None, default=None
         As in `audit`.
     response_method : str or sequence of str, default="auto"
@@ -101,8 +102,8 @@ def audit_cv(
     Raises
     ------
     ValueError
-        For a column that is not there or of another length, a query in two clusters, an
-        unknown metric, or what `audit` raises for. What `fit` raises is not caught.
+        If a column is missing or has another length, a query is in two clusters or a
+        metric is unknown, and where `audit` raises. Errors of `fit` are not caught.
 
     Warns
     -----
@@ -112,7 +113,7 @@ def audit_cv(
 
     See Also
     --------
-    audit : Of scores that are there already.
+    audit : The audit of scores that exist already.
     skrankfair.scoring.make_fairness_scorer : One number per fold, for searches.
 
     Notes
@@ -120,7 +121,7 @@ def audit_cv(
     Dependent rows are summed before squares are taken, over all folds: the unit is
     `cluster`, or the query, which may straddle folds or be scored by several models of
     a repeated cross-validation; without either it is the row. The errors take the
-    models as given: they are those of measuring these scores, not of training again.
+    models as given: they are about measuring these scores, not about training again.
     Without `qid` the small term of pairs that are measured again by another model is
     left out of the variance, which is then slightly too large.
 

@@ -35,7 +35,7 @@ class AuditMetric:
     reading : str
         One sentence: how to read it.
     low, high : str
-        What a group is called whose value is below or above what is fair.
+        The words for a group whose value is below or above what is fair.
     worse : {"low", "high"} or None
         Which of the two is bad for the group; None for metrics without a test.
     untested : str

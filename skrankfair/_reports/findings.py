@@ -139,7 +139,7 @@ class MetricFinding:
             by_cluster = self.result.variance == "cluster"
             return f"too few {'clusters' if by_cluster else 'pairs'} for an interval"
         if standard_error == 0 and self.result.n_clusters < _FEW_CLUSTERS:
-            return "no variation to judge by"
+            return "no variation, so no interval"
         return ""
 
     @cached_property
@@ -193,9 +193,7 @@ class MetricFinding:
         if not known:
             return "No group has enough data for a test."
         smallest = fmt.pvalue(min(known))
-        return (
-            f"No difference that the data can show (smallest corrected p {smallest})."
-        )
+        return f"The data show no difference (smallest corrected p {smallest})."
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows of a table of text."""
@@ -234,7 +232,7 @@ class MetricFinding:
         return f"{self.signed(row.difference)}{self.points} {interval}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers and the verdict as what JSON can hold."""
+        """Return the numbers and the verdict in a form that JSON can hold."""
         result, metric = self.result, self.metric
         names = [part.name for part in fields(GroupFinding)]
         return {
@@ -320,7 +318,7 @@ def headline(findings: Iterable[MetricFinding]) -> tuple[str, str]:
         return found, f"Some are ranked lower: {_some(lower)}."
     if better := _labels(f.better for f in merit):
         return found, f"Some are better off: {_some(better)}."
-    return "No difference between the groups that the data can show.", ""
+    return "The data show no difference between the groups.", ""
 
 
 def _labels(found: Iterable[Iterable[GroupFinding]]) -> list[str]:

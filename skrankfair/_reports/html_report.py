@@ -227,11 +227,11 @@ def _interval(finding: MetricFinding, row: GroupFinding) -> str:
 def _reference(finding: MetricFinding) -> str:
     """Say what the vertical line of the plot is."""
     if finding.against_rest:
-        return "The line is the rest of the items."
+        return "The line marks the value of the rest of the items."
     if not finding.tested:
         return ""
     fair = _value(finding, finding.result.fair_value or 0.0)
-    return f"The line is the fair value, {fair.removesuffix('.0000')}."
+    return f"The line marks the fair value, {fair.removesuffix('.0000')}."
 
 
 def _plot(finding: MetricFinding) -> ForestPlot:

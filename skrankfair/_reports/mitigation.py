@@ -61,7 +61,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MitigationReport:
-    """What a mitigation moved, and what it cost: from `skrankfair.mitigation_report`.
+    """What a mitigation changed, and what it cost; from `skrankfair.mitigation_report`.
 
     Attributes
     ----------
@@ -327,10 +327,10 @@ def mitigation_report(
     bandwidth: str | float = "undersmooth",
     confidence_level: float = 0.95,
 ) -> MitigationReport:
-    """Measure what a mitigation moved, and what it cost, on held-out data.
+    """Measure what a mitigation changed, and what it cost, on held-out data.
 
     Both scores are audited, and every disparity and every cost is compared on the same
-    clusters: what the two have in common cancels, so that the interval of a change is
+    clusters. What the two have in common cancels, so the interval of a change is
     narrow.
 
     Parameters
@@ -344,16 +344,16 @@ def mitigation_report(
     sensitive_features : array-like of shape (n,) or (n, d), or str or list of str
         Group labels, or a membership matrix of overlapping groups; or columns of `X`.
     qid : array-like of shape (n,), str or None, default=None
-        Query of each row, or a column of `X`. None is one list.
+        Query of each row, or a column of `X`. None makes all rows one list.
     cluster : array-like of shape (n,), str or None, default=None
-        Independent units that contain whole queries, or a column of `X`. None: each
-        query; each row of one list.
+        Independent units that contain whole queries, or a column of `X`. None makes
+        each query its own unit, or each row of one list.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it.
     X : frame or array of shape (n, n_features) or None, default=None
-        What estimators score, and where columns are.
+        The rows that estimators score, and the frame whose columns may be named.
     metrics : str, sequence of str or None, default=None
-        The metrics of the audits, as in `skrankfair.audit`; NDCG is always with them.
+        The metrics of the audits, as in `skrankfair.audit`; NDCG is always included.
     bandwidth : {"undersmooth", "rule_of_thumb", "cv"} or float, default="undersmooth"
         Of the tests of predictive parity.
     confidence_level : float, default=0.95
@@ -362,8 +362,8 @@ def mitigation_report(
     Returns
     -------
     MitigationReport
-        Print it; ``to_frame()``, ``plot()`` and ``summary()``, with the two audits and
-        tests of predictive parity.
+        Print it, or use ``to_frame()``, ``plot()`` and ``summary()``. It also holds the
+        two audits and the tests of predictive parity.
 
     Raises
     ------
@@ -387,9 +387,10 @@ def mitigation_report(
     value of the rest. So its change is a smooth function of sums and has a delta-method
     interval. It is "closer to fair" or "further from fair" where both the change and
     the change of the absolute value are beyond chance (by Holm's method over the groups
-    of a metric), and "past fair" where it changed its side and came no nearer. AUC is
-    the pairwise accuracy of one list of all rows, for two outcomes. The logarithmic
-    loss is for probabilities; other scores have their mean squared error instead.
+    of a metric), and "past fair" where it crossed to the other side and came no nearer.
+    AUC is the pairwise accuracy of one list of all rows, for two outcomes. The
+    logarithmic loss is for probabilities; other scores have their mean squared error
+    instead.
 
     References
     ----------

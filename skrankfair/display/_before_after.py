@@ -33,9 +33,9 @@ class BeforeAfterDisplay:
     fair_value : float or None, default=0.0
         Where the vertical line is; None draws none.
     name : str, default=""
-        What the numbers are: the label of the axis.
+        What the numbers are, as the label of the axis.
     confidence_level : float, default=0.95
-        P-values below one minus it are small.
+        P-values below one minus this level count as small.
 
     Attributes
     ----------
@@ -87,17 +87,17 @@ class BeforeAfterDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            None makes a figure as high as the rows need.
+            None creates a new figure as high as the rows need.
 
         Returns
         -------
         BeforeAfterDisplay
-            This one, with the artists.
+            This display, with the artists.
 
         Raises
         ------
         ValueError
-            For columns of different lengths, or a level outside (0, 1).
+            If columns have different lengths, or if the level is outside (0, 1).
         """
         level = self.confidence_level
         check_number(level, "confidence_level", 0, 1, inclusive=(False, False))

@@ -27,7 +27,7 @@ class CalibrationByGroupDisplay:
     """Calibration curve of each group, smoothed, with simultaneous bands.
 
     Made by `from_predictions` or `from_estimator`. On the diagonal the mean outcome is
-    the score; a group above it is underestimated. Groups whose curves are one are
+    the score; a group above it is underestimated. Groups with the same curve are
     treated alike, on the diagonal or off it.
 
     Parameters
@@ -55,7 +55,7 @@ class CalibrationByGroupDisplay:
 
     See Also
     --------
-    skrankfair.inference.predictive_parity_test : Tests whether the curves are one.
+    skrankfair.inference.predictive_parity_test : Tests whether the curves are the same.
     skrankfair.metrics.calibration_error : The distance to the diagonal as a number.
 
     Examples
@@ -124,14 +124,16 @@ class CalibrationByGroupDisplay:
             Independent units, such as the person that a row is about. None makes each
             row its own unit.
         grid : array-like of shape (J,) or None, default=None
-            Scores. None: 100 quantiles of all scores.
+            Scores at which the curves are drawn. None takes 100 quantiles of all
+            scores.
         bandwidth : {"undersmooth", "rule_of_thumb", "cv"} or float, \
                 default="undersmooth"
             As in `skrankfair.inference.predictive_parity_test`.
         kernel : str, default="gaussian"
         cluster_weight : {"cluster", "row"}, default="cluster"
         confidence_level : float, default=0.95
-            Of the bands, each of which holds at all points of its curve at once.
+            Confidence level of the bands, each of which holds at all points of its
+            curve at once.
         sample_weight : array-like of shape (n,) or None, default=None
             Weight of the row: a weight of 2 counts the row twice.
         ax : matplotlib Axes or None, default=None
@@ -145,7 +147,7 @@ class CalibrationByGroupDisplay:
         Raises
         ------
         ValueError
-            For bad columns or options, as `predictive_parity_test` raises.
+            If columns or options are invalid, as in `predictive_parity_test`.
 
         Warns
         -----
@@ -213,8 +215,8 @@ class CalibrationByGroupDisplay:
         sensitive_features, cluster : str, callable, array-like or None, default=None
             A column of X by name, a function of X, or the values.
         response_method : {"auto", "predict_proba", "predict"}, default="auto"
-            "auto": the probability of the second class, else the prediction. What of
-            the groups and clusters the method has a parameter for is passed on.
+            "auto" takes the probability of the second class, or else the prediction.
+            Groups and clusters are passed on if the method has a parameter for them.
         ax : matplotlib Axes or None, default=None
         **kwargs : dict
             Passed to `from_predictions`.
@@ -226,7 +228,7 @@ class CalibrationByGroupDisplay:
         Raises
         ------
         ValueError
-            For a column that X does not have, or a classifier of several classes.
+            If X lacks a column, or if a classifier has more than two classes.
         """
         check_choice(response_method, "response_method", ("auto", *_RESPONSES))
         columns = {
@@ -266,7 +268,7 @@ class CalibrationByGroupDisplay:
         Returns
         -------
         CalibrationByGroupDisplay
-            This one, with the artists.
+            This display, with the artists.
         """
         self.ax_ = draw.new_axes(_SIZE) if ax is None else ax
         self.figure_ = self.ax_.figure

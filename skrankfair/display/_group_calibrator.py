@@ -106,7 +106,7 @@ class GroupCalibratorDisplay:
         Returns
         -------
         GroupCalibratorDisplay
-            This one, with the artists.
+            This display, with the artists.
 
         Raises
         ------

@@ -39,14 +39,15 @@ class GroupEstimatesDisplay:
     pvalue : array-like of shape (G,) or None, default=None
         Against fairness; None colours no group.
     difference : array-like of shape (G,) or None, default=None
-        Which side of fair a group is on, by the sign. None: `estimate` less
+        Its sign says on which side of fair a group is. None takes `estimate` minus
         `fair_value`.
     fair_value : float or None, default=None
         Where the vertical line is; None draws none.
     name : str, default=""
         What is estimated: the label of the axis.
     confidence_level : float, default=0.95
-        Of the intervals; a p-value below one minus it colours the group.
+        Confidence level of the intervals; a p-value below one minus this level colours
+        the group.
     worse : {"below", "above"}, default="below"
         The side of fair that is bad for the group.
 
@@ -124,14 +125,16 @@ class GroupEstimatesDisplay:
         ----------
         result : GroupEstimates
         ax : matplotlib Axes or None, default=None
-            None makes a figure as high as the groups need.
+            None creates a new figure as high as the groups need.
         confidence_level : float, default=0.95
-            Of the intervals. Groups whose p-value is below one minus it are coloured;
-            the p-values are those of `GroupEstimates.to_frame`, not corrected.
+            Confidence level of the intervals. Groups whose p-value is below one minus
+            this level are coloured; the p-values are those of
+            `GroupEstimates.to_frame`, not corrected.
         sort : {"estimate", None}, default="estimate"
-            The largest estimate on top, or the order of the groups.
+            "estimate" puts the largest estimate on top; None keeps the order of the
+            groups.
         xlabel : str or None, default=None
-            None: the name of the metric.
+            None takes the name of the metric.
 
         Returns
         -------
@@ -140,7 +143,7 @@ class GroupEstimatesDisplay:
         Raises
         ------
         ValueError
-            For a level outside (0, 1) or an unknown `sort`.
+            If the level is outside (0, 1), or if `sort` is unknown.
 
         Examples
         --------
@@ -185,22 +188,22 @@ class GroupEstimatesDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            None makes a figure as high as the groups need.
+            None creates a new figure as high as the groups need.
         sort : {"estimate", None}, default="estimate"
-            The largest estimate on top and groups without one at the bottom, or the
-            order of the groups.
+            "estimate" puts the largest estimate on top and groups without one at the
+            bottom; None keeps the order of the groups.
         xlabel : str or None, default=None
-            None: `name`.
+            None takes `name`.
 
         Returns
         -------
         GroupEstimatesDisplay
-            This one, with the artists.
+            This display, with the artists.
 
         Raises
         ------
         ValueError
-            For a level outside (0, 1), an unknown `sort` or `worse`.
+            If the level is outside (0, 1), or if `sort` or `worse` is unknown.
         """
         check_choice(sort, "sort", _SORTS)
         check_choice(self.worse, "worse", _SIDES)

@@ -1,4 +1,4 @@
-"""Marginal outcomes of groups, beside the means that mislead."""
+"""Marginal outcomes of groups, next to the means that mislead."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MarginalOutcomeDisplay:
     ----------
     groups : sequence of hashable, length G
     estimate, ci_low, ci_high : array-like of shape (G,)
-        Marginal outcomes with intervals; NaN for a group without.
+        Marginal outcomes with intervals; NaN for a group without one.
     above : array-like of shape (G,) or None, default=None
         Mean outcomes above the threshold; None draws none.
     threshold : float or None, default=None
@@ -116,13 +116,13 @@ class MarginalOutcomeDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            None makes a figure as high as the groups need.
+            None creates a new figure as high as the groups need.
         xlabel : str, default="mean outcome"
 
         Returns
         -------
         MarginalOutcomeDisplay
-            This one, with the artists.
+            This display, with the artists.
         """
         size = len(self.groups)
         self.ax_ = draw.new_rows(size + 1) if ax is None else ax

@@ -35,7 +35,7 @@ class MatchedPairCurveDisplay:
     ci_low, ci_high : array-like of shape (E, G)
         Ends of the intervals.
     confidence_level : float, default=0.95
-        Of the intervals, for the legend.
+        Confidence level of the intervals, for the legend.
     places : sequence of int, length G, or None, default=None
         Which colour each group has. None counts from the first; `from_curve` counts
         among all groups of the curve, so that a group always has the same colour.
@@ -105,7 +105,7 @@ class MatchedPairCurveDisplay:
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
         confidence_level : float, default=0.95
-            Of the bands, which hold at one threshold each.
+            Confidence level of the bands, which hold at one threshold each.
         groups : sequence of hashable or None, default=None
             Only these, in this order; None draws all.
 
@@ -116,7 +116,7 @@ class MatchedPairCurveDisplay:
         Raises
         ------
         ValueError
-            For a level outside (0, 1), or a group that is not there.
+            If the level is outside (0, 1), or if there is no such group.
         """
         chosen = list(curve.groups if groups is None else groups)
         for group in chosen:
@@ -148,7 +148,7 @@ class MatchedPairCurveDisplay:
         Returns
         -------
         MatchedPairCurveDisplay
-            This one, with the artists.
+            This display, with the artists.
 
         Raises
         ------

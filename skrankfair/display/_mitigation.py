@@ -1,4 +1,4 @@
-"""What a mitigation moved, and what it cost."""
+"""What a mitigation changed, and what it cost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class MitigationDisplay:
     costs : DataFrame
         The same of the costs, without the last two.
     confidence_level : float, default=0.95
-        Of the intervals; p-values below one minus it are coloured.
+        Confidence level of the intervals; p-values below one minus this level are
+        coloured.
 
     Attributes
     ----------
@@ -41,8 +42,8 @@ class MitigationDisplay:
     before_after_ : BeforeAfterDisplay
         Of the disparities.
     changes_, costs_ : GroupEstimatesDisplay
-        The changes of disparities, and the gains in what the scores are worth: for
-        losses, which fall, the change with the other sign.
+        The changes of disparities, and the gains in the quality of the scores. For
+        losses, which should fall, a gain is the change with the opposite sign.
 
     See Also
     --------
@@ -84,12 +85,12 @@ class MitigationDisplay:
         Returns
         -------
         MitigationDisplay
-            This one, with the artists.
+            This display, with the artists.
 
         Raises
         ------
         ValueError
-            For something else than three axes.
+            If `axes` are not three axes.
         """
         n_rows, n_costs = len(self.disparities), len(self.costs)
         if axes is None:

@@ -139,7 +139,7 @@ class MonotonicityDisplay:
         Returns
         -------
         MonotonicityDisplay
-            This one, with the artists.
+            This display, with the artists.
         """
         self.ax_ = draw.new_axes(3.8) if ax is None else ax
         self.figure_, ax = self.ax_.figure, self.ax_

@@ -20,7 +20,7 @@ _LONGEST_GROUP, _LONGEST_ROW = 24, 70
 
 
 class OutcomeInequalityDisplay:
-    """A row for each of the most violated moments of an outcome inequality test.
+    """The most violated moments of an outcome inequality test, with one row each.
 
     Made by `from_test` or `OutcomeInequalityTest.plot`. A point right of 0 is a pair of
     positions at which the lower item did better; right of the critical value, more so
@@ -35,7 +35,7 @@ class OutcomeInequalityDisplay:
     critical_value : float
         NaN draws no line.
     n_moments : int
-        How many were tested.
+        How many moments were tested.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class OutcomeInequalityDisplay:
     zero_ : matplotlib Line2D
     critical_ : matplotlib Line2D or None
     missing_ : matplotlib Text or None
-        Says that nothing could be tested, if so.
+        The words that say so if nothing could be tested.
 
     See Also
     --------
@@ -86,7 +86,7 @@ class OutcomeInequalityDisplay:
         ----------
         test : OutcomeInequalityTest
         ax : matplotlib Axes or None, default=None
-            None makes a figure as high as the moments need.
+            None creates a new figure as high as the moments need.
         max_moments : int, default=20
             Only the most violated are drawn.
 
@@ -121,12 +121,12 @@ class OutcomeInequalityDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            None makes a figure as high as the moments need.
+            None creates a new figure as high as the moments need.
 
         Returns
         -------
         OutcomeInequalityDisplay
-            This one, with the artists.
+            This display, with the artists.
 
         Raises
         ------

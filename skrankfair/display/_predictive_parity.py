@@ -42,7 +42,7 @@ class PredictiveParityDisplay:
     bars : array-like of shape (G, B) or None, default=None
         Number of rows by group and bar; None draws no histogram.
     name : str, default=""
-        What the legend of the differences is called.
+        The title of the legend of the differences.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class PredictiveParityDisplay:
         Raises
         ------
         ValueError
-            For an unknown kind, or something else than two axes.
+            If the kind is unknown, or if `axes` are not two axes.
         """
         check_choice(kind, "kind", ("simultaneous", "pointwise"))
         level = result.parameters["confidence_level"]
@@ -175,12 +175,12 @@ class PredictiveParityDisplay:
         Returns
         -------
         PredictiveParityDisplay
-            This one, with the artists.
+            This display, with the artists.
 
         Raises
         ------
         ValueError
-            For something else than two axes.
+            If `axes` are not two axes.
         """
         if axes is None:
             mosaic = [["curves"], ["differences"]]

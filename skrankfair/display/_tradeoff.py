@@ -1,4 +1,4 @@
-"""The candidates of a search: what they are worth against how fair they are."""
+"""The candidates of a search: how good they are against how fair they are."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ class FairnessTradeoffDisplay:
     """A scatter plot of a search: objective against disparity, one point per candidate.
 
     Made by `from_search` or `from_cv_results`. The candidates that no other beats are
-    joined to a front: what the search has to offer at each disparity. The chosen one
-    stands out, and a bound is a line with what it forbids shaded.
+    joined to a front, which shows what the search has to offer at each disparity. The
+    chosen one stands out, and a bound is a line, with the region that it excludes
+    shaded.
 
     Parameters
     ----------
@@ -270,7 +271,7 @@ class FairnessTradeoffDisplay:
         Returns
         -------
         FairnessTradeoffDisplay
-            This one, with the artists.
+            This display, with the artists.
 
         Raises
         ------

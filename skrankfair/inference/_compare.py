@@ -50,7 +50,7 @@ def _needs(a: GroupEstimates, b: GroupEstimates) -> tuple[int, ...]:
 
 
 def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
-    """Compare two models by one metric on the same data: ``a - b``, by group.
+    """Compare two models by one metric on the same data, as ``a - b`` by group.
 
     What the two results have in common, an easy query or a popular item, is in both
     and cancels, so the interval is much narrower than that of two separate samples.
@@ -70,7 +70,7 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     Raises
     ------
     ValueError
-        For different metrics, options, groups or clusters, or after `compact`.
+        If the metrics, options, groups or clusters differ, or after `compact`.
 
     Notes
     -----

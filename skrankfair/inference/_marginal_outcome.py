@@ -313,7 +313,7 @@ class MarginalOutcomeTest:
         Raises
         ------
         ValueError
-            For a level outside (0, 1).
+            If the level is outside (0, 1).
         """
         if confidence_level is None:
             confidence_level = self.parameters["confidence_level"]
@@ -348,7 +348,7 @@ class MarginalOutcomeTest:
         Raises
         ------
         ValueError
-            For a level outside (0, 1).
+            If the level is outside (0, 1).
         """
         if confidence_level is None:
             confidence_level = self.parameters["confidence_level"]

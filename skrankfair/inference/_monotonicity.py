@@ -58,7 +58,8 @@ class MonotonicityTest:
         Where a share is with `confidence_level`, position by position, if the fit is
         true; NaN for fewer than two clusters.
     confidence_level : float
-        Of the band; the test rejects if the p-value is below one minus it.
+        Confidence level of the band; the test rejects if the p-value is below one minus
+        this level.
     n_rankings : float
     n_clusters : float
     null_distribution : ndarray of shape (n_resamples,) or None
@@ -342,8 +343,8 @@ def monotonicity_test(
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
     k : int or None, default=None
-        Only the first positions, at most 1000. None: those that at least half of the
-        rankings have.
+        Only the first positions, at most 1000. None takes those that at least half of
+        the rankings have.
     method : {"bootstrap", "chi2"}, default="bootstrap"
         "bootstrap" resamples clusters of rankings under the fitted monotone model.
         "chi2" is the paper's: the upper tail of a chi-square distribution with
@@ -353,7 +354,8 @@ def monotonicity_test(
         The direction from the top down; "auto": by the sign of Spearman's correlation
         of position and share, as in scikit-learn's `IsotonicRegression`.
     confidence_level : float, default=0.95
-        Of the band; `MonotonicityTest.rejected` compares the p-value with one minus it.
+        Confidence level of the band; `MonotonicityTest.rejected` compares the p-value
+        with one minus this level.
     n_resamples : int, default=999
     random_state : int, Generator or None, default=None
         Seed or generator of the random numbers. None draws anew in each call.
@@ -379,7 +381,7 @@ def monotonicity_test(
 
     See Also
     --------
-    recommend_metrics : What to measure, given the result.
+    recommend_metrics : Says what to measure, given the result.
 
     Notes
     -----

@@ -441,9 +441,9 @@ def outcome_inequality_test(
         Whether only neighbouring positions have moments, instead of all pairs of
         positions.
     k : int or None, default=10
-        Only the first k positions; None: as many as the longest query has.
+        Only the first k positions count. None takes as many as the longest query has.
     confidence_level : float, default=0.95
-        One minus the size of the test, which its critical value belongs to.
+        One minus the size of the test, to which the critical value belongs.
     n_resamples : int, default=10000
         Draws of the multiplier bootstrap.
     random_state : int, Generator or None, default=None

@@ -27,11 +27,11 @@ class MetricRecommendation:
     Attributes
     ----------
     metrics : tuple of str
-        To use, the first choice first.
+        The metrics to use, the first choice first.
     avoid : tuple of str
-        Not to use: they have no bounds.
+        The metrics to avoid, because they have no bounds.
     reason : str
-        Why, in a sentence or two.
+        The reason, in a sentence or two.
     purpose : {"minimize", "evaluate"}
     rejected : bool
         Whether the test rejected a monotone advantage.
@@ -74,7 +74,7 @@ def recommend_metrics(
     Raises
     ------
     ValueError
-        For something else than a result of `monotonicity_test`, or another purpose.
+        If `test` is not a result of `monotonicity_test`, or if the purpose is unknown.
 
     See Also
     --------

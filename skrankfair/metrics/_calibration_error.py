@@ -1,4 +1,4 @@
-"""How far scores are from the mean outcomes they stand for."""
+"""How far scores are from the mean outcomes that they stand for."""
 
 from __future__ import annotations
 
@@ -333,9 +333,9 @@ def calibration_error(
 ) -> GroupEstimates:
     """Root mean square distance of scores from the mean outcomes at these scores.
 
-    ``(E[(S - E[Y | S, G = g])² | G = g])^(1/2)``, in the unit of the outcome: 0 for a
-    group whose scores mean what they say. What the mean outcome at a score is has to be
-    estimated, and the three methods differ in how.
+    ``(E[(S - E[Y | S, G = g])² | G = g])^(1/2)``, in the unit of the outcome. It is 0
+    for a group whose scores mean what they say. The mean outcome at a score has to be
+    estimated, and the three methods differ in how they do so.
 
     Parameters
     ----------
@@ -351,21 +351,21 @@ def calibration_error(
         Independent units, such as the person that a row is about. None makes each row
         its own unit.
     method : {"smooth", "binned", "sweep"}, default="smooth"
-        "smooth": a Nadaraya-Watson curve. "binned": bins of equal mass (the usual
-        expected calibration error, with squares). "sweep": as many bins as keep their
-        mean outcomes from falling (Roelofs et al. 2022).
+        "smooth" takes a Nadaraya-Watson curve. "binned" takes bins of equal mass (the
+        usual expected calibration error, with squares). "sweep" takes as many bins as
+        possible without a fall in their mean outcomes (Roelofs et al. 2022).
     bandwidth : {"rule_of_thumb", "undersmooth", "cv"}, float or mapping of group to \
             float, default="rule_of_thumb"
-        Of "smooth", in units of the score; a rule (see
+        For "smooth", in units of the score; a rule (see
         `skrankfair.smoothing.nadaraya_watson`) is applied to each group.
     kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", \
             "flat_top"}, default="gaussian"
         Of "smooth".
     cluster_weight : {"cluster", "row"}, default="cluster"
-        Of "smooth": every cluster weighs one in the curve and in the mean, or every row
-        does. Bins count rows.
+        For "smooth": whether every cluster has weight one in the curve and in the mean,
+        or every row. Bins count rows.
     bins : int or array-like of shape (B + 1,), default=15
-        Of "binned": how many; or their edges, which makes results add up.
+        For "binned": the number of bins, or their edges, with which results add up.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
 
@@ -383,11 +383,11 @@ def calibration_error(
     Warns
     -----
     UndefinedMetricWarning
-        For a group with one cluster, which has no standard error.
+        If a group has only one cluster, so that it has no standard error.
 
     See Also
     --------
-    skrankfair.inference.predictive_parity_test : Where the groups differ, and whether.
+    skrankfair.inference.predictive_parity_test : Whether and where the groups differ.
     positive_rate_shift, rank_shift : What calibration would change.
 
     Notes
@@ -399,13 +399,14 @@ def calibration_error(
     2, 3, ... bins and takes the last number before a mean falls, never the number of
     rows.
 
-    Standard errors are those of the delta method over clusters; for "smooth" with the
-    error of the curve itself, for the bins with bins held. The bootstrap fits curve or
-    bins anew. All are errors around the estimate, whose bias they do not see: noise
-    makes any estimated curve miss the scores, so the error of a calibrated score is
-    above 0, and an interval near 0 is not to be trusted.
+    Standard errors are those of the delta method over clusters. For "smooth" they
+    include the error of the curve itself; for the bins they take the bins as given. The
+    bootstrap refits the curve or the bins. All of them are errors around the estimate
+    and do not see its bias: noise makes any estimated curve miss the scores, so the
+    estimated error of calibrated scores is above 0, and an interval near 0 is not to be
+    trusted.
 
-    Results add up for "binned" with given edges only; curves are fitted to all rows.
+    Results add up only for "binned" with given edges; curves are fitted to all rows.
 
     References
     ----------

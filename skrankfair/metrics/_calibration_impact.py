@@ -162,9 +162,9 @@ def positive_rate_shift(
     """How many more of a group would be accepted if its scores were calibrated.
 
     ``E[1(S* > t) - 1(S > t) | G = g]`` with ``S* = E[Y | S, G]``, the mean outcome at
-    the score in the group, as a share of the group's rows. Positive: more of the group
-    would be accepted, so its scores are too low around the threshold; 0 for a
-    calibrated score.
+    the score in the group, as a share of the group's rows. A positive value says that
+    more of the group would be accepted, so its scores are too low around the threshold;
+    calibrated scores give 0.
 
     Parameters
     ----------
@@ -191,8 +191,8 @@ def positive_rate_shift(
         many scores is smaller than that of the curve, so bias weighs more. Curves are
         kept within the range of the outcomes.
     cluster_weight : {"cluster", "row"}, default="cluster"
-        Whether every cluster weighs one in the curves, or every row does. Shares are
-        of rows.
+        Whether every cluster has weight one in the curves, or every row. Shares are of
+        rows.
     n_resamples : int, default=200
         Resamples behind the standard errors.
     random_state : int, Generator or None, default=0
@@ -215,7 +215,7 @@ def positive_rate_shift(
     Warns
     -----
     UndefinedMetricWarning
-        For a group with one cluster, which has no standard error.
+        If a group has only one cluster, so that it has no standard error.
 
     See Also
     --------
@@ -466,7 +466,7 @@ def rank_shift(
         many scores is smaller than that of the curve, so bias weighs more. Curves are
         kept within the range of the outcomes.
     cluster_weight : {"cluster", "row"}, default="cluster"
-        Whether every cluster weighs one in the curves, or every row does.
+        Whether every cluster has weight one in the curves, or every row.
     average : {"pairs", "queries"}, default="pairs"
         "pairs" pools all items of the group; "queries" is the mean over queries with an
         item of the group of the query's mean.
@@ -492,7 +492,7 @@ def rank_shift(
     Warns
     -----
     UndefinedMetricWarning
-        For a group in one cluster only, which has no standard error.
+        If a group is in only one cluster, so that it has no standard error.
 
     See Also
     --------

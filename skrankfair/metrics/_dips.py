@@ -113,12 +113,12 @@ def dips(
     average: str = "pairs",
     sample_weight: Any = None,
 ) -> GroupEstimates:
-    """How much a group's items see less relevant items of others placed above them.
+    """Visits to less relevant items of others that are ranked above a group's items.
 
-    For group a, the visits to items j outside a that stand above a more relevant item i
-    of a, summed over all such pairs (i, j) of a query and divided by the largest sum
-    that any ranking of the same items has: 0 is no reason for dissatisfaction, 1 the
-    ranking that offends the group most.
+    For group a, the visits to items j outside a that are ranked above a more relevant
+    item i of a, summed over all such pairs (i, j) of a query and divided by the largest
+    sum that any ranking of the same items has. At 0 there is no reason for
+    dissatisfaction; 1 is the value of the ranking that offends the group most.
 
     Parameters
     ----------
@@ -150,8 +150,8 @@ def dips(
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
     tie_cost : float, default=0
-        What counts, in [0, 1], an item of equal relevance that stands above. 0 takes
-        no offence at ties, 1 as much as at less relevant items.
+        How much an item of equal relevance that is ranked above counts, in [0, 1]. With
+        0 ties do not count; with 1 they count as much as less relevant items.
     average : {"pairs", "queries"}, default="pairs"
         "pairs" divides the sum over queries by the sum of their largest values;
         "queries" is the mean over queries that have one.
@@ -181,8 +181,8 @@ def dips(
 
     See Also
     --------
-    pairwise_accuracy : With ``comparison="inter"`` one less this, as it is by default.
-    exposure_gap : Visits to the group's items, whoever is above whom.
+    pairwise_accuracy : With ``comparison="inter"`` it is one minus the default of this
+    metric. exposure_gap : Visits to the group's items, whoever is above whom.
 
     Notes
     -----
@@ -196,9 +196,9 @@ def dips(
     With ``position_weight="uniform"`` fairness is equality, and `GroupEstimates.test`
     and the p-values compare the group with the rest. Otherwise there is no test: where
     later ranks are worth less, a random ranking dissatisfies a small group more than
-    the rest, whose worst rankings have the few items of the group at the top. What a
-    random ranking has is the value for a constant score, and
-    `skrankfair.inference.compare` the distance from it.
+    the rest, whose worst rankings have the few items of the group at the top. The value
+    of a random ranking is that of a constant score, and `skrankfair.inference.compare`
+    gives the distance from it.
 
     With N the total of the divisors (of the queries that have one), θ the estimate and
     d_q what query q adds to the sum less θ times its divisor, the variance is

@@ -113,7 +113,7 @@ def expected_advantage(
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
     step : int, default=10
-        Of `normalized_discounted_difference` and its kin.
+        The step of `normalized_discounted_difference` and its relatives.
     k : int, default=10
         How many ranks `skew_at_k` and ``position_weight="top"`` count.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable, \
@@ -127,7 +127,7 @@ def expected_advantage(
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
     zero_division : float, default=1.0
-        Of `normalized_discounted_ratio`.
+        The `zero_division` of `normalized_discounted_ratio`.
     pairs : {"share", "sign"}, default="share"
         "share": the expected share of pairs that the group wins, as `pairwise_parity`
         counts them. "sign": a pair is won by the item with the better expected
@@ -141,14 +141,14 @@ def expected_advantage(
     Raises
     ------
     ValueError
-        For a matrix that is not doubly stochastic (sums may be off by 1e-6), another
-        number of labels than items, or an unknown option.
+        If the matrix is not doubly stochastic (sums may be off by 1e-6), if the number
+        of labels is not that of the items, or if an option is unknown.
 
     Warns
     -----
     UndefinedMetricWarning
-        For values of NaN: of a group that nobody or everybody is in, and of cuts that
-        are not shorter than the ranking.
+        If a value is NaN, because nobody or everybody is in the group, or because the
+        cuts are not shorter than the ranking.
 
     See Also
     --------
@@ -159,7 +159,7 @@ def expected_advantage(
     -----
     A `position_weight` is that of all metrics that have one; with None each has its
     default, "reciprocal" for `exposure_parity` and "dcg" for
-    `normalized_discounted_difference` and its kin.
+    `normalized_discounted_difference` and its relatives.
 
     With ``P_i = Σ_{j in group} R_ij``, the share of the group in the first k is
     ``Σ_{i ≤ k} P_i / k`` (equation 12), the mean exposure of its members

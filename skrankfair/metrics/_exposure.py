@@ -371,7 +371,7 @@ def exposure_gap(
     See Also
     --------
     exposure : The share of exposure alone.
-    dips : Whether items of less relevance stand above.
+    dips : Whether less relevant items are ranked above.
 
     Notes
     -----

@@ -70,12 +70,12 @@ def log_loss(
     Raises
     ------
     ValueError
-        For columns of different lengths or values outside [0, 1].
+        If columns have different lengths, or if values are outside [0, 1].
 
     Warns
     -----
     UndefinedMetricWarning
-        If there is only one cluster, and no standard error.
+        If there is only one cluster, so that there is no standard error.
 
     See Also
     --------
@@ -150,12 +150,12 @@ def mean_squared_error(
     Raises
     ------
     ValueError
-        For columns of different lengths or values that are not finite.
+        If columns have different lengths, or if values are not finite.
 
     Warns
     -----
     UndefinedMetricWarning
-        If there is only one cluster, and no standard error.
+        If there is only one cluster, so that there is no standard error.
 
     See Also
     --------

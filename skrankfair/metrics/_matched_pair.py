@@ -200,13 +200,13 @@ def matched_pair_calibration(
     variance: str = "auto",
     sample_weight: Any = None,
 ) -> GroupEstimates:
-    """Outcome of a group's items less that of others scored a little higher.
+    """Outcome of a group's items minus that of others scored a little higher.
 
     For group a, the mean of ``y_i - y_j`` over pairs of one query with i in a, j not
     in a, and ``0 <= s_j - s_i <= epsilon``. The ranker was nearly indifferent between
     the two, so a fair score leaves no difference: the fair value is 0, and a positive
-    value says that the group is undervalued. No pair is written down; memory is
-    linear in the rows also for one query of a million items.
+    value says that the group is undervalued. Pairs are never listed, so memory is
+    linear in the number of rows even for one query of a million items.
 
     Parameters
     ----------
@@ -231,8 +231,8 @@ def matched_pair_calibration(
         Take the K closest possible pairs of each group instead: epsilon is the K-th
         smallest difference. Pairs tied at epsilon are all kept.
     quantile : float or None, default=None
-        Take this share of the possible pairs instead, rounded up. 0.01, the paper's
-        "first percentile", if none of the three is given.
+        Take this share of the possible pairs instead, rounded up. If none of the three
+        is given, it is 0.01, the paper's "first percentile".
     direction : {"below", "both"}, default="below"
         "below": the group's item has the lower or equal score (Definition 1).
         "both": ``|s_j - s_i| <= epsilon`` (§4.1.3).
@@ -244,7 +244,7 @@ def matched_pair_calibration(
         "mean" averages over the pairs within `epsilon`. "local_linear" regresses
         ``y_i - y_j`` on ``s_j - s_i`` with the triangular kernel of bandwidth
         `epsilon`, and reports the value at 0 (§4.1): less bias where the outcome rises
-        steeply with the score, more variance. NaN where all differences are one.
+        steeply with the score, more variance. NaN where all differences are the same.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable, \
             array-like or None, default=None
         What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
@@ -270,8 +270,8 @@ def matched_pair_calibration(
     Returns
     -------
     GroupEstimates
-        One row per group, ``first_pass["epsilon"]`` with the threshold of each. Results
-        add up where their thresholds are equal.
+        One row per group; ``first_pass["epsilon"]`` holds the threshold of each.
+        Results add up if their thresholds are equal.
 
     Raises
     ------

@@ -78,7 +78,7 @@ class MatchedPairCurve:
         Raises
         ------
         ValueError
-            For a level outside (0, 1).
+            If the level is outside (0, 1).
         """
         ends = [result.confidence_interval(confidence_level) for result in self.results]
         return ConfidenceInterval(
@@ -170,10 +170,10 @@ def matched_pair_curve(
 ) -> MatchedPairCurve:
     """Matched pair calibration over a grid of thresholds.
 
-    A small epsilon compares like with like, from few pairs; a large one has many, and
-    pairs the group's items with better scored ones. The curve shows what the choice
-    does, and whether the group is undervalued for all small epsilon, as Theorem 1 of
-    the paper asks. Rows are ordered once for all thresholds.
+    A small epsilon compares like with like, using few pairs; a large one uses many, but
+    pairs the group's items with items that have higher scores. The curve shows what the
+    choice does, and whether the group is undervalued for all small epsilon, as Theorem
+    1 of the paper requires. Rows are ordered once for all thresholds.
 
     Parameters
     ----------
@@ -192,9 +192,9 @@ def matched_pair_curve(
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
     epsilon : array-like of shape (E,) or None, default=None
-        Thresholds, in units of the score. None: 20, evenly spaced on a logarithmic
-        scale, from the closest 1% of the possible pairs to the closest half, of the
-        group that needs the most.
+        Thresholds, in units of the score. None takes 20 thresholds, evenly spaced on a
+        logarithmic scale, from the closest 1% of the possible pairs to the closest
+        half, of the group that needs the most.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
     **options : dict
@@ -209,7 +209,7 @@ def matched_pair_curve(
     Raises
     ------
     ValueError
-        For what `matched_pair_calibration` refuses, or thresholds that are negative,
+        If `matched_pair_calibration` refuses the input, or if thresholds are negative,
         not finite or not a vector.
 
     Warns

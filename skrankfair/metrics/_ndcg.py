@@ -1,4 +1,4 @@
-"""What a ranking is worth: the other side of every trade-off."""
+"""How good a ranking is: the other side of every trade-off."""
 
 from __future__ import annotations
 

@@ -120,7 +120,8 @@ def normalized_discounted_difference(
 
     Of a list of n items, with p_k the share of the group in the first k and q its share
     of all, ``Σ_k w_k |p_k - q|`` over the cuts k = step, 2 step, ... ≤ n, divided by
-    its maximum: 0 is statistical parity at every cut, 1 the group all first or last.
+    its maximum. 0 is statistical parity at every cut, and 1 means that the whole group
+    is first or last.
 
     Parameters
     ----------
@@ -141,8 +142,8 @@ def normalized_discounted_difference(
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
     step : int, default=10
-        Items from cut to cut. Lists of no more items have no value: at its end every
-        list has its own share.
+        Number of items between cuts. Lists with no more items than this have no value,
+        because at its end every list has its own share.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
             or array-like, default="dcg"
         What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
@@ -181,9 +182,9 @@ def normalized_discounted_difference(
     Warns
     -----
     UndefinedMetricWarning
-        For a group that is in no list or is the whole of every one, whose estimate is
-        NaN; for lists that are left out because they are too short; and for a group in
-        one list of several, which has no error.
+        For a group that is in no list or makes up the whole of every list, whose
+        estimate is NaN; for lists that are left out because they are too short; and for
+        a group in one list of several, which has no error.
 
     See Also
     --------
@@ -266,8 +267,8 @@ def normalized_discounted_ratio(
 
     ``Σ_k w_k |p_k / (1 - p_k) - q / (1 - q)|`` over the cuts of
     `normalized_discounted_difference`, divided by the larger of the rankings with the
-    group all first or all last. That is not the largest of all rankings, see the
-    notes: the value has no bound, and the paper recommends against the metric.
+    group all first or all last. That is not the largest value of all rankings (see the
+    notes), so the metric has no bound, and the paper recommends against it.
 
     Parameters
     ----------
@@ -332,11 +333,12 @@ def normalized_discounted_ratio(
 
     Notes
     -----
-    The odds of a group that is all of the first k but one are k - 1, and those of a
-    group that is all of them would be infinite: `zero_division` takes their place. So
-    the group all first, which the divisor is of, is not the worst ranking. Of five
-    among ten with ``step=5``, all first is 0, all last 1, and "aaaababbbb" 3. The
-    divisor is that of the authors' code: values compare with those of the literature.
+    If all but one of the first k items belong to the group, its odds are k - 1; if all
+    of them do, its odds would be infinite, and `zero_division` takes their place. So
+    the ranking with the whole group first, which defines the divisor, is not the worst
+    one. For five items among ten with ``step=5``, the value is 0 with all of them
+    first, 1 with all of them last, and 3 for "aaaababbbb". The divisor is that of the
+    authors' code, so that values compare with those of the literature.
 
     The variance is that of `normalized_discounted_difference`.
 
@@ -466,10 +468,10 @@ def normalized_discounted_kl(
 
     Notes
     -----
-    Equation 17 of the paper has a minus between the two terms, a misprint. The maximum
-    is that of the groups in blocks: of two groups, the larger of one or the other
-    first; of more, the largest of all orders of the blocks. It is that of all rankings.
-    The variance is that of `normalized_discounted_difference`.
+    Equation 17 of the paper has a minus between the two terms, which is a misprint. The
+    maximum is that of the groups in blocks: of two groups, the larger of one or the
+    other first; of more, the largest of all orders of the blocks. It is that of all
+    rankings. The variance is that of `normalized_discounted_difference`.
 
     References
     ----------

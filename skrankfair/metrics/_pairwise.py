@@ -180,7 +180,7 @@ def pairwise_accuracy(
     variance: str = "auto",
     sample_weight: Any = None,
 ) -> GroupEstimates:
-    """How often a group's better item is ranked above a worse one.
+    """How often a better item of the group is ranked above a worse item.
 
     For group a, ``P(s_i > s_j | y_i > y_j, same query)`` over pairs whose better item
     i is in a; score ties count one half. Fairness is equality: `test` and the p-values
@@ -242,8 +242,8 @@ def pairwise_accuracy(
 
     See Also
     --------
-    pairwise_exposure : Ranked above the others, whatever the outcome.
-    pairwise_preference : How often a group's item has the better outcome.
+    pairwise_exposure : How often a group's item is ranked above others, whatever the
+    outcomes. pairwise_preference : How often a group's item has the better outcome.
     matched_pair_calibration : Outcomes of items with nearly the same score.
 
     Notes
@@ -475,7 +475,7 @@ def pairwise_preference(
 
     See Also
     --------
-    pairwise_exposure : The same of the ranking.
+    pairwise_exposure : The same for the ranking.
 
     Notes
     -----

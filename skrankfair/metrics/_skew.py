@@ -147,9 +147,10 @@ def skew_at_k(
     """How many times a group's share of the list is its share of the first k, as a log.
 
     ``ln(p_k / q)``, with p_k the share of the group among the first k and q its share
-    of the list: 0 is parity, positive an advantage, -inf nobody among the first k. It
-    has no bound and grows with the advantage where the other metrics of statistical
-    parity turn at parity, so the paper recommends against it.
+    of the list: 0 is parity, a positive value is an advantage, and -inf means that
+    nobody of the group is among the first k. The value has no bound, and it grows with
+    the advantage where the other metrics of statistical parity turn at parity, so the
+    paper recommends against it.
 
     Parameters
     ----------
@@ -169,10 +170,12 @@ def skew_at_k(
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
     k : int, default=10
-        Positions. Lists of no more items have no value: it would be 0 in any order.
+        Number of positions. Lists with no more items than this have no value, because
+        it would be 0 in any order.
     average : {"queries", "representation"}, default="queries"
-        "queries": the mean over lists, -inf if one of them has nobody among its first
-        k. "representation": of the mean shares, for lists of one length.
+        "queries" takes the mean over lists, which is -inf if one of them has nobody of
+        the group among its first k. "representation" takes the skew of the mean shares,
+        for lists of equal length.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
 
@@ -295,9 +298,9 @@ def ndkl(
     Warns
     -----
     UndefinedMetricWarning
-        For a group that is in no list or is the whole of every one, whose estimate is
-        NaN; for lists of one item, which are left out; and for a group in one list of
-        several, which has no error.
+        For a group that is in no list or makes up the whole of every list, whose
+        estimate is NaN; for lists of one item, which are left out; and for a group in
+        one list of several, which has no error.
 
     See Also
     --------

@@ -265,12 +265,12 @@ def exposure_parity(
     Warns
     -----
     UndefinedMetricWarning
-        For a group that is in no list or is the whole of every one, whose estimate is
-        NaN; and for a group in one list of several, which has no error.
+        For a group that is in no list or makes up the whole of every list, whose
+        estimate is NaN; and for a group in one list of several, which has no error.
 
     See Also
     --------
-    pairwise_parity : The same of pairs, whose maximum does not depend on the shares.
+    pairwise_parity : The same for pairs, whose maximum does not depend on the shares.
 
     Notes
     -----
@@ -373,8 +373,8 @@ def pairwise_parity(
     Warns
     -----
     UndefinedMetricWarning
-        For a group that is in no list or is the whole of every one, whose estimate is
-        NaN; and for a group in one list of several, which has no error.
+        For a group that is in no list or makes up the whole of every list, whose
+        estimate is NaN; and for a group in one list of several, which has no error.
 
     See Also
     --------

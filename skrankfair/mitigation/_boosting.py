@@ -284,8 +284,8 @@ def pairwise_fairness_objective(
 
     The boosted model minimises Σ loss + strength L Σ_k abs(Corr_k(A, B)), where L is
     the loss of the best constant score and the correlations are those of
-    `PairwiseFairRegressor`. Groups are bound to the training rows here, so the model
-    needs none to predict.
+    `PairwiseFairRegressor`. The groups are bound to the training rows here, so the
+    model needs none to predict.
 
     Parameters
     ----------
@@ -309,8 +309,8 @@ def pairwise_fairness_objective(
         group and inside the rest, or all.
     learning_rate : float, default=0.3
         The learning rate of the boosted model, 0.3 in XGBoost and 0.1 in LightGBM
-        unless you set it. With too small a number the penalty overshoots, with too
-        large a one the model needs more trees.
+        unless you set it. If the number is too small, the penalty overshoots; if it is
+        too large, the model needs more trees.
     max_pairs : int, default=100000
         Pairs drawn for each term of the penalty, and for the pairwise loss.
     random_state : int, Generator or None, default=None
@@ -328,14 +328,15 @@ def pairwise_fairness_objective(
     Raises
     ------
     ValueError
-        For columns of unequal length, options outside their range, outcomes other than
-        0 and 1 with the logistic loss, and no pair at all with the pairwise loss.
+        If columns have different lengths, an option is outside its range, outcomes are
+        not 0 and 1 with the logistic loss, or there is no pair at all with the pairwise
+        loss.
 
     Warns
     -----
     UndefinedMetricWarning
-        For one group only, and groups without a comparable pair: their part of the
-        penalty is left out.
+        If there is only one group, or if a group has no comparable pair; that part of
+        the penalty is then left out.
 
     See Also
     --------

@@ -215,7 +215,7 @@ def outcome_matrix(y: Any) -> Array:
         return as_numbers(y, "y")[:, None]
     if array.ndim > 2 or not array.shape[1]:
         raise ValueError(
-            "y must be one column of outcomes an objective; got an array of shape "
+            "y must have one column of outcomes per objective; got an array of shape "
             f"{array.shape}."
         )
     return np.column_stack([as_numbers(column, "y") for column in array.T])

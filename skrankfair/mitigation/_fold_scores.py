@@ -54,12 +54,14 @@ def scores_of(
     if not hasattr(estimator, "classes_"):
         methods = ("predict",)
     elif not any(hasattr(estimator, method) for method in methods):
-        raise ValueError(f"estimator must have {' or '.join(methods)}; {name} has not.")
+        raise ValueError(
+            f"estimator must have {' or '.join(methods)}; {name} has none."
+        )
     values = response_values(call_once, estimator, X, list(methods), metadata)
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ValueError(
-            f"estimator must give one finite score a row; {name} gives shape "
+            f"estimator must give one finite score per row; {name} gives shape "
             f"{values.shape}, "
             f"{int(np.isfinite(values).sum())} of {values.size} values finite."
         )

@@ -141,9 +141,9 @@ class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
         How to split into folds. None means 5 folds; an integer means `GroupKFold` with
         clusters, `StratifiedKFold` without. A splitter gets the clusters as ``groups``.
     ensemble : bool, default=False
-        False: one calibrator of all out-of-fold scores, for the model trained on all
-        rows. Groups are small, so this is the default. True: a model and a calibrator
-        for each fold, whose probabilities are averaged.
+        False fits one calibrator to all out-of-fold scores, for the model trained on
+        all rows; this is the default because groups are small. True fits a model and a
+        calibrator for each fold and averages their probabilities.
     drop_metadata_columns : bool, default=False
         Whether the columns named by `sensitive_features` and `cluster` are hidden from
         the model, which otherwise gets X as it is.
@@ -226,8 +226,8 @@ class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
         Raises
         ------
         ValueError
-            For more or less than two classes, an unknown option, overlapping groups, or
-            columns that are given twice, missing or of another length.
+            If there are not exactly two classes, an option is unknown, groups overlap,
+            or a column is given twice, is missing or has another length.
 
         Warns
         -----
@@ -327,8 +327,9 @@ class GroupCalibratedRegressor(RegressorMixin, _GroupCalibrated):
         How to split into folds. None means 5 folds; an integer means `GroupKFold` with
         clusters, `KFold` without. A splitter gets the clusters as ``groups``.
     ensemble : bool, default=False
-        False: one calibrator of all out-of-fold predictions, for the model trained on
-        all rows. True: a model and a calibrator for each fold, averaged.
+        False fits one calibrator to all out-of-fold predictions, for the model trained
+        on all rows. True fits a model and a calibrator for each fold and averages their
+        predictions.
     drop_metadata_columns : bool, default=False
         Whether the columns named by `sensitive_features` and `cluster` are hidden from
         the model, which otherwise gets X as it is.
@@ -403,8 +404,8 @@ class GroupCalibratedRegressor(RegressorMixin, _GroupCalibrated):
         Raises
         ------
         ValueError
-            For an unknown option, overlapping groups, or columns that are given twice,
-            missing or of another length.
+            If an option is unknown, groups overlap, or a column is given twice, is
+            missing or has another length.
 
         Warns
         -----

@@ -66,12 +66,12 @@ class ScoreCurves:
 
 
 class GroupCalibrator(CalibratesByGroup):
-    """Replace a score by the outcome to expect of it in its group.
+    """Replace a score by the expected outcome at that score in its group.
 
-    ``t(s, g) = f̂_g(s)``, an estimate of ``E[Y | S = s, G = g]``: after it equal scores
-    mean equal outcomes in all groups, which is predictive parity. X is the column of
-    scores (several are calibrated each on its own); columns of X named by
-    `sensitive_features` or `cluster` are taken out of it first.
+    ``t(s, g) = f̂_g(s)``, is an estimate of ``E[Y | S = s, G = g]``. After it equal
+    scores mean equal outcomes in all groups, which is predictive parity. X holds the
+    column of scores (several columns are each calibrated on their own); columns of X
+    named by `sensitive_features` or `cluster` are taken out of it first.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ class GroupCalibrator(CalibratesByGroup):
         "cluster": the rows of a cluster in a group have weight one together. "row":
         every row has weight one, so a single user may dominate.
     monotonic : bool, default=False
-        Whether the curve is projected on the nearest non-decreasing one, so that the
-        order within a group stays.
+        Whether the curve is projected onto the nearest non-decreasing one, so that the
+        order within a group is kept.
     min_group_size : int, default=20
         A group with fewer clusters (or rows, without clusters) gets the calibration of
         all rows together, with a warning.
@@ -109,7 +109,8 @@ class GroupCalibrator(CalibratesByGroup):
     Attributes
     ----------
     calibrators_ : dict
-        By group the fitted curves; their ``predict(scores)`` calibrates scores of it.
+        The fitted curves by group; the ``predict(scores)`` of each calibrates scores of
+        the group.
     pooled_calibrator_ : object
         The calibration of all rows, used for small groups and groups that `fit` has not
         seen.
@@ -127,11 +128,12 @@ class GroupCalibrator(CalibratesByGroup):
 
     Notes
     -----
-    The scores must not be those of the rows that the model was trained with: they are
-    too good there. Each method asks of the outcomes what is said above; isotonic fails
-    where a curve falls, Platt's where it is not logistic, and binning is biased within
-    its bins. With ``sample_weight`` w, a row of weight 2 is the row seen twice, and in
-    a cluster the rows share its weight in proportion to w.
+    The scores must not be those of the rows that the model was trained on, because
+    there they are too good. Each method makes the assumption stated above: isotonic
+    regression fails where a curve falls and Platt's method where it is not logistic,
+    and binning is biased within its bins. With ``sample_weight`` w, a row of weight 2
+    is the row seen twice, and in a cluster the rows share its weight in proportion to
+    w.
 
     References
     ----------
@@ -207,8 +209,8 @@ class GroupCalibrator(CalibratesByGroup):
         Raises
         ------
         ValueError
-            For an unknown option, overlapping groups, outcomes or scores that are not
-            finite, or columns that are given twice, missing or of another length.
+            If an option is unknown, groups overlap, outcomes or scores are not finite,
+            or a column is given twice, is missing or has another length.
 
         Warns
         -----

@@ -42,7 +42,7 @@ from ._curves import (
 )
 from ._objective_parity import COMPOSITE, ObjectiveParity, objective_parity
 
-# More rows than this are smoothed on a grid, of so many scores a column.
+# More rows than this are smoothed on a grid, with so many scores per column.
 _EXACT_ROWS = 2000
 _GRID = {1: 400, 2: 100, 3: 40}
 
@@ -203,11 +203,11 @@ _CALIBRATORS = ("nadaraya_watson", "platt")
 
 
 class MultiObjectiveCalibrator(CalibratesByGroup):
-    """Replace several scores by the outcomes to expect of all of them in the group.
+    """Replace several scores by the outcomes expected given all of them and the group.
 
     ``S̃_k = E[Y_k | S_1, ..., S_K, G]``: after it equal scores mean equal outcomes in
     all groups, for each objective and for the composite ``Σ_k w_k S̃_k`` with any
-    weights (Theorem 2). Scores calibrated one by one do not promise that. X are the
+    weights (Theorem 2). Scores calibrated one by one do not promise that. X holds the
     columns of scores and y the columns of outcomes; columns of X named by
     `sensitive_features` or `cluster` are taken out of X first.
 
@@ -222,8 +222,9 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         [0, 1]. An estimator: any regressor of several outcomes; one that takes a
         single outcome, and a classifier (0 and 1), is fitted to each outcome.
     weights : array-like of shape (K,), dict or None, default=None
-        Of the objectives in the composite, in their order or by name. None: 1 each.
-        They may be set after `fit`, which does not use them.
+        Weights of the objectives in the composite, in their order or by name. None
+        gives each objective weight 1. They may be set after `fit`, which does not use
+        them.
     sensitive_features : str, list of str, callable, True or None, default=None
         Where the groups come from: the name of a column of X, a list of names (the
         columns are crossed), or a function of X. True means that they must be passed as
@@ -245,8 +246,8 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         Names of the outcomes: those of the columns of y, or of the scores where there
         are as many, or "objective0" and so on.
     calibrators_ : dict
-        By group the fitted functions; their ``predict(scores)`` calibrates scores of
-        it, shape (n, d), to shape (n, K).
+        The fitted functions by group; the ``predict(scores)`` of each maps scores of
+        the group, shape (n, d), to calibrated scores, shape (n, K).
     pooled_calibrator_ : object
         The calibration of all rows, used for small groups and groups that `fit` has not
         seen.
@@ -259,14 +260,14 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
 
     See Also
     --------
-    GroupCalibrator : For one score, or several each on its own.
+    GroupCalibrator : For one score, or for several scores each on its own.
 
     Notes
     -----
-    The conditional mean is of all functions of the scores and the group the one with
-    the least squared error, so each objective is predicted at least as well as by its
-    own score calibrated alone. The scores must not be those of the rows that the models
-    were trained with.
+    Of all functions of the scores and the group, the conditional mean has the least
+    squared error, so each objective is predicted at least as well as by its own score
+    calibrated alone. The scores must not be those of the rows that the models were
+    trained with.
 
     References
     ----------
@@ -483,7 +484,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         Raises
         ------
         ValueError
-            For weights that do not fit the objectives.
+            If the weights do not fit the objectives.
         """
         check_is_fitted(self)
         weights = self._weights()
@@ -543,7 +544,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weight of the row: a weight of 2 counts the row twice.
         weights : array-like of shape (K,), dict or None, default=None
-            Of the composite. None: those of the constructor.
+            Weights of the composite. None takes those of the constructor.
         **options : dict
             Passed to `skrankfair.inference.predictive_parity_test`.
 

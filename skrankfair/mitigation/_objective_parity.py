@@ -33,16 +33,17 @@ class ObjectiveParity:
     Attributes
     ----------
     weights : dict of float
-        Of the objectives in the composite.
+        Weights of the objectives in the composite.
     after : dict of PredictiveParityTest
-        By objective, of the calibrated scores.
+        Tests of the calibrated scores, by objective.
     before : dict of PredictiveParityTest
-        Of the scores as they came; empty if there is not one for each objective.
+        Tests of the original scores; empty if there is not one score for each
+        objective.
     error_change : dict of GroupEstimates
-        By objective the change of the mean squared error, paired, negative for the
-        better; empty where `before` is.
+        Paired change in mean squared error by objective, negative if the calibrated
+        scores are better; empty if `before` is.
     error : dict of GroupEstimates
-        By objective the mean squared error of the calibrated scores.
+        Mean squared error of the calibrated scores, by objective.
     """
 
     weights: Mapping[str, float]
@@ -57,7 +58,7 @@ class ObjectiveParity:
         Parameters
         ----------
         confidence_level : float, default=0.95
-            Of the interval of the change of the mean squared error.
+            Confidence level of the interval of the change in mean squared error.
 
         Returns
         -------

@@ -510,8 +510,8 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
         Raises
         ------
         ValueError
-            For parameters outside their range, for columns that are given twice, are
-            missing or of another length, and unless y has two classes.
+            If a parameter is outside its range, a column is given twice, is missing or
+            has another length, or y does not have two classes.
         """
         given = {"sensitive_features": sensitive_features, "qid": qid}
         features, y, groups, query = self._read(X, y, given)

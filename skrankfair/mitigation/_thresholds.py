@@ -124,9 +124,9 @@ _RESPONSES = ("predict_proba", "decision_function")
 class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
     """Decide by thresholds at which all groups have the same expected outcome.
 
-    One threshold holds a group to a higher standard if its rows that just pass have
-    better outcomes than those of another. Here ``f̂_a(t_a) = f̂_b(t_b)`` (eq. 3), f̂_g the
-    mean outcome at a score in group g, made non-decreasing; and, with
+    A common threshold holds a group to a higher standard if its rows that just pass
+    have better outcomes than those of another group. Here ``f̂_a(t_a) = f̂_b(t_b)``
+    (eq. 3), f̂_g the mean outcome at a score in group g, made non-decreasing; and, with
     ``adjust="both"``, as many rows are positive as before. The decisions are those of
     calibrating the scores by group and applying one threshold.
 
@@ -139,12 +139,14 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
     threshold : float, default=0.5
         Current common threshold: a row is positive if its score reaches it.
     adjust : {"both", "raise", "lower"}, default="both"
-        "both": thresholds move up in some groups and down in others. "raise": to the
-        highest of the groups' marginal outcomes, which needs no outcome below the
-        threshold; fewer rows are positive. "lower": to the lowest; more are.
+        "both" moves thresholds up in some groups and down in others. "raise" moves them
+        to the highest of the groups' marginal outcomes; this needs no outcomes below
+        the threshold, and fewer rows are positive. "lower" moves them to the lowest,
+        and more rows are positive.
     constraint : {"positive_rate"} or None, default="positive_rate"
-        For "both": the share of positives stays, to one row (what eq. 4 means). None:
-        the common outcome is that of all rows together at the threshold.
+        For "both": "positive_rate" keeps the share of positives, up to one row (what
+        eq. 4 means). None takes the outcome of all rows together at the threshold as
+        the common outcome.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         What the score is; "auto" is the probability of the second class, or else the
         decision function.
@@ -174,11 +176,11 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
     thresholds_ : dict of float
         By group.
     marginal_outcomes_, marginal_outcomes_before_ : dict of float
-        By group the expected outcome at its threshold, and at the one threshold.
+        Expected outcome by group, at its own threshold and at the common threshold.
     positive_rate_, positive_rate_before_ : float
         Share of positives among the out-of-fold scores.
     pooled_threshold_ : float
-        For groups that the fit has not seen.
+        The threshold for groups that `fit` has not seen.
     estimator_ : classifier
         Fitted to all rows.
     classes_ : ndarray of shape (2,)
@@ -189,14 +191,16 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
 
     See Also
     --------
-    GroupCalibratedClassifier : Makes all scores comparable, not one threshold.
+    GroupCalibratedClassifier : Makes all scores comparable, not just those at one
+    threshold.
 
     Notes
     -----
-    Who is refused has often no outcome. Numeric outcomes may be NaN: such rows count in
-    the positive rate, but neither train the model nor the curves, which below the
-    lowest score with an outcome go on as a line (§6.1). A threshold that ends there is
-    suggestive only, which a warning says (Remark 5); ``adjust="raise"`` avoids it.
+    Those who are refused often have no outcome. Numeric outcomes may be NaN: such rows
+    count in the positive rate, but are used to train neither the model nor the curves.
+    Below the lowest score with an outcome the curves are extended by a line (§6.1). A
+    threshold that ends up there is only suggestive, and a warning says so (Remark 5);
+    ``adjust="raise"`` avoids this.
 
     References
     ----------
@@ -280,8 +284,8 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
         Raises
         ------
         ValueError
-            For more or less than two classes, an unknown option, overlapping groups, or
-            columns that are given twice, missing or of another length.
+            If there are not exactly two classes, an option is unknown, groups overlap,
+            or a column is given twice, is missing or has another length.
 
         Warns
         -----

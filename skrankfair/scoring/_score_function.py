@@ -1,4 +1,4 @@
-"""A metric turned into one number: what scikit-learn sees as a score function."""
+"""A metric turned into one number, which scikit-learn sees as a score function."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _unwrapped(metric: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class ScoreFunction:
-    """``function(y_true, y_score, **columns)``: a metric turned into one number.
+    """A metric turned into one number: ``function(y_true, y_score, **columns)``.
 
     scikit-learn calls it without our scorer in `TunedThresholdClassifierCV`.
 
@@ -40,12 +40,12 @@ class ScoreFunction:
     params : dict
         Options of the metric.
     disparity : str or None
-        How the groups become one number; None is the metric's own.
+        How the groups become one number; None is the metric's own way.
     on_undefined : {"warn", "raise"}
     columns : dict of str to column
         Where the metric's arguments come from.
     expected_groups : tuple
-        Labels that must be there, else the number is NaN.
+        Labels that must be present; if one is missing, the number is NaN.
     """
 
     metric: Callable[..., Any]
@@ -168,7 +168,7 @@ def as_outcomes(
     y_score : array-like of shape (n,)
         Scores, or predicted labels.
     positive : label or None, default=None
-        The class that is 1; None is the last of two labels, where labels are text.
+        The class that becomes 1. None takes the last of two labels if labels are text.
     two_classes : bool, default=False
         Whether both arguments are labels: two numbers are then classes too.
 

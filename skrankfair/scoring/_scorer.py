@@ -250,17 +250,17 @@ def make_fairness_scorer(
 ) -> FairnessScorer:
     """Make a scorer of a fairness metric, for ``scoring=`` anywhere in scikit-learn.
 
-    The groups, the queries and the clusters are columns of X by name, which needs no
-    metadata routing, or metadata. The scorer also passes on to the estimator's response
-    method what that asks for, so that estimators that predict with
-    ``sensitive_features`` can be scored, which scikit-learn's own scorers cannot do.
+    The groups, the queries and the clusters come from columns of X by name, which needs
+    no metadata routing, or from metadata. The scorer also passes on what the
+    estimator's response method asks for. So it can score estimators that predict with
+    ``sensitive_features``, which scikit-learn's own scorers cannot do.
 
     Parameters
     ----------
     metric : callable
-        A metric of `skrankfair.metrics`, or a function of yours that returns its
-        result (then pass `disparity`); or any ``metric(y_true, y_pred)`` of
-        scikit-learn, which is then only computed on predictions made with metadata.
+        A metric of `skrankfair.metrics`, or a function of yours that returns such a
+        result (then pass `disparity`). Or any ``metric(y_true, y_pred)`` of
+        scikit-learn, which then is merely computed from predictions made with metadata.
     sensitive_features, qid, cluster, engagement, sample_weight : str, list of str, \
             callable, True or None, default=None
         Where the argument of the metric comes from: a column of X, several, a function
@@ -268,20 +268,21 @@ def make_fairness_scorer(
         of metadata as on scikit-learn's scorers, aliases included.
     disparity : {"difference", "ratio", "max_abs", "l1"} or None, default=None
         How the groups become one number (`GroupEstimates.disparity`); None is the
-        metric's own. A metric of one value, such as `ndcg`, is taken as it is.
+        metric's own way. A metric with a single value, such as `ndcg`, is taken as it
+        is.
     response_method : str or list of str, default="auto"
-        "auto": `decision_function`, else the positive class of `predict_proba`, else
-        `predict`; for a metric of scikit-learn `predict`.
+        "auto" takes `decision_function`, or else the positive class of `predict_proba`,
+        or else `predict`. For a metric of scikit-learn it takes `predict`.
     greater_is_better : bool or None, default=None
-        None: False, which negates the number, for the disparities "difference",
-        "max_abs" and "l1"; True for a ratio and for metrics of one value.
+        None means False, which negates the number, for the disparities "difference",
+        "max_abs" and "l1", and True for a ratio and for metrics with a single value.
     on_undefined : {"warn", "raise"}, default="warn"
-        What to do where a group has no data or there is only one: score NaN with an
-        `UndefinedMetricWarning` that names the group, or raise.
+        What to do if a group has no data or if there is only one group: score NaN with
+        an `UndefinedMetricWarning` that names the group, or raise.
     expected_groups : sequence of labels or None, default=None
-        Groups that every set must have, or else its score is undefined. A test fold
-        without rows of a group knows of it only if the column is a categorical of
-        pandas or an Enum of polars, whose categories are all expected.
+        Groups that every test set must have; otherwise its score is undefined. A test
+        fold without rows of a group knows of the group only if the column is a
+        categorical of pandas or an Enum of polars, whose categories are all expected.
     **metric_params : dict
         Further options of the metric, such as ``comparison="inter"``.
 
@@ -294,14 +295,13 @@ def make_fairness_scorer(
     Raises
     ------
     ValueError
-        For a metric that is not callable, an option that the metric does not have, or
-        a column that it does not take; when scoring, for a column that X does not
-        have or metadata that was not passed.
+        If the metric is not callable, lacks an option, or does not take a column; when
+        scoring, if X lacks a column or if metadata was not passed.
 
     Warns
     -----
     UndefinedMetricWarning
-        When scoring a set that lacks the data of a group.
+        When a test set lacks the data of a group.
 
     See Also
     --------
@@ -315,7 +315,7 @@ def make_fairness_scorer(
     `TunedThresholdClassifierCV` turn it into an array, or call the metric alone: pass
     metadata there. Without metadata they raise, except `SequentialFeatureSelector`,
     which only warns that scoring failed. `permutation_importance` takes no metadata and
-    shuffles all columns, that of the group too; give it
+    shuffles all columns, including that of the group, so give it
     ``functools.partial(scorer, sensitive_features=...)``.
 
     With metadata routing on, a column reaches the estimator's response method if it is
@@ -433,8 +433,8 @@ def get_scorer(name: str, **options: Any) -> FairnessScorer:
     Parameters
     ----------
     name : str
-        One of `get_scorer_names`. ``neg_`` scorers are negated disparities, 0 the best;
-        ratios are best at 1.
+        One of `get_scorer_names`. ``neg_`` scorers are negated disparities, whose best
+        value is 0; ratios are best at 1.
     **options : dict
         Passed to `make_fairness_scorer`: where the groups and the queries come from,
         and options of the metric.
@@ -446,7 +446,7 @@ def get_scorer(name: str, **options: Any) -> FairnessScorer:
     Raises
     ------
     ValueError
-        For an unknown name or option.
+        If the name or an option is unknown.
 
     Examples
     --------

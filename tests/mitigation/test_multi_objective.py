@@ -305,7 +305,7 @@ class TestGroupsAndInput:
             (2 * y, r"y must be in \[0, 1\] for calibrator='platt'"),
             (y.assign(click=np.nan), "must be finite"),
             (y.rename(columns={"click": "composite"}), "named 'composite'"),
-            (np.zeros((100, 2, 1)), "one column of outcomes an objective"),
+            (np.zeros((100, 2, 1)), "one column of outcomes per objective"),
             (None, "requires y"),
         ]:
             with pytest.raises(ValueError, match=message):

@@ -242,10 +242,8 @@ class TestWords:
 
     def test_silence_on_fair_data(self):
         report = audit(**data(bias=0.0, seed=4))
-        assert report.headline == (
-            "No difference between the groups that the data can show."
-        )
-        assert "No difference that the data can show (smallest" in repr(report)
+        assert report.headline == ("The data show no difference between the groups.")
+        assert "The data show no difference (smallest" in repr(report)
 
     def test_a_high_level_says_less(self):
         report = audit(
@@ -289,7 +287,7 @@ class TestWords:
         )
         (finding,) = report.findings
         assert [row.side for row in finding.rows] == ["", ""]
-        assert finding.rows[0].missing == "no variation to judge by"
+        assert finding.rows[0].missing == "no variation, so no interval"
 
 
 class TestUndefined:
