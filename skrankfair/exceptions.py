@@ -2,4 +2,9 @@
 
 from sklearn.exceptions import UndefinedMetricWarning
 
-__all__ = ["UndefinedMetricWarning"]
+
+class SmallSampleWarning(UserWarning):
+    """Errors rest on so few effective clusters that they are hardly known."""
+
+
+__all__ = ["SmallSampleWarning", "UndefinedMetricWarning"]

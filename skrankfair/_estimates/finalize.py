@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._inputs.validation import Array
-from .sums import Finalize
+from .table import Finalize
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
@@ -25,11 +25,14 @@ class MeanOfRatios:
         Block of the numerator; the denominator follows.
     shared_weight : float, default=0
         How much of the shared totals belongs to both.
+    needs : tuple of int, default=(0,)
+        The numbers of the supports that it needs.
     """
 
     n_buckets: int = 1
     column: int = 0
     shared_weight: float = 0.0
+    needs: tuple[int, ...] = (0,)
 
     def parts(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
         """Return ratios and denominators, shape (..., G, B)."""
@@ -72,9 +75,14 @@ class DifferenceToRest:
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the differences, shape (..., G)."""
-        own = MeanOfRatios(self.n_buckets)
-        rest = MeanOfRatios(self.n_buckets, 2, self.shared_weight)
+        own, rest = self.parts
         return own(by_group, shared) - rest(by_group, shared)
+
+    @property
+    def parts(self) -> tuple[MeanOfRatios, MeanOfRatios]:
+        """The mean of ratios of the group, and that of the rest."""
+        rest = MeanOfRatios(self.n_buckets, 2, self.shared_weight, needs=(1,))
+        return MeanOfRatios(self.n_buckets), rest
 
 
 @dataclass(frozen=True)
@@ -167,4 +175,5 @@ def of_one_length(
     blocks = a.sums.by_group.shape[1] // len(short)
     place = np.arange(blocks)[:, None] * len(long) + np.arange(len(short))
     widened = a.sums.with_columns(place.ravel(), blocks * len(long))
+    widened = replace(widened, supports=b.sums.supports)
     return replace(a, metric=b.metric, sums=widened), b

@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .intervals import t_quantile
+
+#: Fewer effective clusters behind a group, and its errors are hardly known.
+FEW_EFFECTIVE = 5
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -112,7 +117,7 @@ def rich_table(
 
 
 def _cells(result: GroupEstimates) -> tuple[list[str], list[list[str]]]:
-    low, high = result.confidence_interval()
+    low, high = result.ends(t_quantile(0.95, result.df))
     pvalues = result.pvalue
     header = ["group", "estimate", "95% interval", result.metric.unit, "p"]
     rows = [
@@ -135,9 +140,20 @@ def _caption(result: GroupEstimates) -> str:
     return f"{result.name}({options})"
 
 
+def small_groups(result: GroupEstimates) -> list[str]:
+    """Return the groups whose errors rest on few effective clusters, with how many."""
+    effective = result.n_effective
+    few = np.isfinite(result.standard_error) & (effective < FEW_EFFECTIVE - 1e-9)
+    return [
+        f"{label(result.groups[i])} ({effective[i]:.1f})" for i in np.flatnonzero(few)
+    ]
+
+
 def _footer(result: GroupEstimates) -> str:
     unit = "cluster" if result.variance == "cluster" else "item"
     text = f"{count(result.n_clusters)} {unit}{'s' * (result.n_clusters != 1)}"
+    if few := small_groups(result):
+        text += f"; fewer than {FEW_EFFECTIVE} effective {unit}s in {', '.join(few)}"
     if result.metric.test_method == "permutation":
         return f"{text}; test() shuffles the labels"
     if result.fair_value is not None:
@@ -157,6 +173,8 @@ def estimates_frame(result: GroupEstimates, confidence_level: float) -> pd.DataF
             "ci_low": low,
             "ci_high": high,
             "support": result.support,
+            "n_effective": result.n_effective,
+            "df": result.df,
             "pvalue": result.pvalue,
         },
         index=pd.Index(list(result.groups), name="group", tupleize_cols=False),

@@ -13,25 +13,31 @@ import numpy as np
 from .._inputs.validation import Array, check_choice, check_number
 from . import formatting as fmt
 from .contrasts import (
-    ConfidenceInterval,
+    METHODS,
+    Contrasts,
     Estimate,
     GroupTest,
     Resampler,
-    check_level,
-    contrast,
     contrasts_frame,
-    disparity,
-    disparity_bound,
+    correlation_of,
     generator,
-    max_t_quantile,
-    percentiles,
     permutation_test,
     t_group_test,
-    t_quantile,
 )
 from .finalize import of_one_length
-from .metric import Metric, merge_first_pass, read_only
-from .sums import ClusterSums, Finalize
+from .intervals import (
+    ConfidenceInterval,
+    Shares,
+    TwoShares,
+    check_level,
+    t_ends,
+    t_quantile,
+)
+from .leverage import degrees_of_freedom
+from .metric import Metric, merge_first_pass, read_only, warn_small
+from .simultaneous import disparity, disparity_bound, simultaneous
+from .sums import ClusterSums
+from .table import Finalize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,10 +127,27 @@ class GroupEstimates:
         count = self.sums.count
         return int(count) if float(count).is_integer() else count
 
+    @cached_property
+    def _leverage(self) -> tuple[Array, Array]:
+        return degrees_of_freedom(self.sums, self.metric.finalize)
+
     @property
-    def df(self) -> float:
-        """Degrees of freedom of the intervals: clusters less one."""
-        return self.sums.count - 1
+    def df(self) -> Array:
+        """Degrees of freedom of Student's t by group, shape (G,).
+
+        From the leverages of the clusters: ``n_clusters - 1`` where all have as much
+        data of the group, few where one of them has most of it.
+        """
+        return read_only(self._leverage[0])
+
+    @property
+    def n_effective(self) -> Array:
+        """Effective number of clusters (or items) behind each estimate, shape (G,).
+
+        ``1 / Σ_q h_q²``, where h_q is the share of the group's data in cluster q; the
+        smaller one where a group is compared with the rest.
+        """
+        return read_only(self._leverage[1])
 
     @cached_property
     def estimate(self) -> Array:
@@ -133,13 +156,57 @@ class GroupEstimates:
 
     @cached_property
     def covariance(self) -> Array:
-        """Covariance of the estimates, shape (G, G), by the delta method."""
+        """Covariance of the estimates, shape (G, G), by the jackknife over clusters."""
         return read_only(self.sums.covariance(self.metric.finalize))
 
-    @property
+    @cached_property
     def standard_error(self) -> Array:
         """Standard errors, shape (G,)."""
-        return np.sqrt(np.diag(self.covariance))
+        return read_only(np.sqrt(self.sums.variance(self.metric.finalize)))
+
+    @cached_property
+    def shares(self) -> Shares | TwoShares | None:
+        """Shares with what their intervals need; two of each for their difference."""
+        parts = self.metric.parts
+        if parts is None:
+            if not self.metric.share:
+                return None
+            return Shares(self.estimate, self.standard_error, self.n_effective)
+        sides, variances = [], []
+        for part in parts:
+            variance = self.sums.variance(part)
+            effective = degrees_of_freedom(self.sums, part)[1]
+            variances.append(variance)
+            sides.append(Shares(self.sums.estimate(part), np.sqrt(variance), effective))
+        both = (sum(variances) - self.standard_error**2) / 2
+        correlation = correlation_of(both, variances[0], variances[1])
+        return TwoShares(sides[0], sides[1], correlation)
+
+    @cached_property
+    def overall(self) -> Estimate:
+        """The metric of all rows, over groups, with its error.
+
+        Raises
+        ------
+        ValueError
+            For a metric that compares groups, or groups that overlap.
+        """
+        if not self.metric.pooled:
+            raise ValueError(
+                f"{self.name} has no value of all rows: it compares each group with "
+                "the others, or its groups overlap."
+            )
+        one = replace(self, sums=self.sums.pooled(), permutation=None)
+        shares = one.shares
+        return Estimate(
+            "overall",
+            float(one.estimate[0]),
+            float(one.standard_error[0]),
+            float(one.df[0]),
+            None,
+            "value",
+            None if shares is None else shares.take(np.array(0)),
+        )
 
     @cached_property
     def support(self) -> Array:
@@ -184,7 +251,7 @@ class GroupEstimates:
     def confidence_interval(
         self,
         confidence_level: float = 0.95,
-        method: str = "delta",
+        method: str = "t",
         n_resamples: int = 1000,
         random_state: int | np.random.Generator | None = None,
     ) -> ConfidenceInterval:
@@ -193,10 +260,12 @@ class GroupEstimates:
         Parameters
         ----------
         confidence_level : float, default=0.95
-        method : {"delta", "bootstrap"}, default="delta"
-            "delta": estimate ± quantile of Student's t with ``n_clusters - 1`` degrees
-            of freedom × standard error. "bootstrap": percentiles over resampled
-            clusters; the first pass is held.
+        method : {"t", "bootstrap", "percentile"}, default="t"
+            "t": Student's t with the group's degrees of freedom; of shares on the scale
+            of the logit, so that the interval stays inside [0, 1], and the exact
+            binomial interval of `n_effective` trials at 0 and 1. "bootstrap":
+            studentised, over resampled clusters; the first pass is held. "percentile":
+            quantiles of the resampled estimates, too narrow for few clusters.
         n_resamples : int, default=1000
         random_state : int, Generator or None, default=None
             Seed or generator of the random numbers. None draws anew in each call.
@@ -212,13 +281,29 @@ class GroupEstimates:
             For a level outside (0, 1), an unknown method, or a bootstrap of a result
             without its table of clusters.
         """
-        check_choice(method, "method", ("delta", "bootstrap"))
-        quantile = t_quantile(confidence_level, self.df)
-        if method == "bootstrap":
-            resampled = self.resampled(n_resamples, random_state)
-            return ConfidenceInterval(*percentiles(resampled, confidence_level))
-        margin = quantile * self.standard_error
-        return ConfidenceInterval(self.estimate - margin, self.estimate + margin)
+        check_choice(method, "method", METHODS)
+        reach = t_quantile(confidence_level, self.df)
+        warn_small(self)
+        if method == "t":
+            return ConfidenceInterval(*self.ends(reach))
+        every = np.arange(len(self.groups))
+        low, high = Resampler(self.sums, self.metric.finalize, every).interval(
+            self,
+            confidence_level,
+            method,
+            n_resamples,
+            random_state,
+            share=self.metric.share,
+        )
+        return ConfidenceInterval(low, high)
+
+    def ends(self, reach: Array) -> tuple[Array, Array]:
+        """Return intervals of so many standard errors each way."""
+        if isinstance(self.shares, TwoShares):
+            return self.shares.ends(reach, self.df, "difference")
+        if self.shares is not None:
+            return self.shares.ends(reach, self.df)
+        return t_ends(self.estimate, self.standard_error, reach)
 
     def simultaneous_interval(
         self,
@@ -247,12 +332,13 @@ class GroupEstimates:
         """
         check_level(confidence_level)
         check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
-        error = self.standard_error
-        quantile = max_t_quantile(
-            self.covariance, self.df, confidence_level, n_resamples, random_state
-        )
-        margin = quantile * error
-        return ConfidenceInterval(self.estimate - margin, self.estimate + margin)
+        every = np.arange(len(self.groups))
+        alone = np.stack([every, np.full(every.size, -1)], axis=1)
+        reach = simultaneous(
+            self.covariance, alone, self.df, n_resamples, random_state
+        ).quantile(confidence_level, "sup_t")
+        warn_small(self)
+        return ConfidenceInterval(*self.ends(reach))
 
     def against_rest(self) -> GroupEstimates:
         """Return the value of each group less that of all other items.
@@ -274,6 +360,9 @@ class GroupEstimates:
         metric = self.metric.as_difference(
             f"{self.name}_against_rest", self.metric.against_rest
         )
+        if self.metric.share:
+            parts = getattr(self.metric.against_rest, "parts", None)
+            metric = replace(metric, parts=parts)
         return replace(self, metric=metric)
 
     def test(
@@ -290,7 +379,8 @@ class GroupEstimates:
         Parameters
         ----------
         method : {"t", "permutation"} or None, default=None
-            "t": two-sided, Student's t with ``n_clusters - 1`` degrees of freedom.
+            "t": two-sided, Student's t with the group's degrees of freedom; of shares,
+            the test that their interval goes with.
             "permutation": exact for one list or many; it takes lists to be fair when
             every order of the labels is equally likely. None: the metric's own.
         n_resamples : int, default=999
@@ -314,6 +404,7 @@ class GroupEstimates:
             return permutation_test(self, n_resamples, random_state)
         if self.fair_value is None and self.metric.against_rest is not None:
             return self.against_rest().test()
+        warn_small(self)
         return t_group_test(self)
 
     def contrast(self, a: Hashable, b: Hashable, kind: str = "difference") -> Estimate:
@@ -330,15 +421,16 @@ class GroupEstimates:
         -------
         Estimate
         """
-        pair = [self._index(a, "a"), self._index(b, "b")]
-        return contrast(
-            (a, b),
-            self.estimate[pair],
-            self.covariance[np.ix_(pair, pair)],
-            kind,
-            self.df,
-            Resampler(self.resampled, pair),
+        first, second = (
+            np.array([self._index(group, name)]) for group, name in ((a, "a"), (b, "b"))
         )
+        contrasts = Contrasts.of(self, first, second, kind)
+        warn_small(self)
+        sign = "/" if kind == "ratio" else "-"
+        return contrasts.estimates(
+            [f"{fmt.label(a)} {sign} {fmt.label(b)}"],
+            [Resampler(self.sums, self.metric.finalize, first, second)],
+        )[0]
 
     def contrasts(
         self,
@@ -369,9 +461,14 @@ class GroupEstimates:
         else:
             self._index(reference, "reference")
             pairs = [(g, reference) for g in self.groups if g != reference]
+        first, second = (
+            np.array([self._index(pair[side], "group") for pair in pairs], dtype=int)
+            for side in (0, 1)
+        )
+        warn_small(self)
         return contrasts_frame(
             pairs,
-            [self.contrast(a, b, kind) for a, b in pairs],
+            Contrasts.of(self, first, second, kind),
             correction,
             confidence_level,
         )
@@ -420,14 +517,8 @@ class GroupEstimates:
             simultaneous intervals, so it holds with at least this confidence.
         """
         check_level(confidence_level)
-        return disparity_bound(
-            self.estimate,
-            self.covariance,
-            self.df,
-            self.fair_value,
-            self.metric.disparity if kind is None else kind,
-            confidence_level,
-        )
+        kind = self.metric.disparity if kind is None else kind
+        return disparity_bound(self, kind, confidence_level)
 
     @property
     def has_pvalue(self) -> bool:
@@ -440,7 +531,8 @@ class GroupEstimates:
         """P-values of the t-test by group, shape (G,); NaN if there is none."""
         if not self.has_pvalue:
             return read_only(np.full(len(self.groups), np.nan))
-        return read_only(self.test().pvalue)
+        result = self if self.fair_value is not None else self.against_rest()
+        return read_only(t_group_test(result).pvalue)
 
     def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
         """Return one row a group.

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._inputs.validation import Array
-from ..exceptions import UndefinedMetricWarning
+from ..exceptions import SmallSampleWarning, UndefinedMetricWarning
 from . import formatting as fmt
-from .sums import Finalize
+from .table import Finalize
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
@@ -47,6 +47,12 @@ class Metric:
     test_method : {"t", "permutation"}
         How `GroupEstimates.test` tests: "permutation" where the mean of the metric is
         not the fair value for rankings without bias, as that of a distance.
+    share : bool
+        Whether the estimates are shares, in [0, 1].
+    parts : tuple of callable or None
+        Of a difference of two shares: the two.
+    pooled : bool
+        Whether the columns of the groups add up to those of all rows.
     """
 
     name: str
@@ -58,6 +64,9 @@ class Metric:
     disparity: str = "difference"
     breakdown: Any = None
     test_method: str = "t"
+    share: bool = False
+    parts: tuple[Finalize, Finalize] | None = None
+    pooled: bool = False
 
     def as_difference(
         self, name: str, finalize: Finalize, support: Finalize | None = None
@@ -147,6 +156,19 @@ def collected_warnings() -> Iterator[list[tuple[type[Warning], str]]]:
         yield collected
     finally:
         _COLLECTED.reset(token)
+
+
+def warn_small(result: GroupEstimates) -> None:
+    """Warn of groups whose errors rest on few clusters, where errors are asked for."""
+    if few := fmt.small_groups(result):
+        unit = "clusters" if result.variance == "cluster" else "items"
+        warn_user(
+            f"The errors of {result.name} rest on fewer than {fmt.FEW_EFFECTIVE} "
+            f"effective {unit} in {', '.join(few)}: intervals are wide and tests can "
+            "hardly reject. Larger groups or more clusters help, and average='queries' "
+            "where a few large queries hold most of the pairs.",
+            SmallSampleWarning,
+        )
 
 
 def warn_undefined(

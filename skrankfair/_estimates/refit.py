@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._inputs.validation import Array
-from .sums import ClusterSums, Finalize, Table, _draw
+from .sums import ClusterSums
+from .table import Finalize, Table, draw_counts
 
 _CHUNK = 64
 
@@ -38,9 +39,9 @@ class RefitSums(ClusterSums):
         That covariance.
     """
 
-    refit: Refit | None
-    n_resamples: int | None
-    seed: int
+    refit: Refit | None = None
+    n_resamples: int | None = None
+    seed: int = 0
     finalize: Finalize | None = None
     kept: Array | None = None
 
@@ -74,7 +75,7 @@ class RefitSums(ClusterSums):
         if self.table is None or self.refit is None:
             raise ValueError(
                 "The bootstrap fits the curve anew and needs the rows, which compact() "
-                "or copying dropped; use method='delta'."
+                "or copying dropped; use method='t'."
             )
         for start in range(0, n_resamples, _CHUNK):
             counts = _counts(self.table, min(_CHUNK, n_resamples - start), rng)
@@ -96,9 +97,7 @@ class RefitSums(ClusterSums):
         values = np.concatenate(
             [finalize(*part) for part in self.resample(self.n_resamples, rng)]
         )
-        needs = list(getattr(finalize, "needs", (0,)))
-        active = self.active[needs] + self.shared_active[needs, None]
-        known = np.flatnonzero((active >= 2).all(0) & ~np.isnan(values).any(0))
+        known = np.flatnonzero(~self.undefined(finalize) & ~np.isnan(values).any(0))
         factor = self.count / (self.count - 1)  # as the delta method has it
         block = np.atleast_2d(np.cov(values[:, known].T, ddof=1)) * factor
         covariance[np.ix_(known, known)] = block
@@ -106,7 +105,7 @@ class RefitSums(ClusterSums):
 
     def compact(self) -> RefitSums:
         """Return the same without the rows; the covariance is computed before."""
-        return replace(self, table=None, refit=None, kept=self._covariance())
+        return replace(super().compact(), refit=None, kept=self._covariance())
 
     def __getstate__(self) -> dict[str, object]:
         """Return what a copy has: the covariance, and no way to resample."""
@@ -140,7 +139,7 @@ class RefitSums(ClusterSums):
 def _counts(table: Table, chunk: int, rng: np.random.Generator) -> Array:
     """Return how often each row is in each resample, however large the weights."""
     if table.weight is None:
-        return _draw(table, chunk, rng)
+        return draw_counts(table, chunk, rng)
     total = table.weight.sum()
     n_draws = int(min(max(1.0, np.rint(total)), 2.0**53))
     counts = rng.multinomial(n_draws, table.weight / total, size=chunk)

@@ -1,4 +1,4 @@
-"""The one mechanism: a table of sums, one row a cluster of dependent data.
+"""The one mechanism: a table of sums, one row per cluster of dependent data.
 
 A metric is a smooth function of the column totals. From the table follow the estimate,
 its standard error, the bootstrap, the comparison of two models and the merge of two
@@ -9,89 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
-from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array, sort_labels
-
-
-def cluster_table(rows: ScoreRows, sample: Sample, columns: list[Array]) -> Table:
-    """Return the sums of columns of the sample by cluster and group.
-
-    Parameters
-    ----------
-    rows : ScoreRows
-        For the labels of the clusters and the groups.
-    sample : Sample
-        Of these rows.
-    columns : list of ndarray of shape (n,)
-        In the order of the sample.
-
-    Returns
-    -------
-    Table
-        Of shape (n_clusters, G, C).
-    """
-    starts = sample.segment_starts
-    shape = (sample.n_clusters, len(rows.groups), len(columns))
-    table = np.zeros(shape)
-    place = sample.cluster[starts], sample.group[starts]
-    for k, column in enumerate(columns):
-        table[(*place, k)] = np.add.reduceat(np.asarray(column, dtype=float), starts)
-    return Table(
-        table,
-        np.zeros((sample.n_clusters, 0)),
-        sample.frequency,
-        rows.cluster_labels,
-    )
-
-
-def row_counts(rows: ScoreRows, sample: Sample) -> Array:
-    """Return how many rows each row of the sample is, within its cluster."""
-    if rows.weight is None or sample.frequency is not None:
-        return np.ones(sample.x.size)
-    return rows.weight[sample.row]
-
-
-#: ``finalize(by_group, shared)``: from totals of shape ``(..., G, C)`` and ``(..., D)``
-#: to estimates of shape ``(..., G)``. The value of a group depends on its own columns
-#: and the shared ones only, and the function must accept complex totals (it is
-#: differentiated by a complex step).
-Finalize = Callable[[Array, Array], Array]
+from .table import Finalize, Folded, Table, draw_counts, same_rows, stack, strata
 
 _STEP = 1e-200
 _CHUNK = 64
+# Numbers of a block of rows.
+_BLOCK = 1 << 20
+# A row with a larger share of the data of a group is kept by `compact`.
+_LARGE_SHARE = 1 / 400
+# Rounding of a left-out estimate, in units of its terms.
+_NOISE = 16 * np.finfo(float).eps
 
 
-@dataclass(frozen=True)
-class Table:
-    """The rows of the sums: kept for the bootstrap and for paired comparisons.
-
-    Attributes
-    ----------
-    by_group : ndarray of shape (n_rows, G, C)
-    shared : ndarray of shape (n_rows, D)
-    weight : ndarray of shape (n_rows,) or None
-        How often each row counts; None is once.
-    labels : ndarray of shape (n_rows,)
-        The cluster (or item) behind each row.
-    """
-
-    by_group: Array
-    shared: Array
-    weight: Array | None
-    labels: Array
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return self.by_group.shape[0]
-
-    def flat(self) -> Array:
-        """Return the rows as one matrix of shape (n_rows, G * C + D)."""
-        flat = self.by_group.reshape(self.n_rows, -1)
-        return np.hstack([flat, self.shared]) if self.shared.size else flat
+def _needs(finalize: Finalize) -> list[int]:
+    """Return the numbers of the supports that a metric needs."""
+    return list(getattr(finalize, "needs", (0,)))
 
 
 @dataclass(frozen=True)
@@ -107,51 +45,44 @@ class ClusterSums:
         Column totals that belong to no group.
     count : float
         Number of clusters (of items, for ``kind="item"``), with their weights.
-    active : ndarray of shape (S, G)
-        Number of them behind each support of a group (its own data, the rest's), less
-        the part in `shared_active`.
-    shared_active : ndarray of shape (S,)
-        Number of them behind the shared part of each support.
-    scatter : ndarray of shape (K, K), K = G * C + D
-        ``kind="cluster"``: the raw cross products of the rows. ``kind="item"``: those
-        of the items' rows less those of the pairs, which both their items count.
+    supports : tuple of callable
+        What each says of a row's columns is how much data a group has there: its own,
+        the rest's.
     kind : {"cluster", "item"}
     table : Table or None
-        The rows; None after `compact`.
+        All rows; None after `compact`.
+    leading : Table or None
+        After `compact`, the rows with a large share of the data of a group.
+    folded : Folded or None
+        The sums over the other rows.
+    pairs : ndarray of shape (K, K) or None
+        Of items: the cross products of the columns over pairs, which the rows of both
+        items count.
     """
 
     groups: tuple[Hashable, ...]
     by_group: Array
     shared: Array
     count: float
-    active: Array
-    shared_active: Array
-    scatter: Array
+    supports: tuple[Finalize, ...]
     kind: str
     table: Table | None
+    leading: Table | None = None
+    folded: Folded | None = None
+    pairs: Array | None = None
 
     @classmethod
     def from_clusters(
         cls, groups: tuple[Hashable, ...], table: Table, supports: Sequence[Finalize]
     ) -> ClusterSums:
-        """Sum a table whose rows are independent clusters.
-
-        Each of `supports` says of a row's columns how much data a group has there.
-        """
-        flat = table.flat()
-        weighted = flat if table.weight is None else flat * table.weight[:, None]
-        count = table.n_rows if table.weight is None else table.weight.sum()
-        active, shared_active = _active(table, supports)
-        totals = weighted.sum(0)
-        size = table.by_group.shape[1] * table.by_group.shape[2]
+        """Sum a table whose rows are independent clusters."""
+        weight = table.frequency
         return cls(
             groups=groups,
-            by_group=totals[:size].reshape(table.by_group.shape[1:]),
-            shared=totals[size:],
-            count=float(count),
-            active=active,
-            shared_active=shared_active,
-            scatter=weighted.T @ flat,
+            by_group=np.tensordot(weight, table.by_group, 1),
+            shared=weight @ table.shared,
+            count=float(weight.sum()),
+            supports=tuple(supports),
             kind="cluster",
             table=table,
         )
@@ -178,86 +109,254 @@ class ClusterSums:
         supports : sequence of callable
             How much data of a group an item's columns show.
         """
-        flat = table.flat()
-        weighted = flat if table.weight is None else flat * table.weight[:, None]
-        count = table.n_rows if table.weight is None else table.weight.sum()
-        active, shared_active = _active(table, supports)
         return cls(
             groups=groups,
             by_group=totals[0],
             shared=totals[1],
-            count=float(count),
-            active=active,
-            shared_active=shared_active,
-            scatter=weighted.T @ flat - pairs,
+            count=float(table.frequency.sum()),
+            supports=tuple(supports),
             kind="item",
             table=table,
+            pairs=pairs,
         )
+
+    @classmethod
+    def folded_away(
+        cls,
+        groups: tuple[Hashable, ...],
+        by_group: Array,
+        shared: Array,
+        count: float,
+        scatter: Array,
+        active: Array,
+    ) -> ClusterSums:
+        """Return sums over clusters whose rows are not there at all.
+
+        Parameters
+        ----------
+        groups : tuple of hashable
+        by_group, shared, count, scatter
+            As the attributes.
+        active : ndarray of shape (S, G + 1)
+            Number of clusters behind each support, the last of a group without rows.
+        """
+        active = active[:, None]
+        nothing = np.zeros((*active.shape, *active.shape))
+        folded = Folded(scatter, active, active * 0, active * 0, nothing)
+        return cls(groups, by_group, shared, count, (), "cluster", None, None, folded)
+
+    @property
+    def rows(self) -> Table:
+        """The rows that are there: all of them, or the leading ones."""
+        rows = self.leading if self.table is None else self.table
+        if rows is None:
+            return Table(
+                np.zeros((0, *self.by_group.shape)),
+                np.zeros((0, self.shared.size)),
+                None,
+                np.zeros(0),
+            )
+        return rows
 
     @property
     def totals(self) -> Array:
-        """All column totals, in the order of `scatter`."""
+        """All column totals: by group, then shared, shape (K,)."""
         return np.concatenate([self.by_group.ravel(), self.shared])
 
-    def compact(self) -> ClusterSums:
-        """Return the same sums without the table: a few numbers a group."""
-        return replace(self, table=None)
+    @property
+    def scatter(self) -> Array:
+        """Cross products of the columns over all rows, shape (K, K)."""
+        scatter = self.rows.scatter()
+        return scatter if self.folded is None else scatter + self.folded.scatter
+
+    @cached_property
+    def support(self) -> Array:
+        """Sums of the supports by stratum and group, shape (S, M, G)."""
+        return self._over_rows(lambda amount: amount, "support")
+
+    @cached_property
+    def active(self) -> Array:
+        """Number of rows behind each support, shape (S, M, G)."""
+        return self._over_rows(lambda amount: amount > 0, "active")
+
+    def _over_rows(self, function: Callable[[Array], Array], name: str) -> Array:
+        """Return the sum of a function of the supports over all rows."""
+        sums = 0.0 if self.folded is None else getattr(self.folded, name)[..., :-1]
+        for table in self.blocks() if self.rows.n_rows else ():
+            sums = sums + np.tensordot(
+                table.frequency, function(self.amounts(table)), 1
+            )
+        return np.asarray(sums)
+
+    def blocks(self) -> Iterator[Table]:
+        """Yield the rows that are there, some at a time."""
+        rows = self.rows
+        size = max(1, _BLOCK // max(1, self.totals.size))
+        for start in range(0, max(1, rows.n_rows), size):
+            yield rows.take(slice(start, start + size))
+
+    def amounts(self, table: Table) -> Array:
+        """Return the supports of rows by stratum and group, (n_rows, S, M, G)."""
+        parts = [strata(table, support) for support in self.supports]
+        return np.stack(parts, axis=1)
+
+    def compact(self) -> Self:
+        """Return the same sums without the table.
+
+        Rows with a large share of the data of a group stay as they are, so that errors
+        and degrees of freedom are those of the whole; the others are folded into
+        sums, where each is small enough for its first order.
+        """
+        rows = self.rows
+        share = self._largest_share()
+        most = max(1, _BLOCK // max(1, self.totals.size))
+        keep = share > _LARGE_SHARE
+        if np.count_nonzero(keep) > most:
+            keep &= share >= np.partition(share, -most)[-most]
+        folded = self.folded
+        if not keep.all():
+            more = Folded.of_rows(rows.take(np.flatnonzero(~keep)), self.supports)
+            folded = more if folded is None else folded + more
+        leading = rows.take(np.flatnonzero(keep))
+        return replace(self, table=None, leading=leading, folded=folded)
+
+    def _largest_share(self) -> Array:
+        """Return the largest share of each row in the data of any group, (n_rows,)."""
+        with np.errstate(divide="ignore"):
+            scale = np.where(self.support > 0, 1 / self.support, 0.0)
+        return np.concatenate(
+            [
+                (self.amounts(table) * scale).max(axis=(1, 2, 3), initial=0.0)
+                for table in self.blocks()
+            ]
+        )
 
     def estimate(self, finalize: Finalize) -> Array:
         """Return the metric of the totals."""
         return finalize(self.by_group, self.shared)
 
+    def slopes(self, finalize: Finalize) -> Array:
+        """Return derivatives by a group's own columns and the shared, (G, C + D)."""
+        return slopes_at(finalize, self.by_group[None], self.shared[None])[0]
+
     def gradient(self, finalize: Finalize) -> Array:
         """Return the derivatives of the metric, shape (G, K), by a complex step."""
         n_groups, n_columns = self.by_group.shape
-        n_shared = self.shared.size
-        steps = n_columns + n_shared
-        by_group = np.tile(self.by_group.astype(complex), (steps, 1, 1))
-        shared = np.tile(self.shared.astype(complex), (steps, 1))
-        for column in range(n_columns):
-            by_group[column, :, column] += 1j * _STEP
-        for column in range(n_shared):
-            shared[n_columns + column, column] += 1j * _STEP
-        slopes = finalize(by_group, shared).imag / _STEP
+        slopes = self.slopes(finalize)
         gradient = np.zeros((n_groups, n_groups, n_columns))
-        gradient[np.arange(n_groups), np.arange(n_groups)] = slopes[:n_columns].T
-        return np.hstack([gradient.reshape(n_groups, -1), slopes[n_columns:].T])
+        gradient[np.arange(n_groups), np.arange(n_groups)] = slopes[:, :n_columns]
+        return np.hstack([gradient.reshape(n_groups, -1), slopes[:, n_columns:]])
+
+    def influence(self, finalize: Finalize) -> Iterator[Array]:
+        """Yield what each row adds to the jackknife, block by block, shape (n, G).
+
+        ``sqrt(w_q (n - 1) / n) (θ_(-q) - θ)``: the estimate without row q less that of
+        all, n the number of rows with data of the group in the stratum of q, w_q how
+        often the row counts; a row that counts less than once is left out whole.
+        """
+        estimate = self.estimate(finalize)
+        terms = np.hstack(
+            [
+                self.by_group,
+                np.broadcast_to(self.shared, (len(self.groups), self.shared.size)),
+            ]
+        )
+        noise = _NOISE * np.abs(np.nan_to_num(self.slopes(finalize)) * terms).sum(1)
+        number = self.active[_needs(finalize)].max(axis=0)
+        factor = np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
+        for table in self.blocks():
+            weight = table.frequency
+            once = np.minimum(weight, 1.0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                without = finalize(
+                    self.by_group - once[:, None, None] * table.by_group,
+                    self.shared - once[:, None] * table.shared,
+                )
+                change = without - estimate
+                change[np.abs(change) <= noise] = 0.0
+                change *= (
+                    np.sqrt(weight)[:, None] / np.where(once > 0, once, 1)[:, None]
+                )
+            if table.member is None:
+                change *= factor[0]
+            else:
+                change *= np.where(table.member, factor[0], factor[1])
+            change[weight == 0] = 0.0
+            yield change
 
     def covariance(self, finalize: Finalize) -> Array:
-        """Return the delta-method covariance of the metric, shape (G, G).
+        """Return the jackknife covariance of the metric, shape (G, G).
 
-        ``J · Q/(Q-1) · Σ (S_q - S̄)(S_q - S̄)ᵀ · Jᵀ`` over clusters; over items
-        ``J · (Σ_i R_i R_iᵀ - Σ_pairs x xᵀ) · Jᵀ``, which is centred because a metric
-        does not change when all its totals are multiplied. NaN for a group with fewer
-        than two clusters behind a support that the metric needs (``finalize.needs``),
-        and where the item formula comes out negative.
+        Over clusters ``(Q - 1)/Q Σ_q (θ_(-q) - θ)(θ_(-q) - θ)ᵀ``, where Q are the
+        clusters with data of the group. Over items the same within the members of the
+        group and within all others, two samples, less the products of pairs, which
+        the rows of both items count: ``J · Σ_pairs x xᵀ · Jᵀ``, at most one half of
+        the variance. NaN where `undefined`.
         """
-        gradient = self.gradient(finalize)
-        scatter = self.scatter
-        if self.kind == "cluster":
-            totals = self.totals
-            with np.errstate(divide="ignore", invalid="ignore"):
-                scatter = scatter - np.outer(totals, totals) / self.count
-                scatter = scatter * (self.count / np.float64(self.count - 1))
-            if self.count <= 1:
-                scatter = np.full_like(scatter, np.nan)
-        needs = list(getattr(finalize, "needs", (0,)))
-        active = self.active[needs] + self.shared_active[needs, None]
-        unknown = ~np.isfinite(gradient).all(axis=1) | (active < 2).any(axis=0)
-        unknown |= np.isnan(self.estimate(finalize))
-        covariance = np.full((gradient.shape[0],) * 2, np.nan)
-        known = np.flatnonzero(~unknown)
-        covariance[np.ix_(known, known)] = gradient[known] @ scatter @ gradient[known].T
-        variance = np.diag(covariance)
-        noise = 1e-12 * np.einsum(
-            "gk,kk,gk->g", gradient, np.abs(self.scatter), gradient
-        )
-        with np.errstate(invalid="ignore"):
-            zero = np.flatnonzero(np.abs(variance) <= noise)
-            negative = np.flatnonzero(variance < -noise)
-        covariance[zero, zero] = 0.0
-        covariance[negative] = covariance[:, negative] = np.nan
+        n_groups = len(self.groups)
+        covariance = np.zeros((n_groups, n_groups))
+        with np.errstate(invalid="ignore", over="ignore"):
+            for change in self.influence(finalize):
+                covariance += change.T @ change
+            gradient = self.gradient(finalize)
+            if self.folded is not None:
+                covariance += gradient @ self.folded.scatter @ gradient.T
+            if self.pairs is not None:
+                products = gradient @ self.pairs @ gradient.T
+                least = np.sqrt(_kept_share(np.diag(covariance), np.diag(products)))
+                covariance -= least[:, None] * products * least
+        unknown = ~np.isfinite(np.diag(covariance)) | self.undefined(finalize)
+        covariance[unknown] = covariance[:, unknown] = np.nan
         return covariance
+
+    def variance(self, finalize: Finalize) -> Array:
+        """Return the diagonal of `covariance`, shape (G,), without the rest of it."""
+        variance = np.zeros(len(self.groups))
+        with np.errstate(invalid="ignore", over="ignore"):
+            for change in self.influence(finalize):
+                variance += np.einsum("qg,qg->g", change, change)
+            slopes = self.slopes(finalize)
+            if self.folded is not None:
+                variance += self._quadratic(slopes, self.folded.scatter)
+            if self.pairs is not None:
+                products = self._quadratic(slopes, self.pairs)
+                variance -= _kept_share(variance, products) * products
+        variance[~np.isfinite(variance) | self.undefined(finalize)] = np.nan
+        return variance
+
+    def _quadratic(self, slopes: Array, products: Array) -> Array:
+        """Return ``J_g · products · J_g`` of the columns of each group, shape (G,)."""
+        n_groups, n_columns = self.by_group.shape
+        shared = self.by_group.size + np.arange(self.shared.size)
+        values = np.empty(n_groups)
+        for group in range(n_groups):
+            own = group * n_columns + np.arange(n_columns)
+            columns = np.concatenate([own, shared])
+            values[group] = (
+                slopes[group] @ products[np.ix_(columns, columns)] @ slopes[group]
+            )
+        return values
+
+    def undefined(self, finalize: Finalize) -> Array:
+        """Return which groups have no standard error, shape (G,)."""
+        active = self.active[_needs(finalize)]
+        few = (active.sum(axis=1) < 2).any(axis=0)
+        alone = ((active > 0) & (active < 2)).any(axis=(0, 1))
+        return few | alone | np.isnan(self.estimate(finalize))
+
+    def bootstrap_table(self) -> Table:
+        """Return the table of clusters; a ValueError if there is none to resample."""
+        if self.table is None:
+            raise ValueError(
+                "The bootstrap needs the table of clusters, which compact() dropped; "
+                "use method='t'."
+            )
+        if self.kind == "item":
+            raise ValueError(
+                "The bootstrap resamples clusters, and this result has items of one "
+                "list (variance='item'); use method='t', or pass cluster= or qid=."
+            )
+        return self.table
 
     def resample(
         self, n_resamples: int, rng: np.random.Generator
@@ -266,24 +365,43 @@ class ClusterSums:
 
         Each resample draws as many clusters as there are, with replacement.
         """
-        if self.table is None:
-            raise ValueError(
-                "The bootstrap needs the table of clusters, which compact() dropped; "
-                "use method='delta'."
-            )
-        if self.kind == "item":
-            raise ValueError(
-                "The bootstrap resamples clusters, and this result has items of one "
-                "list (variance='item'); use method='delta', or pass cluster= or qid=."
-            )
-        flat, size = self.table.flat(), self.by_group.size
+        table = self.bootstrap_table()
+        flat, size = table.flat(), self.by_group.size
         for start in range(0, n_resamples, _CHUNK):
-            counts = _draw(self.table, min(_CHUNK, n_resamples - start), rng)
+            counts = draw_counts(table, min(_CHUNK, n_resamples - start), rng)
             totals = counts @ flat
             yield (
                 totals[:, :size].reshape(-1, *self.by_group.shape),
                 totals[:, size:],
             )
+
+    def pooled(self) -> ClusterSums:
+        """Return the sums of all groups as one group."""
+
+        def pool(table: Table | None) -> Table | None:
+            if table is None:
+                return None
+            return replace(
+                table,
+                by_group=table.by_group.sum(axis=1, keepdims=True),
+                member=None,
+            )
+
+        n_groups, n_columns = self.by_group.shape
+        n_shared = self.shared.size
+        add = np.zeros((n_columns + n_shared, self.totals.size))
+        add[:n_columns, : self.by_group.size] = np.tile(np.eye(n_columns), n_groups)
+        add[n_columns:, self.by_group.size :] = np.eye(n_shared)
+        folded = self.folded
+        return replace(
+            self,
+            groups=("overall",),
+            by_group=self.by_group.sum(axis=0, keepdims=True),
+            table=pool(self.table),
+            leading=pool(self.leading),
+            folded=folded and folded.pooled(add),
+            pairs=None if self.pairs is None else add @ self.pairs @ add.T,
+        )
 
     def aligned(self, groups: tuple[Hashable, ...]) -> ClusterSums:
         """Return the sums with the columns of these groups, 0 where one is absent."""
@@ -317,17 +435,31 @@ class ClusterSums:
                 n_rows * n_columns + np.arange(self.shared.size),
             ]
         ).astype(int)
-        scatter = np.zeros((n_rows * n_columns + self.shared.size,) * 2)
-        scatter[np.ix_(kept, kept)] = self.scatter
-        active = np.zeros((len(self.active), n_rows))
-        active[:, rows] = self.active
-        table = self.table
+
+        def square(values: Array) -> Array:
+            wide = np.zeros((n_rows * n_columns + self.shared.size,) * 2)
+            wide[np.ix_(kept, kept)] = values
+            return wide
+
+        def widen(table: Table | None) -> Table | None:
+            if table is None:
+                return None
+            member = table.member
+            if member is not None:
+                member = np.zeros((table.n_rows, n_rows), dtype=bool)
+                member[:, rows] = table.member
+            return replace(table, by_group=spread(table.by_group), member=member)
+
+        folded = self.folded
+        if folded is not None:
+            folded = folded.spread(square(folded.scatter), rows, n_rows)
         return replace(
             self,
             by_group=spread(self.by_group),
-            active=active,
-            scatter=scatter,
-            table=table and replace(table, by_group=spread(table.by_group)),
+            table=widen(self.table),
+            leading=widen(self.leading),
+            folded=folded,
+            pairs=None if self.pairs is None else square(self.pairs),
         )
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
@@ -341,16 +473,18 @@ class ClusterSums:
         if set(groups) != set(other.groups):
             groups = tuple(sort_labels(list(set(groups) | set(other.groups))))
         a, b = self.aligned(groups), other.aligned(groups)
-        return replace(
+        total = replace(
             a,
             by_group=a.by_group + b.by_group,
             shared=a.shared + b.shared,
             count=a.count + b.count,
-            active=a.active + b.active,
-            shared_active=a.shared_active + b.shared_active,
-            scatter=a.scatter + b.scatter,
-            table=_stack(a.table, b.table),
+            table=stack(a.rows, b.rows),
+            leading=None,
+            folded=_sum(a.folded, b.folded),
+            pairs=_sum(a.pairs, b.pairs),
         )
+        complete = a.table is not None and b.table is not None
+        return total if complete else total.compact()
 
     def beside(self, other: ClusterSums) -> ClusterSums:
         """Return both sums over the same clusters: the columns of `other` follow.
@@ -371,117 +505,72 @@ class ClusterSums:
                 f"{other.groups} ({other.kind})."
             )
         other = other.aligned(self.groups)
-        rows = _same_rows(a, b)
+        rows = same_rows(a, b)
         b_by_group = other.table.by_group if other.table else b.by_group
         joined = Table(
             np.concatenate([a.by_group, b_by_group[rows]], axis=2),
             np.concatenate([a.shared, b.shared[rows]], axis=1),
             a.weight,
             a.labels,
+            a.member,
         )
-        flat = joined.flat()
-        weighted = flat if a.weight is None else flat * a.weight[:, None]
+        size = a.by_group.shape[2], a.shared.shape[1]
         return ClusterSums(
             groups=self.groups,
             by_group=np.concatenate([self.by_group, other.by_group], axis=1),
             shared=np.concatenate([self.shared, other.shared]),
             count=self.count,
-            active=np.concatenate([self.active, other.active]),
-            shared_active=np.concatenate([self.shared_active, other.shared_active]),
-            scatter=weighted.T @ flat,
+            supports=(
+                *(_Beside(support, *size, second=False) for support in self.supports),
+                *(_Beside(support, *size, second=True) for support in other.supports),
+            ),
             kind=self.kind,
             table=joined,
         )
 
 
-def _active(table: Table, supports: Sequence[Finalize]) -> tuple[Array, Array]:
-    """Return how many rows have data, by support and group, and by support if shared.
+@dataclass(frozen=True)
+class _Beside:
+    """A support of one of two tables whose columns are side by side."""
 
-    What the shared columns alone say is kept apart, so that a part of the data without
-    a group adds nothing to the group.
+    support: Finalize
+    n_columns: int
+    n_shared: int
+    second: bool
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        c, d = self.n_columns, self.n_shared
+        if self.second:
+            return self.support(by_group[..., c:], shared[..., d:])
+        return self.support(by_group[..., :c], shared[..., :d])
+
+
+def slopes_at(finalize: Finalize, by_group: Array, shared: Array) -> Array:
+    """Return derivatives at totals (B, G, C) and (B, D), shape (B, G, C + D).
+
+    By a group's own columns, then the shared ones; by a complex step.
     """
-
-    def count(by_group: Array, support: Finalize) -> Array:
-        present = support(by_group, table.shared) != 0
-        if table.weight is None:
-            return np.count_nonzero(present, axis=0).astype(float)
-        return np.asarray(table.weight @ present)
-
-    active = np.stack([count(table.by_group, support) for support in supports])
-    shared = np.zeros((len(supports), 1))
-    if table.shared.size:
-        nothing = np.zeros((table.n_rows, 1, table.by_group.shape[2]))
-        shared = np.stack([count(nothing, support) for support in supports])
-    return active - shared, shared[:, 0]
+    n_columns, n_shared = by_group.shape[-1], shared.shape[-1]
+    steps = n_columns + n_shared
+    own = np.tile(by_group.astype(complex), (steps, *(1,) * by_group.ndim))
+    common = np.tile(shared.astype(complex), (steps, *(1,) * shared.ndim))
+    for column in range(n_columns):
+        own[column, ..., column] += 1j * _STEP
+    for column in range(n_shared):
+        common[n_columns + column, ..., column] += 1j * _STEP
+    return np.moveaxis(finalize(own, common).imag / _STEP, 0, -1)
 
 
-def _draw(table: Table, chunk: int, rng: np.random.Generator) -> Array:
-    """Return how often each row is in each resample, shape (chunk, n_rows)."""
-    n_rows, weight, scale = table.n_rows, table.weight, 1.0
-    if weight is None:
-        drawn = rng.integers(0, n_rows, (chunk, n_rows))
-    else:
-        # A cluster of weight 2 is there twice: as many draws as clusters.
-        edges = np.cumsum(weight)
-        n_draws = max(1, round(edges[-1]))
-        scale = edges[-1] / n_draws
-        drawn = np.searchsorted(edges, rng.random((chunk, n_draws)) * edges[-1])
-        np.minimum(drawn, n_rows - 1, out=drawn)
-    drawn += np.arange(chunk)[:, None] * n_rows
-    counts = np.bincount(drawn.ravel(), minlength=chunk * n_rows)
-    return counts.reshape(chunk, n_rows) * scale
+def _kept_share(variance: Array, products: Array) -> Array:
+    """Return how much of the products of pairs to subtract: half the variance stays."""
+    share = np.ones(variance.shape)
+    large = products > variance / 2
+    np.divide(variance / 2, products, out=share, where=large & (products > 0))
+    return share
 
 
-def _stack(a: Table | None, b: Table | None) -> Table | None:
+def _sum(a: Any, b: Any) -> Any:
+    """Return the sum of what is there."""
     if a is None or b is None:
-        return None
-    weight = None
-    if a.weight is not None or b.weight is not None:
-        parts = [np.ones(t.n_rows) if t.weight is None else t.weight for t in (a, b)]
-        weight = np.concatenate(parts)
-    if a.labels.dtype != b.labels.dtype and "O" not in (
-        a.labels.dtype.kind,
-        b.labels.dtype.kind,
-    ):
-        labels = np.concatenate([a.labels.astype(object), b.labels.astype(object)])
-    else:
-        labels = np.concatenate([a.labels, b.labels])
-    return Table(
-        np.concatenate([a.by_group, b.by_group]),
-        np.concatenate([a.shared, b.shared]),
-        weight,
-        labels,
-    )
-
-
-def _same_rows(a: Table, b: Table) -> Array:
-    """Return the rows of `b` in the order of the clusters of `a`."""
-    import pandas as pd
-
-    if not pd.Index(a.labels).is_unique:
-        raise ValueError(
-            "A paired comparison needs clusters with labels of their own; some labels "
-            "repeat, as when parts that each number their queries from 0 are added."
-        )
-    rows = np.arange(a.n_rows)
-    same = a.n_rows == b.n_rows
-    if same and not np.array_equal(a.labels, b.labels):
-        try:
-            rows[np.argsort(a.labels, kind="stable")] = np.argsort(
-                b.labels, kind="stable"
-            )
-        except TypeError:  # labels of mixed types
-            place = {label: row for row, label in enumerate(b.labels.tolist())}
-            rows = np.array([place.get(label, 0) for label in a.labels.tolist()])
-        same = np.array_equal(a.labels, b.labels[rows])
-    if same:
-        ones = np.ones(a.n_rows)
-        weights = [ones if t.weight is None else t.weight for t in (a, b)]
-        same = np.array_equal(weights[0], weights[1][rows])
-    if not same:
-        raise ValueError(
-            "A paired comparison needs two results on the same clusters (queries, or "
-            f"the items of one list) with the same weights; got {a.n_rows} and "
-            f"{b.n_rows} clusters whose labels or weights differ."
-        )
-    return rows
+        return b if a is None else a
+    return a + b

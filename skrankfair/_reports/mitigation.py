@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.contrasts import t_test
+from .._estimates.intervals import t_test
 from .._inputs.columns import resolve_column
 from .._inputs.sklearn_private import positive_class
 from .._inputs.validation import Array, as_numbers, check_number

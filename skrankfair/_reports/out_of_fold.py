@@ -11,7 +11,8 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.metric import collected_warnings, warn_user
-from .._estimates.sums import ClusterSums, Finalize, Table
+from .._estimates.sums import ClusterSums
+from .._estimates.table import Finalize, Table
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.sklearn_private import rows_of
 from .._inputs.validation import Array, Codes, encode
@@ -250,18 +251,17 @@ def _summed(
     tables = [_table(part) for part in parts]
     units = encode(labels, "cluster").dense()
     # Nothing is left of a list that is of one unit: it has no pairs between units.
-    pairs = np.sum(
-        [
-            table.flat().T @ table.flat() - part.scatter
-            for part, table in zip(parts, tables, strict=True)
-        ],
-        axis=0,
-    )
+    pairs = np.sum([p.pairs for p in parts if p.pairs is not None], axis=0)
+    member = None
+    if all(table.member is not None for table in tables):
+        _, first = np.unique(units.codes, return_index=True)
+        member = np.concatenate([table.member for table in tables])[first]
     rows = Table(
         sum_rows(np.concatenate([t.by_group for t in tables]), units.codes, units.size),
         sum_rows(np.concatenate([t.shared for t in tables]), units.codes, units.size),
         None,
         units.all_labels,
+        member,
     )
     totals = (
         np.sum([part.by_group for part in parts], axis=0),

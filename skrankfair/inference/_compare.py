@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._estimates.sums import Finalize
+from .._estimates.table import Finalize
 from .._inputs.validation import Array
 from ..metrics import GroupEstimates
 

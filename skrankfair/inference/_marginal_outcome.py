@@ -12,16 +12,13 @@ import numpy as np
 from scipy import special
 
 from .._estimates import formatting as fmt
-from .._estimates.contrasts import (
-    CORRECTIONS,
-    Simultaneous,
-    check_level,
-    generator,
-    welch_df,
-)
+from .._estimates.contrasts import generator
 from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.intervals import check_level, welch_df
 from .._estimates.metric import Metric, warn_undefined
-from .._estimates.sums import ClusterSums, cluster_table, row_counts
+from .._estimates.simultaneous import CORRECTIONS, Simultaneous
+from .._estimates.sums import ClusterSums
+from .._estimates.table import cluster_table, row_counts
 from .._inputs.score_rows import ScoreRows, score_rows
 from .._inputs.validation import Array, check_choice, check_number
 from ..exceptions import UndefinedMetricWarning

@@ -12,8 +12,9 @@ from scipy import stats
 from scipy.optimize import isotonic_regression
 
 from .._estimates import formatting as fmt
-from .._estimates.contrasts import check_level, generator, t_quantile
+from .._estimates.contrasts import generator
 from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.intervals import check_level, t_quantile
 from .._estimates.metric import warn_user
 from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, ranked_data

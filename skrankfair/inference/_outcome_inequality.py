@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.contrasts import check_level, generator
+from .._estimates.contrasts import generator
+from .._estimates.intervals import check_level
 from .._estimates.metric import read_only, warn_user
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number

@@ -11,13 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.contrasts import (
-    CORRECTIONS,
-    Simultaneous,
-    check_level,
-    generator,
-    welch_df,
-)
+from .._estimates.contrasts import generator
+from .._estimates.intervals import check_level, welch_df
+from .._estimates.simultaneous import CORRECTIONS, Simultaneous
 from .._inputs.score_rows import ScoreRows, score_rows
 from .._inputs.validation import Array, as_numbers, check_choice, check_number
 from ..exceptions import UndefinedMetricWarning

@@ -1,7 +1,8 @@
 """Metrics by group, each with its standard errors."""
 
-from .._estimates.contrasts import ConfidenceInterval, Estimate, GroupTest
+from .._estimates.contrasts import Estimate, GroupTest
 from .._estimates.group_estimates import GroupEstimates
+from .._estimates.intervals import ConfidenceInterval
 from ._calibration_error import calibration_error
 from ._calibration_impact import positive_rate_shift, rank_shift
 from ._dips import dips

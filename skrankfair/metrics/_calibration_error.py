@@ -13,7 +13,8 @@ from .._estimates.finalize import ColumnSum
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.refit import RefitSums
-from .._estimates.sums import ClusterSums, Table, cluster_table, row_counts
+from .._estimates.sums import ClusterSums
+from .._estimates.table import Table, cluster_table, row_counts
 from .._inputs.score_rows import Sample, ScoreRows, score_rows
 from .._inputs.validation import Array, as_numbers, check_choice, check_number
 from ..smoothing._bandwidth import check_bandwidth, choose_bandwidth

@@ -14,7 +14,7 @@ from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_user
 from .._estimates.refit import Refit, RefitSums
-from .._estimates.sums import Table, cluster_table, row_counts
+from .._estimates.table import Table, cluster_table, row_counts
 from .._inputs.ranking import RankedData, Ranking, ranked_data
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import Array, Groups, check_choice, check_number

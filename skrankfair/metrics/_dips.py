@@ -9,7 +9,8 @@ import numpy as np
 from .._estimates.finalize import ColumnSum, DifferenceToRest, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
-from .._estimates.sums import ClusterSums, Finalize
+from .._estimates.sums import ClusterSums
+from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import check_choice, check_number
 from ._pairs.cluster_rows import sum_over_queries
@@ -28,15 +29,9 @@ _PAIRS = {
 _SUPPORTS = (ColumnSum(1, 2), ColumnSum(3, 4))
 
 
-class _OfTheRest(MeanOfRatios):
-    """The dissatisfaction of the rest with the group."""
-
-    needs = (1,)
-
-
 _VALUES: dict[str, Finalize] = {
     "group": MeanOfRatios(),
-    "rest": _OfTheRest(column=2),
+    "rest": MeanOfRatios(column=2, needs=(1,)),
     "difference": DifferenceToRest(1, 0.0),
 }
 
@@ -48,7 +43,7 @@ def _both_directions(result: GroupEstimates) -> pd.DataFrame:
     columns = {}
     for side, finalize in _VALUES.items():
         estimate = result.sums.estimate(finalize)
-        error = np.sqrt(np.diag(result.sums.covariance(finalize)))
+        error = np.sqrt(result.sums.variance(finalize))
         support = result.sums.estimate(_PAIRS[side])
         columns[side] = list(zip(estimate, error, support, strict=True))
     rows = [
@@ -88,6 +83,7 @@ def _dips_estimates(
             # With weights that decrease a random ranking is not equal either.
             against_rest=_VALUES["difference"] if weight.model == "uniform" else None,
             breakdown=_both_directions,
+            share=True,
         ),
         sums=ClusterSums.from_clusters(data.groups.labels, rows, _SUPPORTS),
         parameters={

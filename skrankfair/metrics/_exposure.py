@@ -131,7 +131,7 @@ def _share_estimates(
 ) -> GroupEstimates:
     """Return `exposure` of data that is validated and ordered."""
     result = GroupEstimates(
-        metric=Metric("exposure", Share(), ItemCount(), unit="items"),
+        metric=Metric("exposure", Share(), ItemCount(), unit="items", share=True),
         sums=_share_sums(data, weight, None, average),
         parameters={**weight.parameters, "average": average},
     )

@@ -11,7 +11,8 @@ from scipy.special import xlog1py, xlogy
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
-from .._estimates.sums import ClusterSums, cluster_table, row_counts
+from .._estimates.sums import ClusterSums
+from .._estimates.table import cluster_table, row_counts
 from .._inputs.score_rows import ScoreRows, score_rows
 from .._inputs.validation import Array
 
@@ -26,7 +27,13 @@ def _mean_loss(
     count = row_counts(rows, sample)
     table = cluster_table(rows, sample, [count * loss(sample.y, sample.x), count])
     result = GroupEstimates(
-        Metric(name, MeanOfRatios(), ColumnSum(1, 2), unit="rows"),
+        Metric(
+            name,
+            MeanOfRatios(),
+            ColumnSum(1, 2),
+            unit="rows",
+            pooled=not rows.groups.overlapping,
+        ),
         ClusterSums.from_clusters(rows.groups.labels, table, [ColumnSum(1, 2)]),
     )
     return warn_undefined(result)

@@ -11,7 +11,7 @@ import numpy as np
 from .._estimates.finalize import MeanOfRatios, PairsAtPositions, PositionMean
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
-from .._estimates.sums import Finalize
+from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import check_choice, check_number
 from ._pairs.cluster_rows import support_columns

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.contrasts import ConfidenceInterval
 from .._estimates.group_estimates import GroupEstimates
+from .._estimates.intervals import ConfidenceInterval
 from .._estimates.metric import collected_warnings, warn_user
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, as_numbers

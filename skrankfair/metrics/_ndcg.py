@@ -62,7 +62,14 @@ def ndcg_estimates(
     table[:, 0, 1] = there
     rows = sum_over_queries(data, table, np.zeros((ranking.n_queries, 0)))
     result = GroupEstimates(
-        metric=Metric("ndcg", MeanOfRatios(), ColumnSum(1, 2), unit="queries"),
+        metric=Metric(
+            "ndcg",
+            MeanOfRatios(),
+            ColumnSum(1, 2),
+            unit="queries",
+            share=True,
+            pooled=True,
+        ),
         sums=ClusterSums.from_clusters(("all",), rows, [ColumnSum(1, 2)]),
         parameters={"k": k, "gain": gain},
     )

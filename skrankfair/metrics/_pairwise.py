@@ -93,9 +93,11 @@ def _breakdown(result: GroupEstimates) -> pd.DataFrame:
     n_buckets = len(edges) - 1
     rows = []
     for bucket in range(n_buckets):
-        finalize = _BucketRatio(n_buckets, bucket=bucket)
+        # The supports of the buckets follow those of the group and the rest.
+        needs = (2 + bucket,) if n_buckets > 1 else (0,)
+        finalize = _BucketRatio(n_buckets, needs=needs, bucket=bucket)
         estimate = result.sums.estimate(finalize)
-        error = np.sqrt(np.diag(result.sums.covariance(finalize)))
+        error = np.sqrt(result.sums.variance(finalize))
         block = 1 if result.parameters["average"] == "pairs" else 4
         support = result.sums.by_group[:, block * n_buckets + bucket]
         rows += [
@@ -113,11 +115,6 @@ class _BucketRatio(MeanOfRatios):
     """The ratio of one bucket."""
 
     bucket: int = 0
-
-    @property
-    def needs(self) -> tuple[int, ...]:
-        """The support of the bucket, which follows those of the group and the rest."""
-        return (2 + self.bucket,) if self.n_buckets > 1 else (0,)
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         return self.parts(by_group, shared)[0][..., self.bucket]
@@ -156,6 +153,8 @@ def accuracy_estimates(
         support=support_columns(average, 4, n_buckets),
         against_rest=DifferenceToRest(n_buckets, shared_weight),
         breakdown=None if edges is None else _breakdown,
+        share=True,
+        pooled=not data.groups.overlapping,
     )
     result = GroupEstimates(
         metric=metric,
@@ -299,7 +298,12 @@ def _cross_estimates(
     kind = "difference" if fair_value is None else "max_abs"
     support = support_columns(average, 2)
     metric = Metric(
-        name, MeanOfRatios(), support, fair_value=fair_value, disparity=kind
+        name,
+        MeanOfRatios(),
+        support,
+        fair_value=fair_value,
+        disparity=kind,
+        share=True,
     )
 
     def source(data: RankedData) -> ScorePairs:

@@ -13,7 +13,7 @@ import numpy as np
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
-from .._estimates.sums import Finalize
+from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice
 from ._lists.estimates import AVERAGES, list_estimates, one_length

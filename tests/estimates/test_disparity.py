@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from skrankfair._estimates.contrasts import disparity, disparity_bound
+from skrankfair._estimates.simultaneous import disparity, disparity_bound
 from skrankfair.metrics import (
     matched_pair_calibration,
     pairwise_accuracy,

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from skrankfair._estimates.sums import ClusterSums, Table, _draw
+from skrankfair._estimates.sums import ClusterSums
+from skrankfair._estimates.table import Table, draw_counts
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     GroupEstimates,
@@ -413,7 +414,7 @@ def test_bootstrap_totals_are_those_of_the_drawn_clusters(weighted, n_resamples)
     # The same counts again.
     rng = np.random.default_rng(5)
     chunks = [len(part) for part, _ in drawn]
-    counts = np.concatenate([_draw(sums.table, chunk, rng) for chunk in chunks])
+    counts = np.concatenate([draw_counts(sums.table, chunk, rng) for chunk in chunks])
     table = sums.table.flat().tolist()
     expected = np.array(cluster_bootstrap_totals(table, counts))
     np.testing.assert_allclose(by_group.reshape(-1, 6), expected[:, :6], rtol=1e-12)
@@ -428,7 +429,7 @@ def test_clusters_are_drawn_as_often_as_they_weigh(scale):
     table = make_table(weighted=True)
     weight = scale * np.where(table.labels % 5 == 0, 10.0, 1.0)
     weighted = Table(table.by_group, table.shared, weight, table.labels)
-    counts = _draw(weighted, 20_000, np.random.default_rng(0))
+    counts = draw_counts(weighted, 20_000, np.random.default_rng(0))
     np.testing.assert_allclose(counts.sum(1), weight.sum(), rtol=1e-12)
     # Within five standard errors of a multinomial.
     n_draws = max(1, round(weight.sum()))

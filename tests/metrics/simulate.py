@@ -16,7 +16,8 @@ from scipy.stats import multivariate_normal, norm
 
 from skrankfair._estimates.finalize import ColumnSum, MeanOfRatios
 from skrankfair._estimates.metric import Metric
-from skrankfair._estimates.sums import ClusterSums, Table
+from skrankfair._estimates.sums import ClusterSums
+from skrankfair._estimates.table import Table
 from skrankfair.metrics import GroupEstimates
 
 GROUPS = np.array(["a", "b"])

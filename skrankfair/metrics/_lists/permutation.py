@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..._estimates.sums import Finalize
+from ..._estimates.table import Finalize
 from ..._inputs.validation import Array
 from .lists import Kernel, Lists, table_of
 

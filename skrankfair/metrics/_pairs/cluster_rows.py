@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ..._estimates.finalize import ColumnSum
-from ..._estimates.sums import ClusterSums, Finalize, Table
+from ..._estimates.sums import ClusterSums
+from ..._estimates.table import Finalize, Table
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array, check_choice
 from .sources import REST, ColumnLayout, FocalSums, Source

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._estimates.sums import ClusterSums, Finalize, Table
+from ..._estimates.sums import ClusterSums
+from ..._estimates.table import Finalize, Table
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array, Codes, check_choice
 from .cluster_rows import (
@@ -80,13 +81,17 @@ def item_sums(data: RankedData, make_source: MakeSource, by_block: bool) -> Clus
     totals = _weighted_sum(rows, weight) / 2, _weighted_sum(shared, weight) / 2
     order = data.ranking.order
     labels = order if data.kept is None else data.kept[order]
+    groups = source.groups
+    # The items of a group and all others are two samples; clusters may have both.
+    member: Array | None = np.stack([groups.mask(g) for g in range(len(groups))], 1)
     if data.cluster is not None:
         rows, shared, pairs = _item_clusters(
             data, data.cluster, make_source, rows, shared, pairs
         )
         labels = data.cluster.all_labels
         weight = None if weight is None else weight[: len(rows)]
-    table = Table(rows, shared, weight, labels)
+        member = None
+    table = Table(rows, shared, weight, labels, member)
     return ClusterSums.from_items(
         source.groups.labels, table, pairs, totals, supports_of(source.layout)
     )

@@ -1,0 +1,265 @@
+"""Intervals that hold at the ends of a scale, and p-values that agree with them.
+
+A share lies in [0, 1] and its interval too: Student's t on the scale of the logit. A
+share of 0 or 1 (or clusters that all agree) has no variance to be seen, and gets the
+exact binomial interval (or the binomial variance) of as many trials as there are
+effective clusters. A difference of two shares has the interval that follows from those
+of both (Zou and Donner 2008, "MOVER"), a ratio the same on the scale of the logarithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from .._inputs.validation import Array, check_number
+
+# Sizes of |t| between which a p-value is searched.
+_SMALLEST_T, _LARGEST_T, _STEPS = 1e-9, 1e9, 90
+
+
+class ConfidenceInterval(NamedTuple):
+    """Lower and upper ends of an interval: floats, or one value per group."""
+
+    low: Array | float
+    high: Array | float
+
+
+def check_level(level: float) -> None:
+    """Raise a ValueError unless the confidence level is inside (0, 1)."""
+    check_number(level, "confidence_level", 0, 1, inclusive=(False, False))
+
+
+def t_quantile(confidence_level: float, df: Any) -> Array:
+    """Return the two-sided quantile of Student's t; NaN without degrees of freedom."""
+    check_level(confidence_level)
+    df = np.asarray(df, dtype=float)
+    quantile = special.stdtrit(np.where(df > 0, df, 1.0), 0.5 + confidence_level / 2)
+    return np.where(df > 0, quantile, np.nan)
+
+
+def tail_of(t: Array, df: Any) -> Array:
+    """Return the probability that Student's t is above ``|t|``; NaN without df."""
+    df = np.asarray(df, dtype=float)
+    with np.errstate(invalid="ignore"):
+        tail = special.stdtr(np.where(df > 0, df, 1.0), -np.abs(t))
+    return np.where(df > 0, tail, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Estimated shares with what their intervals need; arrays of one shape.
+
+    Attributes
+    ----------
+    estimate, standard_error : ndarray
+    n_effective : ndarray
+        Number of independent units behind each.
+    """
+
+    estimate: Array
+    standard_error: Array
+    n_effective: Array
+
+    def take(self, rows: Array) -> Shares:
+        """Return some of them."""
+        return Shares(
+            self.estimate[rows], self.standard_error[rows], self.n_effective[rows]
+        )
+
+    @property
+    def at_an_end(self) -> Array:
+        """Whether the share is 0 or 1."""
+        return (self.estimate <= 0) | (self.estimate >= 1)
+
+    @property
+    def logit_error(self) -> Array:
+        """Standard error of the logit; of the binomial where none is seen."""
+        spread = self.estimate * (1 - self.estimate)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(
+                self.standard_error == 0,
+                1 / np.sqrt(self.n_effective * spread),
+                self.standard_error / spread,
+            )
+
+    def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
+        """Return the interval of so many standard errors each way.
+
+        Parameters
+        ----------
+        reach : ndarray
+            Quantiles of Student's t.
+        df : float or ndarray
+            Its degrees of freedom, which say what tail is meant.
+
+        Returns
+        -------
+        low, high : ndarray
+        """
+        estimate = np.clip(self.estimate, 0.0, 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            margin = reach * self.logit_error
+            middle = special.logit(estimate)
+            low, high = special.expit(middle - margin), special.expit(middle + margin)
+            far = tail_of(reach, df) ** (1 / self.n_effective)
+        unknown = np.isnan(self.standard_error) | np.isnan(estimate)
+        low = np.where(estimate <= 0, 0.0, np.where(estimate >= 1, far, low))
+        high = np.where(estimate >= 1, 1.0, np.where(estimate <= 0, 1 - far, high))
+        return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
+
+    def test(self, null_value: float, df: Any) -> tuple[Array, Array]:
+        """Return t and the p-value that the interval goes with: p < α if it excludes.
+
+        Parameters
+        ----------
+        null_value : float
+            Inside (0, 1).
+        df : float or ndarray
+
+        Returns
+        -------
+        statistic, pvalue : ndarray
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shift = special.logit(self.estimate) - special.logit(null_value)
+            statistic = np.where(shift == 0, 0.0, shift / self.logit_error)
+            chance = np.where(self.estimate >= 1, null_value, 1 - null_value)
+            exact = np.minimum(1.0, 2 * chance**self.n_effective)
+            at_an_end = np.sign(shift) * -special.stdtrit(
+                np.where(np.asarray(df) > 0, df, 1.0), exact / 2
+            )
+        pvalue = np.where(self.at_an_end, exact, 2 * tail_of(statistic, df))
+        statistic = np.where(self.at_an_end, at_an_end, statistic)
+        unknown = np.isnan(self.standard_error) | np.isnan(self.estimate)
+        unknown |= ~(np.asarray(df) > 0)
+        return np.where(unknown, np.nan, statistic), np.where(unknown, np.nan, pvalue)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoShares:
+    """Pairs of shares whose difference or ratio is asked for.
+
+    Attributes
+    ----------
+    first, second : Shares
+    correlation : ndarray
+        Of the two estimates.
+    """
+
+    first: Shares
+    second: Shares
+    correlation: Array
+
+    def take(self, rows: Array) -> TwoShares:
+        """Return some of them."""
+        sides = self.first.take(rows), self.second.take(rows)
+        return TwoShares(*sides, self.correlation[rows])
+
+    def ends(self, reach: Array, df: Any, kind: str) -> tuple[Array, Array]:
+        """Return the interval of ``first - second`` or ``first / second``."""
+        if kind == "ratio":
+            return self._ratio_ends(reach, df)
+        a, b = self.first.estimate, self.second.estimate
+        a_low, a_high = self.first.ends(reach, df)
+        b_low, b_high = self.second.ends(reach, df)
+        down = self._both_ways(a - a_low, b_high - b)
+        up = self._both_ways(a_high - a, b - b_low)
+        return a - b - down, a - b + up
+
+    def _both_ways(self, one: Array, other: Array) -> Array:
+        squares = one**2 + other**2 - 2 * self.correlation * one * other
+        return np.sqrt(np.maximum(squares, 0.0))
+
+    def _ratio_ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
+        a_low, a_high = self.first.ends(reach, df)
+        b_low, b_high = self.second.ends(reach, df)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            a, b = np.log(self.first.estimate), np.log(self.second.estimate)
+            down = self._both_ways(a - np.log(a_low), np.log(b_high) - b)
+            up = self._both_ways(np.log(a_high) - a, b - np.log(b_low))
+            low, high = np.exp(a - b - down), np.exp(a - b + up)
+            none_first, none_second = (
+                self.first.estimate <= 0,
+                self.second.estimate <= 0,
+            )
+            low = np.where(none_second, a_low / b_high, np.where(none_first, 0.0, low))
+            high = np.where(none_first, a_high / b_low, high)
+            high = np.where(none_second, np.inf, high)
+        unknown = np.isnan(a_low) | np.isnan(b_low) | (none_first & none_second)
+        return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
+
+    def test(self, kind: str, df: Any) -> tuple[Array, Array]:
+        """Return t and the p-value of no difference, by inverting the interval."""
+        null_value = 1.0 if kind == "ratio" else 0.0
+        a, b = self.first.estimate, self.second.estimate
+
+        def excludes(reach: Array) -> Array:
+            low, high = self.ends(reach, df, kind)
+            return (low > null_value) | (high < null_value)
+
+        t = _largest_excluding(excludes, np.broadcast(a, b, df).shape)
+        low, _ = self.ends(np.zeros(t.shape), df, kind)
+        unknown = np.isnan(low) | ~(np.asarray(df) > 0)
+        statistic = np.where(unknown, np.nan, np.sign(a - b) * np.where(a == b, 0, t))
+        return statistic, 2 * tail_of(statistic, df)
+
+
+def _largest_excluding(
+    excludes: Callable[[Array], Array], shape: tuple[int, ...]
+) -> Array:
+    """Return the largest reach at which the interval still excludes the null value."""
+    low, high = np.full(shape, _SMALLEST_T), np.full(shape, _LARGEST_T)
+    for _ in range(_STEPS):
+        middle = np.sqrt(low * high)
+        outside = excludes(middle)
+        low, high = np.where(outside, middle, low), np.where(outside, high, middle)
+    return low
+
+
+def t_test(
+    estimate: Any, standard_error: Any, null_value: float, df: Any
+) -> tuple[Array, Array]:
+    """Return Student's t statistic and its two-sided p-value.
+
+    Without variance there is no verdict: p is 1 at the null value itself, and NaN
+    elsewhere.
+    """
+    shift = np.asarray(estimate, dtype=float) - null_value
+    standard_error = np.asarray(standard_error, dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistic = np.where(standard_error == 0, np.nan, shift / standard_error)
+    statistic = np.where((shift == 0) & (standard_error == 0), 0.0, statistic)
+    return statistic, 2 * tail_of(statistic, df)
+
+
+def welch_df(first: Any, second: Any, first_df: Any, second_df: Any) -> Array:
+    """Return Welch's degrees of freedom of the difference of two estimates.
+
+    Parameters
+    ----------
+    first, second : array-like
+        Variances of the two.
+    first_df, second_df : array-like
+        Their degrees of freedom.
+
+    Returns
+    -------
+    ndarray
+        The smaller of both without variance; NaN below one, which is no test.
+    """
+    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        df = (a + b) ** 2 / (a**2 / first_df + b**2 / second_df)
+        df = np.where(a + b == 0, np.minimum(first_df, second_df), df)
+        return np.where(df >= 1 - 1e-9, df, np.nan)
+
+
+def t_ends(estimate: Any, standard_error: Any, reach: Array) -> tuple[Array, Array]:
+    """Return ``estimate ± reach · standard error``; NaN where no variance is seen."""
+    margin = reach * np.where(standard_error == 0, np.nan, standard_error)
+    return estimate - margin, estimate + margin

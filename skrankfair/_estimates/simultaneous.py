@@ -1,0 +1,213 @@
+"""Many estimates at once: the largest of their t statistics, and one number of all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import special
+
+from .._inputs.validation import Array, check_choice
+from .contrasts import Contrasts, correct, generator
+
+if TYPE_CHECKING:
+    from .group_estimates import GroupEstimates
+
+KINDS = ("difference", "ratio", "max_abs", "l1")
+_FROM_FAIR = ("max_abs", "l1")
+# More groups than this, and a bound does not look at every pair of them.
+_MOST_GROUPS = 32
+
+
+def disparity(estimate: Array, fair_value: float | None, kind: str) -> float:
+    """Return how far the estimates are from fair; NaN if it cannot be said."""
+    check_choice(kind, "kind", KINDS)
+    if kind in _FROM_FAIR:
+        if fair_value is None:
+            raise ValueError(
+                f"kind={kind!r} needs a metric with a fair value; use 'difference' or "
+                "'ratio'."
+            )
+        distance = np.abs(estimate - fair_value)
+        return float(distance.sum() if kind == "l1" else distance.max())
+    if estimate.size < 2:
+        return float("nan")
+    low, high = estimate.min(), estimate.max()
+    if kind == "difference":
+        return float(high - low)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(low / high)
+
+
+def disparity_bound(
+    result: GroupEstimates, kind: str, confidence_level: float
+) -> float:
+    """Return the worst disparity within simultaneous intervals.
+
+    Intervals of all distances whose maximum or sum the disparity is hold at once, so
+    the bound is crossed with at most the probability that they do not. They are those
+    of all pairs of groups, or of the groups themselves where there are many pairs.
+    """
+    estimate, fair_value = result.estimate, result.fair_value
+    if np.isnan(disparity(estimate, fair_value, kind)):
+        return float("nan")
+    n_groups = estimate.size
+    if kind in _FROM_FAIR or n_groups > _MOST_GROUPS:
+        ends = result.simultaneous_interval(confidence_level)
+        low, high = np.asarray(ends.low), np.asarray(ends.high)
+        if kind in _FROM_FAIR:
+            reach = np.maximum(high - (fair_value or 0.0), (fair_value or 0.0) - low)
+            return float(reach.sum() if kind == "l1" else reach.max())
+        if kind == "ratio":
+            return float(max(low.min(), 0.0) / high.max())
+        return float(high.max() - low.min())
+    first, second = np.triu_indices(n_groups, 1)
+    contrasts = Contrasts.of(result, first, second, kind)
+    reach = simultaneous(
+        result.covariance, np.stack([first, second], 1), contrasts.df
+    ).quantile(confidence_level, "sup_t")
+    low, high = contrasts.ends(reach)
+    if kind == "ratio":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.minimum(low, 1 / high).min())
+    return float(np.maximum(high, -low).max())
+
+
+def simultaneous(
+    covariance: Array,
+    contrasts: Array,
+    df: Array,
+    n_resamples: int = 20_000,
+    random_state: Any = 0,
+) -> Simultaneous:
+    """Return the simultaneous quantiles of estimates (-1: alone) or their contrasts.
+
+    Estimates whose variance is 0, because all clusters agree, count as independent.
+    """
+    scaled = covariance.copy()
+    variance = np.diag(covariance)
+    known = variance[variance > 0]
+    zero = np.flatnonzero(variance == 0)
+    scaled[zero, zero] = known.mean() if known.size else 1.0
+    first, second = contrasts.T
+    error = scaled[first, first].copy()
+    both = second >= 0
+    a, b = first[both], second[both]
+    error[both] += scaled[b, b] - 2 * scaled[a, b]
+    estimate = np.where(np.isnan(error), np.nan, 1.0)
+    return Simultaneous(
+        *(estimate, np.sqrt(np.maximum(error, 0.0)), df, scaled, contrasts),
+        *(n_resamples, random_state),
+    )
+
+
+CORRECTIONS = ("sup_t", "bonferroni", "holm", "fdr_bh")
+_CHUNK = 2000
+_SMALLEST = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Simultaneous:
+    """Contrasts of correlated estimates, each with degrees of freedom of its own.
+
+    A statistic t on ν degrees of freedom is compared with others as the normal
+    deviate z of equal p-value, and the largest |z| with the largest of a normal
+    vector of the same correlations.
+
+    Attributes
+    ----------
+    estimate : ndarray of shape (T,)
+        NaN where undefined, which is no test.
+    standard_error : ndarray of shape (T,)
+    df : ndarray of shape (T,)
+    covariance : ndarray of shape (K, K)
+        Of what the contrasts are made of; NaN where undefined.
+    contrasts : ndarray of shape (T, 2), int64
+        The two of these whose difference each contrast is; -1 is no second one.
+    n_resamples : int
+    random_state : int, Generator or None
+    spread : ndarray of shape (T,) or None
+        Standard errors of the contrasts by `covariance`, if they are not
+        `standard_error`: the covariance is then only asked for correlations.
+    """
+
+    estimate: Array
+    standard_error: Array
+    df: Array
+    covariance: Array
+    contrasts: Array
+    n_resamples: int
+    random_state: Any
+    spread: Array | None = None
+
+    @cached_property
+    def statistic(self) -> Array:
+        """Student's t of each contrast, shape (T,)."""
+        known = ~np.isnan(self.estimate) & ~np.isnan(self.standard_error)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = self.estimate / self.standard_error
+        t[known & (self.estimate == 0)] = 0.0
+        t[~known] = np.nan
+        return t
+
+    @cached_property
+    def pvalue(self) -> Array:
+        """Two-sided p-value of each contrast on its own, shape (T,)."""
+        with np.errstate(invalid="ignore"):
+            return 2 * special.stdtr(self.df, -np.abs(self.statistic))
+
+    @cached_property
+    def deviate(self) -> Array:
+        """``|z|`` with the p-value of each contrast, shape (T,)."""
+        return -special.ndtri(np.maximum(self.pvalue / 2, _SMALLEST))
+
+    @cached_property
+    def largest(self) -> Array:
+        """Largest ``|z|`` of normal vectors, sorted, shape (n_resamples,)."""
+        spread = self.standard_error if self.spread is None else self.spread
+        some = (self.standard_error > 0) & (spread > 0)
+        known = np.flatnonzero(some & ~np.isnan(self.estimate))
+        if not known.size:
+            return np.zeros(self.n_resamples)
+        first, second = self.contrasts[known].T
+        used = np.unique(np.concatenate([first, second[second >= 0]]))
+        values, vectors = np.linalg.eigh(self.covariance[np.ix_(used, used)])
+        root = (vectors * np.sqrt(np.clip(values, 0, None))).T
+        place = np.zeros(int(used.max()) + 2, dtype=int)
+        place[used] = np.arange(used.size)
+        rng = generator(self.random_state)
+        largest = np.empty(self.n_resamples)
+        for start in range(0, self.n_resamples, _CHUNK):
+            part = slice(start, min(start + _CHUNK, self.n_resamples))
+            draws = rng.standard_normal((part.stop - start, used.size)) @ root
+            values = draws[:, place[first]]
+            values -= np.where(second >= 0, draws[:, place[second]], 0.0)
+            values /= spread[known]
+            largest[part] = np.abs(values).max(1)
+        return np.sort(largest)
+
+    def corrected(self, method: str) -> Array:
+        """Return p-values corrected for the number of contrasts, shape (T,)."""
+        check_choice(method, "correction", CORRECTIONS)
+        if method != "sup_t":
+            return correct(self.pvalue, method)
+        below = np.searchsorted(self.largest, self.deviate, side="left")
+        corrected = (1 + self.n_resamples - below) / (1 + self.n_resamples)
+        corrected[np.isnan(self.pvalue)] = np.nan
+        # The simulation has an error, and a correction lowers no p-value.
+        return np.fmax(corrected, self.pvalue)
+
+    def quantile(self, confidence_level: float, method: str) -> Array:
+        """Return how many standard errors a band is wide each way, shape (T,).
+
+        "pointwise", "sup_t", or Bonferroni's for any other method.
+        """
+        tail = (1 - confidence_level) / 2
+        if method == "sup_t":
+            tail = special.ndtr(-np.quantile(self.largest, confidence_level))
+        elif method != "pointwise":
+            tail /= max(1, int((~np.isnan(self.pvalue)).sum()))
+        with np.errstate(invalid="ignore"):
+            return -special.stdtrit(self.df, tail)
