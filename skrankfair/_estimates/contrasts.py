@@ -524,20 +524,28 @@ class Contrasts:
             for i, (name, resampler) in enumerate(zip(names, resamplers, strict=True))
         ]
 
-    def _linear(self) -> tuple[Array, Array, float]:
-        """Estimates, errors and null value on the scale of Student's t."""
-        if self.kind != "ratio":
-            return self.estimate, self.standard_error, 0.0
+    @property
+    def _on_log_scale(self) -> Array:
+        return (self.kind == "ratio") & (self.estimate > 0)
+
+    def _linear(self) -> tuple[Array, Array, Array]:
+        """Estimates, errors and null values on the scale of Student's t."""
+        log = self._on_log_scale
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(self.estimate), self.standard_error / self.estimate, 0.0
+            return (
+                np.where(log, np.log(self.estimate), self.estimate),
+                np.where(log, self.standard_error / self.estimate, self.standard_error),
+                np.where(log, 0.0, self.null_value),
+            )
 
     def ends(self, reach: Array) -> tuple[Array, Array]:
         """Return intervals of so many standard errors each way."""
         if self.shares is not None:
             return self.shares.ends(reach, self.df, self.kind)
         middle, error, _ = self._linear()
-        ends = t_ends(middle, error, reach)
-        return (np.exp(ends[0]), np.exp(ends[1])) if self.kind == "ratio" else ends
+        low, high = t_ends(middle, error, reach)
+        log = self._on_log_scale
+        return np.where(log, np.exp(low), low), np.where(log, np.exp(high), high)
 
     @cached_property
     def pvalue(self) -> Array:

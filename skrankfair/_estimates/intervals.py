@@ -222,7 +222,7 @@ def _largest_excluding(
 
 
 def t_test(
-    estimate: Any, standard_error: Any, null_value: float, df: Any
+    estimate: Any, standard_error: Any, null_value: Any, df: Any
 ) -> tuple[Array, Array]:
     """Return Student's t statistic and its two-sided p-value.
 

@@ -51,8 +51,9 @@ def disparity_bound(
     of all pairs of groups, or of the groups themselves where there are many pairs.
     """
     estimate, fair_value = result.estimate, result.fair_value
-    if np.isnan(disparity(estimate, fair_value, kind)):
-        return float("nan")
+    value = disparity(estimate, fair_value, kind)
+    if np.isnan(value) or (kind == "ratio" and value == 0):
+        return value  # no ratio is below that of a group at 0
     n_groups = estimate.size
     if kind in _FROM_FAIR or n_groups > _MOST_GROUPS:
         ends = result.simultaneous_interval(confidence_level)

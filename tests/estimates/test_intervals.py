@@ -1,12 +1,21 @@
-"""Intervals of GroupEstimates: delta method, bootstrap, simultaneous."""
+"""Intervals of GroupEstimates: Student's t, bootstrap, simultaneous."""
+
+import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
+from scipy.special import expit, logit
 
 from skrankfair._estimates import sums as _sums
-from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.metrics import pairwise_accuracy, pairwise_exposure
+from skrankfair._estimates.finalize import ColumnSum, MeanOfRatios
+from skrankfair._estimates.metric import Metric
+from skrankfair._estimates.sums import ClusterSums
+from skrankfair._estimates.table import Table
+from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
+from skrankfair.metrics import GroupEstimates, pairwise_accuracy, pairwise_exposure
 from tests.metrics.simulate import columns, coverage, result_of, tolerance
 
 
@@ -15,19 +24,111 @@ def t_of(interval, result):
     return (interval.high - result.estimate) / result.standard_error
 
 
-# The delta method
+# Student's t
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
-def test_delta_interval_is_students(accuracy, level):
-    interval = accuracy.confidence_interval(level)
-    margin = stats.t.ppf(0.5 + level / 2, 59) * accuracy.standard_error
-    np.testing.assert_allclose(interval.low, accuracy.estimate - margin)
-    np.testing.assert_allclose(interval.high, accuracy.estimate + margin)
+def test_interval_is_students(matched, level):
+    interval = matched.confidence_interval(level)
+    margin = stats.t.ppf(0.5 + level / 2, matched.df) * matched.standard_error
+    np.testing.assert_allclose(interval.low, matched.estimate - margin)
+    np.testing.assert_allclose(interval.high, matched.estimate + margin)
     low, high = interval
     assert low is interval.low
     assert high is interval.high
     assert low.shape == (3,)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
+def test_interval_of_shares_is_students_of_the_logit(accuracy, level):
+    p = accuracy.estimate
+    error = accuracy.standard_error / (p * (1 - p))
+    margin = stats.t.ppf(0.5 + level / 2, accuracy.df) * error
+    interval = accuracy.confidence_interval(level)
+    np.testing.assert_allclose(interval.low, expit(logit(p) - margin))
+    np.testing.assert_allclose(interval.high, expit(logit(p) + margin))
+
+
+LEVELS = np.array([0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.99])
+CLUSTERS = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(1, 4)), min_size=5, max_size=12
+)
+
+
+def shares_of(clusters, null_value=0.3):
+    """Return the share of items won, with a row a cluster of (won, lost)."""
+    won, lost = np.array(clusters, dtype=float).T
+    rows = np.stack([won, won + lost], axis=1)[:, None]
+    table = Table(rows, np.zeros((won.size, 0)), None, np.arange(won.size))
+    support = ColumnSum(1, 2)
+    return GroupEstimates(
+        Metric("share", MeanOfRatios(), support, fair_value=null_value, share=True),
+        ClusterSums.from_clusters(("a",), table, [support]),
+    )
+
+
+@given(CLUSTERS)
+@settings(max_examples=60, deadline=None)
+def test_intervals_of_shares_stay_inside_and_agree_with_the_test(clusters):
+    result = shares_of(clusters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SmallSampleWarning)
+        pvalue = result.test().pvalue[0]
+        for level in LEVELS:
+            low, high = (end[0] for end in result.confidence_interval(1 - level))
+            assert 0 <= low <= result.estimate[0] <= high <= 1
+            assert low < high
+            outside = not low <= 0.3 <= high
+            assert outside == (pvalue < level)
+
+
+@pytest.mark.parametrize("n", [5, 12])
+def test_at_the_ends_of_the_scale_the_interval_is_the_exact_binomial(n):
+    for won, lost in ((1, 0), (0, 1)):
+        result = shares_of([(won, lost)] * n)
+        low, high = (end[0] for end in result.confidence_interval(0.9))
+        exact = stats.binomtest(n * won, n, 0.3).proportion_ci(0.9, "exact")
+        assert (low, high) == pytest.approx((exact.low, exact.high))
+        test = result.test()
+        chance = 0.3 if won else 0.7
+        assert test.pvalue[0] == pytest.approx(min(1, 2 * chance**n))
+        assert test.df[0] == pytest.approx(n - 1)
+
+
+def test_clusters_that_agree_have_the_binomial_variance():
+    # Every cluster wins half of its items: no variance is seen, and some is there.
+    result = shares_of([(1, 1)] * 9)
+    assert result.standard_error[0] == 0
+    margin = stats.t.ppf(0.975, 8) * 2 / np.sqrt(9)  # 1 / sqrt(n p (1 - p))
+    low, high = (end[0] for end in result.confidence_interval())
+    assert (low, high) == pytest.approx((expit(-margin), expit(margin)))
+    assert 0 < result.test().pvalue[0] < 1
+
+
+def test_means_without_variance_have_no_interval():
+    result = result_of(np.full((8, 2), [0.0, 0.5]))
+    assert np.isnan(result.confidence_interval()).all()
+    assert np.isnan(result.simultaneous_interval()).all()
+    # At the fair value there is nothing to reject; elsewhere nothing is known.
+    np.testing.assert_array_equal(result.test().pvalue, [1.0, np.nan])
+
+
+def test_few_effective_clusters_are_warned_of_where_errors_are_asked_for():
+    result = shares_of([(60, 40), (1, 0), (0, 1), (1, 1), (0, 1), (1, 0)])
+    assert result.n_effective[0] < 5
+    assert "fewer than 5 effective clusters in a (1." in repr(result)
+    result.disparity("max_abs")
+    assert np.isfinite(result.standard_error).all()
+    for ask in (
+        result.confidence_interval,
+        result.simultaneous_interval,
+        result.test,
+        result.to_frame,
+        lambda: result.contrast("a", "a"),
+    ):
+        with pytest.warns(SmallSampleWarning, match="fewer than 5 effective") as caught:
+            ask()
+        assert len(caught) == 1
 
 
 def test_standard_error_is_the_root_of_the_covariance(accuracy):
@@ -70,13 +171,38 @@ def test_one_cluster_has_no_interval():
 # The bootstrap
 
 
-def test_bootstrap_interval_is_the_percentiles(accuracy):
+def test_percentile_interval(accuracy):
     values = accuracy.resampled(300, 0)
     assert values.shape == (300, 3)
     interval = accuracy.confidence_interval(
-        0.9, method="bootstrap", n_resamples=300, random_state=0
+        0.9, method="percentile", n_resamples=300, random_state=0
     )
     np.testing.assert_array_equal(interval, np.quantile(values, [0.05, 0.95], axis=0))
+
+
+def test_bootstrap_interval_is_studentised():
+    # Of means: t* = (mean* - mean) / se*, with the ends the other way round.
+    values = np.random.default_rng(0).exponential(size=(12, 2))
+    result = result_of(values)
+    rng, n = np.random.default_rng(5), 300
+    draws = [rng.integers(0, 12, (64, 12)) for _ in range(4)]
+    draws.append(rng.integers(0, 12, (n - 256, 12)))
+    drawn = values[np.concatenate(draws)]
+    error = drawn.std(1, ddof=0) / np.sqrt(12) * np.sqrt(12 / 11)
+    t = (drawn.mean(1) - values.mean(0)) / error
+    high_t, low_t = np.quantile(t, [0.05, 0.95], axis=0)
+    expected = (
+        values.mean(0) - low_t * result.standard_error,
+        values.mean(0) - high_t * result.standard_error,
+    )
+    interval = result.confidence_interval(0.9, "bootstrap", n, 5)
+    np.testing.assert_allclose(interval, expected, rtol=1e-9)
+
+
+def test_bootstrap_intervals_of_shares_stay_inside(accuracy):
+    low, high = accuracy.confidence_interval(method="bootstrap", random_state=0)
+    assert ((low > 0) & (low < accuracy.estimate)).all()
+    assert ((high > accuracy.estimate) & (high < 1)).all()
 
 
 def test_bootstrap_is_reproducible(accuracy):
@@ -116,15 +242,17 @@ def test_bootstrap_error_is_near_the_delta_error(weighted):
     assert np.all(np.abs(ratio - 1) < 4 / np.sqrt(2 * n) + 1 / np.sqrt(400))
 
 
-def test_bootstrap_of_a_group_that_resamples_miss():
+@pytest.mark.parametrize("method", ["bootstrap", "percentile"])
+def test_bootstrap_of_a_group_that_resamples_miss(method):
     data = columns()
     odd = np.arange(360) % 2 == 1
     data["sensitive_features"] = np.stack([odd, odd & (data["qid"] < 2)], axis=1)
     result = pairwise_exposure(**data)
-    assert np.isfinite(result.confidence_interval()).all()
-    low, high = result.confidence_interval(method="bootstrap", random_state=0)
+    with pytest.warns(SmallSampleWarning, match=r"in 1 \(2"):
+        low, high = result.confidence_interval(method=method, random_state=0)
     assert np.isfinite([low[0], high[0]]).all()
-    assert np.isnan([low[1], high[1]]).all()
+    if method == "percentile":
+        assert 0 <= low[1] <= high[1] <= 1
 
 
 @pytest.mark.parametrize("random_state", ["seed", -1, 0.5])
@@ -136,8 +264,9 @@ def test_wrong_random_state_raises(accuracy, random_state):
 
 
 def test_bootstrap_without_its_table_raises(accuracy):
-    with pytest.raises(ValueError, match="compact"):
-        accuracy.compact().confidence_interval(method="bootstrap")
+    for method in ("bootstrap", "percentile"):
+        with pytest.raises(ValueError, match="compact"):
+            accuracy.compact().confidence_interval(method=method)
     data = columns()
     del data["qid"]
     with pytest.raises(ValueError, match="items"):
@@ -147,11 +276,11 @@ def test_bootstrap_without_its_table_raises(accuracy):
 # Simultaneous intervals
 
 
-def test_simultaneous_quantile_is_between_single_and_bonferroni(accuracy):
-    quantile = t_of(accuracy.simultaneous_interval(), accuracy)
-    np.testing.assert_allclose(quantile, quantile[0])
-    single, bonferroni = stats.t.ppf([0.975, 1 - 0.025 / 3], 59)
-    assert single < quantile[0] < bonferroni
+def test_simultaneous_quantile_is_between_single_and_bonferroni(matched):
+    quantile = t_of(matched.simultaneous_interval(), matched)
+    single, bonferroni = (stats.t.ppf(1 - a, matched.df) for a in (0.025, 0.025 / 3))
+    assert (single < quantile).all()
+    assert (quantile < bonferroni).all()
 
 
 def quantile_error(density, n):
@@ -160,8 +289,8 @@ def quantile_error(density, n):
 
 
 def test_perfectly_correlated_groups_need_no_correction():
-    result = pairwise_exposure(**columns(labels="ab"))
-    assert np.corrcoef(result.resampled(50, 0).T)[0, 1] == pytest.approx(-1)
+    values = np.random.default_rng(0).normal(size=(60, 1)) * [1, -1]
+    result = result_of(values)
     n = 200_000
     quantile = t_of(result.simultaneous_interval(n_resamples=n), result)
     single = stats.t.ppf(0.975, 59)

@@ -1,12 +1,13 @@
-"""The table of sums: moments, the delta method, the bootstrap, and the merge."""
+"""The table of sums: moments, the jackknife, the bootstrap, and the merge."""
 
 import itertools
 
 import numpy as np
 import pytest
 
+from skrankfair._estimates.leverage import degrees_of_freedom
 from skrankfair._estimates.sums import ClusterSums
-from skrankfair._estimates.table import Table, draw_counts
+from skrankfair._estimates.table import Table, draw_counts, stack
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     GroupEstimates,
@@ -75,7 +76,7 @@ def assert_same_sums(actual, expected, rtol=1e-12):
     assert actual.groups == expected.groups
     assert actual.count == expected.count
     assert actual.kind == expected.kind
-    for name in ("by_group", "shared", "active", "shared_active", "scatter"):
+    for name in ("by_group", "shared", "active", "support", "scatter"):
         np.testing.assert_allclose(
             getattr(actual, name), getattr(expected, name), rtol=rtol, atol=1e-12
         )
@@ -90,7 +91,9 @@ def test_sums_of_a_table():
     np.testing.assert_allclose(sums.by_group, table.by_group.sum(0))
     np.testing.assert_allclose(sums.shared, table.shared.sum(0))
     assert sums.count == 30
-    np.testing.assert_array_equal(sums.active, [(table.by_group[..., 1] > 0).sum(0)])
+    size = table.by_group[..., 1]
+    np.testing.assert_array_equal(sums.active, [[(size > 0).sum(0)]])
+    np.testing.assert_array_equal(sums.support, [[size.sum(0)]])
     flat = table.flat()
     assert flat.shape == (30, 8)
     np.testing.assert_allclose(sums.scatter, sum(np.outer(row, row) for row in flat))
@@ -153,18 +156,68 @@ def test_gradient_of_tiny_and_huge_totals():
 # The covariance
 
 
+def jackknife(table, finalize):
+    """Leave out every row in turn; n are the rows with data of the group."""
+    total, shared = table.by_group.sum(0), table.shared.sum(0)
+    change = [
+        finalize(total - row, shared - common) - finalize(total, shared)
+        for row, common in zip(table.by_group, table.shared, strict=True)
+    ]
+    n = (table.by_group[..., 1] > 0).sum(0)
+    change = np.array(change) * np.sqrt((n - 1) / n)
+    return change.T @ change
+
+
 @pytest.mark.parametrize("finalize", [ratio, with_shared, squared])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_covariance_is_the_delta_method(finalize, weighted):
+def test_covariance_is_the_jackknife(finalize, weighted):
     table = make_table(weighted=weighted)
     sums = ClusterSums.from_clusters(GROUPS, table, [support])
-    rows = (repeated(table) if weighted else table).flat()
-    n = len(rows)
-    centred = rows - rows.mean(0)
-    meat = n / (n - 1) * sum(np.outer(row, row) for row in centred)
-    gradient = sums.gradient(finalize)
-    expected = gradient @ meat @ gradient.T
-    np.testing.assert_allclose(sums.covariance(finalize), expected, rtol=1e-10)
+    expected = jackknife(repeated(table) if weighted else table, finalize)
+    np.testing.assert_allclose(sums.covariance(finalize), expected, rtol=1e-9)
+    np.testing.assert_allclose(sums.variance(finalize), np.diag(expected), rtol=1e-9)
+
+
+def test_of_a_mean_the_jackknife_is_the_variance_of_a_mean():
+    values = np.random.default_rng(0).normal(size=(12, 3))
+    rows = np.stack([values, np.ones_like(values)], axis=2)
+    table = Table(rows, np.zeros((12, 0)), None, np.arange(12))
+    sums = ClusterSums.from_clusters(GROUPS, table, [support])
+    np.testing.assert_allclose(sums.covariance(ratio), np.cov(values.T) / 12)
+
+
+def test_a_row_that_counts_less_than_once_is_left_out_whole():
+    table = make_table(n_shared=0)
+    weight = np.where(np.arange(30) % 3, 1.0, 0.25)
+    light = Table(table.by_group, table.shared, weight, table.labels)
+    sums = ClusterSums.from_clusters(GROUPS, light, [support])
+    pairs = {g: list(rows_of(light, i)) for i, g in enumerate(GROUPS)}
+    reference = cluster_covariance(pairs, range(30), dict(enumerate(weight)))
+    expected = [[reference[g, h] for h in GROUPS] for g in GROUPS]
+    np.testing.assert_allclose(sums.covariance(ratio), expected, rtol=1e-9)
+
+
+def test_rows_without_a_group_change_nothing_of_it():
+    table = make_table(n_shared=0)
+    sums = ClusterSums.from_clusters(GROUPS, table, [support])
+    empty = np.zeros((7, 3, 2))
+    empty[:, 2] = 1.0
+    more = Table(empty, np.zeros((7, 0)), None, np.arange(100, 107))
+    larger = ClusterSums.from_clusters(GROUPS, stack(table, more), [support])
+    np.testing.assert_allclose(
+        larger.covariance(ratio)[:2, :2], sums.covariance(ratio)[:2, :2], rtol=1e-12
+    )
+    for actual, expected in zip(
+        degrees_of_freedom(larger, ratio), degrees_of_freedom(sums, ratio), strict=True
+    ):
+        np.testing.assert_allclose(actual[:2], expected[:2], rtol=1e-12)
+        assert actual[2] > expected[2]
+
+
+def rows_of(table, group):
+    """Rows of the table as pairs of the naive reference."""
+    for row in range(table.n_rows):
+        yield row, row, *table.by_group[row, group], 1
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -173,8 +226,7 @@ def test_covariance_of_ratios_against_the_reference(weighted):
     sums = ClusterSums.from_clusters(GROUPS, table, [support])
     clusters = range(table.n_rows)
     pairs = {
-        group: [(row, row, *table.by_group[row, index], 1) for row in clusters]
-        for index, group in enumerate(GROUPS)
+        group: list(rows_of(table, index)) for index, group in enumerate(GROUPS)
     }
     weight = None if table.weight is None else dict(enumerate(table.weight))
     reference = cluster_covariance(pairs, clusters, weight)
@@ -214,7 +266,7 @@ def test_too_few_clusters_have_no_covariance():
     by_group = np.array([[[1.0, 2.0], [0, 0], [3, 4]], [[1.0, 1.0], [0, 0], [0, 0]]])
     table = Table(by_group, np.zeros((2, 0)), None, np.arange(2))
     sums = ClusterSums.from_clusters(GROUPS, table, [support])
-    np.testing.assert_array_equal(sums.active, [[2, 0, 1]])
+    np.testing.assert_array_equal(sums.active, [[[2, 0, 1]]])
     covariance = sums.covariance(ratio)
     assert np.isfinite(covariance[0, 0])
     assert np.isnan(covariance).sum() == 8
@@ -245,16 +297,42 @@ def test_rounding_is_no_variance():
     np.testing.assert_array_equal(np.diag(sums.covariance(ratio)), 0.0)
 
 
-def test_a_negative_item_variance_is_not_known():
-    # Path i - j - k with values 1 and -1 about 0: products -2 in all.
-    rows = np.array([[[1.0, 1]], [[0, 2]], [[-1.0, 1]]])
+def test_pairs_take_at_most_half_of_the_item_variance():
+    rows = np.array([[[1.0, 2], [3, 2]], [[0, 2], [1, 2]], [[-1.0, 2], [0, 2]]])
     table = Table(rows, np.zeros((3, 0)), None, np.arange(3))
-    pairs = np.array([[2.0, 0], [0, 2]])
-    totals = (np.array([[0.0, 2]]), np.zeros(0))
-    sums = ClusterSums.from_items(("a",), table, pairs, totals, [support])
-    assert sums.covariance(ratio) == 0  # 1 + 0 + 1 - 2
-    pairs[0, 0] = 3
-    sums = ClusterSums.from_items(("a",), table, pairs, totals, [support])
+    totals = rows.sum(0) / 2, np.zeros(0)
+
+    def covariance(scale):
+        pairs = scale * np.eye(4)
+        sums = ClusterSums.from_items("ab", table, pairs, totals, [support])
+        return sums.covariance(ratio), sums.variance(ratio)
+
+    whole, variance = covariance(0.0)
+    np.testing.assert_allclose(np.diag(whole), variance)
+    for scale in (1.0, 1e6):
+        least, variance = covariance(scale)
+        np.testing.assert_allclose(np.diag(least), variance)
+        assert (variance >= np.diag(whole) / 2 - 1e-15).all()
+    np.testing.assert_allclose(variance, np.diag(whole) / 2)
+
+
+def test_members_and_others_are_two_samples():
+    # Four members of one group and three others, each pair of which has a value.
+    value = np.random.default_rng(0).normal(size=(4, 3))
+    rows = np.zeros((7, 1, 2))
+    rows[:4, 0] = np.stack([value.sum(1), np.full(4, 3)], axis=1)
+    rows[4:, 0] = np.stack([value.sum(0), np.full(3, 4)], axis=1)
+    member = (np.arange(7) < 4)[:, None]
+    table = Table(rows, np.zeros((7, 0)), None, np.arange(7), member)
+    totals = np.array([[value.sum(), 12]]), np.zeros(0)
+    none = np.zeros((2, 2))
+    sums = ClusterSums.from_items(("a",), table, none, totals, [support])
+    # DeLong: the variances of the means of rows and of columns.
+    means = value.mean(1), value.mean(0)
+    expected = sum(mean.var(ddof=1) / mean.size for mean in means)
+    assert sums.covariance(ratio)[0, 0] == pytest.approx(expected)
+    one = Table(rows[3:], np.zeros((4, 0)), None, np.arange(4), member[3:])
+    sums = ClusterSums.from_items(("a",), one, none, totals, [support])
     assert np.isnan(sums.covariance(ratio)).all()
 
 
@@ -287,7 +365,11 @@ def test_split_and_merged(weighted):
     assert compact.table is None
     assert (first + others[0].compact()).table is None
     np.testing.assert_allclose(
-        compact.covariance(with_shared), whole.covariance(with_shared), rtol=1e-10
+        compact.covariance(ratio), whole.covariance(ratio), rtol=1e-12
+    )
+    # Rows without data of any group were folded away: their shared columns count.
+    np.testing.assert_allclose(
+        compact.covariance(with_shared), whole.covariance(with_shared), rtol=1e-4
     )
 
 
@@ -299,7 +381,9 @@ def test_merge_aligns_groups_by_label():
     np.testing.assert_allclose(merged.by_group[0], ab.by_group[0])
     np.testing.assert_allclose(merged.by_group[1], ab.by_group[1] + bc.by_group[1])
     np.testing.assert_allclose(merged.by_group[2], bc.by_group[0])
-    np.testing.assert_allclose(merged.active[0, 1], ab.active[0, 1] + bc.active[0, 1])
+    np.testing.assert_allclose(
+        merged.active[..., 1], ab.active[..., 1] + bc.active[..., 1]
+    )
     assert merged.table.by_group.shape == (60, 3, 2)
     # The same as a table in which the absent group is 0.
     expected = ClusterSums.from_clusters(merged.groups, merged.table, [support])
@@ -438,7 +522,7 @@ def test_clusters_are_drawn_as_often_as_they_weigh(scale):
     assert (np.abs(counts.mean(0) - weight) < 5 * error).all()
 
 
-def test_bootstrap_error_is_near_that_of_the_delta_method():
+def test_bootstrap_error_is_near_that_of_the_jackknife():
     r = CASES["pairwise_exposure-pairs-cluster"](
         labelled(n=3000).but(q=np.random.default_rng(0).integers(0, 300, 3000))
     )
@@ -469,6 +553,8 @@ def test_compact_drops_the_table_and_with_it_the_bootstrap():
     np.testing.assert_array_equal(compact.covariance, r.covariance)
     np.testing.assert_array_equal(compact.support, r.support)
     assert compact.n_clusters == r.n_clusters
+    np.testing.assert_array_equal(compact.df, r.df)
+    np.testing.assert_array_equal(compact.n_effective, r.n_effective)
     low, high = compact.confidence_interval()
     np.testing.assert_array_equal((low, high), r.confidence_interval())
     for result in (compact, compact + r, r + compact, sum([r, r.compact()])):

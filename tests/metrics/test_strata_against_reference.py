@@ -12,10 +12,8 @@ from tests.metrics.naive_rules import (
     COMPARISONS,
     assert_close,
     assert_covariance,
-    assert_item_covariance,
     by_cluster,
     by_item,
-    without,
 )
 from tests.metrics.problems import make_problem
 from tests.reference import pairwise as naive
@@ -89,15 +87,15 @@ def by_stratum(p, comparison):
     return pairs, whole
 
 
-def of_the_means(covariance):
-    """Return the covariance of the means over those of four strata with pairs."""
-    there = ~np.isnan(np.diag(covariance)).reshape(-1, 4)
-    weights = there / np.maximum(there.sum(1, keepdims=True), 1)
-    select = np.zeros((len(there), covariance.shape[0]))
-    for group, row in enumerate(weights):
-        select[group, 4 * group : 4 * group + 4] = row
-    out = select @ np.nan_to_num(covariance) @ select.T
-    return without(out, ~there.any(axis=1))
+def of_the_means(whole):
+    """Return the estimates, means over the strata with pairs, and their supports."""
+
+    def mean(ratios, g):
+        there = [(g, b) for b in range(4) if not np.isnan(ratios[g, b])]
+        return {key: 1 / len(there) for key in there} or {(g, 0): 1.0}
+
+    estimates = {g: lambda ratios, g=g: mean(ratios, g) for g in whole}
+    return estimates, {g: [pairs] for g, pairs in whole.items()}
 
 
 @in_chunks
@@ -116,11 +114,12 @@ def test_cluster_covariance(seeds):
                 variance="cluster",
                 cluster=p.cluster if coarse else None,
             )
-            covariance, few = by_cluster(seen, pairs, average, coarse, support=whole)
+            how = seen, pairs, average, coarse
             hint = (seed, comparison, average, coarse)
-            assert_covariance(r.covariance, of_the_means(covariance), few, hint)
-            few = by_cluster(seen, pairs, average, coarse)[1]
-            variance = np.diag(without(covariance, few))
+            assert_covariance(
+                r.covariance, by_cluster(*how, *of_the_means(whole)), hint
+            )
+            variance = np.diag(by_cluster(*how))
             table = r.breakdown().set_index(["group", "bucket"]).loc[list(pairs)]
             actual = table["standard_error"] ** 2
             assert_close(actual, variance, 1e-10, hint)
@@ -132,10 +131,10 @@ def test_item_covariance(seeds):
         p = make_problem(seed, (3, 12))
         seen = p.seen()
         pairs, whole = by_stratum(seen, comparison)
-        covariance, few = by_item(seen, pairs, support=whole)
+        expected = by_item(seen, pairs, *of_the_means(whole))
         r = ACCURACY[comparison].measure(p, engagement=p.z, bins=EDGES, variance="item")
         hint = (seed, comparison)
-        assert_item_covariance(r.covariance, of_the_means(covariance), few, hint)
+        assert_covariance(r.covariance, expected, hint)
 
 
 @in_chunks

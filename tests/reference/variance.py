@@ -1,4 +1,4 @@
-"""Variances from pairs: clusters, items (Aronow et al. 2017), DeLong, bootstrap.
+"""Variances from pairs: the jackknife over clusters and items, DeLong, bootstrap.
 
 ``pairs_by_group`` is {group: [(i, j, num, den, weight), ...]} with the estimate of a
 group sum(weight * num) / sum(weight * den). ``weight`` is a frequency: 2 is the pair,
@@ -57,72 +57,185 @@ def ratio_estimates(pairs_by_group, cluster=None, cluster_weight=None):
     return estimates
 
 
-def cluster_covariance(pairs_by_group, cluster, cluster_weight=None):
-    """Cluster-robust covariance of ratio estimates by the delta method.
+def _ratios(tables, touched, weight, dropped=None):
+    """{key: ratio}, without one copy of a unit (all of it, if it weighs below 1)."""
+    left = 1.0
+    if dropped is not None:
+        left = 1 - min(1, weight[dropped]) / weight[dropped]
+    ratios = {}
+    for key, pairs in tables.items():
+        kept = [
+            (p, p[4] * left if dropped in units else p[4])
+            for p, units in zip(pairs, touched[key], strict=True)
+            if left or dropped not in units
+        ]
+        denominator = math.fsum(w * p[3] for p, w in kept)
+        numerator = math.fsum(w * p[2] for p, w in kept)
+        ratios[key] = numerator / denominator if denominator else NAN
+    return ratios
 
-    cov_gh = Q / (Q - 1) * sum over clusters of r_gc * r_hc / (D_g * D_h); r_gc is the
-    sum of weight * (num - theta_g * den) over the pairs of g in c, minus its mean over
-    all Q clusters of the data, those without pairs included. ``cluster_weight``
-    {label: frequency}: 2 is the cluster seen twice, and Q the sum of the weights.
+
+def _combined(coefficients, ratios):
+    """Sum of ratios times coefficients, {key: number} as a function of the ratios."""
+    return math.fsum(c * ratios[key] for key, c in coefficients(ratios).items())
+
+
+def _active(pairs, units, weight, chosen):
+    """Number of the chosen units with data, a weight counting as repetition."""
+    amount = dict.fromkeys(chosen, 0.0)
+    for p in pairs:
+        for unit in units(p) & amount.keys():
+            amount[unit] += p[3] * p[4]
+    return sum(weight[unit] for unit, value in amount.items() if value > 0)
+
+
+def jackknife_covariance(
+    tables, units, weight, estimates=None, supports=None, member=None, *, pairs=False
+):
+    """Jackknife covariance of estimates made of ratios; nan where it is undefined.
+
+    V_gh = sum over units q of weight_q * sqrt(f_gq * f_hq) * change_gq * change_hq,
+    where change_gq is the estimate of g without one copy of q less that of all (a unit
+    of weight below 1 is left out whole, and its change divided by the weight), and
+    f_gq = (n - 1) / n, n the number of units with data of g that are in the stratum of
+    q: members of g, or all others; the larger one over the supports of g.
+    With ``pairs`` the products of what each pair adds, which is in two units, are
+    subtracted, at most so much that half the variance is left.
+
+    ``tables`` {key: [(i, j, num, den, weight), ...]}, ``units(pair)`` the set of its
+    units, ``weight`` {unit: how often it is there}, ``estimates`` {group: function of
+    {key: ratio} that returns {key: coefficient}}, ``supports`` {group: [pairs, ...]},
+    ``member`` {group: set of units} (None: one stratum).
+    """
+    estimates = estimates or {g: lambda _, g=g: {g: 1.0} for g in tables}
+    supports = supports or {g: [tables[g]] for g in estimates}
+    everyone = set(weight)
+    touched = {key: [units(p) for p in pairs] for key, pairs in tables.items()}
+    ratios = _ratios(tables, touched, weight)
+    changes, factor, undefined = {}, {}, set()
+    for g, coefficients in estimates.items():
+        inside = everyone if member is None else member[g]
+        changes[g] = dict.fromkeys(everyone, 0.0)
+        counts = []
+        for chosen in (inside, everyone - inside):
+            numbers = [_active(s, units, weight, chosen) for s in supports[g]]
+            counts.append(numbers)
+            n = max(numbers)
+            factor |= {(g, q): (n - 1) / n if n else 0.0 for q in chosen}
+            if any(0 < number < 2 for number in numbers):
+                undefined.add(g)
+        if min(a + b for a, b in zip(*counts, strict=True)) < 2:
+            undefined.add(g)
+        if math.isnan(_combined(coefficients, ratios)):
+            undefined.add(g)
+    for q in everyone:
+        without = _ratios(tables, touched, weight, q)
+        for g, coefficients in estimates.items():
+            if g in undefined:
+                continue
+            change = _combined(coefficients, without) - _combined(coefficients, ratios)
+            changes[g][q] = (
+                math.sqrt(weight[q] * factor[g, q]) * change / min(1, weight[q])
+            )
+    covariance = {}
+    for g in estimates:
+        for h in estimates:
+            lost = g in undefined or h in undefined
+            products = [changes[g][q] * changes[h][q] for q in everyone]
+            covariance[g, h] = NAN if lost else math.fsum(products)
+    for g in estimates:
+        if math.isnan(covariance[g, g]):
+            for h in estimates:
+                covariance[g, h] = covariance[h, g] = NAN
+    if pairs:
+        _subtract_pairs(covariance, tables, ratios, estimates, units)
+    return covariance
+
+
+def _subtract_pairs(covariance, tables, ratios, estimates, units):
+    """Subtract the products of the pairs that are in two units, at most one half."""
+    added = {g: {} for g in estimates}
+    for g, coefficients in estimates.items():
+        for key, coefficient in coefficients(ratios).items():
+            total, theta = _totals(tables[key], lambda p: p[4])
+            for p in tables[key]:
+                if len(units(p)) < 2:
+                    continue
+                items = frozenset(p[:2])
+                _, before = added[g].get(items, (0, 0.0))
+                d = coefficient * (p[2] - theta * p[3]) / total
+                added[g][items] = p[4], before + d
+    products = {
+        (g, h): math.fsum(
+            w * d * added[h][items][1]
+            for items, (w, d) in added[g].items()
+            if items in added[h]
+        )
+        for g in estimates
+        for h in estimates
+    }
+    kept = {}
+    for g in estimates:
+        half, product = covariance[g, g] / 2, products[g, g]
+        kept[g] = math.sqrt(half / product) if product > half and product > 0 else 1.0
+    for g, h in products:
+        covariance[g, h] -= kept[g] * kept[h] * products[g, h]
+
+
+def cluster_covariance(
+    pairs_by_group, cluster, cluster_weight=None, estimates=None, supports=None
+):
+    """Jackknife over clusters: `jackknife_covariance` of the pairs of whole clusters.
+
+    ``cluster_weight`` {label: frequency}: 2 is the cluster seen twice.
     """
     weights = _clusters(cluster, cluster_weight)
-    n_clusters = sum(weights.values())
-    residual, total = {}, {}
-    for group, pairs in pairs_by_group.items():
+
+    def weighted(pairs):
+        return [(*p[:4], p[4] * weights[cluster[p[0]]]) for p in pairs]
+
+    for pairs in pairs_by_group.values():
         for i, j, *_ in pairs:
             if cluster[i] != cluster[j]:
                 raise ValueError(f"rows {i} and {j} are in different clusters")
-        total[group], theta = _totals(pairs, lambda p: p[4] * weights[cluster[p[0]]])
-        sums = dict.fromkeys(weights, 0.0)
-        for i, _, num, den, weight in pairs:
-            sums[cluster[i]] += weight * (num - theta * den)
-        mean = math.fsum(weights[c] * sums[c] for c in weights) / n_clusters
-        residual[group] = {c: sums[c] - mean for c in weights}
-    covariance = {}
-    for g in pairs_by_group:
-        for h in pairs_by_group:
-            if total[g] == 0 or total[h] == 0 or n_clusters <= 1:
-                covariance[g, h] = NAN
-                continue
-            products = math.fsum(
-                weights[c] * residual[g][c] * residual[h][c] for c in weights
-            )
-            factor = n_clusters / (n_clusters - 1)
-            covariance[g, h] = factor * products / (total[g] * total[h])
-    return covariance
+    return jackknife_covariance(
+        {g: weighted(pairs) for g, pairs in pairs_by_group.items()},
+        lambda p: {cluster[p[0]]},
+        weights,
+        estimates,
+        supports and {g: [weighted(s) for s in found] for g, found in supports.items()},
+    )
 
 
-def item_covariance(pairs_by_group, n_rows):
-    """Covariance robust to pairs that share an item, from first principles.
+def item_covariance(
+    pairs_by_group, n_rows, member=None, estimates=None, supports=None
+):
+    """Jackknife over items, each pair in both its items, less the pairs' products.
 
-    Aronow et al. 2017 (Korevaar et al. section 4.1.4): cov_gh = sum of d_p * d_p' over
-    all p of g and p' of h with an item in common, by D_g * D_h; d = num - theta * den.
-    A couple that shares both items counts once. Pairs with a common item are of one
-    query, hence of one weight w: the couple is seen w times, not w * w times.
+    Members of the group and all others are two samples (DeLong et al. 1988); without
+    ``member`` {group: one bool a row} the items are one. Pairs are of one query, hence
+    of one weight w: each item is there w times.
     """
-    centred, total = {}, {}
-    for group, pairs in pairs_by_group.items():
-        total[group], theta = _totals(pairs, lambda p: p[4])
-        centred[group] = []
-        for i, j, num, den, weight in pairs:
+    weight = dict.fromkeys(range(n_rows), 1)
+    for pairs in pairs_by_group.values():
+        for i, j, *_, w in pairs:
             if not (0 <= i < n_rows and 0 <= j < n_rows):
                 raise ValueError(f"no such rows: {i}, {j}")
-            centred[group].append(({i, j}, num - theta * den, weight))
-    covariance = {}
-    for g in pairs_by_group:
-        for h in pairs_by_group:
-            if total[g] == 0 or total[h] == 0:
-                covariance[g, h] = NAN
-                continue
-            products = []
-            for items, d, weight in centred[g]:
-                for other_items, other_d, other_weight in centred[h]:
-                    if items & other_items:
-                        if weight != other_weight:
-                            raise ValueError("the weight varies within a query")
-                        products.append(weight * d * other_d)
-            covariance[g, h] = math.fsum(products) / (total[g] * total[h])
-    return covariance
+            weight[i] = weight[j] = w
+    if member is not None:
+        member = {
+            g: {row for row, inside in enumerate(rows) if inside}
+            for g, rows in member.items()
+        }
+    return jackknife_covariance(
+        pairs_by_group,
+        lambda p: {p[0], p[1]},
+        weight,
+        estimates,
+        supports,
+        member,
+        pairs=True,
+    )
 
 
 def linearised_cluster_covariance(influence, cluster, cluster_weight=None):
