@@ -206,9 +206,12 @@ class Simultaneous:
         "pointwise", "sup_t", or Bonferroni's for any other method.
         """
         tail = (1 - confidence_level) / 2
+        if method != "pointwise":
+            bonferroni = tail / max(1, int((~np.isnan(self.pvalue)).sum()))
+            tail = bonferroni
         if method == "sup_t":
-            tail = special.ndtr(-np.quantile(self.largest, confidence_level))
-        elif method != "pointwise":
-            tail /= max(1, int((~np.isnan(self.pvalue)).sum()))
+            # The simulation has an error, and Bonferroni's bound has none.
+            simulated = special.ndtr(-np.quantile(self.largest, confidence_level))
+            tail = max(float(simulated), bonferroni)
         with np.errstate(invalid="ignore"):
             return -special.stdtrit(self.df, tail)

@@ -120,31 +120,6 @@ class ClusterSums:
             pairs=pairs,
         )
 
-    @classmethod
-    def folded_away(
-        cls,
-        groups: tuple[Hashable, ...],
-        by_group: Array,
-        shared: Array,
-        count: float,
-        scatter: Array,
-        active: Array,
-    ) -> ClusterSums:
-        """Return sums over clusters whose rows are not there at all.
-
-        Parameters
-        ----------
-        groups : tuple of hashable
-        by_group, shared, count, scatter
-            As the attributes.
-        active : ndarray of shape (S, G + 1)
-            Number of clusters behind each support, the last of a group without rows.
-        """
-        active = active[:, None]
-        nothing = np.zeros((*active.shape, *active.shape))
-        folded = Folded(scatter, active, active * 0, active * 0, nothing)
-        return cls(groups, by_group, shared, count, (), "cluster", None, None, folded)
-
     @property
     def rows(self) -> Table:
         """The rows that are there: all of them, or the leading ones."""

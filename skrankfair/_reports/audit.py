@@ -353,9 +353,9 @@ def audit(
     <BLANKLINE>
     inter_group_accuracy
     group  estimate      95% interval  vs rest  pairs       p  p (Holm)
-    f        0.7167  [0.6852, 0.7481]  -0.2151  1,747  <0.001    <0.001
-    m        0.9318  [0.9152, 0.9484]   0.2151  1,569  <0.001    <0.001
-    => Beaten by worse items more often: f (-21.5 points [-25.0, -18.0]).
+    f        0.7167  [0.6839, 0.7472]  -0.2151  1,747  <0.001    <0.001
+    m        0.9318  [0.9130, 0.9468]   0.2151  1,569  <0.001    <0.001
+    => Beaten by worse items more often: f (-21.5 points [-25.1, -18.0]).
     """
     check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
     chosen = chosen_metrics(metrics)

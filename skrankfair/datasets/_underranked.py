@@ -173,7 +173,7 @@ def make_underranked_items(
     ...     comparison="inter",
     ... )
     >>> print(r.contrast("rest", "subgroup", kind="ratio"))
-    rest / subgroup: 1.367 (95% interval 1.296 to 1.442, p = 2.82e-29)
+    rest / subgroup: 1.367 (95% interval 1.297 to 1.445, p = 2.52e-35)
     """
     check_number(n_queries, "n_queries", 1, np.inf, integer=True)
     check_number(n_items, "n_items", 1, np.inf, integer=True)

@@ -151,9 +151,9 @@ class GroupEstimatesDisplay:
         >>> from skrankfair.metrics import pairwise_exposure
         >>> r = pairwise_exposure(
         ...     None,
-        ...     [4, 3, 2, 1],
-        ...     sensitive_features=["a", "b", "b", "a"],
-        ...     qid=[0, 0, 1, 1],
+        ...     [4, 3, 1, 2] * 5,
+        ...     sensitive_features=["a", "b", "b", "a"] * 5,
+        ...     qid=[query for query in range(10) for _ in range(2)],
         ... )
         >>> GroupEstimatesDisplay.from_estimates(r).ax_.get_xlabel()
         'pairwise exposure'

@@ -49,7 +49,9 @@ def test_difference_of_two_shares(accuracy):
     v = accuracy.covariance
     assert contrast.standard_error == pytest.approx(error_of(accuracy, 0, 2))
     rho = v[0, 2] / np.sqrt(v[0, 0] * v[2, 2])
-    (a_low, a_high), (c_low, c_high) = (ends(accuracy, g, 0.9, contrast.df) for g in (0, 2))
+    (a_low, a_high), (c_low, c_high) = (
+        ends(accuracy, g, 0.9, contrast.df) for g in (0, 2)
+    )
     a, c = accuracy.estimate[[0, 2]]
     expected = []
     for sign, one, other in ((-1, a - a_low, c_high - c), (1, a_high - a, c - c_low)):
@@ -89,7 +91,7 @@ def test_ratio_of_two_means():
 @pytest.mark.parametrize("kind", ["difference", "ratio"])
 def test_a_contrast_is_significant_if_its_interval_excludes_the_null(kind):
     for seed in range(6):
-        result = pairwise_accuracy(**columns(seed, n_queries=15))
+        result = pairwise_accuracy(**columns(seed, n_queries=25))
         for a, b in itertools.combinations(result.groups, 2):
             contrast = result.contrast(a, b, kind)
             for level in (0.05, 0.3, 0.6, 0.9):

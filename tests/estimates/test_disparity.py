@@ -1,17 +1,21 @@
 """Groups as one number, and the bound for it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import t
 
 from skrankfair._estimates.simultaneous import disparity, disparity_bound
+from skrankfair._estimates.sums import ClusterSums
+from skrankfair._estimates.table import Table
 from skrankfair.metrics import (
     matched_pair_calibration,
     pairwise_accuracy,
     pairwise_exposure,
 )
 from tests.metrics.problems import make_problem
-from tests.metrics.simulate import tolerance
+from tests.metrics.simulate import result_of, tolerance
 
 NAN = float("nan")
 N_REPLICATIONS = 300
@@ -76,20 +80,30 @@ def make_covariance(n_groups, scale=0.02):
     return scale**2 * root @ root.T
 
 
+def means(estimate, covariance, df=20, fair_value=0.5):
+    """Return means with exactly this covariance, of one more clusters than df."""
+    estimate, n = np.asarray(estimate, dtype=float), df + 1
+    draws = np.random.default_rng(0).normal(size=(n, estimate.size))
+    white = np.linalg.qr(draws - draws.mean(0))[0] * np.sqrt(n * df)
+    result = result_of(estimate + white @ np.linalg.cholesky(covariance).T)
+    return replace(result, metric=replace(result.metric, fair_value=fair_value))
+
+
 class TestBound:
     @pytest.mark.parametrize("df", [5, 30, 1000])
     @pytest.mark.parametrize("level", [0.8, 0.95])
     def test_two_groups_are_one_t_interval(self, df, level):
         estimate, covariance = np.array([0.5, 0.62]), make_covariance(2)
+        result = means(estimate, covariance, df)
         slope = np.array([1, -1])
         margin = t.ppf((1 + level) / 2, df) * np.sqrt(slope @ covariance @ slope)
-        bound = disparity_bound(estimate, covariance, df, None, "difference", level)
+        bound = disparity_bound(result, "difference", level)
         assert bound == pytest.approx(0.12 + margin, abs=DRAWS * margin)
         log_slope = slope / estimate
         margin = t.ppf((1 + level) / 2, df) * np.sqrt(
             log_slope @ covariance @ log_slope
         )
-        bound = disparity_bound(estimate, covariance, df, None, "ratio", level)
+        bound = disparity_bound(result, "ratio", level)
         log_bound = np.log(0.5 / 0.62) - margin
         assert np.log(bound) == pytest.approx(log_bound, abs=DRAWS * margin)
 
@@ -105,44 +119,53 @@ class TestBound:
         assert result.compact().disparity_bound() == bound
 
     @pytest.mark.parametrize("kind", ["difference", "ratio", "max_abs", "l1"])
-    @pytest.mark.parametrize("n_groups", [2, 4])
+    @pytest.mark.parametrize("n_groups", [2, 4, 33])
     def test_is_beyond_the_disparity_and_moves_with_the_level(self, kind, n_groups):
         estimate = np.linspace(0.4, 0.7, n_groups)
-        covariance, sign = make_covariance(n_groups), -1 if kind == "ratio" else 1
+        result = means(estimate, make_covariance(n_groups, 0.005), df=40)
+        sign = -1 if kind == "ratio" else 1
         values = [disparity(estimate, 0.5, kind)] + [
-            disparity_bound(estimate, covariance, 20, 0.5, kind, level)
-            for level in (0.5, 0.9, 0.99)
+            disparity_bound(result, kind, level) for level in (0.5, 0.9, 0.99)
         ]
         assert (np.diff(values) * sign > 0).all()
 
-    @pytest.mark.parametrize(
-        ("estimate", "fair_value", "kind", "expected"),
-        [
-            ([0.5, 0.7], None, "difference", 0.2),
-            ([0.5, 0.8], None, "ratio", 0.625),
-            ([0.5, 0.7], 0.5, "max_abs", 0.2),
-            ([0.4, 0.7], 0.5, "l1", 0.3),
-        ],
-    )
-    def test_without_error_is_the_disparity(self, estimate, fair_value, kind, expected):
-        none = np.zeros((2, 2))
-        bound = disparity_bound(np.array(estimate), none, 9, fair_value, kind, 0.95)
-        assert bound == pytest.approx(expected)
+    def test_without_variance_nothing_is_bounded(self):
+        # Of means no error is known; of shares there is that of a binomial.
+        result = result_of(np.full((8, 2), [0.5, 0.7]))
+        assert np.isnan(disparity_bound(result, "difference", 0.95))
+        query = np.repeat(np.arange(40), 2)
+        won = pairwise_accuracy(
+            np.arange(80) % 2,
+            np.arange(80) % 2,
+            sensitive_features=np.where(query % 2, "a", "b"),
+            qid=query,
+        )
+        assert won.disparity() == 0
+        assert 0.1 < won.disparity_bound() < 0.3
+        assert 0.7 < won.disparity_bound(kind="ratio") < 0.9
 
     def test_what_has_no_bound(self):
-        estimate, unknown = np.array([0.5, 0.7]), np.full((2, 2), NAN)
-        covariance = make_covariance(2)
-        for arguments in (
-            (estimate, unknown, 9, None, "difference", 0.95),
-            (np.array([0.5, NAN]), covariance, 9, None, "difference", 0.95),
-            (np.array([0.5]), covariance[:1, :1], 9, None, "ratio", 0.95),
-            (estimate, covariance, 0, None, "difference", 0.95),
+        unknown = means([0.5, 0.7], make_covariance(2))
+        rows = unknown.sums.table.by_group.copy()
+        rows[:, 1] = 0.0
+        for result in (
+            with_rows(unknown, rows),
+            with_rows(unknown, unknown.sums.table.by_group[:1]),
+            means([0.5], make_covariance(1)),
         ):
-            assert np.isnan(disparity_bound(*arguments))
+            assert np.isnan(disparity_bound(result, "difference", 0.95))
+            assert np.isnan(disparity_bound(result, "ratio", 0.95))
 
     def test_a_ratio_with_a_group_at_zero_is_bounded_by_zero(self):
-        estimate, covariance = np.array([0.0, 0.5]), make_covariance(2)
-        assert disparity_bound(estimate, covariance, 9, None, "ratio", 0.95) == 0
+        result = result_of(np.random.default_rng(0).random((9, 2)) * [0, 1])
+        assert disparity_bound(result, "ratio", 0.95) == 0
+
+
+def with_rows(result, rows):
+    table = Table(rows, np.zeros((len(rows), 0)), None, np.arange(len(rows)))
+    supports = result.sums.supports
+    sums = ClusterSums.from_clusters(result.groups, table, supports)
+    return replace(result, sums=sums)
 
 
 @pytest.mark.parametrize(
@@ -166,9 +189,8 @@ def test_holds_as_often_as_it_says(kind, truth):
     true_disparity = disparity(truth, 0.5, kind)
     for _ in range(N_REPLICATIONS):
         rows = truth + rng.normal(size=(n_clusters, truth.size)) @ root.T
-        covariance = np.cov(rows.T) / n_clusters
-        bound = disparity_bound(
-            rows.mean(axis=0), covariance, n_clusters - 1, 0.5, kind, level
-        )
+        result = result_of(rows)
+        result = replace(result, metric=replace(result.metric, fair_value=0.5))
+        bound = disparity_bound(result, kind, level)
         held += bound <= true_disparity if kind == "ratio" else bound >= true_disparity
     assert held / N_REPLICATIONS >= level - tolerance(level, N_REPLICATIONS)

@@ -77,7 +77,9 @@ def test_against_dense_matrices(seed, weighted, finalize, needs):
     np.testing.assert_allclose(df, [satterthwaite(m) for m in matrices], rtol=1e-9)
     np.testing.assert_allclose(n_effective, effective, rtol=1e-12)
     a, b = np.array(list(itertools.combinations(range(3), 2))).T
-    expected = [satterthwaite(matrices[i] + matrices[j]) for i, j in zip(a, b, strict=True)]
+    expected = [
+        satterthwaite(matrices[i] + matrices[j]) for i, j in zip(a, b, strict=True)
+    ]
     np.testing.assert_allclose(
         contrast_degrees(sums, finalize, a, b), expected, rtol=1e-9
     )

@@ -225,9 +225,7 @@ def test_covariance_of_ratios_against_the_reference(weighted):
     table = make_table(weighted=weighted)
     sums = ClusterSums.from_clusters(GROUPS, table, [support])
     clusters = range(table.n_rows)
-    pairs = {
-        group: list(rows_of(table, index)) for index, group in enumerate(GROUPS)
-    }
+    pairs = {group: list(rows_of(table, index)) for index, group in enumerate(GROUPS)}
     weight = None if table.weight is None else dict(enumerate(table.weight))
     reference = cluster_covariance(pairs, clusters, weight)
     expected = [[reference[g, h] for h in GROUPS] for g in GROUPS]

@@ -100,9 +100,7 @@ def difference(pairs):
     """Return the estimates and supports of every group less its rest."""
     groups = list(dict.fromkeys(g for g, _ in pairs))
     sides = ("own", "rest")
-    estimates = {
-        g: lambda _, g=g: {(g, "own"): 1.0, (g, "rest"): -1.0} for g in groups
-    }
+    estimates = {g: lambda _, g=g: {(g, "own"): 1.0, (g, "rest"): -1.0} for g in groups}
     return estimates, {g: [pairs[g, side] for side in sides] for g in groups}
 
 

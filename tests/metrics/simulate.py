@@ -141,7 +141,7 @@ def result_of(values) -> GroupEstimates:
     rows = np.stack([values, np.ones_like(values)], axis=2)
     table = Table(rows, np.zeros((n, 0)), None, np.arange(n))
     support = ColumnSum(1, 2)
-    groups = tuple("abcdefgh"[:n_groups])
+    groups = tuple("abcdefgh"[:n_groups]) if n_groups <= 8 else tuple(range(n_groups))
     return GroupEstimates(
         Metric("mean", MeanOfRatios(), support, fair_value=0.0),
         ClusterSums.from_clusters(groups, table, [support]),

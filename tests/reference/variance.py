@@ -112,28 +112,26 @@ def jackknife_covariance(
     everyone = set(weight)
     touched = {key: [units(p) for p in pairs] for key, pairs in tables.items()}
     ratios = _ratios(tables, touched, weight)
-    changes, factor, undefined = {}, {}, set()
+    changes = {g: dict.fromkeys(everyone, 0.0) for g in estimates}
+    factor, undefined = {}, set()
     for g, coefficients in estimates.items():
         inside = everyone if member is None else member[g]
-        changes[g] = dict.fromkeys(everyone, 0.0)
-        counts = []
-        for chosen in (inside, everyone - inside):
-            numbers = [_active(s, units, weight, chosen) for s in supports[g]]
-            counts.append(numbers)
-            n = max(numbers)
+        strata = inside, everyone - inside
+        numbers = [
+            [_active(s, units, weight, chosen) for s in supports[g]]
+            for chosen in strata
+        ]
+        for chosen, there in zip(strata, numbers, strict=True):
+            n = max(there)
             factor |= {(g, q): (n - 1) / n if n else 0.0 for q in chosen}
-            if any(0 < number < 2 for number in numbers):
-                undefined.add(g)
-        if min(a + b for a, b in zip(*counts, strict=True)) < 2:
-            undefined.add(g)
-        if math.isnan(_combined(coefficients, ratios)):
+        alone = any(0 < number < 2 for there in numbers for number in there)
+        few = min(map(sum, zip(*numbers, strict=True))) < 2
+        if alone or few or math.isnan(_combined(coefficients, ratios)):
             undefined.add(g)
     for q in everyone:
         without = _ratios(tables, touched, weight, q)
-        for g, coefficients in estimates.items():
-            if g in undefined:
-                continue
-            change = _combined(coefficients, without) - _combined(coefficients, ratios)
+        for g in estimates.keys() - undefined:
+            change = _combined(estimates[g], without) - _combined(estimates[g], ratios)
             changes[g][q] = (
                 math.sqrt(weight[q] * factor[g, q]) * change / min(1, weight[q])
             )
@@ -178,8 +176,8 @@ def _subtract_pairs(covariance, tables, ratios, estimates, units):
     for g in estimates:
         half, product = covariance[g, g] / 2, products[g, g]
         kept[g] = math.sqrt(half / product) if product > half and product > 0 else 1.0
-    for g, h in products:
-        covariance[g, h] -= kept[g] * kept[h] * products[g, h]
+    for (g, h), product in products.items():
+        covariance[g, h] -= kept[g] * kept[h] * product
 
 
 def cluster_covariance(
@@ -207,9 +205,7 @@ def cluster_covariance(
     )
 
 
-def item_covariance(
-    pairs_by_group, n_rows, member=None, estimates=None, supports=None
-):
+def item_covariance(pairs_by_group, n_rows, member=None, estimates=None, supports=None):
     """Jackknife over items, each pair in both its items, less the pairs' products.
 
     Members of the group and all others are two samples (DeLong et al. 1988); without
