@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from .._estimates.contrasts import ConfidenceInterval
+from .._estimates.intervals import ConfidenceInterval
 from .._inputs.score_rows import Sample
 from .._inputs.validation import Array
 from ._features import MomentFeatures, paired_columns

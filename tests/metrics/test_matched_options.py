@@ -2,16 +2,16 @@
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from skrankfair.metrics import matched_pair_calibration
 from tests import seeds
-from tests.metrics.naive_rules import assert_close, matrix, without
+from tests.metrics.naive_rules import assert_close
 from tests.metrics.problems import make_problem
 from tests.reference import matched_pairs as naive
-from tests.reference import variance
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
@@ -62,20 +62,72 @@ def test_estimate_and_support(seeds, options):
             np.testing.assert_array_equal(r.support, support, err_msg=str(hint))
 
 
-def influence_of(p, epsilon, average="pairs", **options):
-    """Return {group: [(i, j, influence, frequency)]}."""
-    return {
-        g: naive.estimate_and_influence(
-            *(p.y, p.s, p.q, member, epsilon), average=average, w=p.w, **options
-        )[1]
-        for g, member in p.member.items()
-    }
+def of_group(p, g, epsilon, average, left=None, **options):
+    """Return the estimate of a group and [(i, j, influence, frequency)]."""
+    return naive.estimate_and_influence(
+        *(p.y, p.s, p.q, p.member[g], epsilon),
+        average=average,
+        w=p.w,
+        left=left,
+        **options,
+    )
+
+
+def changes_of(p, unit, weight, epsilon, average="pairs", *, strata=False, **options):
+    """Return what every unit adds to the jackknife, shape (units, G)."""
+    labels = list(dict.fromkeys(unit))
+    rows = {label: [r for r, u in enumerate(unit) if u == label] for label in labels}
+    changes = np.full((len(labels), len(p.groups)), np.nan)
+    for column, g in enumerate(p.groups):
+        estimate, lines = of_group(p, g, epsilon, average, **options)
+        touched = {unit[row] for i, j, *_ in lines for row in (i, j)}
+        inside = {label: strata and p.member[g][rows[label][0]] for label in labels}
+        for place, label in enumerate(labels):
+            once = min(1, weight[label])
+            left = dict.fromkeys(rows[label], 1 - once / weight[label])
+            without, _ = of_group(p, g, epsilon, average, left, **options)
+            alike = [other for other in touched if inside[other] == inside[label]]
+            n = sum(weight[other] for other in alike)
+            factor = weight[label] * (n - 1) / n if label in touched else 0.0
+            change = without - estimate if label in touched else 0.0
+            changes[place, column] = np.sqrt(max(factor, 0.0)) * change / once
+    return changes
+
+
+def products_of(p, unit, epsilon, **options):
+    """Return the products of the pairs that are in two units, shape (G, G)."""
+    across = []
+    for g in p.groups:
+        _, lines = of_group(p, g, epsilon, "pairs", **options)
+        across.append(
+            {
+                frozenset((i, j)): (phi, frequency)
+                for i, j, phi, frequency in lines
+                if unit[i] != unit[j]
+            }
+        )
+    products = np.zeros((len(across),) * 2)
+    for a, b in itertools.product(range(len(across)), repeat=2):
+        for pair in across[a].keys() & across[b].keys():
+            products[a, b] += (
+                across[a][pair][1] * across[a][pair][0] * across[b][pair][0]
+            )
+    return products
+
+
+def less_products(covariance, products):
+    """Subtract the products of the pairs, at most half of each variance."""
+    variance, product = np.diag(covariance), np.diag(products)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kept = np.where(product > variance / 2, variance / 2 / product, 1.0)
+    return covariance - np.sqrt(np.outer(kept, kept)) * products
 
 
 def assert_same_covariance(result, expected, hint):
     """Compare where the result has an error: two units stand behind the group."""
     actual = result.covariance
-    expected = without(expected, np.isnan(np.diag(actual)))
+    unknown = np.isnan(np.diag(actual))
+    expected[unknown] = expected[:, unknown] = np.nan
     np.testing.assert_allclose(
         actual, expected, rtol=1e-8, atol=1e-9, err_msg=str(hint)
     )
@@ -97,20 +149,13 @@ def test_cluster_covariance(seeds, options):
                 cluster=p.cluster if coarse else None,
                 **options,
             )
-            influence = influence_of(seen, epsilon, average, **options)
+            unit, weight = seen.q, seen.query_weight
             if coarse:
-                unit, weight = seen.cluster, None
-            else:  # a query of weight 2 is two clusters
-                influence = {
-                    g: [(i, j, phi, 1) for i, j, phi, _ in lines]
-                    for g, lines in influence.items()
-                }
-                unit, weight = seen.q, seen.query_weight
-            covariance = variance.linearised_cluster_covariance(influence, unit, weight)
+                unit, weight = seen.cluster, dict.fromkeys(seen.cluster, 1)
+            changes = changes_of(seen, unit, weight, epsilon, average, **options)
             known += np.count_nonzero(~np.isnan(r.standard_error))
-            assert_same_covariance(
-                r, matrix(covariance, seen.groups), (seed, average, epsilon, coarse)
-            )
+            hint = (seed, average, epsilon, coarse)
+            assert_same_covariance(r, changes.T @ changes, hint)
     assert known > 10
 
 
@@ -125,10 +170,14 @@ def test_item_covariance(seeds, name):
         p = on_a_grid(make_problem(seed, (4, 14)))
         seen = p.seen()
         r = measure(p, epsilon, variance="item", **options)
-        influence = influence_of(seen, epsilon, **options)
-        covariance = variance.linearised_item_covariance(influence)
+        rows = range(len(seen.q))
+        changes = changes_of(
+            seen, rows, dict(enumerate(seen.weights)), epsilon, strata=True, **options
+        )
+        products = products_of(seen, rows, epsilon, **options)
+        expected = less_products(changes.T @ changes, products)
         known += np.count_nonzero(~np.isnan(r.standard_error))
-        assert_same_covariance(r, matrix(covariance, seen.groups), (seed, epsilon))
+        assert_same_covariance(r, expected, (seed, epsilon))
     assert known > 10
 
 
@@ -144,19 +193,12 @@ def test_items_in_clusters(name):
             y, s, sensitive_features=group, cluster=cluster, epsilon=0.6, **options
         )
         assert r.variance == "item"
-        touching, across = np.zeros((2, 5)), [{}, {}]
-        for g in range(2):
-            _, influence = naive.estimate_and_influence(
-                y, s, [0] * n, group == g, 0.6, **options
-            )
-            for i, j, phi, _ in influence:
-                touching[g, list({cluster[i], cluster[j]})] += phi
-                if cluster[i] != cluster[j]:
-                    across[g][frozenset((i, j))] = phi
-        expected = touching @ touching.T
-        for a, b in itertools.product(range(2), repeat=2):
-            both = across[a].keys() & across[b].keys()
-            expected[a, b] -= sum(across[a][pair] * across[b][pair] for pair in both)
+        member = {g: group == g for g in range(2)}
+        p = SimpleNamespace(y=y, s=s, q=[0] * n, w=None, member=member, groups=(0, 1))
+        weight = dict.fromkeys(cluster, 1)
+        changes = changes_of(p, cluster, weight, 0.6, **options)
+        products = products_of(p, cluster, 0.6, **options)
+        expected = less_products(changes.T @ changes, products)
         assert_same_covariance(r, expected, (seed, name))
 
 

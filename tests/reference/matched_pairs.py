@@ -278,20 +278,22 @@ def estimate_and_influence(
     adjacent=False,
     position_weight=None,
     estimator="mean",
+    left=None,
 ):
     """Estimate of one group and [(i, j, influence, frequency)], epsilon a number.
 
     To first order the estimate misses its expectation by the sum of frequency times
-    influence: `variance.linearised_cluster_covariance` and
-    `variance.linearised_item_covariance` take it from there.
+    influence. ``left`` {row: share}: how much is left of the pairs of a row, for the
+    jackknife; ranks and neighbours stay those of all rows.
     """
     weights = query_weights(q, w)
+    left = left or {}
     pairs = [
-        (i, j, value, weights[q[i]])
+        (i, j, value, weights[q[i]] * min(left.get(i, 1), left.get(j, 1)))
         for i, j, value in matched_pairs(
             y, s, q, in_group, direction, adjacent, epsilon=epsilon
         )
-        if weights[q[i]] > 0
+        if weights[q[i]] * min(left.get(i, 1), left.get(j, 1)) > 1e-12
     ]
 
     def estimate(some):

@@ -127,13 +127,13 @@ def test_weights_are_repeated_queries():
 
 
 def test_table_feeds_the_cluster_covariance():
-    # Ratios (1, 1), (0, 2): theta 1/3, residuals 2/3, -2/3; 2 (4/9 + 4/9) / 9.
+    # Ratios (1, 1), (0, 2): theta 1/3; 0 without the first, 1 without the second.
     y, s, q = [1, 0, 1, 1, 0], [0, 1, 1, 1, 0], list("uuvvv")
     in_a = [True, False, True, True, False]
     in_b = [not inside for inside in in_a]
     table = naive.table_of_pair(y, s, q, in_a, in_b)
     covariance = variance.cluster_covariance({"A": table}, q)
-    assert covariance["A", "A"] == pytest.approx(16 / 81)
+    assert covariance["A", "A"] == pytest.approx((1 / 9 + 4 / 9) / 2)
     # By queries: values 1 and 0.
     table = naive.table_of_pair(y, s, q, in_a, in_b, average="queries")
     covariance = variance.cluster_covariance({"A": table}, q)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.reference import matched_pairs, variance
+from tests.reference import matched_pairs
 from tests.reference.test_reference import assert_same, make_data, repeat_queries
 
 mpc = matched_pairs.matched_pair_calibration
@@ -161,61 +161,6 @@ def test_weights_are_repeated_queries(way, average, seed):
         options = {"average": average, **choice, **way}
         assert_same(
             mpc(y, s, q, member, w=w, **options), mpc(y2, s2, q2, member2, **options)
-        )
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("average", ["pairs", "queries"])
-def test_weighted_covariances_are_of_repeated_queries(way, average):
-    y, s, q, member = make_data(3)
-    times = [2, 1, 3, 1, 2, 1, 4, 1]
-    w = [times[label] for label in q]
-    (y2, s2, a2, b2), q2 = repeat_queries(w, y, s, member["a"], member["b"], q=q)
-    member2 = {"a": a2, "b": b2}
-    weighted, repeated, unit = {}, {}, {}
-    for g in member:
-        options = {"epsilon": 0.8, "average": average, **way}
-        of = matched_pairs.estimate_and_influence
-        _, weighted[g] = of(y, s, q, member[g], w=w, **options)
-        _, repeated[g] = of(y2, s2, q2, member2[g], **options)
-        unit[g] = [(i, j, phi, 1) for i, j, phi, _ in weighted[g]]
-        assert len(weighted[g]) > 2
-    # As clusters of their own, and inside a larger cluster that stays one.
-    assert_same(
-        variance.linearised_cluster_covariance(unit, q, dict(enumerate(times))),
-        variance.linearised_cluster_covariance(repeated, q2),
-    )
-    assert_same(
-        variance.linearised_cluster_covariance(weighted, [c // 2 for c in q]),
-        variance.linearised_cluster_covariance(repeated, [c // 2 for c, _ in q2]),
-    )
-    assert_same(
-        variance.linearised_item_covariance(weighted),
-        variance.linearised_item_covariance(repeated),
-    )
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("average", ["pairs", "queries"])
-def test_influence_of_the_mean_gives_the_variance_of_a_ratio(seed, average):
-    y, s, q, member = make_data(seed, n_queries=15)
-    influence, tables = {}, {}
-    for g, in_group in member.items():
-        pairs = list(matched_pairs.matched_pairs(y, s, q, in_group, epsilon=0.5))
-        tables[g] = variance.tabulate(pairs, q, average)
-        estimate, influence[g] = matched_pairs.estimate_and_influence(
-            y, s, q, in_group, 0.5, average=average
-        )
-        assert estimate == pytest.approx(variance.ratio_estimates(tables)[g])
-    cluster = [label // 2 for label in q]
-    assert_same(
-        variance.linearised_cluster_covariance(influence, cluster),
-        variance.cluster_covariance(tables, cluster),
-    )
-    if average == "pairs":
-        assert_same(
-            variance.linearised_item_covariance(influence),
-            variance.item_covariance(tables, len(y)),
         )
 
 

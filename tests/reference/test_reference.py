@@ -335,13 +335,13 @@ def test_cluster_covariance_by_hand():
     # Cluster sums (num, den): (1, 2), (1, 1), and a third cluster without pairs.
     pairs = {"a": [(0, 1, 1, 1, 1), (1, 0, 0, 1, 1), (2, 3, 1, 1, 1)]}
     cluster = ["u", "u", "v", "v", "x"]
-    # theta = 2/3; residuals 1 - 4/3, 1 - 2/3, 0; 3/2 * (1/9 + 1/9) / 3^2.
+    # theta = 2/3; 1 without "u", 1/2 without "v"; of two clusters with pairs.
     covariance = variance.cluster_covariance(pairs, cluster)
-    assert covariance == {("a", "a"): pytest.approx(1 / 27)}
+    assert covariance == {("a", "a"): pytest.approx((1 / 9 + 1 / 36) / 2)}
     one = variance.cluster_covariance({"a": pairs["a"][:2]}, ["u", "u"])
     assert math.isnan(one["a", "a"])
     none = variance.cluster_covariance({**pairs, "b": []}, cluster)
-    assert none["a", "a"] == pytest.approx(1 / 27)
+    assert none["a", "a"] == pytest.approx(5 / 72)
     assert math.isnan(none["a", "b"])
     assert math.isnan(none["b", "b"])
     with pytest.raises(ValueError, match="different clusters"):
@@ -349,7 +349,7 @@ def test_cluster_covariance_by_hand():
 
 
 @pytest.mark.parametrize("average", ["pairs", "queries"])
-def test_cluster_covariance_is_the_sandwich_of_the_table(average):
+def test_cluster_covariance_is_the_jackknife_of_the_table(average):
     y, s, q, member = make_data(1)
     tables = accuracy_tables(y, s, q, member, average)
     labels = sorted(set(q))
@@ -357,12 +357,11 @@ def test_cluster_covariance_is_the_sandwich_of_the_table(average):
     for column, pairs in enumerate(tables.values()):
         for i, _, num, den, _ in pairs:
             table[labels.index(q[i]), 2 * column : 2 * column + 2] += num, den
-    totals = table.sum(0)
-    jacobian = np.zeros((2, 4))
-    for column in range(2):
-        num, den = totals[2 * column : 2 * column + 2]
-        jacobian[column, 2 * column : 2 * column + 2] = 1 / den, -num / den**2
-    expected = jacobian @ (len(labels) * np.cov(table.T)) @ jacobian.T
+    totals, left = table.sum(0), table.sum(0) - table
+    change = left[:, ::2] / left[:, 1::2] - totals[::2] / totals[1::2]
+    n = np.count_nonzero(table[:, 1::2], axis=0)
+    change *= np.sqrt((n - 1) / n)
+    expected = change.T @ change
     covariance = variance.cluster_covariance(tables, q)
     for (row, g), (col, h) in itertools.product(enumerate(tables), repeat=2):
         assert covariance[g, h] == pytest.approx(expected[row, col])
@@ -401,20 +400,29 @@ def test_weighted_covariances_are_of_repeated_queries(average):
 def test_item_covariance_by_hand():
     # Values 1, 0, 0, theta 1/3, d = 2/3, -1/3, -1/3; (0, 1) and (2, 3) share nothing.
     pairs = [(0, 1, 1, 1, 1), (0, 3, 0, 1, 1), (2, 3, 0, 1, 1)]
-    d = [2 / 3, -1 / 3, -1 / 3]
-    expected = (sum(v * v for v in d) + 2 * d[0] * d[1] + 2 * d[1] * d[2]) / 9
+    # Without items 0 to 3: 0, 0, 1/2 and 1.
+    changes = [-1 / 3, -1 / 3, 1 / 6, 2 / 3]
+    products = (4 / 9 + 1 / 9 + 1 / 9) / 9
+    expected = 3 / 4 * sum(v * v for v in changes) - products
     covariance = variance.item_covariance({"a": pairs}, 4)
     assert covariance["a", "a"] == pytest.approx(expected)
-    values = [(i, j, num) for i, j, num, _, _ in pairs]
-    assert variance.item_variance(values) == pytest.approx(expected)
     # A couple that shares both items counts once: of b against a the negative.
     mirror = [(j, i, 1 - num, 1, 1) for i, j, num, _, _ in pairs]
     both = variance.item_covariance({"a": pairs, "b": mirror}, 4)
     assert both["a", "b"] == pytest.approx(-expected)
     assert both["b", "b"] == pytest.approx(expected)
-    # Pairs without a common item: the variance of a mean.
-    apart = [(0, 1, 1, 1, 1), (2, 3, 0, 1, 1)]
-    assert variance.item_covariance({"a": apart}, 4)["a", "a"] == pytest.approx(1 / 8)
+    # Items 0 and 2 are members, 1 and 3 others: two samples of two.
+    member = {"a": [True, False, True, False]}
+    two = variance.item_covariance({"a": pairs}, 4, member)
+    expected = sum(v * v for v in changes) / 2 - products
+    assert two["a", "a"] == pytest.approx(expected)
+    with pytest.raises(ValueError, match="both sides"):
+        variance.item_variance([(0, 1, 1), (1, 2, 0)])
+    values = [(0, 1, 1), (0, 3, 0), (2, 3, 0)]
+    assert variance.item_variance(values) == pytest.approx(expected)
+    # Members of one pair only: no variance.
+    alone = {"a": [True, False, False, False]}
+    assert math.isnan(variance.item_covariance({"a": pairs[:1]}, 4, alone)["a", "a"])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -426,28 +434,12 @@ def test_item_variance_is_the_diagonal_of_item_covariance(seed, direction):
         args = (y, s, q, in_group, direction)
         pairs[group] = list(matched_pairs.matched_pairs(*args, epsilon=0.5))
         tables[group] = variance.tabulate(pairs[group], q)
-    covariance = variance.item_covariance(tables, len(y))
+    covariance = variance.item_covariance(tables, len(y), member)
     for group in member:
         assert len(pairs[group]) > 3
         expected = variance.item_variance(pairs[group])
         assert covariance[group, group] == pytest.approx(expected)
     assert covariance["a", "b"] == pytest.approx(covariance["b", "a"])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_item_covariance_is_the_sum_over_items(seed):
-    # V = (sum of T_i^2 - sum of d^2) / N^2, T_i over the pairs that contain item i.
-    y, s, q, member = make_data(seed)
-    pairs = list(pairwise.pairs_accuracy(y, s, q, member["a"]))
-    mean = np.mean([value for _, _, value in pairs])
-    sums = np.zeros(len(y))
-    for i, j, value in pairs:
-        sums[[i, j]] += value - mean
-    squares = sum((value - mean) ** 2 for _, _, value in pairs)
-    expected = ((sums**2).sum() - squares) / len(pairs) ** 2
-    table = {"a": variance.tabulate(pairs, q)}
-    covariance = variance.item_covariance(table, len(y))
-    assert covariance["a", "a"] == pytest.approx(expected)
 
 
 def test_delong_by_hand():
@@ -478,7 +470,7 @@ def test_item_variance_is_near_delong():
     s = rng.normal(size=100) + y
     pairs = pairwise.pairs_accuracy(y, s, [0] * 100, [True] * 100)
     ratio = variance.item_variance(pairs) / variance.delong_variance(y, s)
-    # Below one: no (m - 1) / m, and the squares are subtracted.
+    # Below one: the squares are subtracted.
     assert 0.9 < ratio < 1
 
 

@@ -234,76 +234,35 @@ def item_covariance(pairs_by_group, n_rows, member=None, estimates=None, support
     )
 
 
-def linearised_cluster_covariance(influence, cluster, cluster_weight=None):
-    """Cluster-robust covariance from {group: [(i, j, influence, frequency)]}.
-
-    For functions of totals that are not one ratio: cov_gh = Q / (Q - 1) * sum over
-    clusters of r_gc * r_hc, r_gc the sum of frequency * influence over the pairs of g
-    in c, minus its mean over all Q clusters. With ``cluster_weight`` {label: n} the
-    cluster is there n times and the frequencies within it are 1. No pairs: nan.
-    """
-    weights = _clusters(cluster, cluster_weight)
-    n_clusters = sum(weights.values())
-    residual = {}
-    for group, pairs in influence.items():
-        sums = dict.fromkeys(weights, 0.0)
-        for i, j, phi, frequency in pairs:
-            if cluster[i] != cluster[j]:
-                raise ValueError(f"rows {i} and {j} are in different clusters")
-            sums[cluster[i]] += phi * (1 if cluster_weight else frequency)
-        mean = math.fsum(weights[c] * sums[c] for c in weights) / n_clusters
-        residual[group] = {c: sums[c] - mean for c in weights}
-    covariance = {}
-    for g in influence:
-        for h in influence:
-            if not influence[g] or not influence[h] or n_clusters <= 1:
-                covariance[g, h] = NAN
-                continue
-            products = math.fsum(
-                weights[c] * residual[g][c] * residual[h][c] for c in weights
-            )
-            covariance[g, h] = n_clusters / (n_clusters - 1) * products
-    return covariance
-
-
-def linearised_item_covariance(influence):
-    """Item-robust covariance from {group: [(i, j, influence, frequency)]}.
-
-    cov_gh = sum of the products of influences over all couples of a pair of g and a
-    pair of h with an item in common, as in `item_covariance`.
-    """
-    covariance = {}
-    for g in influence:
-        for h in influence:
-            products = []
-            for i, j, phi, frequency in influence[g]:
-                for k, m, psi, _ in influence[h]:
-                    if {i, j} & {k, m}:
-                        products.append(frequency * phi * psi)
-            empty = not influence[g] or not influence[h]
-            covariance[g, h] = NAN if empty else math.fsum(products)
-    return covariance
-
-
 def item_variance(pairs):
     """Variance of the mean of (i, j, value) when no item is on both sides.
 
-    [sum_i (sum_j d_ij)^2 + sum_j (sum_i d_ij)^2 - sum_ij d_ij^2] / N^2, d centred;
-    Korevaar et al. section 4.1.4 after Aronow et al. 2017.
+    Items i and items j are two samples, each of which is left out in turn; less what
+    the pairs add, which both their items count, at most one half.
     """
     pairs = list(pairs)
     if not pairs:
         return NAN
-    mean = math.fsum(value for _, _, value in pairs) / len(pairs)
-    left, right, squares = {}, {}, []
-    for i, j, value in pairs:
-        left[i] = left.get(i, 0.0) + value - mean
-        right[j] = right.get(j, 0.0) + value - mean
-        squares.append((value - mean) ** 2)
-    if set(left) & set(right):
+    total = math.fsum(value for _, _, value in pairs)
+    mean = total / len(pairs)
+    sides = {}, {}
+    for pair in pairs:
+        for side, item in zip(sides, pair, strict=False):
+            side.setdefault(item, []).append(pair[2])
+    if set(sides[0]) & set(sides[1]):
         raise ValueError("an item is on both sides")
-    sums = [v**2 for v in left.values()] + [v**2 for v in right.values()]
-    return (math.fsum(sums) - math.fsum(squares)) / len(pairs) ** 2
+    variance = 0.0
+    for side in sides:
+        n = len(side)
+        if n < 2:
+            return NAN
+        squares = [
+            ((total - math.fsum(v)) / (len(pairs) - len(v)) - mean) ** 2
+            for v in side.values()
+        ]
+        variance += (n - 1) / n * math.fsum(squares)
+    products = math.fsum((value - mean) ** 2 for _, _, value in pairs) / len(pairs) ** 2
+    return variance - min(products, variance / 2)
 
 
 def _wins(y, s):
