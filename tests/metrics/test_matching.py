@@ -302,7 +302,12 @@ def test_estimate_and_item_variance_of_one_long_list(name, direction):
     mean = d[near].mean()
     assert r.support[1] == np.count_nonzero(near)
     np.testing.assert_allclose(r.estimate[1], mean, rtol=1e-11, atol=1e-12)
-    d = np.where(near, d - mean, 0.0)
-    variance = (d.sum(0) ** 2).sum() + (d.sum(1) ** 2).sum() - (d**2).sum()
-    expected = variance / near.sum() ** 2
-    np.testing.assert_allclose(r.covariance[1, 1], expected, rtol=1e-9)
+    # Leave out every item, of the group and of the others.
+    value, total = np.where(near, d, 0.0), near.sum()
+    expected = -(np.where(near, d - mean, 0.0) ** 2).sum() / total**2
+    for axis in (0, 1):
+        left = total - near.sum(axis)
+        change = (value.sum() - value.sum(axis)) / left - mean
+        n = np.count_nonzero(near.any(axis))
+        expected += (n - 1) / n * (change**2).sum()
+    np.testing.assert_allclose(r.covariance[1, 1], expected, rtol=1e-8)

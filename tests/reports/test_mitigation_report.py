@@ -369,9 +369,10 @@ class TestLosses:
                     sums[ci][1] += 1
             total, n_rows = np.sum(list(sums.values()), axis=0)
             theta = total / n_rows
-            squares = sum((part - theta * n) ** 2 for part, n in sums.values())
-            size = len(sums)
-            error = np.sqrt(size / (size - 1) * squares) / n_rows
+            there = [(part, n) for part, n in sums.values() if n]
+            changes = [(total - x) / (n_rows - n) - theta for x, n in there]
+            size = len(there)
+            error = np.sqrt((size - 1) / size * np.square(changes).sum())
             assert found.estimate[g] == pytest.approx(theta)
             assert found.standard_error[g] == pytest.approx(error)
             assert found.support[g] == n_rows
