@@ -249,6 +249,12 @@ class ScoreRows:
             self.kept[rows],
         )
 
+    def of_positive_weight(self) -> ScoreRows:
+        """Return the rows without those of weight 0."""
+        if self.weight is None or self.weight.all():
+            return self
+        return self.take(np.flatnonzero(self.weight))
+
     @property
     def n_clusters(self) -> int:
         """The number of clusters."""
@@ -334,6 +340,5 @@ def score_rows(
     )
     clusters = None if clusters is None else clusters.dense()
     rows = ScoreRows(y, x, groups, clusters, weight, np.arange(x.size))
-    if weight is not None and not weight.all():
-        rows = rows.take(np.flatnonzero(weight))
+    rows = rows.of_positive_weight()
     return replace(rows, groups=rows.groups.without_unused())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
@@ -14,7 +14,16 @@ from .._estimates.metric import warn_user
 from .._inputs.columns import take_column
 from .._inputs.score_rows import ScoreRows
 from .._inputs.sklearn_private import with_names
-from .._inputs.validation import Array, Groups, as_numbers, as_weights, check_lengths
+from .._inputs.validation import (
+    Array,
+    Groups,
+    as_numbers,
+    as_weights,
+    check_choice,
+    check_lengths,
+    check_number,
+)
+from ._curves import CLUSTER_WEIGHTS
 from ._metadata import (
     TakesMetadata,
     dense_clusters,
@@ -31,7 +40,140 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
 
     sensitive_features: Any
     cluster: Any
+    cluster_weight: str
     min_group_size: int
+    _multi_output = False
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+        cluster: Any = None,
+    ) -> Self:
+        """Fit the expected outcomes as functions of the scores, in each group.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+            Scores, with the columns of group and cluster that the constructor names.
+        y : array-like of shape (n_samples,), or frame or array of shape (n_samples, K)
+            Outcomes; `MultiObjectiveCalibrator` takes one column per objective.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: a weight of 2 counts the row twice.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        cluster : array-like of shape (n_samples,) or None, default=None
+            Independent units, if the constructor names no column of X.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an option is unknown, if weights do not fit the objectives, if groups
+            overlap, if outcomes or scores are not finite, or if a column is given
+            twice, is missing or has another length.
+
+        Warns
+        -----
+        UserWarning
+            It names the groups with fewer than `min_group_size` clusters.
+        """
+        self._check_options()
+        rows = self._read(X, y, sample_weight, sensitive_features, cluster)
+        self._fit_rows(rows, outcome_names(y))
+        return self
+
+    def transform(self, X: Any, sensitive_features: Any = None) -> Any:
+        """Return the outcomes to expect.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+
+        Returns
+        -------
+        ndarray or frame of shape (n_samples, n_scores) or (n_samples, K)
+            One column for each column of scores, or for each objective.
+
+        Raises
+        ------
+        ValueError
+            If groups are given here but not to `fit`, or the other way round.
+
+        Warns
+        -----
+        UserWarning
+            It names the groups that `fit` has not seen, which get the calibration of
+            all rows together.
+        """
+        return self._calibrated(X, sensitive_features)
+
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+        cluster: Any = None,
+    ) -> Any:
+        """Fit, and return the outcomes to expect in the rows of the fit.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), or frame or array of shape (n_samples, K)
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: a weight of 2 counts the row twice.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        cluster : array-like of shape (n_samples,) or None, default=None
+            Independent units, if the constructor names no column of X.
+
+        Returns
+        -------
+        ndarray or frame of shape (n_samples, n_scores) or (n_samples, K)
+        """
+        self.fit(X, y, sample_weight, sensitive_features, cluster)
+        return self.transform(X, sensitive_features)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names of the columns that `transform` returns.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the columns of X, if it had none.
+
+        Returns
+        -------
+        ndarray of str
+            The names of the scores, or of the objectives.
+        """
+        return self._names_out(self._score_names(input_features))
+
+    def _check_options(self) -> None:
+        check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
+        check_number(self.min_group_size, "min_group_size", 1, np.inf, integer=True)
+
+    def _fit_rows(self, rows: ScoreRows, names: list[str] | None) -> None:
+        """Fit to validated rows, whose outcomes have names if they are a frame."""
+        raise NotImplementedError
+
+    def _calibrated(self, X: Any, sensitive_features: Any) -> Array:
+        return self._mapped(X, sensitive_features, lambda fit, s: fit.predict(s))
+
+    def _names_out(self, score_names: Array) -> Array:
+        return score_names
 
     def _left_out(self) -> list[str]:
         return named_columns(self.sensitive_features, self.cluster)
@@ -43,12 +185,10 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
         sample_weight: Any,
         sensitive_features: Any,
         cluster: Any,
-        *,
-        multi_output: bool = False,
     ) -> ScoreRows:
         """Validate the arguments of `fit`; rows of weight 0 are left out."""
         labels, units = self._columns(X, sensitive_features, cluster)
-        score, outcome = self._checked_fit(X, y, multi_output)
+        score, outcome = self._checked_fit(X, y)
         n_rows = len(score)
         groups = everyone(n_rows) if labels is None else disjoint_groups(labels)
         clusters = None if units is None else dense_clusters(units)
@@ -61,9 +201,7 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
         )
         self._grouped = labels is not None
         rows = ScoreRows(outcome, score, groups, clusters, weight, np.arange(n_rows))
-        if weight is not None and not weight.all():
-            rows = rows.take(np.flatnonzero(weight))
-        return rows
+        return rows.of_positive_weight()
 
     def _columns(self, X: Any, sensitive_features: Any, cluster: Any) -> Any:
         """Return labels of groups and of clusters, each None if there are none."""
@@ -81,8 +219,9 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
             return score_columns(X, left_out)
         return validate_data(self, with_names(X), reset=False, dtype=np.float64)
 
-    def _checked_fit(self, X: Any, y: Any, multi_output: bool) -> tuple[Array, Array]:
+    def _checked_fit(self, X: Any, y: Any) -> tuple[Array, Array]:
         """Return scores, shape (n, d), and outcomes, shape (n, K), as floats."""
+        multi_output = self._multi_output
         if left_out := self._left_out():
             if y is None:
                 raise ValueError(

@@ -63,8 +63,11 @@ class _GroupCalibrated(ModelWrapper):
             return calibrator.set_params(sensitive_features=None, cluster=None)
         return GroupCalibrator(self.calibrator)
 
-    def _fit(self, rows: FitRows, outcome: Array, *, classifier: bool) -> None:
+    def _fit(self, rows: FitRows) -> None:
         """Fit models and calibrators."""
+        classifier, outcome = isinstance(self, ClassifierMixin), rows.y
+        if classifier:
+            outcome = (rows.y == self.classes_[1]).astype(float)
         folds = out_of_fold(
             self.estimator,
             rows.X,
@@ -89,8 +92,9 @@ class _GroupCalibrated(ModelWrapper):
             models = [model]
         with once_each():
             calibrators = [
-                self._new_calibrator().fit(
-                    scores[:, None], outcome[chosen], **rows.calibration(chosen)
+                self._new_calibrator().fit_rows(
+                    rows.calibration(chosen, scores, outcome[chosen]),
+                    grouped=rows.groups is not None,
                 )
                 for chosen, scores in parts
             ]
@@ -195,51 +199,6 @@ class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
     >>> model.predict_proba(equal)[:, 1].round(1)
     array([0.5, 0.3])
     """
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        sensitive_features: Any = None,
-        cluster: Any = None,
-    ) -> GroupCalibratedClassifier:
-        """Fit the model and calibrate its scores in each group.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels of two classes.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
-                None, default=None
-            Group labels, if the constructor names no column of X.
-        cluster : array-like of shape (n_samples,) or None, default=None
-            Independent units, if the constructor names no column of X.
-
-        Returns
-        -------
-        GroupCalibratedClassifier
-
-        Raises
-        ------
-        ValueError
-            If there are not exactly two classes, an option is unknown, groups overlap,
-            or a column is given twice, is missing or has another length.
-
-        Warns
-        -----
-        UserWarning
-            It names small groups, or says that the model takes no weights.
-        """
-        self._check_options()
-        rows = self._fit_rows(
-            X, y, sample_weight, sensitive_features, cluster, classifier=True
-        )
-        self._fit(rows, (rows.y == self.classes_[1]).astype(float), classifier=True)
-        return self
 
     def predict_proba(self, X: Any, sensitive_features: Any = None) -> Array:
         """Return the calibrated probabilities.
@@ -374,50 +333,6 @@ class GroupCalibratedRegressor(RegressorMixin, _GroupCalibrated):
     >>> model.predict(equal).round() + 0.0
     array([ 0., -2.])
     """
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        sensitive_features: Any = None,
-        cluster: Any = None,
-    ) -> GroupCalibratedRegressor:
-        """Fit the model and calibrate its predictions in each group.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
-                None, default=None
-            Group labels, if the constructor names no column of X.
-        cluster : array-like of shape (n_samples,) or None, default=None
-            Independent units, if the constructor names no column of X.
-
-        Returns
-        -------
-        GroupCalibratedRegressor
-
-        Raises
-        ------
-        ValueError
-            If an option is unknown, groups overlap, or a column is given twice, is
-            missing or has another length.
-
-        Warns
-        -----
-        UserWarning
-            It names small groups, or says that the model takes no weights.
-        """
-        self._check_options()
-        rows = self._fit_rows(
-            X, y, sample_weight, sensitive_features, cluster, classifier=False
-        )
-        self._fit(rows, rows.y, classifier=False)
-        return self
 
     def predict(self, X: Any, sensitive_features: Any = None) -> Array:
         """Return the calibrated predictions.

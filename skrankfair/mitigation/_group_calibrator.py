@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array, check_choice, check_number
 from ._by_group import CalibratesByGroup, check_shares, within_unit
-from ._curves import CLUSTER_WEIGHTS, Curve, check_calibrator, fit_curve
+from ._curves import Curve, check_calibrator, fit_curve
 from ._metadata import quoted
 
 if TYPE_CHECKING:
@@ -178,78 +178,6 @@ class GroupCalibrator(CalibratesByGroup):
         self.min_group_size = min_group_size
         self.n_bins = n_bins
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        sensitive_features: Any = None,
-        cluster: Any = None,
-    ) -> GroupCalibrator:
-        """Fit a curve to the scores of each group.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_samples, n_features)
-            Scores, with the columns of group and cluster that the constructor names.
-        y : array-like of shape (n_samples,)
-            Outcomes.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
-                None, default=None
-            Group labels, if the constructor names no column of X.
-        cluster : array-like of shape (n_samples,) or None, default=None
-            Independent units, if the constructor names no column of X.
-
-        Returns
-        -------
-        GroupCalibrator
-
-        Raises
-        ------
-        ValueError
-            If an option is unknown, groups overlap, outcomes or scores are not finite,
-            or a column is given twice, is missing or has another length.
-
-        Warns
-        -----
-        UserWarning
-            It names the groups with fewer than `min_group_size` clusters.
-        """
-        self._check_options()
-        rows = self._read(X, y, sample_weight, sensitive_features, cluster)
-        self._fit_curves(rows)
-        return self
-
-    def transform(self, X: Any, sensitive_features: Any = None) -> Any:
-        """Return the outcomes to expect.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_samples, n_features)
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
-                None, default=None
-            Group labels, if the constructor names no column of X.
-
-        Returns
-        -------
-        ndarray or frame of shape (n_samples, n_scores)
-            One column for each column of scores.
-
-        Raises
-        ------
-        ValueError
-            If groups are given here but not to `fit`, or the other way round.
-
-        Warns
-        -----
-        UserWarning
-            It names the groups that `fit` has not seen, which get the calibration of
-            all rows together.
-        """
-        return self._mapped(X, sensitive_features, ScoreCurves.predict)
-
     def inverse_transform(self, X: Any, sensitive_features: Any = None) -> Any:
         """Return the lowest scores that have these expected outcomes.
 
@@ -280,48 +208,12 @@ class GroupCalibrator(CalibratesByGroup):
             )
         return self._mapped(X, sensitive_features, ScoreCurves.inverse)
 
-    def fit_transform(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        sensitive_features: Any = None,
-        cluster: Any = None,
-    ) -> Any:
-        """Fit, and return the outcomes to expect in the rows of the fit.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
-                None, default=None
-            Group labels, if the constructor names no column of X.
-        cluster : array-like of shape (n_samples,) or None, default=None
-            Independent units, if the constructor names no column of X.
-
-        Returns
-        -------
-        ndarray or frame of shape (n_samples, n_scores)
-        """
-        self.fit(X, y, sample_weight, sensitive_features, cluster)
-        return self.transform(X, sensitive_features)
-
-    def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Return the names of the columns of scores.
-
-        Parameters
-        ----------
-        input_features : array-like of str or None, default=None
-            Names of the columns of X, if it had none.
-
-        Returns
-        -------
-        ndarray of str
-        """
-        return self._score_names(input_features)
+    def fit_rows(self, rows: ScoreRows, *, grouped: bool) -> GroupCalibrator:
+        """Fit to validated rows of one score; `grouped`: groups are given."""
+        self._check_options()
+        self.n_features_in_, self._grouped = 1, grouped
+        self._fit_rows(rows)
+        return self
 
     def plot(
         self, *, column: int = 0, ax: Axes | None = None
@@ -344,13 +236,12 @@ class GroupCalibrator(CalibratesByGroup):
         return GroupCalibratorDisplay.from_calibrator(self, column=column, ax=ax)
 
     def _check_options(self) -> None:
+        super()._check_options()
         check_calibrator(self.calibrator)
-        check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
         check_choice(self.monotonic, "monotonic", (False, True))
-        check_number(self.min_group_size, "min_group_size", 1, np.inf, integer=True)
         check_number(self.n_bins, "n_bins", 1, np.inf, integer=True)
 
-    def _fit_curves(self, rows: ScoreRows) -> None:
+    def _fit_rows(self, rows: ScoreRows, names: list[str] | None = None) -> None:
         outcome = rows.y[:, 0]
         if self.calibrator == "platt":
             check_shares(outcome)

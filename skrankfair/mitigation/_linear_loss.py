@@ -30,12 +30,15 @@ class Loss(Protocol):
 
     Attributes
     ----------
+    y : ndarray of shape (n,)
+        Outcomes; 0 and 1 for classes.
     start : ndarray
         The parameters with the smallest loss.
     of_constant : float
         The loss of the best constant score: the unit of the strength.
     """
 
+    y: Array
     start: Array
     of_constant: float
 
@@ -44,6 +47,9 @@ class Loss(Protocol):
 
     def curvature(self) -> Array:
         """Return the Hessian at the start, or its diagonal with many features."""
+
+    def intercept(self, parameters: Array) -> float:
+        """Return the score of a row of zeros."""
 
 
 def _mean(X: Any) -> Array:

@@ -19,19 +19,15 @@ from .._inputs.validation import (
     Array,
     as_numbers,
     as_weights,
-    check_choice,
-    check_number,
 )
 from ..smoothing import NadarayaWatsonRegressor
 from ._by_group import (
     CalibratesByGroup,
     check_shares,
     outcome_matrix,
-    outcome_names,
     within_unit,
 )
 from ._curves import (
-    CLUSTER_WEIGHTS,
     check_calibrator,
     estimator_response,
     fit_model,
@@ -309,53 +305,13 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         self.cluster_weight = cluster_weight
         self.min_group_size = min_group_size
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        sensitive_features: Any = None,
-        cluster: Any = None,
-    ) -> MultiObjectiveCalibrator:
-        """Fit the outcomes as functions of all scores, in each group.
+    _multi_output = True
 
-        Parameters
-        ----------
-        X : frame or array of shape (n_samples, n_features)
-            Scores, with the columns of group and cluster that the constructor names.
-        y : frame or array of shape (n_samples, K) or (n_samples,)
-            Outcomes, one column per objective.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
-                None, default=None
-            Group labels, if the constructor names no column of X.
-        cluster : array-like of shape (n_samples,) or None, default=None
-            Independent units, if the constructor names no column of X.
-
-        Returns
-        -------
-        MultiObjectiveCalibrator
-
-        Raises
-        ------
-        ValueError
-            For an unknown option, weights that do not fit the objectives, overlapping
-            groups, values that are not finite, or columns that are given twice, missing
-            or of another length.
-
-        Warns
-        -----
-        UserWarning
-            It names the groups with fewer than `min_group_size` clusters.
-        """
+    def _check_options(self) -> None:
         check_calibrator(self.calibrator, _CALIBRATORS)
-        check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
-        check_number(self.min_group_size, "min_group_size", 1, np.inf, integer=True)
-        names = outcome_names(y)
-        rows = self._read(
-            X, y, sample_weight, sensitive_features, cluster, multi_output=True
-        )
+        super()._check_options()
+
+    def _fit_rows(self, rows: ScoreRows, names: list[str] | None) -> None:
         self.objectives_ = self._names(names, rows)
         self._weights()
         if self.calibrator == "platt":
@@ -374,7 +330,6 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
             )
 
         self._fit_groups(rows, fitted)
-        return self
 
     def _names(self, names: list[str] | None, rows: ScoreRows) -> list[str]:
         """Return the names of the objectives."""
@@ -410,62 +365,6 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
                 f"{values.size}."
             )
         return values
-
-    def transform(self, X: Any, sensitive_features: Any = None) -> Any:
-        """Return the outcomes to expect, one column per objective.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_samples, n_features)
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
-                None, default=None
-            Group labels, if the constructor names no column of X.
-
-        Returns
-        -------
-        ndarray or frame of shape (n_samples, K)
-
-        Raises
-        ------
-        ValueError
-            If groups are given here but not to `fit`, or the other way round.
-
-        Warns
-        -----
-        UserWarning
-            It names the groups that `fit` has not seen, which get the calibration of
-            all rows together.
-        """
-        return self._calibrated(X, sensitive_features)
-
-    def fit_transform(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        sensitive_features: Any = None,
-        cluster: Any = None,
-    ) -> Any:
-        """Fit, and return the outcomes to expect in the rows of the fit.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_samples, n_features)
-        y : frame or array of shape (n_samples, K) or (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
-                None, default=None
-            Group labels, if the constructor names no column of X.
-        cluster : array-like of shape (n_samples,) or None, default=None
-            Independent units, if the constructor names no column of X.
-
-        Returns
-        -------
-        ndarray or frame of shape (n_samples, K)
-        """
-        self.fit(X, y, sample_weight, sensitive_features, cluster)
-        return self.transform(X, sensitive_features)
 
     def predict(self, X: Any, sensitive_features: Any = None) -> Array:
         """Return the composite: the weighted sum of the calibrated scores.
@@ -592,22 +491,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
             )
         return outcome
 
-    def _calibrated(self, X: Any, sensitive_features: Any) -> Array:
-        return self._mapped(X, sensitive_features, lambda fit, s: fit.predict(s))
-
-    def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Return the names of the objectives.
-
-        Parameters
-        ----------
-        input_features : array-like of str or None, default=None
-            Names of the columns of X, if it had none.
-
-        Returns
-        -------
-        ndarray of str
-        """
-        self._score_names(input_features)
+    def _names_out(self, score_names: Array) -> Array:
         return np.array(self.objectives_, dtype=object)
 
     def __sklearn_tags__(self) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit
@@ -77,6 +77,49 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
         self.tol = tol
         self.random_state = random_state
 
+    def fit(
+        self, X: Any, y: Any, sensitive_features: Any = None, qid: Any = None
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Relevance, larger is better, for `PairwiseFairRegressor`. Two classes for
+            `PairwiseFairClassifier`; the second in sorted order is the better one.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        qid : array-like of shape (n_samples,) or None, default=None
+            Query of each row, if the constructor names no column of X.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is outside its range, if a column is given twice, is missing
+            or has another length, or if y of a classifier does not have two classes.
+        """
+        given = {"sensitive_features": sensitive_features, "qid": qid}
+        features, y, groups, query = self._read(X, y, given)
+        loss = self._loss(features, y)
+        parameters = self._fit(features, loss, groups, query)
+        coefficients = parameters[: features.shape[1]]
+        self._set_model(coefficients, loss.intercept(parameters))
+        return self
+
+    def _loss(self, X: Any, y: Any) -> Loss:
+        """Return the loss of the model without the penalty."""
+        raise NotImplementedError
+
+    def _set_model(self, coefficients: Array, intercept: float) -> None:
+        self.coef_ = coefficients
+        self.intercept_: Any = intercept
+
     def _check_parameters(self) -> None:
         check_number(self.strength, "strength", 0, np.inf, inclusive=(True, False))
         check_number(self.alpha, "alpha", 0, np.inf, inclusive=(True, False))
@@ -110,11 +153,9 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
             check_lengths(X=n_rows, qid=query.size)
         return features, y, groups, query
 
-    def _fit(
-        self, X: Any, y: Array, loss: Loss, groups: Groups | None, query: Array
-    ) -> Array:
+    def _fit(self, X: Any, loss: Loss, groups: Groups | None, query: Array) -> Array:
         """Set what is known of the penalty and return the parameters."""
-        terms = self._terms(X, y, loss.start[: X.shape[1]], groups, query)
+        terms = self._terms(X, loss.y, loss.start[: X.shape[1]], groups, query)
         parameters, path, n_iter = loss.start, np.empty(0), 1
         if terms:
             strength = float(self.strength) * loss.of_constant
@@ -321,39 +362,8 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
     rest / subgroup: 0.9641 (95% interval 0.924 to 1.008, p = 0.103)
     """
 
-    def fit(
-        self, X: Any, y: Any, sensitive_features: Any = None, qid: Any = None
-    ) -> PairwiseFairRegressor:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Relevance, larger is better.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
-                None, default=None
-            Group labels, if the constructor names no column of X.
-        qid : array-like of shape (n_samples,) or None, default=None
-            Query of each row, if the constructor names no column of X.
-
-        Returns
-        -------
-        PairwiseFairRegressor
-
-        Raises
-        ------
-        ValueError
-            If a parameter is outside its range, or if a column is given twice, is
-            missing or has another length.
-        """
-        given = {"sensitive_features": sensitive_features, "qid": qid}
-        features, y, groups, query = self._read(X, y, given)
-        y = np.asarray(y, dtype=float)
-        loss = SquaredLoss(features, y, float(self.alpha))
-        self.coef_ = self._fit(features, y, loss, groups, query)
-        self.intercept_ = loss.intercept(self.coef_)
-        return self
+    def _loss(self, X: Any, y: Any) -> Loss:
+        return SquaredLoss(X, np.asarray(y, dtype=float), float(self.alpha))
 
     def predict(self, X: Any) -> Array:
         """Return the scores.
@@ -487,34 +497,7 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
     rest / subgroup: 0.9645 (95% interval 0.9243 to 1.008, p = 0.106)
     """
 
-    def fit(
-        self, X: Any, y: Any, sensitive_features: Any = None, qid: Any = None
-    ) -> PairwiseFairClassifier:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Two classes; the second in sorted order is the better one.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
-                None, default=None
-            Group labels, if the constructor names no column of X.
-        qid : array-like of shape (n_samples,) or None, default=None
-            Query of each row, if the constructor names no column of X.
-
-        Returns
-        -------
-        PairwiseFairClassifier
-
-        Raises
-        ------
-        ValueError
-            If a parameter is outside its range, a column is given twice, is missing or
-            has another length, or y does not have two classes.
-        """
-        given = {"sensitive_features": sensitive_features, "qid": qid}
-        features, y, groups, query = self._read(X, y, given)
+    def _loss(self, X: Any, y: Any) -> Loss:
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if self.classes_.size > 2:
@@ -528,12 +511,10 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
                 "y must have two classes, one of them better; it has one class, "
                 f"{self.classes_.tolist()[0]!r}."
             )
-        codes = codes.astype(float)
-        loss = LogisticLoss(features, codes, float(self.alpha))
-        parameters = self._fit(features, codes, loss, groups, query)
-        self.coef_ = parameters[None, :-1]
-        self.intercept_ = np.array([loss.intercept(parameters)])
-        return self
+        return LogisticLoss(X, codes.astype(float), float(self.alpha))
+
+    def _set_model(self, coefficients: Array, intercept: float) -> None:
+        self.coef_, self.intercept_ = coefficients[None], np.array([intercept])
 
     def decision_function(self, X: Any) -> Array:
         """Return the linear scores, positive for the second class.

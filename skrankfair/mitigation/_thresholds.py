@@ -254,55 +254,10 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
         self.drop_metadata_columns = drop_metadata_columns
         self.n_jobs = n_jobs
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        sensitive_features: Any = None,
-        cluster: Any = None,
-    ) -> GroupThresholdClassifier:
-        """Fit the model and find the thresholds.
+    _unknown_outcomes = True
 
-        Parameters
-        ----------
-        X : frame or array of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels of two classes; numbers may be NaN where the outcome is unknown.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
-                None, default=None
-            Group labels, if the constructor names no column of X.
-        cluster : array-like of shape (n_samples,) or None, default=None
-            Independent units, if the constructor names no column of X.
-
-        Returns
-        -------
-        GroupThresholdClassifier
-
-        Raises
-        ------
-        ValueError
-            If there are not exactly two classes, an option is unknown, groups overlap,
-            or a column is given twice, is missing or has another length.
-
-        Warns
-        -----
-        UserWarning
-            It names small groups, and groups whose threshold is on the extrapolated
-            line below all known outcomes.
-        """
-        self._check_options()
-        rows = self._fit_rows(
-            X,
-            y,
-            sample_weight,
-            sensitive_features,
-            cluster,
-            classifier=True,
-            allow_nan=True,
-        )
+    def _fit(self, rows: FitRows) -> None:
+        """Fit the model and find the thresholds."""
         folds = out_of_fold(
             self.estimator,
             rows.X,
@@ -325,7 +280,6 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
             )
         scored = np.concatenate([fold.rows for fold in folds])
         self._find(rows, scored, np.concatenate([fold.scores for fold in folds]))
-        return self
 
     def decision_function(self, X: Any, sensitive_features: Any = None) -> Array:
         """Return the score minus the threshold of the row's group.
@@ -399,10 +353,8 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
 
     def _find(self, rows: FitRows, scored: Array, score: Array) -> None:
         """Find the common outcome and the thresholds that go with it."""
-        self._grouped = rows.labels is not None
-        groups = everyone(len(rows.y))
-        if self._grouped:
-            groups = disjoint_groups(rows.labels)
+        self._grouped = rows.groups is not None
+        groups = everyone(len(rows.y)) if rows.groups is None else rows.groups
         weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
         counted = np.flatnonzero(weight[scored] > 0)
         scored, score = scored[counted], score[counted]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
@@ -17,12 +17,22 @@ from sklearn.utils.validation import validate_data
 
 from .._estimates.metric import collected_warnings, warn_user
 from .._inputs.columns import take_column
-from .._inputs.sklearn_private import consumed_metadata, rows_of, with_names
-from .._inputs.validation import Array, Codes, as_numbers, as_weights, check_lengths
+from .._inputs.score_rows import ScoreRows
+from .._inputs.sklearn_private import consumed_metadata, with_names
+from .._inputs.validation import (
+    Array,
+    Codes,
+    Groups,
+    as_numbers,
+    as_weights,
+    check_lengths,
+)
 from ._fold_scores import labelled
 from ._metadata import (
     RESPONSES,
     dense_clusters,
+    disjoint_groups,
+    everyone,
     named_columns,
     with_requests,
     without_columns,
@@ -38,8 +48,8 @@ class FitRows:
     X : array or frame of shape (n, d)
         For the wrapped model.
     y : ndarray of shape (n,)
-    labels : array-like of shape (n,) or (n, k), or None
-        Of groups.
+    groups : Groups or None
+        Disjoint; None if none are given.
     cluster : Codes or None
     weight : ndarray of shape (n,) or None
     metadata : dict
@@ -48,7 +58,7 @@ class FitRows:
 
     X: Any
     y: Array
-    labels: Any
+    groups: Groups | None
     cluster: Codes | None
     weight: Array | None
     metadata: dict[str, Any]
@@ -58,17 +68,18 @@ class FitRows:
         """Codes of the clusters, if there are any."""
         return None if self.cluster is None else self.cluster.codes
 
-    def calibration(self, rows: Array) -> dict[str, Any]:
-        """Return what the fit of a GroupCalibrator takes of some rows."""
-        values = {
-            "sample_weight": self.weight,
-            "sensitive_features": self.labels,
-            "cluster": self.cluster_codes,
-        }
-        return {
-            name: None if value is None else rows_of(value, rows)
-            for name, value in values.items()
-        }
+    def calibration(self, rows: Array, score: Array, outcome: Array) -> ScoreRows:
+        """Return what a calibration of the scores of some rows is fitted to."""
+        groups = everyone(len(self.y)) if self.groups is None else self.groups
+        of_all = ScoreRows(
+            outcome[:, None],
+            score[:, None],
+            groups.take(rows),
+            None if self.cluster is None else self.cluster.take(rows).dense(),
+            None if self.weight is None else as_weights(self.weight[rows]),
+            rows,
+        )
+        return of_all.of_positive_weight()
 
 
 class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
@@ -78,6 +89,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
     sensitive_features: Any
     cluster: Any
     drop_metadata_columns: bool
+    _unknown_outcomes = False
 
     def get_metadata_routing(self) -> Any:
         """Return what metadata this estimator and the wrapped one request.
@@ -97,6 +109,57 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
             estimator=self.estimator, method_mapping=mapping
         )
 
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+        cluster: Any = None,
+    ) -> Self:
+        """Fit the model, and what is done with its scores in each group.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels of two classes for a classifier, else numbers.
+            `GroupThresholdClassifier` takes NaN where the outcome is unknown.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: a weight of 2 counts the row twice.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        cluster : array-like of shape (n_samples,) or None, default=None
+            Independent units, if the constructor names no column of X.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an option is unknown, if groups overlap, if a column is given twice, is
+            missing or has another length, or if a classifier gets other than two
+            classes.
+
+        Warns
+        -----
+        UserWarning
+            It names small groups, says that the model takes no weights, or names groups
+            whose threshold is on the extrapolated line below all known outcomes.
+        """
+        self._check_options()
+        self._fit(self._fit_rows(X, y, sample_weight, sensitive_features, cluster))
+        return self
+
+    def _check_options(self) -> None:
+        raise NotImplementedError
+
+    def _fit(self, rows: FitRows) -> None:
+        raise NotImplementedError
+
     def _fit_rows(
         self,
         X: Any,
@@ -104,9 +167,6 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
         sample_weight: Any,
         sensitive_features: Any,
         cluster: Any,
-        *,
-        classifier: bool,
-        allow_nan: bool = False,
     ) -> FitRows:
         """Validate the arguments of `fit`."""
         labels = take_column(
@@ -122,14 +182,16 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
         validate_data(self, with_names(X), skip_check_array=True)
         y = column_or_1d(y, warn=True)
         X, y = indexable(X, y)
-        assert_all_finite(y, input_name="y", allow_nan=allow_nan)
+        assert_all_finite(y, input_name="y", allow_nan=self._unknown_outcomes)
+        classifier = isinstance(self, ClassifierMixin)
         if not classifier:
             y = as_numbers(y, "y")
+        groups = None if labels is None else disjoint_groups(labels)
         clusters = None if units is None else dense_clusters(units)
         weight = None if sample_weight is None else as_weights(sample_weight)
         check_lengths(
             X=len(y),
-            sensitive_features=None if labels is None else len(labels),
+            sensitive_features=None if groups is None else groups.n_rows,
             cluster=None if clusters is None else clusters.codes.size,
             sample_weight=None if weight is None else weight.size,
         )
@@ -143,7 +205,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
         }
         given = {name: value for name, value in metadata.items() if value is not None}
         self._warn_of_weights(given)
-        return FitRows(self._for_model(X), y, labels, clusters, weight, given)
+        return FitRows(self._for_model(X), y, groups, clusters, weight, given)
 
     def _set_classes(self, y: Array) -> None:
         """Keep the two classes, in order."""
