@@ -69,17 +69,11 @@ def order_rows(codes: Array | None, values: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """The queries and the tied blocks that ranked rows form, and nothing else of them.
+    """The queries and the tied blocks that ranked rows form, and nothing else."""
 
-    Attributes
-    ----------
-    starts : ndarray of shape (n_queries + 1,), int64
-        First ranked row of each query, and n.
-    tie_starts : ndarray of int64 or None
-        First row of each block of tied rows of one query; None without any tie.
-    """
-
+    #: Shape (n_queries + 1,), int64. First ranked row of each query, and n.
     starts: Array
+    #: First row of each block of tied rows of one query, int64; None without any tie.
     tie_starts: Array | None
 
     @property
@@ -227,37 +221,20 @@ class Ranking(Places):
 
 @dataclass(frozen=True)
 class RankedData:
-    """All that a ranking metric needs, validated, in ranked order.
-
-    Attributes
-    ----------
-    ranking : Ranking
-    outcome : ndarray of shape (n,) or None
-        Outcomes in ranked order.
-    sensitive_features : Groups or None
-        Groups in ranked order.
-    query_labels : ndarray of shape (n_queries,)
-        The caller's label of each query.
-    cluster : Codes or None
-        Clusters of the *input* rows, dense codes; None when each query is its own.
-    query_weight : ndarray of shape (n_queries,) or None
-        How often each query counts.
-    kept : ndarray of int or None
-        The caller's rows that are kept, when rows of weight 0 were dropped.
-    n_input : int
-        The number of the caller's rows.
-    cache : dict
-        Intermediate results that several metrics of one audit share.
-    """
+    """All that a ranking metric needs, validated, in ranked order."""
 
     ranking: Ranking
-    outcome: Array | None
-    sensitive_features: Groups | None
-    query_labels: Array
+    outcome: Array | None  # shape (n,) or None: outcomes in ranked order
+    sensitive_features: Groups | None  # groups in ranked order
+    query_labels: Array  # shape (n_queries,): the caller's label of each query
+    #: Clusters of the *input* rows, dense codes; None when each query is its own.
     cluster: Codes | None
+    #: Shape (n_queries,) or None. How often each query counts.
     query_weight: Array | None
+    #: The caller's rows that are kept, when rows of weight 0 were dropped.
     kept: Array | None
-    n_input: int
+    n_input: int  # the number of the caller's rows
+    #: Intermediate results that several metrics of one audit share.
     cache: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -25,36 +25,19 @@ CLUSTER_WEIGHTS = ("cluster", "row")
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows of one or more groups, sorted by cluster and, within it, by group.
+    """Rows of one or more groups, sorted by cluster and, within it, by group."""
 
-    Attributes
-    ----------
-    x : ndarray of shape (n,)
-        Scores.
-    y : ndarray of shape (n,)
-        Outcomes.
-    share : ndarray of shape (n,)
-        Weight of the row in the sums of its cluster.
-    cluster : ndarray of shape (n,), int64
-        Non-decreasing codes 0, 1, ...; every code below `n_clusters` occurs, or did
-        before rows were left out.
-    group : ndarray of shape (n,), int64
-        Codes of groups.
-    frequency : ndarray of shape (n_clusters,) or None
-        How often each cluster counts; None is once.
-    n_clusters : int
-    row : ndarray of shape (n,), int64
-        The row of the input.
-    """
-
-    x: Array
-    y: Array
-    share: Array
+    x: Array  # shape (n,): scores
+    y: Array  # shape (n,): outcomes
+    share: Array  # shape (n,): weight of the row in the sums of its cluster
+    #: Shape (n,), int64. Non-decreasing codes 0, 1, ...; every code below `n_clusters`
+    #: occurs, or did before rows were left out.
     cluster: Array
-    group: Array
+    group: Array  # shape (n,), int64: codes of groups
+    #: Shape (n_clusters,) or None. How often each cluster counts; None is once.
     frequency: Array | None
     n_clusters: int
-    row: Array
+    row: Array  # shape (n,), int64: the row of the input
 
     @classmethod
     def of_rows(
@@ -214,29 +197,17 @@ def _memberships(groups: Groups, rests: bool) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class ScoreRows:
-    """Outcomes, scores, groups and clusters of the rows that count.
+    """Outcomes, scores, groups and clusters of the rows that count."""
 
-    Attributes
-    ----------
-    y : ndarray of shape (n,), or of shape (n, K) for a calibration of several outcomes
-        NaN where the outcome is unknown, if that is allowed.
-    x : ndarray of shape (n,), or of shape (n, d) for a calibration of several scores
-        Scores.
-    groups : Groups
-    cluster : Codes or None
-        Dense codes; None when each row is its own.
-    weight : ndarray of shape (n,) or None
-        Positive weights of the rows.
-    kept : ndarray of shape (n,), int64
-        Numbers of these rows in the input.
-    """
-
+    #: Shape (n,), or (n, K) for a calibration of several outcomes. NaN where
+    #: the outcome is unknown, if that is allowed.
     y: Array
+    #: Shape (n,), or (n, d) for a calibration of several scores. Scores.
     x: Array
     groups: Groups
-    cluster: Codes | None
-    weight: Array | None
-    kept: Array
+    cluster: Codes | None  # dense codes; None when each row is its own
+    weight: Array | None  # shape (n,) or None: positive weights of the rows
+    kept: Array  # shape (n,), int64: numbers of these rows in the input
 
     def take(self, rows: Array) -> ScoreRows:
         """Return some rows; groups keep their numbers, clusters are counted anew."""

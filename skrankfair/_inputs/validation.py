@@ -259,24 +259,15 @@ def _as_scalar(label: Any) -> Hashable:
 
 @dataclass(frozen=True)
 class Codes:
-    """Labels as integers: ``labels[codes]`` gives the column back.
+    """Labels as integers: ``labels[codes]`` gives the column back."""
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n,), int64
-        Non-negative codes; not every code below `size` need occur.
-    size : int
-        One more than the largest code.
-    labels : ndarray of shape (size,) or None
-        The labels, or None when a label is its code plus `offset`.
-    offset : int
-        The label of code 0 when `labels` is None.
-    """
-
+    #: Shape (n,), int64. Non-negative codes; not every code below `size` need occur.
     codes: Array
-    size: int
+    size: int  # one more than the largest code
+    #: Shape (size,) or None. The labels, or None when a label is its code plus
+    #: `offset`.
     labels: Array | None
-    offset: int = 0
+    offset: int = 0  # the label of code 0 when `labels` is None
 
     def decode(self, codes: Array) -> Array:
         """Return the labels of the codes."""
@@ -347,16 +338,11 @@ def _dense_sorted(column: Codes) -> tuple[Array, list[Hashable]]:
 
 @dataclass(frozen=True)
 class Groups:
-    """The groups of the rows: disjoint codes, or an overlapping membership matrix.
+    """The groups of the rows: disjoint codes, or an overlapping membership matrix."""
 
-    Attributes
-    ----------
-    labels : tuple of hashable, length G
-    values : ndarray of shape (n,), int, or of shape (n, G), bool
-        The code of each row's group; or the membership matrix, one column per group.
-    """
-
-    labels: tuple[Hashable, ...]
+    labels: tuple[Hashable, ...]  # length G
+    #: Shape (n,), int, or shape (n, G), bool. The code of each row's group; or the
+    #: membership matrix, one column per group.
     values: Array
 
     @classmethod

@@ -19,48 +19,26 @@ from ..metrics._pairwise import (
 
 @dataclass(frozen=True)
 class AuditMetric:
-    """A metric of an audit, and the words for its results.
+    """A metric of an audit, and the words for its results."""
 
-    Attributes
-    ----------
-    name : str
-        What `audit` calls it.
-    estimates : callable
-        The metric, of data that is validated and ordered.
-    title : str
-    short : str
-        The title at the head of a narrow column.
-    measures : str
-        One sentence: what it measures.
-    reading : str
-        One sentence: how to read it.
-    low, high : str
-        The words for a group whose value is below or above what is fair.
-    worse : {"low", "high"} or None
-        Which of the two is bad for the group; None for metrics without a test.
-    untested : str
-        Why there is no test.
-    merit : bool
-        Whether it looks at the outcomes, so that a difference is an unfairness.
-    share : bool
-        Whether the value is a share of pairs, to be shown in percent.
-    by_engagement : bool
-        Whether it takes `engagement`.
-    """
-
-    name: str
+    name: str  # what `audit` calls it
+    #: The metric, of data that is validated and ordered.
     estimates: Callable[..., GroupEstimates]
     title: str
-    short: str
-    measures: str
-    reading: str
+    short: str  # the title at the head of a narrow column
+    measures: str  # one sentence: what it measures
+    reading: str  # one sentence: how to read it
+    #: The words for a group whose value is below or above what is fair.
     low: str = ""
     high: str = ""
+    #: {"low", "high"} or None. Which of the two is bad for the group; None for metrics
+    #: without a test.
     worse: str | None = None
-    untested: str = ""
+    untested: str = ""  # why there is no test
+    #: Whether it looks at the outcomes, so that a difference is an unfairness.
     merit: bool = True
-    share: bool = True
-    by_engagement: bool = False
+    share: bool = True  # whether the value is a share of pairs, to be shown in percent
+    by_engagement: bool = False  # whether it takes `engagement`
 
     @property
     def detriment(self) -> str:

@@ -29,47 +29,26 @@ _MARKERS = {
 
 @dataclass(frozen=True)
 class Series:
-    """One estimate per row, with its interval.
+    """One estimate per row, with its interval."""
 
-    Attributes
-    ----------
-    estimate, low, high : ndarray of shape (R,)
-        NaN where there is none.
-    colors : sequence of str, length R
-    name : str, default=""
-        For the legend, which only plots of several series have.
-    marker : {"circle", "up", "down"}, default="circle"
-    """
-
+    #: Shape (R,). NaN where there is none.
     estimate: Array
     low: Array
     high: Array
-    colors: Sequence[str]
-    name: str = ""
-    marker: str = "circle"
+    colors: Sequence[str]  # sequence of str, length R
+    name: str = ""  # for the legend, which only plots of several series have
+    marker: str = "circle"  # {"circle", "up", "down"}
 
 
 @dataclass(frozen=True)
 class ForestPlot:
-    """Points with intervals, one row per group, from the top down.
+    """Points with intervals, one row per group, from the top down."""
 
-    Attributes
-    ----------
-    labels : sequence of hashable, length R
-    series : sequence of Series
-        Drawn below each other within a row.
-    xlabel : str
-    alt : str
-        What the plot shows, for readers who cannot see it.
-    line : float or None, default=None
-        Where the vertical line is.
-    """
-
-    labels: Sequence[Hashable]
-    series: Sequence[Series]
+    labels: Sequence[Hashable]  # sequence of hashable, length R
+    series: Sequence[Series]  # drawn below each other within a row
     xlabel: str
-    alt: str
-    line: float | None = None
+    alt: str  # what the plot shows, for readers who cannot see it
+    line: float | None = None  # where the vertical line is
 
     def layout(self) -> dict[str, Any]:
         """Return where everything is, in pixels, for the template."""

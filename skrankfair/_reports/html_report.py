@@ -28,24 +28,13 @@ _MINUS = re.compile(r"-(?=\d)")
 
 @dataclass(frozen=True)
 class ReportSection:
-    """One more section of a report: text, a plot and a table.
-
-    Attributes
-    ----------
-    title : str
-    paragraphs : tuple of str
-    header : tuple of str
-        Of the table; the first column names the rows.
-    rows : tuple of tuple of str
-    plot : ForestPlot or None, default=None
-        The plot.
-    """
+    """One more section of a report: text, a plot and a table."""
 
     title: str
     paragraphs: tuple[str, ...]
-    header: tuple[str, ...]
+    header: tuple[str, ...]  # of the table; the first column names the rows
     rows: tuple[tuple[str, ...], ...]
-    plot: ForestPlot | None = None
+    plot: ForestPlot | None = None  # the plot
 
 
 def check_report_packages() -> None:

@@ -39,19 +39,12 @@ _TITLES = {
 
 
 class Change(NamedTuple):
-    """One metric before and after, and the paired difference.
+    """One metric before and after, and the paired difference."""
 
-    Attributes
-    ----------
-    before, after : GroupEstimates
-        Of a disparity, the difference from what is fair.
-    change : GroupEstimates
-        After minus before, on the same clusters.
-    """
-
+    #: Of a disparity, the difference from what is fair.
     before: GroupEstimates
     after: GroupEstimates
-    change: GroupEstimates
+    change: GroupEstimates  # after minus before, on the same clusters
 
     @classmethod
     def of(cls, before: GroupEstimates, after: GroupEstimates) -> Change:

@@ -27,25 +27,16 @@ TITLE = "Cross-validated fairness audit"
 
 @dataclass(frozen=True)
 class OutOfFold:
-    """Scores of rows by models that did not see them.
+    """Scores of rows by models that did not see them."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (m,), int
-        The caller's row behind each score; in a repeated cross-validation more than
-        once.
-    fold : ndarray of shape (m,), int
-        The model that made the score.
-    score : ndarray of shape (m,)
-    y_true : ndarray of shape (m,)
-    columns : dict of str to array-like of m rows
-        What was given of `sensitive_features`, `qid`, `cluster` and `engagement`.
-    """
-
+    #: Shape (m,), int. The caller's row behind each score; in a repeated cross-
+    #: validation more than once.
     rows: Array
-    fold: Array
-    score: Array
-    y_true: Array
+    fold: Array  # shape (m,), int: the model that made the score
+    score: Array  # shape (m,)
+    y_true: Array  # shape (m,)
+    #: Array-like of m rows. What was given of `sensitive_features`,
+    #: `qid`, `cluster` and `engagement`.
     columns: Mapping[str, Any]
 
     @property
@@ -169,19 +160,10 @@ def _audit_lists(
 
 @dataclass(frozen=True)
 class _Fold:
-    """The list of one model.
+    """The list of one model."""
 
-    Attributes
-    ----------
-    rows : ndarray of int
-        Its rows among all scores.
-    units : ndarray or None
-        The unit of each row, or None where the data have clusters.
-    data : RankedData
-    """
-
-    rows: Array
-    units: Array | None
+    rows: Array  # its rows among all scores
+    units: Array | None  # the unit of each row, or None where the data have clusters
     data: RankedData
 
 

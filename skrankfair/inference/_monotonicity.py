@@ -153,17 +153,10 @@ def _increasing_fits(rows: Array, weight: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Fit:
-    """Monotone fits of shares with fixed weights, and their chi-square.
+    """Monotone fits of shares with fixed weights, and their chi-square."""
 
-    Attributes
-    ----------
-    weight : ndarray of shape (n,)
-        Rankings that have each position.
-    increasing : bool or "auto"
-    """
-
-    weight: Array
-    increasing: bool | str
+    weight: Array  # shape (n,): rankings that have each position
+    increasing: bool | str  # a string is "auto"
 
     def directions(self, shares: Array) -> Array:
         """Return whether each row is to increase; "auto": the sign of Spearman's."""

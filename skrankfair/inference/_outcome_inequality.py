@@ -31,20 +31,13 @@ REST = "rest"
 
 @dataclass(frozen=True)
 class Moments:
-    """Which moments there are: M of them, pairs of positions by pairs of groups.
+    """Which moments there are: M of them, pairs of positions by pairs of groups."""
 
-    Attributes
-    ----------
-    positions : ndarray of shape (P, 2), int
-        Upper and lower position of each pair, from 0.
-    classes : ndarray of shape (S, 2), int
-        Column of `membership` of the item at the upper and at the lower position.
-    labels : tuple of (label, label), length S
-        What the columns are called.
-    """
-
-    positions: Array
+    positions: Array  # shape (P, 2), int: upper and lower position of each pair, from 0
+    #: Shape (S, 2), int. Column of `membership` of the item at the upper and at the
+    #: lower position.
     classes: Array
+    #: Length S. What the columns are called.
     labels: tuple[tuple[Hashable, Hashable], ...]
 
     @classmethod
@@ -89,29 +82,17 @@ class Moments:
 
 @dataclass(frozen=True)
 class MomentSums:
-    """Sums of the moments over clusters; the last column is the number of queries.
+    """Sums of the moments over clusters; the last column is the number of queries."""
 
-    Attributes
-    ----------
-    total : ndarray of shape (M + 1,)
-        Σ over clusters.
-    support : ndarray of shape (M,)
-        Number of pairs behind each moment.
-    active : ndarray of shape (M,)
-        Number of clusters with such a pair.
-    count : float
-        Number of clusters.
-    products : ndarray of shape (M + 1, M + 1)
-        Σ x xᵀ over clusters; empty if there are fewer clusters than moments.
-    rows : ndarray of shape (n_clusters, M + 1) or None
-        The clusters themselves in that case, each times the root of its weight.
-    """
-
-    total: Array
-    support: Array
-    active: Array
-    count: float
+    total: Array  # shape (M + 1,): σ over clusters
+    support: Array  # shape (M,): number of pairs behind each moment
+    active: Array  # shape (M,): number of clusters with such a pair
+    count: float  # number of clusters
+    #: Shape (M + 1, M + 1). Σ x xᵀ over clusters; empty if there are fewer clusters
+    #: than moments.
     products: Array
+    #: Shape (n_clusters, M + 1) or None. The clusters themselves in that case, each
+    #: times the root of its weight.
     rows: Array | None
 
     @cached_property

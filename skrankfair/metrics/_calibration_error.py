@@ -27,28 +27,16 @@ _ROUNDING = 1e-10
 
 @dataclass(frozen=True)
 class SortedScores:
-    """Rows in blocks of equal score, from the lowest, with their sums so far.
+    """Rows in blocks of equal score, from the lowest, with their sums so far."""
 
-    Attributes
-    ----------
-    block : ndarray of shape (n,), int64
-        Block of each row.
-    mass : ndarray of shape (T + 1,)
-        Weight of all rows before each block, and of all.
-    gap, outcome : ndarray of shape (T + 1,)
-        The same for score minus outcome and for the outcome, times the weight.
-    whole : bool
-        Whether all weights are integers: a row of weight 2 is two rows.
-    scale : float
-        Largest size of an outcome.
-    """
-
-    block: Array
-    mass: Array
+    block: Array  # shape (n,), int64: block of each row
+    mass: Array  # shape (T + 1,): weight of all rows before each block, and of all
+    #: Shape (T + 1,). The same for score minus outcome and for the outcome, times the
+    #: weight.
     gap: Array
     outcome: Array
-    whole: bool
-    scale: float
+    whole: bool  # whether all weights are integers: a row of weight 2 is two rows
+    scale: float  # largest size of an outcome
 
     @classmethod
     def of_rows(
@@ -157,12 +145,7 @@ class RootMeanSquare:
 
 @dataclass(frozen=True)
 class BinnedGaps:
-    """The same from the columns of bins: gaps, then masses.
-
-    Attributes
-    ----------
-    n_bins : int
-    """
+    """The same from the columns of bins: gaps, then masses."""
 
     n_bins: int
 
@@ -194,17 +177,12 @@ def bandwidth_of_group(
 
 @dataclass(frozen=True)
 class _Part:
-    """One group: linear parts of its rows, and the totals for other weights.
+    """One group: linear parts of its rows, and the totals for other weights."""
 
-    Attributes
-    ----------
-    square : ndarray of shape (n,)
-        What a unit of weight of the row adds to the sum of squares, to first order.
-    refit : callable
-        From weights of the rows to sum of squares and mass.
-    """
-
+    #: Shape (n,). What a unit of weight of the row adds to the sum of squares, to first
+    #: order.
     square: Array
+    #: Maps weights of the rows to sum of squares and mass.
     refit: Callable[[Array], tuple[float, float]]
 
 

@@ -27,21 +27,12 @@ from ._pairs.cluster_rows import sum_over_queries
 
 @dataclass(frozen=True)
 class Calibrated:
-    """Scores that are replaced by the curve of their group.
+    """Scores that are replaced by the curve of their group."""
 
-    Attributes
-    ----------
-    sample : Sample
-        Rows of all groups.
-    curves : list of (ndarray, RepeatedMeans)
-        The rows of each group in the sample, and its curve.
-    bandwidth : dict
-        Of each group.
-    """
-
-    sample: Sample
+    sample: Sample  # rows of all groups
+    #: The rows of each group in the sample, and its curve.
     curves: list[tuple[Array, RepeatedMeans]]
-    bandwidth: dict[Hashable, float]
+    bandwidth: dict[Hashable, float]  # of each group
 
     @classmethod
     def of_sample(
@@ -308,21 +299,12 @@ def _ranks(ranking: Ranking, weight: Array | None) -> Array:
 
 @dataclass(frozen=True)
 class _RankShift:
-    """Ranks before and after calibration.
-
-    Attributes
-    ----------
-    data : RankedData
-    calibrated : Calibrated
-        Of the rows in ranked order.
-    average : {"pairs", "queries"}
-    one_list : bool
-        Whether the clusters are parts of one list: a resample is another list.
-    """
+    """Ranks before and after calibration."""
 
     data: RankedData
-    calibrated: Calibrated
-    average: str
+    calibrated: Calibrated  # of the rows in ranked order
+    average: str  # {"pairs", "queries"}
+    #: Whether the clusters are parts of one list: a resample is another list.
     one_list: bool
 
     def by_query(self, counts: Array | None = None) -> Array:

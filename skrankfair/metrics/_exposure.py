@@ -25,15 +25,9 @@ AVERAGES = ("queries", "amortized")
 
 @dataclass(frozen=True)
 class Share:
-    """A column of the group over its total, NaN for a group without items.
+    """A column of the group over its total, NaN for a group without items."""
 
-    Attributes
-    ----------
-    column : int
-        Column of the group, and of the shared totals.
-    """
-
-    column: int = 0
+    column: int = 0  # column of the group, and of the shared totals
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the shares, shape (..., G)."""

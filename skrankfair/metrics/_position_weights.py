@@ -18,21 +18,13 @@ _MAX_COLUMNS = 4096
 
 @dataclass(frozen=True)
 class PositionWeight:
-    """The weight of every rank, as the user describes it.
+    """The weight of every rank, as the user describes it."""
 
-    Attributes
-    ----------
-    model : str, callable or tuple of float
-        One of `NAMES`, a function of the ranks 1, 2, ..., or the weights of the first
-        ranks, which are followed by zeros.
-    k : int or None, default=None
-        How many ranks "top" counts.
-    patience : float or None, default=None
-        The ratio of the weights of two neighbouring ranks, for "geometric".
-    """
-
+    #: One of `NAMES`, a function of the ranks 1, 2,
+    #: ..., or the weights of the first ranks, which are followed by zeros.
     model: Hashable
-    k: int | None = None
+    k: int | None = None  # how many ranks "top" counts
+    #: The ratio of the weights of two neighbouring ranks, for "geometric".
     patience: float | None = None
 
     @classmethod

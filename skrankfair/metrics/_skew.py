@@ -43,15 +43,9 @@ class MeanSkew:
 
 @dataclass(frozen=True)
 class SkewOfShares:
-    """The skew of the mean shares, from sums over lists.
+    """The skew of the mean shares, from sums over lists."""
 
-    Attributes
-    ----------
-    long : bool
-        Whether the lists are long enough to have a value.
-    """
-
-    long: bool
+    long: bool  # whether the lists are long enough to have a value
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the skews, shape (..., G)."""
@@ -66,16 +60,10 @@ class SkewOfShares:
 
 @dataclass(frozen=True)
 class SkewKernel(Kernel):
-    """The kernel of `skew_at_k`.
-
-    Attributes
-    ----------
-    k : int
-    average : {"queries", "representation"}
-    """
+    """The kernel of `skew_at_k`."""
 
     k: int
-    average: str
+    average: str  # {"queries", "representation"}
 
     def table(self, lists: Lists) -> tuple[Array, Array]:
         """Return sums by list and group, and shared ones."""

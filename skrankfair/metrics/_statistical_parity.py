@@ -39,12 +39,7 @@ def _magnitude(values: Array, signed: bool) -> Array:
 
 @dataclass(frozen=True)
 class MeanAdvantage:
-    """The mean of signed advantages over lists, with or without its sign.
-
-    Attributes
-    ----------
-    signed : bool
-    """
+    """The mean of signed advantages over lists, with or without its sign."""
 
     signed: bool
 
@@ -59,10 +54,6 @@ class MeanExposure:
 
     The columns are exposure and number of the members, those shared of all rows, and
     the number of lists.
-
-    Attributes
-    ----------
-    signed : bool
     """
 
     signed: bool
@@ -94,18 +85,11 @@ class ListsWithBoth:
 
 @dataclass(frozen=True)
 class ExposureKernel(Kernel):
-    """The kernel of `exposure_parity`.
-
-    Attributes
-    ----------
-    position_weight : PositionWeight
-    signed : bool
-    average : {"queries", "representation"}
-    """
+    """The kernel of `exposure_parity`."""
 
     position_weight: PositionWeight
     signed: bool
-    average: str
+    average: str  # {"queries", "representation"}
 
     def table(self, lists: Lists) -> tuple[Array, Array]:
         """Return sums by list and group, and shared ones."""
@@ -131,16 +115,10 @@ class ExposureKernel(Kernel):
 
 @dataclass(frozen=True)
 class PairKernel(Kernel):
-    """The kernel of `pairwise_parity`.
-
-    Attributes
-    ----------
-    signed : bool
-    average : {"queries", "representation"}
-    """
+    """The kernel of `pairwise_parity`."""
 
     signed: bool
-    average: str
+    average: str  # {"queries", "representation"}
 
     def table(self, lists: Lists) -> tuple[Array, Array]:
         """Return sums by list and group, and shared ones."""

@@ -41,21 +41,11 @@ _SPREAD = 0.3
 
 
 class RowLoss(Protocol):
-    """A summed loss of scores.
+    """A summed loss of scores."""
 
-    Attributes
-    ----------
-    constant : float
-        The best constant score.
-    of_constant : float
-        The loss of the best constant score: the unit of the strength.
-    unit : float
-        A usual difference of scores.
-    """
-
-    constant: float
-    of_constant: float
-    unit: float
+    constant: float  # the best constant score
+    of_constant: float  # the loss of the best constant score: the unit of the strength
+    unit: float  # a usual difference of scores
 
     def value(self, score: Array) -> float:
         """Return the loss."""

@@ -182,17 +182,10 @@ class Curve(Protocol):
 
 @dataclass(frozen=True)
 class Line:
-    """Straight between the knots, constant outside of them.
+    """Straight between the knots, constant outside of them."""
 
-    Attributes
-    ----------
-    score : ndarray of shape (k,)
-        Increasing.
-    outcome : ndarray of shape (k,)
-    """
-
-    score: Array
-    outcome: Array
+    score: Array  # shape (k,): increasing
+    outcome: Array  # shape (k,)
 
     def predict(self, score: Array) -> Array:
         return np.interp(score, self.score, self.outcome)
@@ -218,19 +211,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Steps:
-    """Constant within bins.
+    """Constant within bins."""
 
-    Attributes
-    ----------
-    edges : ndarray of shape (b - 1,)
-        Lowest scores of all bins but the first.
-    outcome : ndarray of shape (b,)
-    low, high : float
-        Range of the scores.
-    """
-
-    edges: Array
-    outcome: Array
+    edges: Array  # shape (b - 1,): lowest scores of all bins but the first
+    outcome: Array  # shape (b,)
+    #: Range of the scores.
     low: float
     high: float
 
@@ -254,20 +239,12 @@ class Steps:
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """``σ(intercept + slope · s)``, of the score or of its log-odds.
-
-    Attributes
-    ----------
-    intercept, slope : float
-    log_odds : bool
-        Whether s is the log-odds of the score.
-    low, high : float
-        Range of the scores.
-    """
+    """``σ(intercept + slope · s)``, of the score or of its log-odds."""
 
     intercept: float
     slope: float
-    log_odds: bool
+    log_odds: bool  # whether s is the log-odds of the score
+    #: Range of the scores.
     low: float
     high: float
 
@@ -295,16 +272,10 @@ class Sigmoid:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted scikit-learn regressor or classifier of one column.
-
-    Attributes
-    ----------
-    estimator : estimator
-    low, high : float
-        Range of the scores.
-    """
+    """A fitted scikit-learn regressor or classifier of one column."""
 
     estimator: Any
+    #: Range of the scores.
     low: float
     high: float
 

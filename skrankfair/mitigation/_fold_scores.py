@@ -22,18 +22,11 @@ from .._inputs.validation import Array
 
 
 class Fold(NamedTuple):
-    """A fitted model and its scores of rows that it has not seen.
-
-    Attributes
-    ----------
-    estimator : estimator
-    rows : ndarray of shape (m,), int64
-    scores : ndarray of shape (m,)
-    """
+    """A fitted model and its scores of rows that it has not seen."""
 
     estimator: Any
-    rows: Array
-    scores: Array
+    rows: Array  # shape (m,), int64
+    scores: Array  # shape (m,)
 
 
 METHODS = ("decision_function", "predict_proba")

@@ -22,17 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScoreCurves:
-    """The calibration of one group: a curve for each column of scores.
+    """The calibration of one group: a curve for each column of scores."""
 
-    Attributes
-    ----------
-    curves : tuple, length d
-    n_rows : int
-        That they were fitted with.
-    """
-
-    curves: tuple[Curve, ...]
-    n_rows: int
+    curves: tuple[Curve, ...]  # length d
+    n_rows: int  # that they were fitted with
 
     def predict(self, score: Any) -> Array:
         """Return the expected outcomes at the scores.

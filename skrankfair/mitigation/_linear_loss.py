@@ -26,21 +26,11 @@ Term = Callable[[Array], tuple[float, Array]]
 
 
 class Loss(Protocol):
-    """Summed loss plus the ridge penalty, of parameters whose first are coefficients.
+    """Summed loss plus ridge penalty, of parameters whose first are coefficients."""
 
-    Attributes
-    ----------
-    y : ndarray of shape (n,)
-        Outcomes; 0 and 1 for classes.
-    start : ndarray
-        The parameters with the smallest loss.
-    of_constant : float
-        The loss of the best constant score: the unit of the strength.
-    """
-
-    y: Array
-    start: Array
-    of_constant: float
+    y: Array  # shape (n,): outcomes; 0 and 1 for classes
+    start: Array  # the parameters with the smallest loss
+    of_constant: float  # the loss of the best constant score: the unit of the strength
 
     def __call__(self, parameters: Array) -> tuple[float, Array]:
         """Return the loss minus that of the start, and its gradient."""

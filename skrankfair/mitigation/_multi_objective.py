@@ -53,19 +53,11 @@ class Surface(Protocol):
 
 @dataclass(frozen=True)
 class Logistic:
-    """``σ(intercept + slopes · s)``, of scores or of their log-odds.
+    """``σ(intercept + slopes · s)``, of scores or of their log-odds."""
 
-    Attributes
-    ----------
-    intercept : ndarray of shape (K,)
-    slopes : ndarray of shape (K, d)
-    log_odds : ndarray of shape (d,), bool
-        Which columns are log-odds of the scores.
-    """
-
-    intercept: Array
-    slopes: Array
-    log_odds: Array
+    intercept: Array  # shape (K,)
+    slopes: Array  # shape (K, d)
+    log_odds: Array  # shape (d,), bool: which columns are log-odds of the scores
 
     def predict(self, score: Array) -> Array:
         return expit(self.intercept + links_of(score, self.log_odds) @ self.slopes.T)
@@ -73,12 +65,7 @@ class Logistic:
 
 @dataclass(frozen=True)
 class Models:
-    """Fitted scikit-learn models: one of all outcomes, or one of each.
-
-    Attributes
-    ----------
-    estimators : tuple
-    """
+    """Fitted scikit-learn models: one of all outcomes, or one of each."""
 
     estimators: tuple[Any, ...]
 
@@ -89,17 +76,10 @@ class Models:
 
 @dataclass(frozen=True)
 class Grid:
-    """Linear between the nodes of a grid, constant outside of it.
+    """Linear between the nodes of a grid, constant outside of it."""
 
-    Attributes
-    ----------
-    axes : tuple of ndarray
-        Scores of each column, increasing.
-    values : ndarray of shape (k_1, ..., k_d, K)
-    """
-
-    axes: tuple[Array, ...]
-    values: Array
+    axes: tuple[Array, ...]  # scores of each column, increasing
+    values: Array  # shape (k_1, ..., k_d, K)
 
     def predict(self, score: Array) -> Array:
         low = [axis[0] for axis in self.axes]

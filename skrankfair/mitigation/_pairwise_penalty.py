@@ -24,47 +24,28 @@ COMPARISONS = ("inter", "intra", "all")
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of a better and a worse item of a query, for one group against the rest.
+    """Pairs of a better and a worse item of a query, for one group against the rest."""
 
-    Attributes
-    ----------
-    better, worse : ndarray of shape (n_pairs,), int
-        Rows.
-    margin : ndarray of shape (n_pairs,)
-        ``y[better] - y[worse]``, positive.
-    membership : ndarray of shape (n_pairs,)
-        B, the group membership that the residual must not be correlated with.
-    weight : ndarray of shape (n_pairs,)
-        Adds up to 1, half of it on pairs whose better item is in the group.
-    """
-
+    #: Shape (n_pairs,), int. Rows.
     better: Array
     worse: Array
-    margin: Array
+    margin: Array  # shape (n_pairs,): ``y[better] - y[worse]``, positive
+    #: Shape (n_pairs,). B, the group membership that the residual must not be
+    #: correlated with.
     membership: Array
+    #: Shape (n_pairs,). Adds up to 1, half of it on pairs whose better item is in the
+    #: group.
     weight: Array
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """All pairs of one side, not written down: the partners of a row are a range.
+    """All pairs of one side, not written down: the partners of a row are a range."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (r,)
-        The better items.
-    first : ndarray of shape (r,)
-        Where the worse partners of each start in `order`.
-    until : ndarray of shape (r,)
-        Running number of pairs.
-    order : ndarray of shape (n,)
-        All rows.
-    """
-
-    rows: Array
-    first: Array
-    until: Array
-    order: Array
+    rows: Array  # shape (r,): the better items
+    first: Array  # shape (r,): where the worse partners of each start in `order`
+    until: Array  # shape (r,): running number of pairs
+    order: Array  # shape (n,): all rows
 
     @property
     def size(self) -> int:
@@ -198,17 +179,12 @@ class LinearCorrelation:
     """The correlation of a linear score, from the moments of feature differences.
 
     Corr(w) = c · w / sqrt(wᵀ V w + floor).
-
-    Attributes
-    ----------
-    covariance : ndarray of shape (d,)
-        c, the covariance of the features of A with B, over the deviation of B.
-    variance : ndarray of shape (d, d)
-        V, the covariance of the features of A.
     """
 
+    #: Shape (d,). c, the covariance of the features of A with B, over the deviation of
+    #: B.
     covariance: Array
-    variance: Array
+    variance: Array  # shape (d, d): v, the covariance of the features of A
 
     @classmethod
     def of_pairs(cls, X: Any, pairs: Pairs) -> LinearCorrelation:
@@ -246,13 +222,7 @@ class LinearCorrelation:
 
 @dataclass(frozen=True)
 class ScoreCorrelation:
-    """The correlation of any score, with memory in proportion to rows and pairs.
-
-    Attributes
-    ----------
-    pairs : Pairs
-    n_rows : int
-    """
+    """The correlation of any score, with memory in proportion to rows and pairs."""
 
     pairs: Pairs
     n_rows: int

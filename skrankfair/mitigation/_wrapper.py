@@ -41,27 +41,14 @@ from ._metadata import (
 
 @dataclass(frozen=True)
 class FitRows:
-    """The columns of a fit, validated.
+    """The columns of a fit, validated."""
 
-    Attributes
-    ----------
-    X : array or frame of shape (n, d)
-        For the wrapped model.
-    y : ndarray of shape (n,)
-    groups : Groups or None
-        Disjoint; None if none are given.
-    cluster : Codes or None
-    weight : ndarray of shape (n,) or None
-    metadata : dict
-        For the wrapped model, what is given.
-    """
-
-    X: Any
-    y: Array
-    groups: Groups | None
+    X: Any  # shape (n, d): for the wrapped model
+    y: Array  # shape (n,)
+    groups: Groups | None  # disjoint; None if none are given
     cluster: Codes | None
-    weight: Array | None
-    metadata: dict[str, Any]
+    weight: Array | None  # shape (n,) or None
+    metadata: dict[str, Any]  # for the wrapped model, what is given
 
     @property
     def cluster_codes(self) -> Array | None:

@@ -59,26 +59,14 @@ def described(params: Mapping[str, Any]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a score comes from.
+    """Where a score comes from."""
 
-    Attributes
-    ----------
-    scorer : str
-        The scorer that made it.
-    params : dict of str to str
-        The estimator's type, under the empty name, and its parameters, as `described`.
-    test_set : str
-        A digest of the data that were scored.
-    size : float
-        Number of clusters that were scored, or of rows that are not clusters.
-    clusters : ndarray or None
-        Labels of the clusters of the data; None where they are not clusters.
-    """
-
-    scorer: str
+    scorer: str  # the scorer that made it
+    #: The estimator's type, under the empty name, and its parameters, as `described`.
     params: Mapping[str, str]
-    test_set: str
-    size: float
+    test_set: str  # a digest of the data that were scored
+    size: float  # number of clusters that were scored, or of rows that are not clusters
+    #: Labels of the clusters of the data; None where they are not clusters.
     clusters: Array | None
 
     @classmethod

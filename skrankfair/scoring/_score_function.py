@@ -33,26 +33,14 @@ class ScoreFunction:
     """A metric turned into one number: ``function(y_true, y_score, **columns)``.
 
     scikit-learn calls it without our scorer in `TunedThresholdClassifierCV`.
-
-    Attributes
-    ----------
-    metric : callable
-    params : dict
-        Options of the metric.
-    disparity : str or None
-        How the groups become one number; None is the metric's own way.
-    on_undefined : {"warn", "raise"}
-    columns : dict of str to column
-        Where the metric's arguments come from.
-    expected_groups : tuple
-        Labels that must be present; if one is missing, the number is NaN.
     """
 
     metric: Callable[..., Any]
-    params: Mapping[str, Any]
-    disparity: str | None
-    on_undefined: str
-    columns: Mapping[str, ColumnSpec]
+    params: Mapping[str, Any]  # options of the metric
+    disparity: str | None  # how the groups become one number; None is the metric's own
+    on_undefined: str  # {"warn", "raise"}
+    columns: Mapping[str, ColumnSpec]  # where the metric's arguments come from
+    #: Labels that must be present; if one is missing, the number is NaN.
     expected_groups: tuple[Hashable, ...] = ()
 
     @property

@@ -25,17 +25,10 @@ class ListsWith:
     """The number of lists, 0 for a group that is in none or is all of them.
 
     For columns whose last is the group's share of the list, and a shared one.
-
-    Attributes
-    ----------
-    joint : int or None, default=None
-        The number of groups whose columns follow each other.
-    long : bool, default=True
-        Whether the lists are long enough to have a value.
     """
 
-    joint: int | None = None
-    long: bool = True
+    joint: int | None = None  # the number of groups whose columns follow each other
+    long: bool = True  # whether the lists are long enough to have a value
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the numbers, shape (..., G)."""

@@ -22,21 +22,11 @@ _PART = 1 << 17  # rows that are worked on at once
 
 @dataclass(frozen=True)
 class Cuts:
-    """The first k rows of every list, for k = step, 2 step, ... up to its length.
+    """The first k rows of every list, for k = step, 2 step, ... up to its length."""
 
-    Attributes
-    ----------
-    of_list : ndarray of shape (n_cuts,), int
-        The list of each cut.
-    k : ndarray of shape (n_cuts,), int
-        The number of rows above it.
-    ends : ndarray of shape (n_cuts,), int
-        One past the last of them.
-    """
-
-    of_list: Array
-    k: Array
-    ends: Array
+    of_list: Array  # shape (n_cuts,), int: the list of each cut
+    k: Array  # shape (n_cuts,), int: the number of rows above it
+    ends: Array  # shape (n_cuts,), int: one past the last of them
 
 
 def sums_by_group(values: Array | None, places: Places, groups: Groups) -> Array:

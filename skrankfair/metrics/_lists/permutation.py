@@ -18,20 +18,13 @@ class Permutation:
     """Lists and the metric of them: what a result keeps to shuffle its labels.
 
     Of the data it holds one label per row and where lists and tied blocks begin.
-
-    Attributes
-    ----------
-    lists : Lists
-    weight : ndarray of shape (n_lists,) or None
-        How often each list counts.
-    kernel : Kernel
-    alternative : {"greater", "two-sided"}
-        Which values speak against parity: large ones of a distance, or both ends.
     """
 
     lists: Lists
-    weight: Array | None
+    weight: Array | None  # shape (n_lists,) or None: how often each list counts
     kernel: Kernel
+    #: {"greater", "two-sided"}. Which values speak against parity: large ones of a
+    #: distance, or both ends.
     alternative: str
 
     def resampled(

@@ -30,17 +30,10 @@ def _divergence(p: Array, q: Array) -> Array:
 
 @dataclass(frozen=True)
 class Distance:
-    """How far a share p among the first is from the share q of the list.
+    """How far a share p among the first is from the share q of the list."""
 
-    Attributes
-    ----------
-    kind : {"difference", "ratio", "kl"}
-    zero_division : float, default=1.0
-        The ratio p / (1 - p) for p = 1.
-    """
-
-    kind: str
-    zero_division: float = 1.0
+    kind: str  # {"difference", "ratio", "kl"}
+    zero_division: float = 1.0  # the ratio p / (1 - p) for p = 1
 
     @property
     def symmetric(self) -> bool:
@@ -128,27 +121,15 @@ def _in_block(start: Array, size: Array, k: Array) -> Array:
 
 @dataclass(frozen=True)
 class TopShares(Kernel):
-    """The kernel of the metrics that sum over cuts.
-
-    Attributes
-    ----------
-    distance : Distance
-    step : int
-    position_weight : PositionWeight
-        Of the last rank above each cut.
-    divisor : {"maximum", "weights", None}
-        What the weighted sum over the cuts is divided by.
-    joint : bool, default=False
-        One value for all groups at once, instead of one per group.
-    average : {"queries", "representation"}
-    """
+    """The kernel of the metrics that sum over cuts."""
 
     distance: Distance
     step: int
-    position_weight: PositionWeight
+    position_weight: PositionWeight  # of the last rank above each cut
+    #: {"maximum", "weights", None}. What the weighted sum over the cuts is divided by.
     divisor: str | None
-    joint: bool = False
-    average: str = "queries"
+    joint: bool = False  # one value for all groups at once, instead of one per group
+    average: str = "queries"  # {"queries", "representation"}
 
     def labels(self, groups: Groups) -> tuple[Hashable, ...]:
         """Return the labels of the rows of the result."""
@@ -289,24 +270,14 @@ def _packed(sizes: Array) -> Array:
 
 @dataclass(frozen=True)
 class MetricOfShares:
-    """A metric of mean shares: totals of the shares at each cut and in the list.
-
-    Attributes
-    ----------
-    distance : Distance
-    weights : tuple of float
-        Of the cuts.
-    step, n_items : int
-    divisor : {"maximum", "weights", None}
-    joint : int or None, default=None
-        The number of groups whose columns follow each other, for one joint value.
-    """
+    """A metric of mean shares: totals of the shares at each cut and in the list."""
 
     distance: Distance
-    weights: tuple[float, ...]
+    weights: tuple[float, ...]  # of the cuts
     step: int
     n_items: int
-    divisor: str | None
+    divisor: str | None  # {"maximum", "weights", None}
+    #: The number of groups whose columns follow each other, for one joint value.
     joint: int | None = None
 
     def __call__(self, by_group: Array, shared: Array) -> Array:

@@ -61,12 +61,7 @@ def columns_of_monomials(epsilon: float, unit: float, sign: float) -> Array:
 
 @dataclass(frozen=True)
 class LocalLinear:
-    """The value at u = 0 of the weighted regression of v on u, by bucket.
-
-    Attributes
-    ----------
-    n_buckets : int, default=1
-    """
+    """The value at u = 0 of the weighted regression of v on u, by bucket."""
 
     n_buckets: int = 1
 

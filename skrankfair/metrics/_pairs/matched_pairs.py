@@ -25,28 +25,18 @@ def centred(y: Array, ranking: Ranking) -> Array:
 
 @dataclass(frozen=True)
 class MatchedPairs(CrossSource):
-    """Pairs (i, j) within a threshold, i in the group, j outside; value: y_i - y_j.
-
-    Attributes
-    ----------
-    ranking : Ranking
-    y : ndarray of shape (n,)
-        Outcomes in ranked order, centred within the query: differences stay what they
-        are, and prefix sums stay small.
-    groups : Groups
-    epsilon : mapping of label to float
-        Threshold of each group; NaN for a group without pairs.
-    direction : {"below", "both"}
-    n_positions : int, default=0
-        Strata by the position of the lower item, pairs further down left out; 0 is no
-        strata.
-    """
+    """Pairs (i, j) within a threshold, i in the group, j outside; value: y_i - y_j."""
 
     ranking: Ranking
+    #: Shape (n,). Outcomes in ranked order, centred within the query: differences stay
+    #: what they are, and prefix sums stay small.
     y: Array
     groups: Groups
+    #: Threshold of each group; NaN for a group without pairs.
     epsilon: Mapping[Hashable, float]
-    direction: str
+    direction: str  # {"below", "both"}
+    #: Strata by the position of the lower item, pairs further down left out; 0 is no
+    #: strata.
     n_positions: int = 0
 
     #: The value of (j, i) is that of (i, j) negated.
@@ -223,24 +213,14 @@ class AdjacentPairs(CrossSource):
     """Pairs of neighbours in the ranking, one of them in the group, either above.
 
     There are fewer of them than rows, so they are written down.
-
-    Attributes
-    ----------
-    ranking : Ranking
-    y : ndarray of shape (n,)
-    groups : Groups
-    epsilon : mapping of label to float
-    pair_columns : PairColumns
-    neighbours : tuple of ndarray
-        Ranked rows that are next to each other: the upper and the lower.
-    n_positions : int, default=0
     """
 
     ranking: Ranking
-    y: Array
+    y: Array  # shape (n,)
     groups: Groups
     epsilon: Mapping[Hashable, float]
     pair_columns: PairColumns
+    #: Ranked rows that are next to each other: the upper and the lower.
     neighbours: tuple[Array, Array]
     n_positions: int = 0
 

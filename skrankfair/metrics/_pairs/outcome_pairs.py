@@ -159,17 +159,10 @@ def _tie_bounds(n: int, starts: Array, tie: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class OutcomeCounts:
-    """Counts of better and worse outcomes in the same query, above and below.
-
-    Attributes
-    ----------
-    ranking : Ranking
-    y : ndarray of shape (n,)
-        Outcomes in ranked order.
-    """
+    """Counts of better and worse outcomes in the same query, above and below."""
 
     ranking: Ranking
-    y: Array
+    y: Array  # shape (n,): outcomes in ranked order
 
     @cached_property
     def codes(self) -> Array:
@@ -256,24 +249,14 @@ def _add_level(
 
 @dataclass(frozen=True)
 class OutcomePairs:
-    """Pairs (i, j) of a query with a better outcome of i; value: i is ranked above j.
-
-    Attributes
-    ----------
-    counts : OutcomeCounts
-    groups : Groups
-    comparison : {"all", "intra", "inter"}
-        Which partners count for a focal item of a group: all, those of the group, or
-        those outside it.
-    bucket : ndarray of shape (n,) or None
-        Stratum of the focal item.
-    n_buckets : int
-    """
+    """Pairs (i, j) of a query, i the better one; value: i is ranked above j."""
 
     counts: OutcomeCounts
     groups: Groups
+    #: {"all", "intra", "inter"}. Which partners count for a focal item of a group: all,
+    #: those of the group, or those outside it.
     comparison: str
-    bucket: Array | None = None
+    bucket: Array | None = None  # shape (n,) or None: stratum of the focal item
     n_buckets: int = 1
 
     @property
@@ -455,18 +438,11 @@ def class_moments(
 
 @dataclass(frozen=True)
 class ScorePairs(CrossSource):
-    """Pairs (i, j), i in the group and j outside it; value: i is ranked above j.
-
-    Attributes
-    ----------
-    ranking : Ranking
-    groups : Groups
-    strict : bool, default=False
-        Leave out pairs of equal scores, which otherwise have value one half.
-    """
+    """Pairs (i, j), i in the group and j outside it; value: i is ranked above j."""
 
     ranking: Ranking
     groups: Groups
+    #: Leave out pairs of equal scores, which otherwise have value one half.
     strict: bool = False
 
     #: The value of (j, i) is one minus that of (i, j).

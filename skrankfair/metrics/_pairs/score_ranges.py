@@ -106,20 +106,14 @@ def _gallop(
 
 @dataclass(frozen=True)
 class Matching:
-    """Possible pairs of focal rows with partners of the same query.
-
-    Attributes
-    ----------
-    ranking : Ranking
-    focal, partners : ndarray of shape (n,), bool
-        Which ranked rows can be either side; no row is both.
-    direction : {"below", "both"}
-        "below": the partner's score is at least the focal item's; "both": any.
-    """
+    """Possible pairs of focal rows with partners of the same query."""
 
     ranking: Ranking
+    #: Shape (n,), bool. Which ranked rows can be either side; no row is both.
     focal: Array
     partners: Array
+    #: {"below", "both"}. "below": the partner's score is at least the focal item's;
+    #: "both": any.
     direction: str
 
     @cached_property

@@ -21,23 +21,14 @@ OWN, REST = slice(0, 2), slice(2, 4)
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """What the columns of a group's sums are.
+    """What the columns of a group's sums are."""
 
-    Attributes
-    ----------
-    n_columns : int
-        Sums over pairs: of their values, their number, and more.
-    n_buckets : int
-        Strata, each with all columns.
-    n_sides : {1, 2}
-        Whether the pairs of the rest have columns of their own beside the group's.
-    shared_weight : float
-        How often the shared totals of all pairs are in the sums of the rest.
-    """
-
-    n_columns: int = 2
-    n_buckets: int = 1
+    n_columns: int = 2  # sums over pairs: of their values, their number, and more
+    n_buckets: int = 1  # strata, each with all columns
+    #: {1, 2}. Whether the pairs of the rest have columns of their own beside the
+    #: group's.
     n_sides: int = 1
+    #: How often the shared totals of all pairs are in the sums of the rest.
     shared_weight: float = 0.0
 
     @property
@@ -113,19 +104,14 @@ class Source(Protocol):
 
 
 class CrossSource:
-    """What sources of pairs have in common whose partner is outside the group.
-
-    Attributes
-    ----------
-    groups : Groups
-    mirror : ndarray of shape (n_columns, n_columns)
-        From the columns of the pair (i, j), its sums, to those of (j, i).
-    """
+    """What sources of pairs have in common whose partner is outside the group."""
 
     groups: Groups
     bucket: Array | None = None
     n_buckets = 1
     n_columns = 2
+    #: Shape (n_columns, n_columns). From the columns of the pair (i, j), its sums, to
+    #: those of (j, i).
     mirror: Array
 
     @property
