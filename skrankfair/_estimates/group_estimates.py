@@ -407,6 +407,13 @@ class GroupEstimates:
         warn_small(self)
         return t_group_test(self)
 
+    def _check_compared(self) -> None:
+        """Raise a ValueError where noise makes the estimates of groups differ."""
+        if self.metric.not_compared is not None:
+            raise ValueError(
+                f"Groups have no contrast in {self.name}: {self.metric.not_compared}"
+            )
+
     def contrast(self, a: Hashable, b: Hashable, kind: str = "difference") -> Estimate:
         """Compare two groups, with their covariance.
 
@@ -420,7 +427,14 @@ class GroupEstimates:
         Returns
         -------
         Estimate
+
+        Raises
+        ------
+        ValueError
+            For an unknown group or kind, or a metric whose estimates noise makes
+            differ.
         """
+        self._check_compared()
         first, second = (
             np.array([self._index(group, name)]) for group, name in ((a, "a"), (b, "b"))
         )
@@ -456,6 +470,7 @@ class GroupEstimates:
             One row a contrast: a, b, estimate, standard_error, ci_low, ci_high, pvalue,
             pvalue_corrected.
         """
+        self._check_compared()
         if reference is None:
             pairs = list(combinations(self.groups, 2))
         else:

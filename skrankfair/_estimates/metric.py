@@ -53,6 +53,8 @@ class Metric:
         Of a difference of two shares: the two.
     pooled : bool
         Whether the columns of the groups add up to those of all rows.
+    not_compared : str or None
+        Why groups have no contrast, where noise alone makes the estimates differ.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Metric:
     share: bool = False
     parts: tuple[Finalize, Finalize] | None = None
     pooled: bool = False
+    not_compared: str | None = None
 
     def as_difference(
         self, name: str, finalize: Finalize, support: Finalize | None = None

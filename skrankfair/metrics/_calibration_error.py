@@ -126,6 +126,10 @@ class SortedScores:
 
 
 METHODS = ("smooth", "binned", "sweep")
+_NOT_COMPARED = (
+    "noise makes it larger in smaller groups, which equally well calibrated groups "
+    "would be told apart by. Use skrankfair.inference.predictive_parity_test."
+)
 # Columns of a group: sum of squares, what they are of, and rows.
 _ROWS = ColumnSum(2, 3)
 
@@ -383,7 +387,10 @@ def calibration_error(
     bootstrap refits the curve or the bins. All of them are errors around the estimate
     and do not see its bias: noise makes any estimated curve miss the scores, so the
     estimated error of calibrated scores is above 0, and an interval near 0 is not to be
-    trusted.
+    trusted. The smaller the group, the larger that error, so groups have no contrast
+    (``contrast`` raises a ValueError): a test would reject in most data sets with
+    equally well calibrated groups of which one has 3% of the rows (Bröcker 2012; Kumar,
+    Liang and Ma 2019). `predictive_parity_test` compares the curves themselves.
 
     Results add up only for "binned" with given edges; curves are fitted to all rows.
 
@@ -391,6 +398,11 @@ def calibration_error(
     ----------
     DiCiccio, C., Hsu, B., Yu, Y., Nandy, P., Basu, K. (2023). "Detection and Mitigation
     of Algorithmic Bias via Predictive Parity". FAccT '23, §7.1 and appendix A.
+
+    Bröcker, J. (2012). "Estimating reliability and resolution of probability forecasts
+    through decomposition of the empirical score". Climate Dynamics 39.
+
+    Kumar, A., Liang, P., Ma, T. (2019). "Verified uncertainty calibration". NeurIPS.
 
     Roelofs, R., Cain, N., Shlens, J., Mozer, M. C. (2022). "Mitigating bias in
     calibration error estimation". AISTATS.
@@ -436,12 +448,19 @@ def calibration_error(
         sums = _edge_sums(rows, sample, edges)
         n_bins = edges.size - 1
         support = ColumnSum(2 * n_bins, 2 * n_bins + 1)
-        metric = Metric("calibration_error", BinnedGaps(n_bins), support, unit="rows")
+        finalize: Any = BinnedGaps(n_bins)
         first_pass: dict[str, Any] = {"bins": tuple(edges.tolist())}
     else:
         sums = _fitted(rows, sample, make_part)
-        metric = Metric("calibration_error", RootMeanSquare(), _ROWS, unit="rows")
+        finalize, support = RootMeanSquare(), _ROWS
         first_pass = {"bandwidth" if method == "smooth" else "bins": chosen}
+    metric = Metric(
+        "calibration_error",
+        finalize,
+        support,
+        unit="rows",
+        not_compared=_NOT_COMPARED,
+    )
     if method == "smooth":
         parameters |= {"kernel": kernel, "cluster_weight": cluster_weight}
     return warn_undefined(GroupEstimates(metric, sums, parameters, first_pass))

@@ -465,7 +465,6 @@ class TestUndefined:
         ("y_score", [0.1, 0.2, np.inf, 1]),
         ("y_score", [0.1]),
         ("cluster", [1, 2, None, 4]),
-        ("sensitive_features", None),
         ("sensitive_features", ["a", None, "b", "b"]),
         ("sample_weight", [0, 0, 0, 0]),
     ],
@@ -492,3 +491,15 @@ def test_finds_the_error_that_was_built_in():
         )
         assert abs(r.estimate[0] - data.true_error) < 4 * r.standard_error[0]
         assert r.standard_error[0] < 0.07 * data.true_error
+
+
+@pytest.mark.parametrize("method", ["smooth", "binned", "sweep"])
+def test_groups_have_no_contrast(method):
+    """Noise makes the error of the smaller of two calibrated groups larger."""
+    rng = np.random.default_rng(0)
+    s, group = rng.random(500), np.repeat(["a", "b"], [450, 50])
+    y = (rng.random(500) < s).astype(float)
+    r = calibration_error(y, s, sensitive_features=group, method=method)
+    for contrast in (lambda: r.contrast("a", "b"), r.contrasts):
+        with pytest.raises(ValueError, match="Use skrankfair.inference.predictive_par"):
+            contrast()
