@@ -40,7 +40,7 @@ _COMPRESSIONS = {
     ".zst": "zstd",
 }
 
-# What damaged or mistyped files raise underneath.
+# These are raised underneath by damaged or mistyped files.
 _UNREADABLE = (
     OSError,
     ValueError,
@@ -67,8 +67,8 @@ def read_arguments(path: str, wanted: Mapping[str, str | None]) -> dict[str, Any
         A CSV file (UTF-8, a header line; tab-separated if it ends in .tsv) or a
         Parquet file.
     wanted : mapping of str to str or None
-        Column by argument; for ``sensitive_features`` one or more, with commas
-        between.
+        Column by argument; for ``sensitive_features`` one or more columns, separated by
+        commas.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def read_arguments(path: str, wanted: Mapping[str, str | None]) -> dict[str, Any
     Raises
     ------
     InputError
-        For whatever cannot be read or used.
+        If something cannot be read or used.
     """
     with _opened(path) as file:
         is_parquet = file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC

@@ -36,7 +36,7 @@ def own_process() -> None:
 
 
 def _end(number: int, frame: Any) -> NoReturn:
-    """End the process without a word, and leave no unfinished file.
+    """End the process silently, and leave no unfinished file.
 
     An exception would not do: raised in the middle of an import, or of a reader written
     in C, it is swallowed or becomes another error.

@@ -48,7 +48,7 @@ def printed(show: Callable[[], object]) -> int:
         show()
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has gone, and knows why.
+        # The reader has gone, and knows why: there is nothing to tell it.
         abandon(sys.stdout)
         return BROKEN_PIPE
     except OSError as error:

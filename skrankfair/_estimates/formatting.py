@@ -162,7 +162,7 @@ def _footer(result: GroupEstimates) -> str:
 
 
 def estimates_frame(result: GroupEstimates, confidence_level: float) -> pd.DataFrame:
-    """Return a result as a frame, one row a group."""
+    """Return a result as a frame, one row per group."""
     import pandas as pd
 
     low, high = result.confidence_interval(confidence_level)

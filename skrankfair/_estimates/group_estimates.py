@@ -467,8 +467,8 @@ class GroupEstimates:
         Returns
         -------
         DataFrame
-            One row a contrast: a, b, estimate, standard_error, ci_low, ci_high, pvalue,
-            pvalue_corrected.
+            One row per contrast: a, b, estimate, standard_error, ci_low, ci_high,
+            pvalue, pvalue_corrected.
         """
         self._check_compared()
         if reference is None:
@@ -550,7 +550,7 @@ class GroupEstimates:
         return read_only(t_group_test(result).pvalue)
 
     def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
-        """Return one row a group.
+        """Return one row per group.
 
         Parameters
         ----------
@@ -570,7 +570,7 @@ class GroupEstimates:
         Returns
         -------
         DataFrame
-            One row a group and stratum: group, bucket, low, high, estimate,
+            One row per group and stratum: group, bucket, low, high, estimate,
             standard_error, support.
 
         Raises
@@ -616,7 +616,7 @@ class GroupEstimates:
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def plot(self, ax: Any = None, **kwargs: Any) -> GroupEstimatesDisplay:
-        """Draw the estimates with their intervals, one line a group.
+        """Draw the estimates with their intervals, one line per group.
 
         Parameters
         ----------

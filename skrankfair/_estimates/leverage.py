@@ -8,7 +8,7 @@ cluster has the same variance whatever its size. An estimate is then ``Σ_q h_q 
 length of ``B m``, ``B_qr = h_q / (1 - h_q) (1(q = r) - h_r)``. Satterthwaite's
 approximation (Bell and McCaffrey 2002) gives it ``tr(M)² / tr(M²)`` degrees of
 freedom, ``M = B Bᵀ``: ``Q - 1`` for Q equal clusters. What is made of several means (a
-contrast of two groups, a group less the rest, the two samples of an item variance)
+contrast of two groups, a group minus the rest, the two samples of an item variance)
 has ``M = Σ M_c`` over them.
 """
 

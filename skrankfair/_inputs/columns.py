@@ -60,7 +60,7 @@ def column_of(X: Any, spec: ColumnSpec, name: str) -> Any:
     Raises
     ------
     ValueError
-        If X is no frame, or has no such column.
+        If X is not a frame, or if it has no such column.
     """
     if callable(spec):
         return spec(X)
@@ -88,7 +88,8 @@ def take_column(X: Any, spec: ColumnSpec, given: Any, name: str) -> Any:
     Raises
     ------
     ValueError
-        If it is given twice, or missing although the constructor says it is passed.
+        If it is given twice, or if it is missing although the constructor says that it
+        is passed.
     """
     check_spec(spec, name)
     if is_column(spec):
@@ -152,8 +153,8 @@ def resolve_column(X: Any, given: Any, name: str) -> Any:
 def declared_labels(values: Any) -> tuple[Hashable, ...]:
     """Return the labels that a column may have, where its type says them.
 
-    That is so for a categorical of pandas and an Enum of polars. A subset of the rows
-    still knows of the labels that it lacks.
+    A categorical of pandas and an Enum of polars do so: a subset of the rows still
+    knows the labels that it lacks.
     """
     column = nw.from_native(values, allow_series=True, pass_through=True)
     if isinstance(column, nw.DataFrame) and len(column.columns) == 1:

@@ -221,7 +221,7 @@ class Ranking(Places):
 
 @dataclass(frozen=True)
 class RankedData:
-    """All that a ranking metric needs, validated, in ranked order."""
+    """All that a ranking metric needs, validated and in ranked order."""
 
     ranking: Ranking
     outcome: Array | None  # shape (n,) or None: outcomes in ranked order

@@ -1,4 +1,4 @@
-"""Columns of a metric of scores, validated: one row counts on its own."""
+"""Validated columns of a metric of scores, in which each row counts on its own."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Sample:
         weight : ndarray of shape (n,) or None
             Positive.
         cluster_weight : {"cluster", "row"}
-            "cluster": the rows of a cluster in a group weigh one together.
+            "cluster": the rows of a cluster in a group have weight one together.
 
         Returns
         -------

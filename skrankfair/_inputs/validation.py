@@ -152,7 +152,7 @@ def as_numbers(values: Any, name: str, *, allow_nan: bool = False) -> Array:
     Raises
     ------
     ValueError
-        Also for integers that a float64 would round, so that two would be tied.
+        Also if a float64 would round an integer, so that two of them would be tied.
     """
     array = _to_numpy(values, name)
     _check_vector(array, name)

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-#: What is being written at this moment, for who ends the process without unwinding it.
+#: What is being written at this moment, for code that ends the process without
+#: unwinding.
 UNFINISHED: set[Path] = set()
 
 
@@ -23,8 +24,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
         A link is followed; a pipe or a device, which nothing can replace, is written to
         as it is.
     text : str
-        Written as UTF-8. A lone surrogate, which UTF-8 has not, becomes an escape such
-        as ``\ud800``: in JSON the same character.
+        Written as UTF-8. A lone surrogate, which UTF-8 cannot express, becomes an
+        escape such as ``\ud800``: in JSON the same character.
 
     Returns
     -------

@@ -92,7 +92,7 @@ class ForestPlot:
             if marks
             else [],
             "legend": self._legend() if several else [],
-            # In the middle of the axis, unless it would end beyond the picture.
+            # In the middle of the axis, unless it would end beyond the plot.
             "middle": min((left + right) / 2, _WIDTH - _text_width(self.xlabel) / 2),
             "line_color": look.LINE,
             "grid_color": look.GRID,

@@ -30,7 +30,7 @@ def _errors(
 ) -> tuple[float, float]:
     """Return the true errors, with every cluster and with every row weighing one.
 
-    Midpoints of quantiles of the scores, or of scores where their laws differ.
+    Midpoints of quantiles of the scores, or of scores where their distributions differ.
     """
     nodes = (np.arange(_NODES) + 0.5) / _NODES
     if n_max is None:

@@ -553,9 +553,9 @@ def marginal_outcome_test(
         its own unit.
     boundary : {"local_linear", "constant"}, default="local_linear"
         "local_linear": the value at the threshold of a line through the outcomes near
-        it, less its estimated bias, with an error that knows that the bias is estimated
-        (robust bias correction). "constant": their weighted mean, as in the paper; it
-        looks on average a distance of order ``h`` above the threshold.
+        it, minus its estimated bias, with an error that accounts for the estimation of
+        the bias (robust bias correction). "constant": their weighted mean, as in the
+        paper; it looks on average a distance of order ``h`` above the threshold.
     bandwidth : {"mse", "undersmooth", "rule_of_thumb", "cv"} or float, default="mse"
         One for all groups, in units of the score. "mse": that of the least mean squared
         error of a line at the threshold, for each group from a cubic through its

@@ -39,7 +39,8 @@ class MonotonicityTest:
     statistic : float
         Pearson's chi-square of the counts against the monotone fit.
     pvalue : float
-        Of the hypothesis that the share of the group is monotone in the position.
+        P-value of the hypothesis that the share of the group is monotone in the
+        position.
     df : int
         The number of positions minus one: the degrees of freedom of ``method="chi2"``.
     method : {"bootstrap", "chi2"}
@@ -56,8 +57,8 @@ class MonotonicityTest:
     fit : ndarray of shape (n,)
         The monotone shares closest to `share`.
     band_low, band_high : ndarray of shape (n,)
-        Where a share is with `confidence_level`, position by position, if the fit is
-        true; NaN for fewer than two clusters.
+        The band in which a share lies with probability `confidence_level`, position by
+        position, if the fit is true; NaN for fewer than two clusters.
     confidence_level : float
         Confidence level of the band; the test rejects if the p-value is below one minus
         this level.
@@ -345,7 +346,7 @@ def monotonicity_test(
         positions - 1 degrees of freedom, as if the counts were independent and the fit
         given. See the notes.
     increasing : {"auto", True, False}, default="auto"
-        The direction from the top down; "auto": by the sign of Spearman's correlation
+        The direction from the top down. "auto" takes the sign of Spearman's correlation
         of position and share, as in scikit-learn's `IsotonicRegression`.
     confidence_level : float, default=0.95
         Confidence level of the band; `MonotonicityTest.rejected` compares the p-value

@@ -589,10 +589,11 @@ def predictive_parity_test(
     """Test whether an equal score means an equal outcome in all groups.
 
     The mean outcome at a score, ``f_g(s) = E[Y | S = s, G = g]``, is estimated for each
-    group by kernel smoothing in which every cluster of dependent rows weighs one, and
-    compared on a grid of scores: predictive parity (sufficiency) says that the curves
-    are one. Where the curve of a group is higher its scores are too low. Points where
-    one of two groups has too little data to be told apart are left out, and counted.
+    group by kernel smoothing in which every cluster of dependent rows has weight one,
+    and compared on a grid of scores: predictive parity (sufficiency) says that the
+    curves are one. Where the curve of a group is higher its scores are too low. Points
+    where one of two groups has too little data to be told apart are left out, and
+    counted.
 
     Parameters
     ----------
@@ -640,7 +641,7 @@ def predictive_parity_test(
     reference : label or None, default=None
         A group to compare every other with, instead of all pairs.
     confidence_level : float, default=0.95
-        Of the bands, and one less the level of the test.
+        Confidence level of the bands, and one minus the level of the test.
     n_resamples : int, default=20000
         Draws of the simulation.
     random_state : int, Generator or None, default=0
@@ -700,7 +701,7 @@ def predictive_parity_test(
     has ``f_g(s) = Σ_m A_m / Σ_m B_m``, ``A_m = 1/n_m Σ_i Y_mi K(u)``, and with ``ψ_m =
     (A_m - f B_m) / Σ B`` the covariance ``M / (M - 1) Σ_m ψ_m ψ'_m`` over all M
     clusters; differences have Student's t with Welch's degrees of freedom, from the
-    effective clusters less one, and a point that rests on fewer than two has no test.
+    effective clusters minus one, and a point that rests on fewer than two has no test.
 
     References
     ----------

@@ -59,17 +59,17 @@ def recommend_metrics(
     Parameters
     ----------
     test : MonotonicityTest
-        Of the rankings that are to be measured.
+        The test of the rankings that are to be measured.
     purpose : {"minimize", "evaluate"}, default="minimize"
         Whether the metric is an objective that will be made small, or a measurement.
 
     Returns
     -------
     MetricRecommendation
-        If the test rejected, or has no p-value: all metrics with bounds, to be looked
-        at side by side. Otherwise, to minimize: rKL (smooth), rND, pair and exp, which
-        have the same minima; to evaluate: pair, the only one that is at its maximum
-        whenever a group has a total advantage, also over a minority.
+        If the test rejected, or has no p-value, all metrics with bounds, to be looked
+        at side by side. Otherwise, to minimize, rKL (which is smooth), rND, pair and
+        exp, which have the same minima; to evaluate, pair, the only one that is at its
+        maximum whenever a group has a total advantage, even over a minority.
 
     Raises
     ------

@@ -100,14 +100,16 @@ def expected_advantage(
     """Evaluate every metric of statistical parity on a distribution of rankings.
 
     A random ranking is described by the probabilities ``R_ij`` of item j at position i:
-    a policy that shuffles, a ranker with noise, or a model of group advantage. One
-    ranking is a matrix of zeros and ones, and gives the values of the metrics
-    themselves; the means over many rankings give ``average="representation"``.
+    it may be a policy that shuffles, a ranker with noise, or a model of group
+    advantage. A single ranking is a matrix of zeros and ones, and gives the values of
+    the metrics themselves; the means over many rankings give
+    ``average="representation"``.
 
     Parameters
     ----------
     probabilities : array-like of shape (n, n)
-        Doubly stochastic: row i is position i from the top, column j item j.
+        A doubly stochastic matrix, in which row i is position i from the top and column
+        j is item j.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.

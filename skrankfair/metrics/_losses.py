@@ -49,7 +49,7 @@ def log_loss(
 ) -> GroupEstimates:
     """Mean logarithmic loss of probabilities by group, with its standard error.
 
-    The mean over rows of ``-[y ln s + (1 - y) ln(1 - s)]``, in nats; 0 is best.
+    It is the mean over rows of ``-[y ln s + (1 - y) ln(1 - s)]``, in nats; 0 is best.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def mean_squared_error(
 ) -> GroupEstimates:
     """Mean squared error of scores by group, with its standard error.
 
-    The mean over rows of ``(y - s)²``; of probabilities it is the Brier score.
+    It is the mean over rows of ``(y - s)²``; for probabilities it is the Brier score.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def mean_squared_error(
 
     Notes
     -----
-    The variance is that of `log_loss`, with squares in the place of its losses.
+    The variance is that of `log_loss`, with squared errors in place of its losses.
 
     Examples
     --------

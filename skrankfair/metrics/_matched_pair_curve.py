@@ -30,14 +30,14 @@ _SHARES = (0.01, 0.5)
 class MatchedPairCurve:
     """Matched pair calibration by group over E thresholds.
 
-    Curves of parts of the data over one grid add up, as results do.
+    Curves for parts of the data over the same grid add up, as results do.
 
     Attributes
     ----------
     epsilon : ndarray of shape (E,)
         Thresholds, ascending.
     results : tuple of GroupEstimates, length E
-        The result at each, without its table of clusters.
+        The result at each threshold, without its table of clusters.
     """
 
     epsilon: Array
@@ -96,7 +96,7 @@ class MatchedPairCurve:
         Returns
         -------
         DataFrame
-            With epsilon, group and the columns of `GroupEstimates.to_frame`.
+            Columns epsilon, group and those of `GroupEstimates.to_frame`.
         """
         import pandas as pd
 

@@ -158,9 +158,9 @@ def normalized_discounted_difference(
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
     average : {"queries", "representation"}, default="queries"
-        "queries": the mean of the metric over lists. "representation": the metric of
-        the mean share p_k, for lists of one length: chance that cancels over lists is
-        no advantage (§3 of the paper).
+        "queries" takes the mean of the metric over lists. "representation" takes the
+        metric of the mean share p_k, for lists of equal length, so that chance that
+        cancels over lists does not count as an advantage (§3 of the paper).
     normalize : bool, default=True
         False leaves out the division by the maximum.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -198,9 +198,9 @@ def normalized_discounted_difference(
 
     The maximum is the larger of the rankings with the group all first or all last,
     which is that of all rankings. A fair ranking of few items is above 0 by chance, so
-    0 is no value to test against with its standard error; `GroupEstimates.test`
-    shuffles labels. With v_i the value of list i of N, the variance is
-    ``N / (N - 1) · Σ (v_i - mean)² / N²``, summed within clusters first; for
+    a test against 0 with the standard error would be wrong; `GroupEstimates.test`
+    shuffles labels instead. With v_i the value of list i of N, the variance is ``N / (N
+    - 1) · Σ (v_i - mean)² / N²``, summed within clusters first; for
     ``average="representation"`` it is that of the delta method over the mean shares.
 
     References

@@ -194,7 +194,8 @@ def skew_at_k(
     Notes
     -----
     The variance is that of a mean over lists, or of the delta method over the mean
-    shares. Even in fair rankings the mean is not 0, since it is of a logarithm.
+    shares. Even for fair rankings the mean is not 0, because it is the mean of a
+    logarithm.
 
     References
     ----------

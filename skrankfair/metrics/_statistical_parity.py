@@ -123,7 +123,8 @@ class PairKernel(Kernel):
     def table(self, lists: Lists) -> tuple[Array, Array]:
         """Return sums by list and group, and shared ones."""
         lengths = lists.lengths
-        # Rows below each row, less the pairs of members, are pairs won of the rest.
+        # Rows below each row, minus the pairs of members, are pairs won against the
+        # rest.
         below = np.repeat(lengths - 1, lengths) - lists.position()
         size = lists.sizes
         won = lists.sums_by_group(lists.tie_means(below.astype(float)))
@@ -221,9 +222,9 @@ def exposure_parity(
     signed : bool, default=False
         ``(e_a - e_r) / (e_a + e_r)``: positive is an advantage of the group.
     average : {"queries", "representation"}, default="queries"
-        "queries": the mean of the metric over lists. "representation": the metric of
-        the mean exposures, for lists of one length: chance that cancels over lists is
-        no advantage.
+        "queries" takes the mean of the metric over lists. "representation" takes the
+        metric of the mean exposures, for lists of equal length, so that chance that
+        cancels over lists does not count as an advantage.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
 
@@ -254,7 +255,7 @@ def exposure_parity(
     -----
     The variance is that of a mean over lists, or of the delta method over the mean
     exposures. A fair ranking of few items is above 0 by chance, and the mean of the
-    signed value is not quite 0 either: hence the permutations.
+    signed value is not quite 0 either. This is why the test uses permutations.
 
     References
     ----------
@@ -307,7 +308,7 @@ def pairwise_parity(
     With pair_a the share of the pairs of a list, one of them in the group, whose member
     is ranked above, ``|1 - 2 pair_a|``: 0 is parity, and 1 a total advantage of either
     side, whatever the size of the group. The paper recommends it for evaluation, above
-    all of minorities.
+    all for minorities.
 
     Parameters
     ----------
@@ -328,9 +329,9 @@ def pairwise_parity(
     signed : bool, default=False
         ``2 pair_a - 1``: positive is an advantage of the group.
     average : {"queries", "representation"}, default="queries"
-        "queries": the mean of the metric over lists. "representation": the metric of
-        the mean pair_a over lists of one length: chance that cancels over lists is no
-        advantage.
+        "queries" takes the mean of the metric over lists. "representation" takes the
+        metric of the mean pair_a over lists of equal length, so that chance that
+        cancels over lists does not count as an advantage.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
 

@@ -45,7 +45,7 @@ def row_weights(
     weight : ndarray of shape (n,) or None
     cluster : ndarray of shape (n,), int64, or None
     cluster_weight : {"cluster", "row"}
-        "cluster": the rows of a cluster weigh one together.
+        "cluster": the rows of a cluster have weight one together.
 
     Returns
     -------

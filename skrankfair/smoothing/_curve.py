@@ -157,8 +157,8 @@ def nadaraya_watson(
         Independent units, such as the person that a row is about. None makes each row
         its own unit.
     cluster_weight : {"cluster", "row"}, default="cluster"
-        "cluster": every cluster weighs one (Definition 3). "row": every row does, and
-        a cluster as much as it has rows (appendix D).
+        "cluster": every cluster has weight one (Definition 3). "row": every row has
+        weight one, so a cluster counts by its number of rows (appendix D).
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
     method : {"auto", "exact", "fast"}, default="auto"

@@ -30,7 +30,7 @@ from ._multivariate import grid_means, line_means, product_means, rule_bandwidth
 
 
 class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
-    """Kernel regression in which every cluster of dependent rows weighs one.
+    """Kernel regression in which every cluster of dependent rows has weight one.
 
     The prediction at x is the weighted mean of the outcomes, ``Σ_i w_i y_i K_i /
     Σ_i w_i K_i``, ``K_i`` the product over the columns of ``K((x_i - x) / h)`` and
@@ -50,7 +50,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         The column of X with the cluster, which is no feature, or a function of X. None:
         `cluster` may be passed to `fit`; without it every row is a cluster.
     cluster_weight : {"cluster", "row"}, default="cluster"
-        "row": every row weighs one.
+        "row": every row has weight one.
     method : {"auto", "exact", "fast"}, default="auto"
         As in `nadaraya_watson`, for one column.
 

@@ -56,7 +56,7 @@ CLUSTERS = st.lists(
 
 
 def shares_of(clusters, null_value=0.3):
-    """Return the share of items won, with a row a cluster of (won, lost)."""
+    """Return the share of items won, with one row per cluster of (won, lost)."""
     won, lost = np.array(clusters, dtype=float).T
     rows = np.stack([won, won + lost], axis=1)[:, None]
     table = Table(rows, np.zeros((won.size, 0)), None, np.arange(won.size))

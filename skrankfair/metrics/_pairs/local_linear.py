@@ -115,7 +115,7 @@ class _Piece(NamedTuple):
     row: Array  # which focal row
     start: Array  # the part is [start, end) of the partners
     end: Array
-    distance: Array  # score of the focal row less the middle of the cell
+    distance: Array  # score of the focal row minus the middle of the cell
 
 
 @dataclass(frozen=True)
