@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._estimates.metric import user_level
+from ._estimates.metric import warn_user
 from ._inputs.validation import Array, check_choice, check_number
-from .exceptions import UndefinedMetricWarning
 from .scoring._memory import (
     ask_for_estimates,
     check_disjoint,
@@ -171,11 +169,9 @@ class FairnessConstrained:
             bounds[candidate] = pooled.disparity_bound(level, kind)
         unknown = [c for c in found if np.isnan(bounds[c])]
         if unknown:
-            warnings.warn(
+            warn_user(
                 f"{key} has no confidence bound (NaN), for too few clusters, for "
                 f"candidates {unknown}, which rank last.",
-                UndefinedMetricWarning,
-                stacklevel=user_level(),
             )
         return bounds
 
@@ -199,7 +195,7 @@ class FairnessConstrained:
                 )
         if self.on_infeasible == "raise":
             raise ValueError(message)
-        warnings.warn(message, UserWarning, stacklevel=user_level())
+        warn_user(message, UserWarning)
         return index
 
 
@@ -219,11 +215,9 @@ def _warn_undefined(key: str, splits: Array) -> None:
     if undefined.any():
         candidates = np.flatnonzero(undefined.any(axis=1)).tolist()
         folds = np.flatnonzero(undefined.any(axis=0)).tolist()
-        warnings.warn(
+        warn_user(
             f"{key} is undefined (NaN) in folds {folds} for candidates {candidates}, "
             "which rank last: a fold lacks the data of a group, or a fit failed.",
-            UndefinedMetricWarning,
-            stacklevel=user_level(),
         )
 
 

@@ -234,6 +234,7 @@ class RankedData:
     #: The caller's rows that are kept, when rows of weight 0 were dropped.
     kept: Array | None
     n_input: int  # the number of the caller's rows
+    has_queries: bool = False  # named by the caller, of which one may be left
     #: Intermediate results that several metrics of one audit share.
     cache: dict[str, Any] = field(default_factory=dict)
 
@@ -386,6 +387,7 @@ def ranked_data(
         query_weight=None if weight is None else _query_weight(weight, ranking, kept),
         kept=kept,
         n_input=n_input,
+        has_queries=queries is not None,
     )
 
 

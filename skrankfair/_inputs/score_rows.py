@@ -16,7 +16,9 @@ from .validation import (
     as_numbers,
     as_weights,
     check_choice,
+    check_given,
     check_lengths,
+    check_magnitude,
     encode,
 )
 
@@ -291,9 +293,7 @@ def score_rows(
     -------
     ScoreRows
     """
-    for name, value in (("y_true", y_true), ("y_score", y_score)):
-        if value is None:
-            raise ValueError(f"{name} must be given; got None.")
+    check_given(y_true=y_true, y_score=y_score)
     y = as_numbers(y_true, "y_true", allow_nan=allow_nan)
     x = as_numbers(y_score, "y_score")
     if sensitive_features is None:
@@ -309,6 +309,7 @@ def score_rows(
         cluster=None if clusters is None else clusters.codes.size,
         sample_weight=None if weight is None else weight.size,
     )
+    check_magnitude(y_true=y)
     clusters = None if clusters is None else clusters.dense()
     rows = ScoreRows(y, x, groups, clusters, weight, np.arange(x.size))
     rows = rows.of_positive_weight()

@@ -21,6 +21,8 @@ Array = NDArray[Any]
 _DIRECT_RANGE = 1 << 16
 #: Up to here a float64 holds every integer.
 _EXACT = 2**53
+#: Up to here fourth powers can be summed, as the errors of squares need.
+_LARGEST = 1e60
 
 
 def check_choice(value: object, name: str, choices: Sequence[object]) -> None:
@@ -29,6 +31,13 @@ def check_choice(value: object, name: str, choices: Sequence[object]) -> None:
     if not any(isinstance(value, type(c)) and value == c for c in choices):
         options = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {options}; got {value!r}.")
+
+
+def check_given(**arguments: object) -> None:
+    """Raise a ValueError naming the first argument that is None."""
+    for name, value in arguments.items():
+        if value is None:
+            raise ValueError(f"{name} must be given; got None.")
 
 
 def check_number(
@@ -462,6 +471,35 @@ def _crossed_groups(columns: list[Codes]) -> Groups:
         strict=True,
     )
     return Groups(tuple(names), crossed.codes.astype(np.int32))
+
+
+def check_magnitude(**columns: Array) -> None:
+    """Raise a ValueError naming the column that has too large a number to square."""
+    for name, values in columns.items():
+        with np.errstate(invalid="ignore"):  # NaN may stand for "unknown"
+            large = np.flatnonzero(np.abs(values) > _LARGEST)
+        if large.size:
+            raise ValueError(
+                f"{name} must be between -{_LARGEST:g} and {_LARGEST:g}, for its "
+                f"squares to be finite; got {values.flat[large[0]]:g}. Use a larger "
+                "unit."
+            )
+
+
+def weighted_quantile(values: Array, levels: Any, weight: Array | None) -> Array:
+    """Return quantiles in which a weight of 2 is the value twice, in any order.
+
+    The inverse of the distribution function: the smallest value at or below which at
+    least this share of the weight lies. Rounding of the shares decides nothing, so
+    neither the order of the rows nor the unit of the weights does.
+    """
+    if weight is None:
+        return np.asarray(np.quantile(values, levels, method="inverted_cdf"))
+    order = np.lexsort((weight, values))
+    share = np.cumsum(weight[order])
+    share /= share[-1]
+    place = np.searchsorted(share, np.asarray(levels) - 1e-12)
+    return np.asarray(values[order[np.minimum(place, order.size - 1)]])
 
 
 def as_weights(values: Any, name: str = "sample_weight") -> Array:

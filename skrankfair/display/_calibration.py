@@ -11,7 +11,7 @@ from .._estimates.formatting import label
 from .._inputs.columns import resolve_column
 from .._inputs.score_rows import score_rows
 from .._inputs.sklearn_private import call_once, positive_class, response_values
-from .._inputs.validation import check_choice
+from .._inputs.validation import check_choice, weighted_quantile
 from ..inference._predictive_parity import curves_by_group
 from ..scoring._score_function import as_outcomes
 from . import _style as draw
@@ -164,9 +164,7 @@ class CalibrationByGroupDisplay:
         if grid is None:
             weight = rows.weight
             levels = (np.arange(100) + 0.5) / 100
-            grid = np.unique(
-                np.quantile(rows.x, levels, weights=weight, method="inverted_cdf")
-            )
+            grid = np.unique(weighted_quantile(rows.x, levels, weight))
         result = curves_by_group(
             rows,
             grid,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,13 +14,18 @@ from .._estimates import formatting as fmt
 from .._estimates.contrasts import generator
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.intervals import check_level, welch_df
-from .._estimates.metric import Metric, warn_undefined
+from .._estimates.metric import Metric, warn_undefined, warn_user
 from .._estimates.simultaneous import CORRECTIONS, Simultaneous
 from .._estimates.sums import ClusterSums
 from .._estimates.table import cluster_table, row_counts
 from .._inputs.score_rows import ScoreRows, score_rows
-from .._inputs.validation import Array, check_choice, check_number
-from ..exceptions import UndefinedMetricWarning
+from .._inputs.validation import (
+    Array,
+    check_choice,
+    check_given,
+    check_magnitude,
+    check_number,
+)
 from ..metrics import ConfidenceInterval, GroupEstimates
 from ..smoothing._bandwidth import (
     FEWEST,
@@ -494,18 +498,14 @@ def _warn_few(result: MarginalOutcomeTest) -> MarginalOutcomeTest:
     few = own & np.isnan(result.outcomes)
     if few.any():
         names = [fmt.label(result.groups[i]) for i in np.flatnonzero(few)]
-        warnings.warn(
+        warn_user(
             f"The marginal outcome is undefined (NaN) with fewer than {FEWEST} "
             f"effective clusters near the threshold, in: {', '.join(names)}.",
-            UndefinedMetricWarning,
-            stacklevel=3,
         )
     elif result.contrasts and np.isnan(result.pvalue) and own.all():
-        warnings.warn(
+        warn_user(
             "marginal_outcome_test has no p-value (NaN): the outcomes near the "
             "threshold are too few, or too much alike, to be compared.",
-            UndefinedMetricWarning,
-            stacklevel=3,
         )
     return result
 
@@ -659,6 +659,7 @@ def marginal_outcome_test(
     check_level(confidence_level)
     check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
     generator(random_state)
+    check_given(sensitive_features=sensitive_features)
     everyone = score_rows(
         y_true,
         y_score,
@@ -667,6 +668,7 @@ def marginal_outcome_test(
         sample_weight=sample_weight,
         allow_nan=True,
     )
+    check_magnitude(y_score=everyone.x)
     check_reference(reference, everyone.groups.labels)
     rows = _above(everyone, float(threshold))
     chosen = get_kernel(kernel)

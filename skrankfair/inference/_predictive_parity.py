@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,10 +12,17 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.contrasts import generator
 from .._estimates.intervals import check_level, welch_df
+from .._estimates.metric import warn_user
 from .._estimates.simultaneous import CORRECTIONS, Simultaneous
 from .._inputs.score_rows import ScoreRows, score_rows
-from .._inputs.validation import Array, as_numbers, check_choice, check_number
-from ..exceptions import UndefinedMetricWarning
+from .._inputs.validation import (
+    Array,
+    as_numbers,
+    check_choice,
+    check_given,
+    check_magnitude,
+    check_number,
+)
 from ..metrics import ConfidenceInterval
 from ..smoothing._bandwidth import (
     FEWEST,
@@ -559,11 +565,7 @@ def _warn_undefined(result: PredictiveParityTest) -> PredictiveParityTest:
     ):
         if there.any():
             names = [fmt.label(result.groups[i]) for i in np.flatnonzero(there)]
-            warnings.warn(
-                f"A curve {message} {', '.join(names)}.",
-                UndefinedMetricWarning,
-                stacklevel=4,
-            )
+            warn_user(f"A curve {message} {', '.join(names)}.")
     return result
 
 
@@ -730,6 +732,7 @@ def predictive_parity_test(
     >>> t.difference.shape, bool((t.difference[0, t.rejected[0]] > 0).all())
     ((1, 50), True)
     """
+    check_given(sensitive_features=sensitive_features)
     rows = score_rows(
         y_true,
         y_score,
@@ -737,6 +740,7 @@ def predictive_parity_test(
         cluster=cluster,
         sample_weight=sample_weight,
     )
+    check_magnitude(y_score=rows.x)
     rests = _compares_rests(rows, comparison, reference)
     result = curves_by_group(
         rows,
@@ -753,22 +757,18 @@ def predictive_parity_test(
         random_state=random_state,
     )
     if len(result.groups) < 2 and not rests:
-        warnings.warn(
+        warn_user(
             "predictive_parity_test is undefined (NaN) for one group: "
             f"{fmt.label(result.groups[0])}.",
-            UndefinedMetricWarning,
-            stacklevel=2,
         )
     elif (
         result.sums.moments is not None
         and result.sums.defined.any()
         and not result.compared.any()
     ):
-        warnings.warn(
+        warn_user(
             "predictive_parity_test is undefined (NaN): at no point of the grid do "
             f"both groups of a contrast have enough data, {FEWEST} effective clusters "
             "and, of two outcomes, one expected of each.",
-            UndefinedMetricWarning,
-            stacklevel=2,
         )
     return result

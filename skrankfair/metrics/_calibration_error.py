@@ -16,7 +16,13 @@ from .._estimates.refit import RefitSums
 from .._estimates.sums import ClusterSums
 from .._estimates.table import Table, cluster_table, row_counts
 from .._inputs.score_rows import Sample, ScoreRows, score_rows
-from .._inputs.validation import Array, as_numbers, check_choice, check_number
+from .._inputs.validation import (
+    Array,
+    as_numbers,
+    check_choice,
+    check_magnitude,
+    check_number,
+)
 from ..smoothing._bandwidth import check_bandwidth, choose_bandwidth
 from ..smoothing._kernel_sums import RepeatedMeans, kernel_sums
 from ..smoothing._kernels import Kernel, get_kernel
@@ -430,6 +436,7 @@ def calibration_error(
         cluster=cluster,
         sample_weight=sample_weight,
     )
+    check_magnitude(y_score=rows.x)
     sample = rows.sample(cluster_weight)
     edges = _check_edges(bins, rows.x) if method == "binned" else None
     chosen: dict[Hashable, float] = {}

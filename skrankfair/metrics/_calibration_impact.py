@@ -17,12 +17,21 @@ from .._estimates.refit import Refit, RefitSums
 from .._estimates.table import Table, cluster_table, row_counts
 from .._inputs.ranking import RankedData, Ranking, ranked_data
 from .._inputs.score_rows import Sample, score_rows
-from .._inputs.validation import Array, Groups, check_choice, check_number
+from .._inputs.validation import (
+    Array,
+    Groups,
+    check_choice,
+    check_magnitude,
+    check_number,
+)
 from ..smoothing._bandwidth import check_bandwidth
 from ..smoothing._kernel_sums import RepeatedMeans
 from ..smoothing._kernels import Kernel, get_kernel
 from ._calibration_error import bandwidth_of_group
 from ._pairs.cluster_rows import sum_over_queries
+
+# Clusters of which a resample leaves out all with a probability of e^-60.
+_SURELY_DRAWN = 60
 
 
 @dataclass(frozen=True)
@@ -114,13 +123,26 @@ def shift_estimates(
     result = GroupEstimates(
         mean, sums, dict(parameters), {"bandwidth": calibrated.bandwidth}
     )
-    _warn_without_errors(result)
+    _warn_without_errors(result, sums)
     return result
 
 
-def _warn_without_errors(result: GroupEstimates) -> None:
-    """Warn of groups without rows, or in one cluster, without drawing resamples."""
-    active = result.sums.active[0]
+def _without_errors(sums: RefitSums) -> Array:
+    """Return which groups have no standard error, without fitting a curve anew.
+
+    They are in one cluster, or in so few that some resample has none of them.
+    """
+    table, finalize, active = sums.table, sums.finalize, sums.active[0, 0]
+    if table is None or finalize is None or active.min() >= _SURELY_DRAWN:
+        return active < 2
+    plain = replace(
+        sums, refit=lambda counts: np.tensordot(counts, table.by_group, axes=1)
+    )
+    return np.isnan(np.diag(plain.covariance(finalize)))
+
+
+def _warn_without_errors(result: GroupEstimates, sums: RefitSums) -> None:
+    """Warn of groups without rows, or without a standard error."""
     for message, there in (
         (
             f"{result.name} is undefined (NaN) for groups without {result.metric.unit}",
@@ -128,7 +150,7 @@ def _warn_without_errors(result: GroupEstimates) -> None:
         ),
         (
             f"{result.name} has no standard error (NaN), for too few clusters, in",
-            (result.support > 0) & (active < 2),
+            (result.support > 0) & _without_errors(sums),
         ),
     ):
         if there.any():
@@ -206,7 +228,8 @@ def positive_rate_shift(
     Warns
     -----
     UndefinedMetricWarning
-        If a group has only one cluster, so that it has no standard error.
+        If a group has only one cluster, or so few that some resample has none of them,
+        so that it has no standard error.
 
     See Also
     --------
@@ -251,6 +274,7 @@ def positive_rate_shift(
         cluster=cluster,
         sample_weight=sample_weight,
     )
+    check_magnitude(y_score=rows.x)
     sample = rows.sample(cluster_weight)
     calibrated = Calibrated.of_sample(sample, rows.groups, bandwidth, smoother)
     counts = row_counts(rows, sample)
@@ -522,6 +546,7 @@ def rank_shift(
             "rank_shift needs disjoint groups, since an item has one calibrated score; "
             "sensitive_features is a membership matrix."
         )
+    check_magnitude(y_true=data.y_true, y_score=data.ranking.score)
     one_list = data.ranking.n_queries == 1
     if not one_list and data.cluster_of_query is None:
         raise ValueError("cluster must be constant within a query.")

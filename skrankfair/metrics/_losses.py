@@ -14,7 +14,7 @@ from .._estimates.metric import Metric, warn_undefined
 from .._estimates.sums import ClusterSums
 from .._estimates.table import cluster_table, row_counts
 from .._inputs.score_rows import ScoreRows, score_rows
-from .._inputs.validation import Array
+from .._inputs.validation import Array, check_magnitude
 
 _CLOSEST = np.finfo(np.float64).eps
 
@@ -185,4 +185,5 @@ def mean_squared_error(
         cluster=cluster,
         sample_weight=sample_weight,
     )
+    check_magnitude(y_score=rows.x)
     return _mean_loss("mean_squared_error", rows, lambda y, s: (y - s) ** 2)

@@ -10,12 +10,12 @@ import numpy as np
 
 from .._estimates.finalize import MeanOfRatios, PairsAtPositions, PositionMean
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import Metric, warn_undefined
+from .._estimates.metric import Metric
 from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.validation import check_choice, check_number
+from .._inputs.validation import check_choice, check_magnitude, check_number
 from ._pairs.cluster_rows import support_columns
-from ._pairs.item_rows import pair_sums
+from ._pairs.item_rows import pair_sums, warn_undefined_pairs
 from ._pairs.local_linear import LinearColumns, LinearPairs, LocalLinear
 from ._pairs.matched_pairs import (
     AdjacentPairs,
@@ -109,6 +109,7 @@ def matched_pair_estimates(
     variance: str = "auto",
 ) -> GroupEstimates:
     """Return `matched_pair_calibration` of data that is validated and ordered."""
+    check_magnitude(y_true=data.y_true)
     check_choice(direction, "direction", ("below", "both"))
     check_choice(adjacent, "adjacent", (False, True))
     check_choice(estimator, "estimator", ("mean", "local_linear"))
@@ -177,7 +178,7 @@ def matched_pair_estimates(
         parameters=shown,
         first_pass={"epsilon": chosen},
     )
-    return warn_undefined(result)
+    return warn_undefined_pairs(result, data)
 
 
 def matched_pair_calibration(
@@ -263,7 +264,10 @@ def matched_pair_calibration(
         a pair of the query's own estimate.
     variance : {"auto", "cluster", "item"}, default="auto"
         "cluster": queries (or `cluster`) are independent. "item": items are, and pairs
-        that share one are not (§4.1.4). "auto" is "item" for one list, else "cluster".
+        that share one are not (§4.1.4). "auto" is "item" for one list without `qid`
+        and with no `cluster` or several, and "cluster" otherwise: with `qid` also for
+        one query, which has no standard error then, but can be added to other parts of
+        the data.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
 

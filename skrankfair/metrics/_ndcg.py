@@ -10,10 +10,12 @@ from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.sums import ClusterSums
-from .._inputs.ranking import RankedData, order_rows, ranked_data
+from .._inputs.ranking import RankedData, Ranking, order_rows, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
 from ._pairs.cluster_rows import sum_over_queries
 from ._position_weights import DCG
+
+_HUGE = 1e250
 
 
 def _discounts(data: RankedData, k: int | None) -> Array:
@@ -24,6 +26,17 @@ def _discounts(data: RankedData, k: int | None) -> Array:
         table[k:] = 0.0
     discount: Array = table[ranking.position()]
     return discount
+
+
+def _of_computable_size(gains: Array, best: Array, ranking: Ranking) -> Array:
+    """Return gains whose sums neither overflow nor lose digits.
+
+    Those of a query are divided by a power of two, which the ratio does not see.
+    """
+    largest = gains[best]
+    if not ((largest > _HUGE) | ((largest > 0) & (largest < 1 / _HUGE))).any():
+        return gains
+    return np.ldexp(gains, -np.repeat(np.frexp(largest)[1], ranking.lengths))
 
 
 def ndcg_estimates(
@@ -47,6 +60,7 @@ def ndcg_estimates(
         )
     discount = _discounts(data, k)
     ideal_order = order_rows(ranking.query.astype(np.int64), y)
+    gains = _of_computable_size(gains, ideal_order[ranking.starts[:-1]], ranking)
     ideal = gains[ideal_order] * discount
     if ranking.has_ties:
         # An item of a tied block is anywhere in the block with equal chance.

@@ -9,11 +9,17 @@ import numpy as np
 
 from .._estimates.finalize import DifferenceToRest, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import Metric, warn_undefined
+from .._estimates.metric import Metric
 from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.validation import Array, as_numbers, check_choice, check_number
+from .._inputs.validation import (
+    Array,
+    as_numbers,
+    check_choice,
+    check_number,
+    weighted_quantile,
+)
 from ._pairs.cluster_rows import support_columns
-from ._pairs.item_rows import pair_sums
+from ._pairs.item_rows import pair_sums, warn_undefined_pairs
 from ._pairs.outcome_pairs import OutcomeCounts, OutcomePairs, ScorePairs
 
 if TYPE_CHECKING:
@@ -41,7 +47,7 @@ def _bucket_edges(
         levels = np.linspace(0, 1, bins + 1)
         weight = None if weight is None else weight[preferred]
         # A definition in which weight 2 is the row seen twice.
-        edges = np.quantile(values, levels, weights=weight, method="inverted_cdf")
+        edges = weighted_quantile(values, levels, weight)
         edges = np.unique(edges)
         return tuple(edges if edges.size > 1 else np.repeat(edges, 2))
     try:
@@ -162,7 +168,7 @@ def accuracy_estimates(
         parameters={"comparison": comparison, "average": average},
         first_pass={} if edges is None else {"engagement_edges": edges},
     )
-    return warn_undefined(result)
+    return warn_undefined_pairs(result, data)
 
 
 def pairwise_accuracy(
@@ -219,7 +225,9 @@ def pairwise_accuracy(
         query's accuracy.
     variance : {"auto", "cluster", "item"}, default="auto"
         "cluster": queries (or `cluster`) are independent. "item": items are, and pairs
-        that share one are not. "auto" is "item" for one list, else "cluster".
+        that share one are not. "auto" is "item" for one list without `qid` and with
+        no `cluster` or several, and "cluster" otherwise: with `qid` also for one query,
+        which has no standard error then, but can be added to other parts of the data.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
 
@@ -310,7 +318,8 @@ def _cross_estimates(
         return ScorePairs(data.ranking, data.groups, strict)
 
     sums = pair_sums(data, source, variance, average, by_block=True)
-    return warn_undefined(GroupEstimates(metric, sums, {"average": average}))
+    result = GroupEstimates(metric, sums, {"average": average})
+    return warn_undefined_pairs(result, data)
 
 
 def exposure_estimates(

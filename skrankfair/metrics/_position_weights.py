@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -169,19 +168,19 @@ def _check(weights: Array, ranks: Array) -> None:
 
 def _called(function: Any, ranks: Array) -> Array:
     """Return a user's function of the ranks, one float each."""
+    # Of two ranks or more, for a function of one number to fail whatever it is given.
+    asked = np.repeat(ranks, 2) if ranks.size == 1 else ranks
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            # NumPy warns where a function of one number is given.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            weights = np.asarray(function(ranks), dtype=np.float64)
+        with np.errstate(all="ignore"):
+            weights = np.asarray(function(asked), dtype=np.float64)
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise ValueError(
             "position_weight must be a function that takes an array of ranks 1, 2, ... "
             f"and returns their weights; {function!r} raised {error!r}."
         ) from error
-    if weights.shape != ranks.shape:
+    if weights.shape != asked.shape:
         raise ValueError(
             "position_weight must be a function that returns one weight per rank; "
-            f"{function!r} returned shape {weights.shape} for {ranks.size} ranks."
+            f"{function!r} returned shape {weights.shape} for {asked.size} ranks."
         )
-    return weights
+    return weights[: ranks.size]

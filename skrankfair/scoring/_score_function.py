@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._estimates.formatting import label
-from .._estimates.metric import user_level
+from .._estimates.metric import collected_warnings, warn_user
 from .._inputs.columns import ColumnSpec, declared_labels
 from .._inputs.validation import Array
 from ..exceptions import UndefinedMetricWarning
@@ -89,11 +88,12 @@ class ScoreFunction:
                 "sklearn.set_config(enable_metadata_routing=True)."
             )
         taken = {name: value for name, value in given.items() if name in self.accepted}
-        with warnings.catch_warnings():
-            if self.by_group:
-                # Said once, below, with what the set lacks.
-                warnings.simplefilter("ignore", UndefinedMetricWarning)
+        with collected_warnings() as said:
             result = self.metric(y_true, y_score, **taken, **self.params)
+        for category, message in said:
+            # What is undefined is said once, below, with what the set lacks.
+            if not (self.by_group and issubclass(category, UndefinedMetricWarning)):
+                warn_user(message, category)
         if not isinstance(result, GroupEstimates):
             return float(result), None
         if not self.by_group:
@@ -136,7 +136,7 @@ class ScoreFunction:
         )
         if self.on_undefined == "raise":
             raise ValueError(message)
-        warnings.warn(message, UndefinedMetricWarning, stacklevel=user_level())
+        warn_user(message)
 
 
 def _is_text(values: Array) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.score_rows import Sample, ScoreRows
-from .._inputs.validation import Array, check_number
+from .._inputs.validation import Array, check_number, weighted_quantile
 from ._kernel_sums import kernel_sums, kernel_values
 from ._kernels import Kernel, get_kernel
 
@@ -62,7 +62,7 @@ def robust_scale(x: Array, weight: Array | None = None) -> float:
     mean = np.average(x, weights=weight)
     with np.errstate(over="ignore"):
         deviation = float(np.sqrt(np.average((x - mean) ** 2, weights=weight)))
-        low, high = np.quantile(x, [0.25, 0.75], weights=weight, method="inverted_cdf")
+        low, high = weighted_quantile(x, [0.25, 0.75], weight)
         spread = float(high - low) / _NORMAL_IQR
     if x.min() == x.max():
         return 0.0
@@ -176,7 +176,7 @@ def default_grid(rows: ScoreRows, n_points: int = _N_POINTS) -> Array:
         return distinct
     weight = None if rows.weight is None else rows.weight[inside]
     levels = (np.arange(n_points) + 0.5) / n_points
-    return np.unique(np.quantile(x, levels, weights=weight, method="inverted_cdf"))
+    return np.unique(weighted_quantile(x, levels, weight))
 
 
 def compared_pairs(
@@ -286,7 +286,7 @@ def _mse_bandwidth(sample: Sample, threshold: float, kernel: Kernel) -> float:
     second = (design[:, : degree - 1] * (power * (power - 1))) @ coefficient[2:]
     curvature = float(np.average(second**2, weights=weight)) / width**4
     # From the nearest part of the rows, at least a tenth.
-    nearest = float(np.quantile(x, 0.1, weights=weight, method="inverted_cdf"))
+    nearest = float(weighted_quantile(x, 0.1, weight))
     near = min(width, nearest + robust_scale(x, weight) / 4)
     density = float(weight[x <= near].sum() / weight.sum()) / near
     roughness, moment = _line_at_its_end(kernel)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._estimates.group_estimates import GroupEstimates
+from ..._estimates.metric import collected_warnings, warn_undefined, warn_user
 from ..._estimates.sums import ClusterSums
 from ..._estimates.table import Finalize, Table
 from ..._inputs.ranking import RankedData
@@ -18,15 +20,24 @@ from .cluster_rows import (
 )
 from .sources import Source
 
+_ONE_QUERY = (
+    "There is one query: leave out qid, or pass variance='item', if its items are "
+    "independent."
+)
+
 
 def resolve_variance(data: RankedData, variance: str, average: str) -> str:
-    """Return "cluster" or "item", and refuse what cannot be done."""
+    """Return "cluster" or "item", and refuse what cannot be done.
+
+    "auto" depends on what is given and not on what is in it: a part with one query
+    must add up with parts of many.
+    """
     check_choice(variance, "variance", ("auto", "cluster", "item"))
     nested = data.cluster_of_query is not None
     one_list = data.ranking.n_queries == 1
     if variance == "auto":
-        alone = one_list and (data.cluster is None or not nested)
-        variance = "item" if alone and average == "pairs" else "cluster"
+        one_table = not data.has_queries and (data.cluster is None or not nested)
+        variance = "item" if one_table and average == "pairs" else "cluster"
     if variance == "cluster" and not nested:
         raise ValueError(
             "cluster must be constant within a query for variance='cluster'; a query "
@@ -44,6 +55,20 @@ def resolve_variance(data: RankedData, variance: str, average: str) -> str:
                 "several clusters; with queries use variance='cluster'."
             )
     return variance
+
+
+def warn_undefined_pairs(result: GroupEstimates, data: RankedData) -> GroupEstimates:
+    """Warn as `warn_undefined`, and say what gives one query a standard error."""
+    with collected_warnings() as said:
+        warn_undefined(result)
+    alone = data.has_queries and data.ranking.n_queries == 1 and data.cluster is None
+    by_items = result.parameters["average"] == "pairs" and (
+        "position_weight" not in result.parameters
+    )
+    for category, message in said:
+        helps = alone and by_items and "standard error" in message
+        warn_user(f"{message} {_ONE_QUERY}" if helps else message, category)
+    return result
 
 
 def pair_sums(

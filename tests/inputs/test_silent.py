@@ -1,0 +1,209 @@
+"""What was wrong without a word: parts, order, size, and warnings that were lost."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.inference import marginal_outcome_test, predictive_parity_test
+from skrankfair.metrics import (
+    calibration_error,
+    exposure,
+    matched_pair_calibration,
+    mean_squared_error,
+    ndcg,
+    pairwise_accuracy,
+    pairwise_exposure,
+    positive_rate_shift,
+    rank_shift,
+)
+from skrankfair.scoring import make_fairness_scorer
+from tests.calls import GOOD, WITH_VARIANCE, call
+
+
+class TestOneQueryPerPart:
+    """Whether a part has one query or many, its sums are of queries."""
+
+    N_QUERIES, SIZE = 60, 8
+
+    def rows(self):
+        rng = np.random.default_rng(3)
+        query = np.repeat(np.arange(self.N_QUERIES), self.SIZE)
+        bias = rng.normal(size=self.N_QUERIES)[query]
+        group = rng.choice(["f", "m"], query.size)
+        score = rng.normal(size=query.size) + bias * (group == "f")
+        y = rng.integers(0, 3, query.size).astype(float)
+        return y, score, group, query
+
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+    @pytest.mark.parametrize("metric", WITH_VARIANCE, ids=lambda m: m.__name__)
+    @pytest.mark.parametrize("kept", ["whole", "compact", "pickle"])
+    @pytest.mark.parametrize("of_users", [False, True])
+    def test_adds_up(self, metric, kept, of_users):
+        y, score, group, query = self.rows()
+        user = query // 2
+
+        def measure(rows):
+            who = {"sensitive_features": group[rows], "qid": query[rows]}
+            if of_users:
+                who["cluster"] = user[rows]
+            outcome = None if metric is pairwise_exposure else y[rows]
+            return call(metric, y_true=outcome, y_score=score[rows], **who)
+
+        parts = [
+            measure((user if of_users else query) == part)
+            for part in np.unique(user if of_users else query)
+        ]
+        if kept == "compact":
+            parts = [part.compact() for part in parts]
+        if kept == "pickle":
+            parts = pickle.loads(pickle.dumps(parts))
+        total, whole = sum(parts), measure(np.ones(query.size, dtype=bool))
+        assert total.variance == whole.variance == "cluster"
+        np.testing.assert_allclose(total.estimate, whole.estimate, rtol=1e-12)
+        np.testing.assert_allclose(total.covariance, whole.covariance, rtol=1e-9)
+
+    @pytest.mark.parametrize("metric", WITH_VARIANCE, ids=lambda m: m.__name__)
+    def test_one_query_alone_has_no_error_and_says_what_has(self, metric):
+        one = {**GOOD, "qid": [7] * 6}
+        one = {name: one[name] for name in ("y_true", "y_score", "qid")}
+        if metric is pairwise_exposure:
+            one["y_true"] = None
+        match = "no standard error .* There is one query: leave out qid, or pass var"
+        with pytest.warns(UndefinedMetricWarning, match=match):
+            r = call(metric, **one)
+        assert r.variance == "cluster"
+        assert np.isnan(r.standard_error).all()
+        assert np.isfinite(r.estimate).all()
+        by_items = call(metric, **one, variance="item")
+        without = call(metric, **{**one, "qid": None})
+        assert by_items.variance == without.variance == "item"
+        np.testing.assert_array_equal(by_items.covariance, without.covariance)
+        np.testing.assert_array_equal(by_items.estimate, r.estimate)
+
+    def test_no_advice_that_would_not_help(self):
+        one = {**GOOD, "qid": [7] * 6}
+        for options in ({"average": "queries"}, {"cluster": [1] * 6}):
+            with pytest.warns(UndefinedMetricWarning) as said:
+                pairwise_accuracy(**one, **options)
+            assert "leave out qid" not in str(said[0].message)
+
+    def test_items_of_one_list_may_have_clusters(self):
+        y, score, group, query = self.rows()
+        columns = {"sensitive_features": group, "cluster": query}
+        assert pairwise_accuracy(y, score, **columns).variance == "item"
+        columns["qid"] = np.zeros(query.size)
+        with pytest.raises(ValueError, match="^cluster must be constant within a que"):
+            pairwise_accuracy(y, score, **columns)
+
+
+def test_the_order_of_rows_decides_no_bandwidth():
+    """A quarter of the weight lies at a row, up to the rounding of its sum."""
+    rng = np.random.default_rng(1212)
+    n = int(rng.integers(8, 40))
+    x, y = rng.random(n), rng.integers(0, 2, n)
+    weight, cluster = rng.choice([0.1, 0.2, 0.3, 0.7], n), rng.integers(0, n // 2, n)
+    rows = rng.permutation(n)
+    r = calibration_error(y, x, cluster=cluster, sample_weight=weight)
+    other = calibration_error(
+        y[rows], x[rows], cluster=cluster[rows], sample_weight=weight[rows]
+    )
+    np.testing.assert_allclose(other.estimate, r.estimate, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_rows", [2, 3, 4, 100])
+@pytest.mark.parametrize(
+    ("metric", "options"), [(positive_rate_shift, {"threshold": 0.5}), (rank_shift, {})]
+)
+def test_groups_that_some_resample_leaves_out(metric, options, n_rows):
+    rng = np.random.default_rng(0)
+    y, score = rng.integers(0, 2, 140), rng.random(140)
+    group = ["a"] * n_rows + ["b"] * (140 - n_rows)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        r = metric(y, score, sensitive_features=group, n_resamples=50, **options)
+    expected = [] if n_rows == 100 else ["a"]
+    without = np.isnan(np.diag(r.covariance))
+    assert [g for g, no in zip(r.groups, without, strict=True) if no] == expected
+    names = [str(w.message).rpartition(", in: ")[2] for w in said]
+    assert names == [f"{group}." for group in expected]
+
+
+@pytest.mark.parametrize("size", [2e307, 1e160, 1e61])
+@pytest.mark.parametrize("name", ["y_true", "y_score"])
+@pytest.mark.parametrize(
+    ("metric", "options"),
+    [
+        (calibration_error, {}),
+        (positive_rate_shift, {"threshold": 0.5}),
+        (rank_shift, {}),
+        (mean_squared_error, {}),
+        (predictive_parity_test, {"sensitive_features": list("fmfmfm")}),
+        (
+            marginal_outcome_test,
+            {"sensitive_features": list("fmfmfm"), "threshold": 0.1},
+        ),
+        (matched_pair_calibration, {"epsilon": 1.0}),
+    ],
+)
+def test_numbers_whose_squares_overflow_are_refused(metric, options, name, size):
+    columns = {"y_true": [2.0, 1.0, 0.0, 2.0, 1.0, 0.0], "y_score": [1, 2, 3, 4, 5, 6]}
+    if metric is matched_pair_calibration and name == "y_score":
+        return  # scores are only compared
+    columns[name] = np.array(columns[name]) * size
+    with pytest.raises(ValueError, match=rf"^{name} must be between -1e\+60 and "):
+        metric(**columns, **options)
+
+
+@pytest.mark.parametrize("unit", [2.0**-1073, 2.0**-1000, 2.0**1021, 2.0**1000])
+def test_ndcg_does_not_depend_on_the_unit(unit):
+    y = np.array([2, 1, 0, 2, 1, 0.0, 0, 0, 0])
+    columns = {
+        "y_score": [1, 5, 3, 2, 4, 6, 1, 2, 3],
+        "qid": [1, 1, 1, 2, 2, 2, 3, 3, 3],
+    }
+    expected = ndcg(y, **columns)
+    r = ndcg(y * unit, **columns)
+    np.testing.assert_array_equal(r.estimate, expected.estimate)
+    np.testing.assert_array_equal(r.standard_error, expected.standard_error)
+    mixed = ndcg(np.where(np.arange(9) < 3, y, y * unit), **columns)
+    np.testing.assert_array_equal(mixed.estimate, expected.estimate)
+
+
+@pytest.mark.parametrize(
+    ("test", "options"),
+    [(predictive_parity_test, {}), (marginal_outcome_test, {"threshold": 0.5})],
+)
+def test_a_comparison_of_groups_needs_groups(test, options):
+    with pytest.raises(ValueError, match="^sensitive_features must be given; got N"):
+        test([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7], sensitive_features=None, **options)
+
+
+def test_a_scorer_leaves_the_filters_of_the_process_alone():
+    """They belong to all threads: what one sets aside, another loses."""
+    seen = []
+
+    def metric(y_true, y_score):
+        seen.append(warnings.filters)
+        return 1.0
+
+    scorer = make_fairness_scorer(metric, response_method="predict")
+    model = LinearRegression().fit([[0.0], [1.0]], [0, 1])
+    scorer(model, [[0.0], [1.0]], [0, 1])
+    assert seen[0] is warnings.filters
+
+
+def test_a_weight_of_single_numbers_is_refused_at_one_rank_too():
+    """NumPy takes an array of one for a number, with a DeprecationWarning."""
+    with pytest.raises(ValueError, match="takes an array of ranks 1, 2"):
+        exposure(
+            None,
+            [0.5, 0.6],
+            sensitive_features=["a", "b"],
+            qid=[1, 2],
+            position_weight=lambda rank: 1 / math.exp(rank),
+        )
