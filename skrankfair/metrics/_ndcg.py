@@ -102,10 +102,10 @@ def ndcg(
 ) -> GroupEstimates:
     """Normalized discounted cumulative gain, with its standard error.
 
-    It is the mean over queries of ``DCG / ideal DCG``, ``DCG = Σ gain / log2(position +
-    1)``. Score ties are averaged over all orders of the tied items. Queries whose ideal
-    DCG is 0 have no value and are left out (scikit-learn's `ndcg_score` counts them as
-    0).
+    It is the mean over queries of ``DCG / ideal DCG``, where ``DCG`` is ``Σ gain /
+    log2(position + 1)``. Score ties are averaged over all orders of the tied items.
+    Queries whose ideal DCG is 0 have no value and are left out (scikit-learn's
+    `ndcg_score` counts them as 0).
 
     Parameters
     ----------
