@@ -150,6 +150,13 @@ def _add_audit(commands: Any) -> None:
         default=0.95,
         help="confidence level of the intervals and verdicts (default: 0.95)",
     )
+    command.add_argument(
+        "--correction",
+        choices=["holm", "fdr_bh"],
+        default="holm",
+        help="for the number of groups: holm (no group is named by mistake) or fdr_bh "
+        "(few of those named are; for hundreds of groups; default: holm)",
+    )
     _add_outputs(command)
 
 
@@ -215,6 +222,7 @@ def _audit(arguments: argparse.Namespace) -> int:
                 **columns,
                 metrics=arguments.metrics,
                 confidence_level=arguments.confidence_level,
+                correction=arguments.correction,
             )
         except ValueError as error:
             raise InputError(str(error)) from None

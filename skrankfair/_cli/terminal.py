@@ -101,7 +101,7 @@ def _print_rich(report: AuditReport) -> None:
     console.print(Text(report.headline, style="bold"))
     for finding in report.findings:
         header, rows = finding.cells()
-        styles = [_STYLES[row.side] for row in finding.ordered]
+        styles = [_STYLES[row.side] for row in finding.shown]
         console.print()
         console.print(Text(finding.metric.title, style="bold"), finding.metric.measures)
         console.print(fmt.rich_table(header, rows, styles))

@@ -14,61 +14,76 @@ has ``M = Σ M_c`` over them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._inputs.validation import Array
+from .table import strata
 
 if TYPE_CHECKING:
     from .sums import ClusterSums
     from .table import Finalize, Folded
 
 
+#: Sums over rows of products of two arrays (G, n): by group, or of pairs of groups.
+Dot = Callable[[Array, Array], Array]
+
+
 @dataclass(frozen=True)
 class _Rows:
     """Functions of the shares h of rows: ``v = h / (1 - h)``, ``u = v h``, ``d = v²``.
 
-    Each times the square root of how often the row counts, so that products count.
+    And ``e = d h``, of shape (G, n); each times the square root of how often the row
+    counts, so that products count.
     """
 
+    h: Array
     v: Array
     u: Array
     d: Array
     e: Array
-    square: Array
 
     @classmethod
-    def of(cls, share: Array, times: Array) -> _Rows:
-        """Return them for shares of shape (n, G) of rows that count so many times."""
-        root = np.sqrt(times)[:, None]
+    def of(cls, share: Array, times: Array | None) -> _Rows:
+        """Return them for shares of shape (G, n) of rows that count so many times."""
         v = share / np.maximum(1 - share, 1e-9)
-        d = v * v * root
-        return cls(v * root, v * share * root, d, d * share, (share * root) ** 2)
+        u, d = v * share, v * v
+        rows = cls(share, v, u, d, d * share)
+        if times is None:
+            return rows
+        root = np.sqrt(times)
+        return cls(*(root * part for part in (rows.h, v, u, d, rows.e)))
 
     def singles(self) -> Array:
         """Return the sums of h², v² and v² h over the rows, shape (3, G)."""
-        return np.stack(
-            [
-                self.square.sum(0),
-                np.einsum("qg,qg->g", self.v, self.v),
-                np.einsum("qg,qg->g", self.v, self.u),
-            ]
-        )
+        pairs = ((self.h, self.h), (self.v, self.v), (self.v, self.u))
+        return np.stack([_by_group(x, y) for x, y in pairs])
 
-    def beside(self, other: _Rows) -> list[tuple[Array, Array]]:
-        """Return the pairs of functions whose products are summed."""
+    def beside(self, other: _Rows, dot: Dot) -> list[Array]:
+        """Return the sums of the products that ``tr(M M')`` is made of."""
+        de, vu = dot(self.d, other.e), dot(self.v, other.u)
+        same = other is self and dot is _by_group
         return [
-            (self.d, other.d),
-            (self.d, other.e),
-            (self.e, other.d),
-            (self.v, other.u),
-            (self.u, other.v),
-            (self.v, other.v),
-            (self.u, other.u),
+            dot(self.d, other.d),
+            de,
+            de if same else dot(self.e, other.d),
+            vu,
+            vu if same else dot(self.u, other.v),
+            dot(self.v, other.v),
+            dot(self.u, other.u),
         ]
+
+
+def _by_group(x: Array, y: Array) -> Array:
+    return np.einsum("gq,gq->g", x, y)
+
+
+def _by_pair(x: Array, y: Array) -> Array:
+    product: Array = x @ y.T
+    return product
 
 
 def degrees_of_freedom(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Array]:
@@ -126,6 +141,7 @@ class _Moments:
         self, sums: ClusterSums, finalize: Finalize, columns: Array, *, pairs: bool
     ) -> None:
         self.sums, self.columns, self.pairs = sums, columns, pairs
+        self.dot = _by_pair if pairs else _by_group
         needs = getattr(finalize, "needs", (0,))
         self.samples = [(k, s) for k in needs for s in range(sums.support.shape[1])]
         self.total = np.stack([sums.support[k, s, columns] for k, s in self.samples])
@@ -141,8 +157,10 @@ class _Moments:
             for i, a in enumerate(rows):
                 singles[:, i] += a.singles()
                 for j, b in enumerate(rows):
-                    for part, (x, y) in zip(parts, a.beside(b), strict=True):
-                        part[i, j] += self._dot(x, y)
+                    apart = self.samples[i][1] != self.samples[j][1]
+                    if apart and not self.pairs:
+                        continue  # no row is in two strata of a group
+                    parts[:, i, j] += a.beside(b, self.dot)
         square, v_squared, e = singles
         trace = (1 + square) * v_squared - 2 * e
         c = square[:, None, :, None] if self.pairs else square[:, None]
@@ -156,21 +174,25 @@ class _Moments:
             products += more_products
         return trace, products, square
 
-    def _dot(self, x: Array, y: Array) -> Array:
-        product: Array = x.T @ y if self.pairs else np.einsum("qg,qg->g", x, y)
-        return product
-
-    def _shares(self) -> Iterator[tuple[Array, Array]]:
-        """Yield shares of some rows, shape (C, n, G), and how often each row counts."""
+    def _shares(self) -> Iterator[tuple[list[Array], Array | None]]:
+        """Yield shares of rows by sample, (G, n), and how often each row counts."""
         with np.errstate(divide="ignore"):
-            scale = np.where(self.total > 0, 1 / self.total, 0.0)
+            scale = np.where(self.total > 0, 1 / self.total, 0.0)[..., None]
         for table in self.sums.blocks():
-            weight = table.frequency
-            once = np.minimum(weight, 1.0)
-            amounts = self.sums.amounts(table)
-            share = np.stack([amounts[:, k, s, self.columns] for k, s in self.samples])
-            times = np.divide(weight, once, out=np.zeros_like(weight), where=once > 0)
-            yield share * scale[:, None] * once[:, None], times
+            rows = table.of_groups(self.columns)
+            needed = {k for k, _ in self.samples}
+            amounts = {k: strata(rows, self.sums.supports[k]) for k in needed}
+            shares = [
+                np.multiply(amounts[k][:, s].T, factor, order="C")
+                for (k, s), factor in zip(self.samples, scale, strict=True)
+            ]
+            times = None
+            if table.weight is not None:
+                once = np.minimum(table.weight, 1.0)
+                shares = [share * once for share in shares]
+                times = np.zeros(once.shape)
+                np.divide(table.weight, once, out=times, where=once > 0)
+            yield shares, times
 
     def _of_folded(self, folded: Folded) -> tuple[Array, Array]:
         """Return what the folded rows add, to first order."""

@@ -7,7 +7,7 @@ parts of the data, without a line in any metric.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -144,24 +144,35 @@ class ClusterSums:
         scatter = self.rows.scatter()
         return scatter if self.folded is None else scatter + self.folded.scatter
 
-    @cached_property
+    @property
     def support(self) -> Array:
         """Sums of the supports by stratum and group, shape (S, M, G)."""
-        return self._over_rows(lambda amount: amount, "support")
+        return self._support_and_active[0]
 
-    @cached_property
+    @property
     def active(self) -> Array:
         """Number of rows behind each support, shape (S, M, G)."""
-        return self._over_rows(lambda amount: amount > 0, "active")
+        return self._support_and_active[1]
 
-    def _over_rows(self, function: Callable[[Array], Array], name: str) -> Array:
-        """Return the sum of a function of the supports over all rows."""
-        sums = 0.0 if self.folded is None else getattr(self.folded, name)[..., :-1]
+    @cached_property
+    def _support_and_active(self) -> tuple[Array, Array]:
+        folded = self.folded
+        shape = len(self.supports), 1 + (self.rows.member is not None)
+        support = np.zeros((*shape, len(self.groups)))
+        active = np.zeros(support.shape)
+        if folded is not None:
+            support, active = folded.support[..., :-1], folded.active[..., :-1]
         for table in self.blocks() if self.rows.n_rows else ():
-            sums = sums + np.tensordot(
-                table.frequency, function(self.amounts(table)), 1
-            )
-        return np.asarray(sums)
+            for_all = [strata(table, function) for function in self.supports]
+            if table.weight is None:
+                sums = [part.sum(axis=0) for part in for_all]
+                counts = [np.count_nonzero(part > 0, axis=0) for part in for_all]
+            else:
+                sums = [np.tensordot(table.weight, part, 1) for part in for_all]
+                counts = [np.tensordot(table.weight, part > 0, 1) for part in for_all]
+            support = support + np.stack(sums)
+            active = active + np.stack(counts)
+        return support, active
 
     def blocks(self) -> Iterator[Table]:
         """Yield the rows that are there, some at a time."""
@@ -246,23 +257,27 @@ class ClusterSums:
         number = self.active[_needs(finalize)].max(axis=0)
         factor = np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
         for table in self.blocks():
-            weight = table.frequency
-            once = np.minimum(weight, 1.0)
+            by_group, shared, weight = table.by_group, table.shared, table.weight
+            if weight is not None:
+                once = np.minimum(weight, 1.0)
+                by_group, shared = (
+                    once[:, None, None] * by_group,
+                    once[:, None] * shared,
+                )
             with np.errstate(divide="ignore", invalid="ignore"):
-                without = finalize(
-                    self.by_group - once[:, None, None] * table.by_group,
-                    self.shared - once[:, None] * table.shared,
-                )
-                change = without - estimate
+                change = finalize(self.by_group - by_group, self.shared - shared)
+                change -= estimate
                 change[np.abs(change) <= noise] = 0.0
-                change *= (
-                    np.sqrt(weight)[:, None] / np.where(once > 0, once, 1)[:, None]
-                )
+            if weight is not None:
+                times = np.zeros(weight.shape)
+                np.divide(np.sqrt(weight), once, out=times, where=once > 0)
+                change *= times[:, None]
             if table.member is None:
                 change *= factor[0]
             else:
                 change *= np.where(table.member, factor[0], factor[1])
-            change[weight == 0] = 0.0
+            if weight is not None:
+                change[weight == 0] = 0.0
             yield change
 
     def covariance(self, finalize: Finalize) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,6 +50,13 @@ class Table:
     def frequency(self) -> Array:
         """How often each row counts, shape (n_rows,)."""
         return np.ones(self.n_rows) if self.weight is None else self.weight
+
+    def of_groups(self, columns: Array) -> Table:
+        """Return the rows with the columns of some groups."""
+        if np.array_equal(columns, np.arange(self.by_group.shape[1])):
+            return self
+        member = None if self.member is None else self.member[:, columns]
+        return replace(self, by_group=self.by_group[:, columns], member=member)
 
     def flat(self) -> Array:
         """Return the rows as one matrix of shape (n_rows, G * C + D)."""
@@ -172,7 +179,10 @@ def strata(table: Table, support: Finalize) -> Array:
     amount = np.asarray(support(table.by_group, table.shared), dtype=float)
     if table.member is None:
         return amount[:, None]
-    return np.stack([amount * table.member, amount * ~table.member], axis=1)
+    parts = np.empty((len(amount), 2, amount.shape[1]))
+    np.multiply(amount, table.member, out=parts[:, 0])
+    np.subtract(amount, parts[:, 0], out=parts[:, 1])
+    return parts
 
 
 def cluster_table(rows: ScoreRows, sample: Sample, columns: list[Array]) -> Table:

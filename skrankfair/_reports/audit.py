@@ -6,7 +6,7 @@ import json
 import os
 import unicodedata
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -17,11 +17,11 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.metric import collected_warnings, warn_user
 from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.validation import Groups, check_number
+from .._inputs.validation import Groups, check_choice, check_number
 from ..metrics import GroupEstimates
 from .catalog import BY_NAME, AuditMetric, chosen_metrics
 from .files import write_text
-from .findings import MetricFinding, headline, jsonable
+from .findings import CORRECTION_NAMES, MetricFinding, headline, jsonable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,6 +55,8 @@ class AuditReport:
         Number of rows of each group.
     overlapping : bool
         Whether a row may be of several groups or of none.
+    correction : {"holm", "fdr_bh"}
+        For the number of groups of each metric.
     notes : tuple of str
         What a reader should know, such as a metric that was left out.
     title : str
@@ -90,6 +92,7 @@ class AuditReport:
     n_pairs: int
     group_rows: Mapping[Hashable, int]
     overlapping: bool = False
+    correction: str = "holm"
     notes: tuple[str, ...] = ()
     title: str = "Fairness audit"
     sections: tuple[ReportSection, ...] = field(default=())
@@ -98,7 +101,7 @@ class AuditReport:
     def findings(self) -> tuple[MetricFinding, ...]:
         """Numbers and words for each metric."""
         return tuple(
-            MetricFinding(BY_NAME[name], result, self.confidence_level)
+            MetricFinding(BY_NAME[name], result, self.confidence_level, self.correction)
             for name, result in self.results.items()
         )
 
@@ -152,6 +155,7 @@ class AuditReport:
                 for group, count in self.group_rows.items()
             ],
             "notes": list(self.notes),
+            "correction": self.correction,
             "metrics": [finding.to_dict() for finding in self.findings],
         }
 
@@ -257,6 +261,7 @@ def audit(
     sample_weight: Any = None,
     metrics: str | Sequence[str] | None = None,
     confidence_level: float = 0.95,
+    correction: str = "holm",
 ) -> AuditReport:
     """Measure a ranking by every metric, and say which group is worse off.
 
@@ -291,6 +296,11 @@ def audit(
         is not defined, that is for negative outcomes or for clusters within one list.
     confidence_level : float, default=0.95
         Confidence level of the intervals and the verdicts.
+    correction : {"holm", "fdr_bh"}, default="holm"
+        Correction for the number of groups. With "holm" the chance that any group is
+        named by mistake is at most one minus the level. With "fdr_bh" (Benjamini and
+        Hochberg) at most that share of the groups that are named is named by mistake,
+        which suits hundreds of groups.
 
     Returns
     -------
@@ -315,10 +325,12 @@ def audit(
     Notes
     -----
     P-values are two-sided. They compare each group with the fair value, or with the
-    rest for the accuracies, and are corrected by Holm's method over the groups of a
-    metric. Two groups that are each the rest of the other are one test. The headline
-    calls a group worse off only if a p-value is still small enough when multiplied by
-    the number of metrics that look at outcomes; each verdict is about its metric alone.
+    rest for the accuracies, and are corrected over the groups of a metric that have
+    enough data. A group with fewer than five effective clusters behind a test gets no
+    verdict and does not count as a test. Two groups that are each the rest of the other
+    are one test. The headline calls a group worse off only if a p-value is still small
+    enough when multiplied by the number of metrics that look at outcomes; each verdict
+    is about its metric alone.
 
     References
     ----------
@@ -358,6 +370,7 @@ def audit(
     => Beaten by worse items more often: f (-21.5 points [-25.1, -18.0]).
     """
     check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
+    check_choice(correction, "correction", tuple(CORRECTION_NAMES))
     chosen = chosen_metrics(metrics)
     for name, value in (("y_true", y_true), ("sensitive_features", sensitive_features)):
         if value is None:
@@ -388,7 +401,8 @@ def audit(
         results[metric.name], messages = _measured(metric, data, engagement)
         if messages and not (metrics is None and metric.name == "ndcg"):
             warn_user(" ".join(messages))
-    return _report(data, results, notes, confidence_level)
+    report = _report(data, results, notes, confidence_level)
+    return replace(report, correction=correction)
 
 
 def _defined(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -25,10 +26,11 @@ from .._inputs.sklearn_private import (
     routing_enabled,
     rows_of,
 )
-from .._inputs.validation import Array, check_lengths, check_number
+from .._inputs.validation import Array, check_choice, check_lengths, check_number
 from ..scoring._score_function import as_outcomes
 from .audit import AuditReport
 from .catalog import chosen_metrics
+from .findings import CORRECTION_NAMES
 from .out_of_fold import OutOfFold, audit_out_of_fold
 
 _RESPONSES = ("decision_function", "predict_proba", "predict")
@@ -50,6 +52,7 @@ def audit_cv(
     response_method: str | Sequence[str] = "auto",
     params: Mapping[str, Any] | None = None,
     confidence_level: float = 0.95,
+    correction: str = "holm",
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> AuditReport:
@@ -89,6 +92,8 @@ def audit_cv(
         above go where the estimator requests them.
     confidence_level : float, default=0.95
         Confidence level of the intervals and the verdicts.
+    correction : {"holm", "fdr_bh"}, default="holm"
+        Correction for the number of groups, as in `audit`.
     n_jobs : int or None, default=None
         Number of folds at a time, as in joblib.
     verbose : bool, default=False
@@ -156,6 +161,7 @@ def audit_cv(
     '1 of 2 groups is worse off beyond chance: north.'
     """
     check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
+    check_choice(correction, "correction", tuple(CORRECTION_NAMES))
     chosen = chosen_metrics(metrics)
     given = {
         "sensitive_features": sensitive_features,
@@ -187,7 +193,8 @@ def audit_cv(
         verbose,
     )
     scored = _out_of_fold(out, splits, y, columns)
-    return audit_out_of_fold(scored, metrics, confidence_level)
+    report = audit_out_of_fold(scored, metrics, confidence_level)
+    return replace(report, correction=correction)
 
 
 def _columns(X: Any, y: Any, given: Mapping[str, Any]) -> dict[str, Any]:

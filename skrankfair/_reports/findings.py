@@ -17,9 +17,10 @@ from ..metrics import GroupEstimates
 from .catalog import AuditMetric
 
 _MOST_NAMED, _MOST_IN_HEADLINE = 3, 6
-
-# Fewer units that all agree are no proof: their standard error of 0 is luck.
-_FEW_CLUSTERS = 30
+#: More groups than this, and a table shows those that matter.
+MANY_GROUPS = 30
+_FIRST_SHOWN = 10
+CORRECTION_NAMES = {"holm": "Holm", "fdr_bh": "BH"}
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,11 @@ class GroupFinding:
     group : hashable
     estimate, standard_error, ci_low, ci_high, support, pvalue : float
         As in `GroupEstimates.to_frame`.
+    n_effective : float
+        Effective number of clusters (or items) behind the test.
     pvalue_corrected : float
-        By Holm's method over the groups of the metric.
+        Over the groups of the metric that have enough data for a verdict; NaN for the
+        others.
     difference, difference_low, difference_high : float
         What is tested, with its interval: the estimate minus the fair value, or minus
         the value of the rest. NaN if nothing is tested.
@@ -48,6 +52,7 @@ class GroupFinding:
     ci_low: float
     ci_high: float
     support: float
+    n_effective: float
     pvalue: float
     pvalue_corrected: float
     difference: float
@@ -71,11 +76,14 @@ class MetricFinding:
     metric : AuditMetric
     result : GroupEstimates
     confidence_level : float
+    correction : {"holm", "fdr_bh"}, default="holm"
+        For the number of groups.
     """
 
     metric: AuditMetric
     result: GroupEstimates
     confidence_level: float
+    correction: str = "holm"
 
     @property
     def tested(self) -> bool:
@@ -93,6 +101,8 @@ class MetricFinding:
         """One finding per group, in the order of the result."""
         result = self.result
         low, high = result.ends(t_quantile(self.confidence_level, result.df))
+        effective = self._judged.n_effective
+        enough = effective >= fmt.FEW_EFFECTIVE - 1e-9
         columns = {
             "estimate": result.estimate,
             "standard_error": result.standard_error,
@@ -100,19 +110,29 @@ class MetricFinding:
             "ci_high": high,
             "support": result.support,
             "pvalue": result.pvalue,
-            "pvalue_corrected": corrected_pvalues(result.pvalue),
+            "n_effective": effective,
+            "pvalue_corrected": corrected_pvalues(
+                np.where(enough, result.pvalue, np.nan), self.correction
+            ),
             **self._differences(),
         }
         lists = {name: np.asarray(column).tolist() for name, column in columns.items()}
         rows = []
         for i, group in enumerate(result.groups):
             row = {name: values[i] for name, values in lists.items()}
-            missing = self._missing(row["estimate"], row["standard_error"])
+            missing = self._missing(
+                row["estimate"], row["standard_error"], row["n_effective"]
+            )
             side = ""
             if not missing:
                 side = self._side(row["pvalue_corrected"], row["difference"])
             rows.append(GroupFinding(group=group, side=side, missing=missing, **row))
         return tuple(rows)
+
+    @cached_property
+    def _judged(self) -> GroupEstimates:
+        """What is tested: the result, or its difference from the rest."""
+        return self.result.against_rest() if self.against_rest else self.result
 
     def _differences(self) -> dict[str, Array]:
         names = ("difference", "difference_low", "difference_high")
@@ -120,7 +140,7 @@ class MetricFinding:
         if not self.tested:
             return dict.fromkeys(names, np.full(len(result.groups), np.nan))
         if fair_value is None:
-            result, fair_value = result.against_rest(), 0.0
+            result, fair_value = self._judged, 0.0
         ends = result.ends(t_quantile(self.confidence_level, result.df))
         values = (result.estimate, *map(np.asarray, ends))
         return {
@@ -133,13 +153,19 @@ class MetricFinding:
         low = difference < 0
         return "worse" if low == (self.metric.worse == "low") else "better"
 
-    def _missing(self, estimate: float, standard_error: float) -> str:
+    def _missing(self, estimate: float, standard_error: float, effective: float) -> str:
         if np.isnan(estimate):
             return f"no {self.result.metric.unit}"
+        by_cluster = self.result.variance == "cluster"
+        unit = "clusters" if by_cluster else "items"
         if np.isnan(standard_error):
-            by_cluster = self.result.variance == "cluster"
-            return f"too few {'clusters' if by_cluster else 'pairs'} for an interval"
-        if standard_error == 0 and self.result.n_clusters < _FEW_CLUSTERS:
+            return f"too few {unit} for an interval"
+        if effective < fmt.FEW_EFFECTIVE - 1e-9:
+            return (
+                f"too little data ({effective:.1f} effective {unit}; a verdict needs "
+                f"{fmt.FEW_EFFECTIVE})"
+            )
+        if standard_error == 0 and not self.result.metric.share:
             return "no variation, so no interval"
         return ""
 
@@ -184,7 +210,8 @@ class MetricFinding:
             parts.append(self._named(self.metric.detriment, self.worse))
         if self.named_better:
             parts.append(self._named(self.metric.benefit, self.named_better))
-        return " ".join(parts) or self.silence
+        said = " ".join(parts) or self.silence
+        return f"{said} {self.not_shown}".rstrip()
 
     @property
     def silence(self) -> str:
@@ -196,6 +223,27 @@ class MetricFinding:
         smallest = fmt.pvalue(min(known))
         return f"The data show no difference (smallest corrected p {smallest})."
 
+    @cached_property
+    def shown(self) -> tuple[GroupFinding, ...]:
+        """The rows of a table: of many groups those that matter, the worst first."""
+        rows = self.ordered
+        if len(rows) <= MANY_GROUPS:
+            return rows
+        judged = [row for row in rows if not row.missing]
+        first = {id(row) for row in judged[:_FIRST_SHOWN]}
+        return tuple(row for row in rows if row.side or id(row) in first)
+
+    @property
+    def not_shown(self) -> str:
+        """What the table leaves out, in words; empty if nothing."""
+        left = len(self.ordered) - len(self.shown)
+        if not left:
+            return ""
+        little = sum(bool(row.missing) for row in self.ordered)
+        text = f"{left:,} more groups do not differ beyond chance"
+        more = f"; {little:,} have too little data for a verdict" if little else ""
+        return f"{text}{more}."
+
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows of a table of text."""
         level = f"{100 * self.confidence_level:g}% interval"
@@ -203,8 +251,8 @@ class MetricFinding:
         if self.against_rest:
             header.insert(3, "vs rest")
         if self.tested:
-            header += ["p", "p (Holm)"]
-        return header, [self._cells_of(row) for row in self.ordered]
+            header += ["p", f"p ({CORRECTION_NAMES[self.correction]})"]
+        return header, [self._cells_of(row) for row in self.shown]
 
     def _cells_of(self, row: GroupFinding) -> list[str]:
         interval = f"[{fmt.number(row.ci_low)}, {fmt.number(row.ci_high)}]"
@@ -284,9 +332,9 @@ def one_test(pvalues: Array) -> bool:
     return bool(np.isclose(first, second, rtol=1e-6, atol=0))
 
 
-def corrected_pvalues(pvalues: Array) -> Array:
-    """Return p-values corrected over the groups by Holm's method."""
-    return pvalues.copy() if one_test(pvalues) else correct(pvalues, "holm")
+def corrected_pvalues(pvalues: Array, method: str = "holm") -> Array:
+    """Return p-values corrected over the groups; NaN stays NaN and is no test."""
+    return pvalues.copy() if one_test(pvalues) else correct(pvalues, method)
 
 
 def headline(findings: Iterable[MetricFinding]) -> tuple[str, str]:

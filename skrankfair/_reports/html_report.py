@@ -12,7 +12,7 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from ..display import _style as look
-from .findings import GroupFinding, MetricFinding, headline
+from .findings import MANY_GROUPS, GroupFinding, MetricFinding, headline
 from .forest import ForestPlot, Series
 
 if TYPE_CHECKING:
@@ -35,6 +35,10 @@ class ReportSection:
     header: tuple[str, ...]  # of the table; the first column names the rows
     rows: tuple[tuple[str, ...], ...]
     plot: ForestPlot | None = None  # the plot
+
+
+# Of many groups, so many are in the overview whatever was found.
+_FIRST = 10
 
 
 def check_report_packages() -> None:
@@ -123,6 +127,11 @@ def _overview(report: AuditReport) -> list[dict[str, Any]]:
             place[group],
         ),
     )
+    if len(order) > MANY_GROUPS:
+        # The verdicts say how many groups are left out, and why.
+        order = [
+            group for i, group in enumerate(order) if i < _FIRST or any(sides[group])
+        ]
     return [
         {
             "label": rows[group][0].label,
@@ -181,7 +190,7 @@ def _section(finding: MetricFinding) -> dict[str, Any]:
                 "epsilon": "" if epsilon is None else _threshold(epsilon[row.group]),
                 "says": _says(row, finding),
             }
-            for row in finding.ordered
+            for row in finding.shown
         ],
     }
 
@@ -225,7 +234,7 @@ def _reference(finding: MetricFinding) -> str:
 
 def _plot(finding: MetricFinding) -> ForestPlot:
     """Return the forest plot of a metric, the worst off on top."""
-    rows, metric = finding.ordered, finding.metric
+    rows, metric = finding.shown, finding.metric
     scale = 100.0 if metric.share else 1.0
     names = ("estimate", "ci_low", "ci_high")
     fair_value = finding.result.fair_value
