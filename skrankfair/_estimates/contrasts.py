@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -493,12 +493,14 @@ class Contrasts:
             error = np.sqrt(np.maximum(error, 0.0))
         same = first == second
         error = np.where(same, 0.0 * error, error)
+        df = contrast_degrees(result.sums, result.metric.finalize, first, second)
         shares = None
         if isinstance(result.shares, Shares) and not same.any():
             correlation = correlation_of(shared, variance[first], variance[second])
-            sides = result.shares.take(first), result.shares.take(second)
+            sides = [result.shares.take(part) for part in (first, second)]
+            if result.variance == "cluster":
+                sides = [replace(side, df=df) for side in sides]
             shares = TwoShares(sides[0], sides[1], correlation)
-        df = contrast_degrees(result.sums, result.metric.finalize, first, second)
         return cls(kind, _value(a, b, kind), error, df, shares)
 
     @property

@@ -171,13 +171,16 @@ class GroupEstimates:
         if parts is None:
             if not self.metric.share:
                 return None
-            return Shares(self.estimate, self.standard_error, self.n_effective)
+            return Shares(self.estimate, self.standard_error, self.n_effective, self.df)
         sides, variances = [], []
         for part in parts:
             variance = self.sums.variance(part)
-            effective = degrees_of_freedom(self.sums, part)[1]
+            df, effective = degrees_of_freedom(self.sums, part)
+            df = df if self.variance == "item" else self.df
             variances.append(variance)
-            sides.append(Shares(self.sums.estimate(part), np.sqrt(variance), effective))
+            sides.append(
+                Shares(self.sums.estimate(part), np.sqrt(variance), effective, df)
+            )
         both = (sum(variances) - self.standard_error**2) / 2
         correlation = correlation_of(both, variances[0], variances[1])
         return TwoShares(sides[0], sides[1], correlation)

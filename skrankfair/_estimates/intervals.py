@@ -19,7 +19,7 @@ from scipy import special
 from .._inputs.validation import Array, check_number
 
 # Sizes of |t| between which a p-value is searched.
-_SMALLEST_T, _LARGEST_T, _STEPS = 1e-9, 1e9, 90
+_SMALLEST_T, _LARGEST_T, _STEPS = 1e-6, 1e6, 60
 
 
 class ConfidenceInterval(NamedTuple):
@@ -59,17 +59,20 @@ class Shares:
     estimate, standard_error : ndarray
     n_effective : ndarray
         Number of independent units behind each.
+    df : ndarray
+        Degrees of freedom of each as a side of a contrast: its own over items, which
+        are few and skewed, and those of the contrast over clusters.
     """
 
     estimate: Array
     standard_error: Array
     n_effective: Array
+    df: Array
 
     def take(self, rows: Array) -> Shares:
         """Return some of them."""
-        return Shares(
-            self.estimate[rows], self.standard_error[rows], self.n_effective[rows]
-        )
+        parts = (self.estimate, self.standard_error, self.n_effective, self.df)
+        return Shares(*(part[rows] for part in parts))
 
     @property
     def at_an_end(self) -> Array:
@@ -161,23 +164,35 @@ class TwoShares:
         return TwoShares(*sides, self.correlation[rows])
 
     def ends(self, reach: Array, df: Any, kind: str) -> tuple[Array, Array]:
-        """Return the interval of ``first - second`` or ``first / second``."""
+        """Return the interval of ``first - second`` or ``first / second``.
+
+        The reach is a quantile of Student's t with the contrast's degrees of freedom;
+        each share has the interval of that level with its own.
+        """
         if kind == "ratio":
             return self._ratio_ends(reach, df)
         a, b = self.first.estimate, self.second.estimate
-        a_low, a_high = self.first.ends(reach, df)
-        b_low, b_high = self.second.ends(reach, df)
+        (a_low, a_high), (b_low, b_high) = self._sides(reach, df)
         down = self._both_ways(a - a_low, b_high - b)
         up = self._both_ways(a_high - a, b - b_low)
         return a - b - down, a - b + up
+
+    def _sides(self, reach: Array, df: Any) -> list[tuple[Array, Array]]:
+        """Return the intervals of both shares, of the level that the reach means."""
+        tail = tail_of(reach, df)
+        ends = []
+        for side in (self.first, self.second):
+            known = np.where(side.df > 0, side.df, 1.0)
+            own = np.where(side.df > 0, -special.stdtrit(known, tail), np.nan)
+            ends.append(side.ends(own, side.df))
+        return ends
 
     def _both_ways(self, one: Array, other: Array) -> Array:
         squares = one**2 + other**2 - 2 * self.correlation * one * other
         return np.sqrt(np.maximum(squares, 0.0))
 
     def _ratio_ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
-        a_low, a_high = self.first.ends(reach, df)
-        b_low, b_high = self.second.ends(reach, df)
+        (a_low, a_high), (b_low, b_high) = self._sides(reach, df)
         with np.errstate(divide="ignore", invalid="ignore"):
             a, b = np.log(self.first.estimate), np.log(self.second.estimate)
             down = self._both_ways(a - np.log(a_low), np.log(b_high) - b)
