@@ -17,6 +17,8 @@ mpl.use("Agg")
 import skrankfair
 from skrankfair import AuditReport, audit
 from skrankfair._cli.demo import audit_movielens
+from skrankfair._estimates.contrasts import correct
+from skrankfair._estimates.metric import collected_warnings
 from skrankfair._reports.catalog import CATALOG
 from skrankfair._reports.findings import corrected_pvalues, one_test
 from skrankfair.exceptions import UndefinedMetricWarning
@@ -276,7 +278,7 @@ class TestWords:
         assert len(finding.worse) == 5
         assert ", and 2 more." in finding.verdict
 
-    def test_a_standard_error_of_zero_from_few_units_proves_nothing(self):
+    def test_few_effective_clusters_are_too_little_data(self):
         group = ["a", "b"] * 3
         report = audit(
             [1, 0] * 3,
@@ -287,7 +289,89 @@ class TestWords:
         )
         (finding,) = report.findings
         assert [row.side for row in finding.rows] == ["", ""]
-        assert finding.rows[0].missing == "no variation, so no interval"
+        missing = "too little data (3.0 effective clusters; a verdict needs 5)"
+        assert finding.rows[0].missing == missing
+        assert np.isnan([row.pvalue_corrected for row in finding.rows]).all()
+        assert finding.verdict == "No group has enough data for a test."
+
+    def test_small_groups_do_not_count_as_tests(self):
+        columns = data(n_queries=300)
+        groups = np.array(columns["sensitive_features"], dtype=object)
+        groups[:3] = ["x", "y", "z"]
+        columns["sensitive_features"] = groups
+        with pytest.warns(UndefinedMetricWarning, match="without pairs|too few"):
+            report = audit(**columns, metrics="inter_group_accuracy")
+        (finding,) = report.findings
+        rows = {row.group: row for row in finding.rows}
+        small = [rows[group] for group in "xyz"]
+        assert all(row.missing and not row.side for row in small)
+        large = [row for group, row in rows.items() if group not in "xyz"]
+        expected = correct(np.array([row.pvalue for row in large]), "holm")
+        np.testing.assert_allclose([row.pvalue_corrected for row in large], expected)
+
+    @pytest.mark.parametrize("correction", ["holm", "fdr_bh"])
+    def test_the_correction_is_said(self, correction):
+        columns = data(groups=tuple("abcd"), n_queries=200)
+        report = audit(**columns, metrics="inter_group_accuracy", correction=correction)
+        (finding,) = report.findings
+        expected = correct(report.results["inter_group_accuracy"].pvalue, correction)
+        found = [row.pvalue_corrected for row in finding.rows]
+        np.testing.assert_allclose(found, expected)
+        name = {"holm": "Holm", "fdr_bh": "BH"}[correction]
+        assert f"p ({name})" in str(report)
+        assert report.to_dict()["correction"] == correction
+
+    def test_correction_is_one_of_two(self):
+        with pytest.raises(ValueError, match="correction must be"):
+            audit(**data(), correction="none")
+
+
+def sellers(seed, n_groups, n_queries, n_items=10):
+    """Pure noise: groups of very different sizes that deserve what they get."""
+    rng = np.random.default_rng([n_groups, seed])
+    chance = rng.random(n_groups) ** 2 + 0.02
+    query = np.repeat(np.arange(n_queries), n_items)
+    quality = rng.normal(size=query.size)
+    return {
+        "y_true": quality + rng.normal(size=query.size) > 0.5,
+        "y_score": quality + rng.normal(size=query.size),
+        "sensitive_features": rng.choice(n_groups, query.size, p=chance / chance.sum()),
+        "qid": query,
+    }
+
+
+def test_three_hundred_sellers_of_noise_are_a_short_table():
+    with collected_warnings() as collected:
+        report = audit(**sellers(0, 300, 300, 20))
+    assert any("for groups without pairs" in message for _, message in collected)
+    assert "beyond chance" not in report.headline
+    for finding in report.findings:
+        if finding.tested:
+            assert len(finding.shown) < 30 < len(finding.rows)
+            assert "more groups do not differ beyond chance" in finding.verdict
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(
+    ("n_groups", "n_queries", "n_items"),
+    [(2, 100, 10), (5, 200, 10), (19, 400, 10), (300, 150, 20)],
+)
+def test_the_headline_names_a_group_of_noise_in_few_audits(
+    n_groups, n_queries, n_items
+):
+    """At most 5% of audits; the bound is 3 standard errors of 60 of them above it."""
+    times, named, verdicts = 60, 0, {}
+    for seed in range(times):
+        with collected_warnings():
+            report = audit(**sellers(seed, n_groups, n_queries, n_items))
+        named += "beyond chance" in report.headline
+        for finding in report.findings:
+            if finding.tested:
+                found = verdicts.setdefault(finding.metric.name, [])
+                found.append(bool(finding.worse or finding.better))
+    bound = 0.05 + 3 * np.sqrt(0.05 * 0.95 / times)
+    assert named / times <= bound
+    assert max(np.mean(found) for found in verdicts.values()) <= bound
 
 
 class TestUndefined:
@@ -538,7 +622,11 @@ class TestHtml:
         metrics = ["inter_group_accuracy", "pairwise_exposure"]
         report = audit(**data(groups=groups, n_queries=300), metrics=metrics)
         page = report.to_html(tmp_path / "a.html").read_text(encoding="utf-8")
-        assert page.count('<th scope="row"') == 40 * 3
+        shown = sum(len(finding.shown) for finding in report.findings)
+        overview = page.count('<th scope="row"') - shown
+        assert 10 <= overview < 40
+        assert 10 <= shown / 2 < 40
+        assert "more groups do not differ beyond chance" in page
 
     def test_engagement_is_named(self, tmp_path):
         columns = data()
