@@ -529,7 +529,7 @@ def shift_plot(shifts: list[Shift], confidence_level: float) -> ForestPlot:
     series = []
     for k, (name, (marker, color)) in enumerate(zip(_SCORINGS, _LOOKS, strict=True)):
         results = [shift.results[k] for shift in shifts]
-        ends = [result.confidence_interval(confidence_level) for result in results]
+        ends = [r.ends(t_quantile(confidence_level, r.df)) for r in results]
         low, high = (np.array([np.asarray(end[j])[0] for end in ends]) for j in (0, 1))
         estimate = np.array([result.estimate[0] for result in results])
         colors = [color] * len(shifts)
