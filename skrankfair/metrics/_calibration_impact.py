@@ -97,21 +97,9 @@ def shift_estimates(
 ) -> GroupEstimates:
     """Return what calibration would change on average, a mean by group.
 
-    Parameters
-    ----------
-    metric, unit : str
-        The name, and what is counted.
-    support : ColumnSum
-        What the sum of changes is divided by.
-    groups : Groups
-    table : Table
-        Rows are clusters.
-    refit : callable
-        Totals with the curves fitted anew.
-    resamples : tuple of int
-        How many, and the seed.
-    parameters : mapping
-    calibrated : Calibrated
+    The metric counts in units. Rows of the table are clusters; the sum of changes is
+    divided by the support, and `refit` gives the totals with the curves fitted anew.
+    `resamples` is how many there are, and the seed.
     """
     finalize, (n_resamples, seed) = MeanOfRatios(), resamples
     sums = RefitSums.of_table(

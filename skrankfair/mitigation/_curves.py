@@ -37,19 +37,9 @@ def check_calibrator(calibrator: Any, methods: Sequence[str] = METHODS) -> None:
 def row_weights(
     n_rows: int, weight: Array | None, cluster: Array | None, cluster_weight: str
 ) -> Array:
-    """Return the weight of each row of one group.
+    """Return the weight of each row of one group, shape (n,).
 
-    Parameters
-    ----------
-    n_rows : int
-    weight : ndarray of shape (n,) or None
-    cluster : ndarray of shape (n,), int64, or None
-    cluster_weight : {"cluster", "row"}
-        "cluster": the rows of a cluster have weight one together.
-
-    Returns
-    -------
-    ndarray of shape (n,)
+    With ``cluster_weight="cluster"`` the rows of a cluster have weight one together.
     """
     weight = np.ones(n_rows) if weight is None else weight
     if cluster is None or cluster_weight == "row":
@@ -70,26 +60,11 @@ def fit_curve(
     n_bins: int = 15,
     log_odds: bool = False,
 ) -> Curve:
-    """Return the curve of the expected outcome, on clean arrays.
+    """Return the curve of the expected outcome, on clean arrays of shape (n,).
 
-    Parameters
-    ----------
-    calibrator : str or estimator
-    score, outcome : ndarray of shape (n,)
-    weight : ndarray of shape (n,) or None
-        Positive.
-    cluster : ndarray of shape (n,), int64, or None
-    cluster_weight : {"cluster", "row"}
-    monotonic : bool
-        Whether the curve is made non-decreasing.
-    n_bins : int
-        For "binning".
-    log_odds : bool
-        For "platt": whether the scores are probabilities.
-
-    Returns
-    -------
-    Curve
+    Weights are positive and clusters int64. `monotonic` makes the curve non-decreasing,
+    `n_bins` is for "binning", and `log_odds` says for "platt" whether the scores are
+    probabilities.
     """
     rows = row_weights(score.size, weight, cluster, cluster_weight)
     curve: Line | Steps | Sigmoid | Fitted
@@ -358,19 +333,9 @@ def fit_binning(x: Array, y: Array, weight: Array, n_bins: int) -> Steps:
 def weighted_quantiles(
     x: Array, weight: Array, levels: Array, *, above: bool = False
 ) -> Array:
-    """Return the first of the sorted values with enough weight up to it.
+    """Return the first of the sorted values with enough weight up to it, by level.
 
-    Parameters
-    ----------
-    x, weight : ndarray of shape (n,)
-        Sorted values and their weights.
-    levels : ndarray of shape (k,)
-    above : bool, default=False
-        Whether more than the level's weight is wanted, not as much.
-
-    Returns
-    -------
-    ndarray of shape (k,)
+    Enough is as much as the level, or more than that with `above`.
     """
     reached = np.cumsum(weight)
     # Equal weights must give the same as repeated rows, whatever is rounded.
@@ -398,17 +363,8 @@ def fit_sigmoid(x: Array, y: Array, weight: Array, *, log_odds: bool) -> Sigmoid
 def fit_platt(score: Array, y: Array, weight: Array) -> tuple[float, Array]:
     """Return intercept and slopes of a logistic regression, with Platt's outcomes.
 
-    Parameters
-    ----------
-    score : ndarray of shape (n, d)
-    y, weight : ndarray of shape (n,)
-        Outcomes in [0, 1].
-
-    Returns
-    -------
-    intercept : float
-    slopes : ndarray of shape (d,)
-        0 for a column without spread.
+    Of scores of shape (n, d) and outcomes in [0, 1]; the slope of a column without
+    spread is 0.
     """
     positive = float(weight @ y)
     negative = float(weight.sum()) - positive

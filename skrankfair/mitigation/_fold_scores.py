@@ -107,26 +107,11 @@ def out_of_fold(
 ) -> list[Fold]:
     """Return the models of the folds, with their scores of the rows left out.
 
-    Parameters
-    ----------
-    estimator : estimator
-        A `FrozenEstimator` is not fitted and scores all rows, one fold.
-    X : array or frame of shape (n, d)
-    y : ndarray of shape (n,)
-    metadata : dict of array-like of shape (n,)
-        For the estimator, where it wants it.
-    cv : int, splitter, iterable or None
-    cluster : ndarray of shape (n,), int64, or None
-        With it, an integer `cv` is `GroupKFold`.
-    classifier : bool
-        Whether an integer `cv` keeps the shares of the classes.
-    n_jobs : int or None
-    methods : sequence of str
-        Responses of a classifier that may be the score, the best one first.
-
-    Returns
-    -------
-    list of Fold
+    A `FrozenEstimator` is not fitted and scores all rows, in one fold. With `cluster`,
+    codes of shape (n,), an integer `cv` is `GroupKFold`; else it keeps the shares of
+    the classes of a `classifier`. `metadata`, n values each, goes to the estimator
+    where it wants it. `methods` are the responses of a classifier that may be the
+    score, the best one first.
     """
     if isinstance(estimator, FrozenEstimator):
         scores = scores_of(estimator, X, metadata, methods)

@@ -105,21 +105,8 @@ def fit_surface(
 ) -> Surface:
     """Return the expected outcomes as a function of all scores, on clean arrays.
 
-    Parameters
-    ----------
-    calibrator : str or estimator
-    score : ndarray of shape (n, d)
-    outcome : ndarray of shape (n, K)
-    weight : ndarray of shape (n,) or None
-        Positive.
-    cluster : ndarray of shape (n,), int64, or None
-    cluster_weight : {"cluster", "row"}
-    log_odds : list of bool, length d
-        For "platt": which scores are probabilities.
-
-    Returns
-    -------
-    Surface
+    Scores have shape (n, d), outcomes (n, K); weights are positive and clusters int64.
+    `log_odds` says for "platt" which of the d scores are probabilities.
     """
     rows = row_weights(len(score), weight, cluster, cluster_weight)
     if calibrator == "platt":

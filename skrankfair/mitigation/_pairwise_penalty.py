@@ -90,21 +90,8 @@ def draw_pairs(
 ) -> Pairs | None:
     """Return pairs of a group against the rest, or None without any.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-    query : ndarray of shape (n,), int
-        Codes from 0.
-    member : ndarray of shape (n,), bool
-    comparison : {"inter", "intra", "all"}
-    n_pairs : int
-        Half of them for each side, drawn with replacement; a side that has no more
-        than that is taken whole.
-    rng : Generator
-
-    Returns
-    -------
-    Pairs or None
+    Half of the `n_pairs` are for each side, drawn with replacement; a side that has no
+    more than that is taken whole. `query` are codes from 0, `member` is boolean.
     """
     sides = candidates(y, query, member, comparison)
     if not all(side.size for side in sides):

@@ -32,20 +32,8 @@ def extrapolated(curve: Curve, score: Array, outcome: Array, low: float) -> Line
     """Return the curve, with a line below the lowest score of a known outcome (§6.1).
 
     The line is that of least squares through the nearest quarter of the rows, at least
-    50. It does not fall.
-
-    Parameters
-    ----------
-    curve : Curve
-        Non-decreasing, fitted to the rows with outcomes.
-    score, outcome : ndarray of shape (n,)
-        Of these rows.
-    low : float
-        Lowest score of all rows.
-
-    Returns
-    -------
-    Line
+    50. It does not fall. The curve does not either; it is fitted to the scores and
+    outcomes, shape (n,), and `low` is the lowest score of all rows.
     """
     order = np.argsort(score, kind="stable")
     near = order[: max(_NEAR_ROWS, int(_NEAR_SHARE * score.size))]
@@ -74,19 +62,7 @@ def common_level(
     """Return the level of outcomes at which as many rows are positive, and which are.
 
     Rows are taken by the outcome to expect of them; where a curve is flat, by score.
-
-    Parameters
-    ----------
-    curves : sequence of Curve, length G
-        Non-decreasing.
-    score, group, weight : ndarray of shape (n,)
-    positive : float
-        The weight that is to be positive.
-
-    Returns
-    -------
-    level : float
-    chosen : ndarray of shape (n,), bool
+    The curves do not decrease; `positive` is the weight that is to be positive.
     """
     expected = np.empty(score.size)
     rank = np.empty(score.size)

@@ -171,24 +171,10 @@ def scores_of_search(
 ) -> dict[int, list[_Found]]:
     """Return what is behind the scores of a search that is choosing now.
 
-    Parameters
-    ----------
-    splits : ndarray of shape (n_candidates, n_splits)
-        The scores, NaN where undefined.
-    params : sequence of dict
-        The parameters of the candidates.
-    name : str
-        What the scores are called, for the message.
-
-    Returns
-    -------
-    dict of int to list of (FairnessScore, Origin)
-        By candidate, for those that are defined in every split: one per split.
-
-    Raises
-    ------
-    ValueError
-        If no scorer of a running search made the scores.
+    `splits`, of shape (n_candidates, n_splits), are the scores, NaN where undefined,
+    `params` the parameters of the candidates; the message calls the scores `name`.
+    The result has each candidate that is defined in every split, with one score per
+    split. A ValueError says that no scorer of a running search made the scores.
     """
     defined = np.flatnonzero(~np.isnan(splits).any(axis=1)).tolist()
     if not defined:
@@ -283,23 +269,10 @@ def _column(
 
 
 def pooled_estimates(scores: list[_Found], name: str) -> GroupEstimates:
-    """Return the sum of the estimates of several folds.
+    """Return the sum of the estimates of several folds of one candidate.
 
-    Parameters
-    ----------
-    scores : list of (FairnessScore, Origin)
-        From `scores_of_search`, of one candidate.
-    name : str
-        What the scores are called, for the message.
-
-    Returns
-    -------
-    GroupEstimates
-
-    Raises
-    ------
-    ValueError
-        If the folds were measured with different options.
+    `scores` are from `scores_of_search`; the message calls them `name`. A ValueError
+    says that the folds were measured with different options.
     """
     parts = [score.estimates for score, _ in scores if score.estimates is not None]
     total = parts[0]

@@ -23,8 +23,29 @@ def centred(y: Array, ranking: Ranking) -> Array:
     return y - np.repeat(means, ranking.lengths)
 
 
+class NearPairs(CrossSource):
+    """What pairs with scores within a threshold share: strata by position."""
+
+    ranking: Ranking
+    epsilon: Mapping[Hashable, float]
+    n_positions: int
+
+    @property
+    def n_buckets(self) -> int:  # type: ignore[override]
+        """Number of positions, or 1."""
+        return max(self.n_positions, 1)
+
+    @cached_property
+    def bucket(self) -> Array | None:  # type: ignore[override]
+        """Position of each row, from 0; None without strata."""
+        return self.ranking.position() if self.n_positions else None
+
+    def _epsilon(self, group: int) -> float:
+        return self.epsilon[self.groups.labels[group]]
+
+
 @dataclass(frozen=True)
-class MatchedPairs(CrossSource):
+class MatchedPairs(NearPairs):
     """Pairs (i, j) within a threshold, i in the group, j outside; value: y_i - y_j."""
 
     ranking: Ranking
@@ -42,16 +63,6 @@ class MatchedPairs(CrossSource):
     #: The value of (j, i) is that of (i, j) negated.
     mirror = np.diag([-1.0, 1.0])
 
-    @property
-    def n_buckets(self) -> int:  # type: ignore[override]
-        """Number of positions, or 1."""
-        return max(self.n_positions, 1)
-
-    @cached_property
-    def bucket(self) -> Array | None:  # type: ignore[override]
-        """Position of each row, from 0; None without strata."""
-        return self.ranking.position() if self.n_positions else None
-
     @cached_property
     def _known(self) -> dict[int, tuple[Matching, Array, Array]]:
         return {}
@@ -64,9 +75,6 @@ class MatchedPairs(CrossSource):
             matching = Matching(self.ranking, member, ~member, self.direction)
             self._known[group] = matching, *matching.windows(self._epsilon(group))
         return self._known[group]
-
-    def _epsilon(self, group: int) -> float:
-        return self.epsilon[self.groups.labels[group]]
 
     def focal(self, group: int) -> FocalSums:
         """Return the sums over the pairs of each row of the group."""
@@ -209,7 +217,7 @@ class PairColumns:
 
 
 @dataclass(frozen=True)
-class AdjacentPairs(CrossSource):
+class AdjacentPairs(NearPairs):
     """Pairs of neighbours in the ranking, one of them in the group, either above.
 
     There are fewer of them than rows, so they are written down.
@@ -225,16 +233,6 @@ class AdjacentPairs(CrossSource):
     n_positions: int = 0
 
     @property
-    def n_buckets(self) -> int:  # type: ignore[override]
-        """Number of positions, or 1."""
-        return max(self.n_positions, 1)
-
-    @cached_property
-    def bucket(self) -> Array | None:  # type: ignore[override]
-        """Position of each row, from 0; None without strata."""
-        return self.ranking.position() if self.n_positions else None
-
-    @property
     def n_columns(self) -> int:  # type: ignore[override]
         """Number of columns of a pair."""
         return self.pair_columns.n_columns
@@ -243,9 +241,6 @@ class AdjacentPairs(CrossSource):
     def mirror(self) -> Array:  # type: ignore[override]
         """From the columns of (i, j) to those of (j, i)."""
         return self.pair_columns.mirror
-
-    def _epsilon(self, group: int) -> float:
-        return self.epsilon[self.groups.labels[group]]
 
     def _pairs(
         self, focal: Array, partners: Array, epsilon: float

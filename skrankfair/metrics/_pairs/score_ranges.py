@@ -35,21 +35,10 @@ def reach(
 ) -> Array:
     """Return how far from `start` towards `bound` values stay near the origin.
 
-    Parameters
-    ----------
-    values : ndarray of shape (m,)
-        Monotone between `start` and `bound`, moving away from the origin.
-    start, bound : ndarray of shape (k,), int64
-        Places next to be looked at are ``start + step``; none beyond ``bound``.
-    origin : ndarray of shape (k,)
-    threshold : float or ndarray of shape (k,)
-        Largest ``|values - origin|`` that is near.
-    step : {-1, 1}
-
-    Returns
-    -------
-    ndarray of shape (k,), int64
-        The last near place, or `start` if there is none.
+    Between these places, each of shape (k,), `values` are monotone and move away from
+    the origin, of shape (k,); near is ``|values - origin| <= threshold``. Looked at
+    next is ``start + step``, `step` 1 or -1. The result is the last near place, or
+    `start` if there is none.
     """
     limits = np.broadcast_to(threshold, start.shape)
     place = start + step
@@ -234,21 +223,11 @@ class Matching:
         quantile: float | None,
         weight: Array | None,
     ) -> float:
-        """Return the K-th smallest score difference of the possible pairs.
+        """Return the K-th smallest score difference of the possible pairs, or NaN.
 
-        Parameters
-        ----------
-        n_pairs : float or None
-            K; more than there are means all.
-        quantile : float or None
-            K is this share of the possible pairs (of their weight), rounded up.
-        weight : ndarray of shape (k,) or None
-            How often the pairs of each focal row count.
-
-        Returns
-        -------
-        float
-            NaN if there is no possible pair.
+        K is `n_pairs`, at most all of them, or else the share `quantile` of them (of
+        their weight), rounded up. `weight` is how often the pairs of each focal row
+        count, shape (k,).
         """
         outer = self.outermost
         total = self._weigh(outer[1] - outer[0], weight)

@@ -27,25 +27,12 @@ _PART = 1 << 17
 def swap_sums(
     ranking: Ranking, y: Array, groups: Groups, visits: Array, tie_cost: float
 ) -> Array:
-    """Return the sums of every query and group.
+    """Return the sums of every query and group, of shape (Q, G, 6).
 
-    Parameters
-    ----------
-    ranking : Ranking
-    y : ndarray of shape (n,)
-        Outcomes in ranked order.
-    groups : Groups
-        In ranked order.
-    visits : ndarray of shape (n_positions,)
-        Weight of each position, not increasing.
-    tie_cost : float
-        What a pair of equal outcomes counts.
-
-    Returns
-    -------
-    ndarray of shape (Q, G, 6)
-        Of the pairs (i in the group, j outside) the numerator and the normaliser, then
-        those of (i outside, j in the group), then the number of pairs of both kinds.
+    Of the pairs (i in the group, j outside) the numerator and the normaliser, then
+    those of (i outside, j in the group), then the number of pairs of both kinds. Rows
+    are in ranked order; `visits`, the weights of the positions, do not increase, and
+    `tie_cost` is what a pair of equal outcomes counts.
     """
     n_groups = len(groups)
     mirrored = n_groups == 2 and not groups.overlapping
@@ -187,22 +174,11 @@ def _cumulated(level: Level, mask: Array) -> Array:
 def _better(
     level: Level, before: Array, at: Array, in_group: Array
 ) -> tuple[Array, Array]:
-    """Count the better items of the other side, for some rows of a level.
+    """Count the better items of the other side, in later tied blocks and in the same.
 
-    Parameters
-    ----------
-    level : Level
-    before : ndarray of int64
-        From `_cumulated`.
-    at : ndarray of int
-        The rows of the worse items, as numbered in the level.
-    in_group : ndarray of bool
-        Whether each worse item is in the group: then those outside it are counted.
-
-    Returns
-    -------
-    below, same : ndarray of int64
-        Counts in later tied blocks, and in the same.
+    `at` are the rows of the worse items, as numbered in the level, `in_group` says
+    which are in the group: for those the better items outside it are counted.
+    `before` is from `_cumulated`.
     """
     shift = in_group * np.int8(_BITS)
     ends = before[level.starts[1:]][level.block[at]]
