@@ -177,8 +177,8 @@ def dips(
 
     See Also
     --------
-    pairwise_accuracy : With ``comparison="inter"`` it is one minus the default of this
-    metric. exposure_gap : Visits to the group's items, whoever is above whom.
+    pairwise_accuracy : With ``comparison="inter"`` one minus this metric's default.
+    exposure_gap : Visits to the group's items, whoever is above whom.
 
     Notes
     -----

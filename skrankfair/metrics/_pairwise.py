@@ -249,8 +249,8 @@ def pairwise_accuracy(
 
     See Also
     --------
-    pairwise_exposure : How often a group's item is ranked above others, whatever the
-    outcomes. pairwise_preference : How often a group's item has the better outcome.
+    pairwise_exposure : How often a group's item is ranked above one of the others.
+    pairwise_preference : How often a group's item has the better outcome.
     matched_pair_calibration : Outcomes of items with nearly the same score.
 
     Notes

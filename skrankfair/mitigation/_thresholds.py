@@ -167,8 +167,7 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
 
     See Also
     --------
-    GroupCalibratedClassifier : Makes all scores comparable, not just those at one
-    threshold.
+    GroupCalibratedClassifier : Makes all scores comparable, not only at a threshold.
 
     Notes
     -----
