@@ -399,7 +399,6 @@ class TestUndefined:
         ("cluster", [1, 2, 3]),
         ("cluster", [1, 2, 3, 3]),
         ("qid", [0, 0, 1, None]),
-        ("sensitive_features", None),
         ("sample_weight", [1, 2, -1, 1]),
         ("sample_weight", [1, 2, 1, 1]),
     ],
