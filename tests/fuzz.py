@@ -76,7 +76,8 @@ def good_call(name, function, rng):
 
 def spoil(value, rng):
     """Return something else than a good argument."""
-    if not isinstance(value, np.ndarray) or rng.random() < 0.2:
+    column = isinstance(value, np.ndarray) and value.ndim == 1 and value.size
+    if not column or rng.random() < 0.2:
         return SPOILT[int(rng.integers(len(SPOILT)))]
     how, row = int(rng.integers(6)), int(rng.integers(value.size))
     if how == 0:
