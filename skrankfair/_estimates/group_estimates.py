@@ -301,7 +301,19 @@ class GroupEstimates:
         return ConfidenceInterval(low, high)
 
     def ends(self, reach: Array) -> tuple[Array, Array]:
-        """Return intervals of so many standard errors each way."""
+        """Return intervals of a given number of standard errors each way.
+
+        Unlike `confidence_interval` it does not warn of small groups.
+
+        Parameters
+        ----------
+        reach : ndarray of shape (G,)
+            Quantiles of Student's t with the degrees of freedom `df`.
+
+        Returns
+        -------
+        low, high : ndarray of shape (G,)
+        """
         if isinstance(self.shares, TwoShares):
             return self.shares.ends(reach, self.df, "difference")
         if self.shares is not None:
