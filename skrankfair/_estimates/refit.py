@@ -103,6 +103,12 @@ class RefitSums(ClusterSums):
         covariance[np.ix_(known, known)] = block
         return covariance
 
+    def variance(self, finalize: Finalize) -> Array:
+        """Return the diagonal of `covariance`."""
+        if self.n_resamples is None:
+            return super().variance(finalize)
+        return np.diag(self.covariance(finalize)).copy()
+
     def compact(self) -> RefitSums:
         """Return the same without the rows; the covariance is computed before."""
         return replace(super().compact(), refit=None, kept=self._covariance())
