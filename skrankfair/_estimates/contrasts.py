@@ -349,7 +349,7 @@ def correct(pvalues: Array, method: str) -> Array:
     if known.any():
         try:
             corrected[known] = multipletests(pvalues[known], method=method)[1]
-        except ValueError as error:
+        except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(
                 "correction must be a method of statsmodels' multipletests, such as "
                 f"'holm'; got {method!r}."
