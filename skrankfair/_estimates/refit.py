@@ -21,16 +21,16 @@ Refit = Callable[[Array], Array]
 class RefitSums(ClusterSums):
     """Totals that come with a way to compute them again on resampled clusters.
 
-    The rows of the table are linear parts of the metric, so that the delta method is
-    right; the bootstrap computes the metric anew for each resample.
+    The rows of the table are linear parts of the metric, so that leaving them out is
+    right to first order; the bootstrap computes the metric anew for each resample.
 
     Attributes
     ----------
     refit : callable or None
         None after `compact`, and in copies.
     n_resamples : int or None
-        How many resamples the covariance is of, for a metric without a delta method;
-        None takes the delta method.
+        How many resamples the covariance is of, for a metric without linear parts;
+        None takes the jackknife.
     seed : int
         Of these resamples.
     finalize : Finalize or None
@@ -83,7 +83,7 @@ class RefitSums(ClusterSums):
             yield totals, np.zeros((len(counts), 0))
 
     def covariance(self, finalize: Finalize) -> Array:
-        """Return the covariance by the delta method, or over resamples."""
+        """Return the jackknife covariance of the linear parts, or over resamples."""
         if self.n_resamples is None:
             with np.errstate(over="ignore", invalid="ignore"):
                 return super().covariance(finalize)
@@ -98,7 +98,7 @@ class RefitSums(ClusterSums):
             [finalize(*part) for part in self.resample(self.n_resamples, rng)]
         )
         known = np.flatnonzero(~self.undefined(finalize) & ~np.isnan(values).any(0))
-        factor = self.count / (self.count - 1)  # as the delta method has it
+        factor = self.count / (self.count - 1)  # of few clusters, as the jackknife
         block = np.atleast_2d(np.cov(values[:, known].T, ddof=1)) * factor
         covariance[np.ix_(known, known)] = block
         return covariance

@@ -370,7 +370,7 @@ def test_coverage(replications):
     truth = whole[0].estimate - whole[1].estimate
     differences = [compare(a, b) for a, b in zip(new, old, strict=True)]
     error = tolerance(0.95, len(differences))
-    for method in ("delta", "bootstrap"):
+    for method in ("t", "bootstrap"):
         intervals = [
             difference.confidence_interval(
                 method=method, n_resamples=500, random_state=seed

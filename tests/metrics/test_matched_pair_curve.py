@@ -138,7 +138,7 @@ def test_to_frame():
     found = curve(**columns(n_queries=300))
     frame = found.to_frame(0.9)
     names = ["epsilon", "group", "estimate", "standard_error", "ci_low", "ci_high"]
-    assert list(frame.columns) == [*names, "support", "pvalue"]
+    assert list(frame.columns) == [*names, "support", "n_effective", "df", "pvalue"]
     np.testing.assert_array_equal(frame["epsilon"], np.repeat(GRID, 3))
     assert frame["group"].tolist() == ["a", "b", "c"] * 4
     np.testing.assert_array_equal(frame["estimate"], found.estimate.ravel())

@@ -410,7 +410,9 @@ class TestUndefined:
         assert np.isnan(difference.estimate[1])
         assert difference.estimate[0] == 0
         # One list with somebody makes the mean share.
-        r = skew_at_k(**columns, k=2, average="representation")
+        with pytest.warns(UndefinedMetricWarning, match="no standard error.*: b"):
+            # Without that list there is nobody: the error is not known.
+            r = skew_at_k(**columns, k=2, average="representation")
         assert r.estimate[1] == pytest.approx(math.log(0.25 / 0.5))
         with pytest.warns(UndefinedMetricWarning, match="-inf"):
             r = skew_at_k(**columns, k=1, average="representation")

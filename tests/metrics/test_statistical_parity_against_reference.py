@@ -276,8 +276,9 @@ def test_variance_is_that_of_a_mean_over_clusters():
             if (sums[:, 1] > 0).sum() < 2:
                 assert np.isnan(r.covariance[index, index])
                 continue
-            mean, count = sums[:, 0].sum() / sums[:, 1].sum(), len(sums)
-            scores = sums[:, 0] - mean * sums[:, 1]
-            variance = (scores**2).sum() / sums[:, 1].sum() ** 2 * count / (count - 1)
+            sums = sums[sums[:, 1] > 0]
+            left, count = sums.sum(0) - sums, len(sums)
+            changes = left[:, 0] / left[:, 1] - sums[:, 0].sum() / sums[:, 1].sum()
+            variance = (changes**2).sum() * (count - 1) / count
             hint = (seed, group)
             assert_close(r.covariance[index, index], variance, 1e-12, hint)
