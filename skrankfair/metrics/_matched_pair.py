@@ -328,11 +328,11 @@ def matched_pair_calibration(
     >>> r = matched_pair_calibration(
     ...     y, score, sensitive_features=group, qid=query, epsilon=0.05
     ... )
+    >>> r
     matched_pair_calibration(direction='below', average='pairs')
     group  estimate        95% interval  pairs       p
     a        0.0906    [0.0593, 0.1219]  2,384  <0.001
     b       -0.1406  [-0.1713, -0.1100]  2,254  <0.001
-    500 clusters; fair value 0
     500 clusters; fair value 0
     """
     data = ranked_data(

@@ -448,3 +448,47 @@ def test_compact(accuracy):
     assert len(pickle.dumps(larger.sums)) < len(pickle.dumps(large.sums)) + 200
     assert_same(accuracy + accuracy, accuracy + compact)
     assert (accuracy + compact).sums.table is None
+
+
+@pytest.mark.parametrize("comparison", ["all", "inter"])
+def test_folded_parts_agree_with_the_whole_within_a_percent(comparison):
+    # Sizes of a power law, and a group that is in few queries.
+    rng = np.random.default_rng(0)
+    size = np.minimum(3 + rng.pareto(1.2, 1500).astype(int), 40)
+    query = np.repeat(np.arange(size.size), size)
+    rare = np.repeat(rng.random(size.size) < 0.15, size)
+    group = rng.choice(["a", "b"], query.size)
+    group[rare & (rng.random(query.size) < 0.3)] = "c"
+    score = rng.normal(size=query.size)
+    y = score + 2 * rng.normal(size=query.size) > 0
+
+    def measure(rows):
+        return pairwise_accuracy(
+            y[rows],
+            score[rows],
+            sensitive_features=group[rows],
+            qid=query[rows],
+            comparison=comparison,
+        )
+
+    whole = measure(query >= 0)
+    parts = [measure(query % 3 == part).compact() for part in range(3)]
+    assert sum(part.sums.folded.active[0, 0, 0] for part in parts) > 300
+    for total in (sum(parts), whole.compact(), parts[2] + parts[0] + parts[1]):
+        for name in ("standard_error", "df", "n_effective"):
+            np.testing.assert_allclose(
+                getattr(total, name), getattr(whole, name), rtol=0.01, err_msg=name
+            )
+        for method in ("contrasts", "simultaneous_interval", "confidence_interval"):
+            ends = [
+                np.array(frame[["ci_low", "ci_high", "df"]])
+                if method == "contrasts"
+                else np.array(frame)
+                for frame in (getattr(total, method)(), getattr(whole, method)())
+            ]
+            np.testing.assert_allclose(*ends, rtol=0.01, atol=1e-3)
+        if comparison == "inter":
+            continue
+        for name in ("estimate", "standard_error", "df"):
+            expected = getattr(whole.overall, name)
+            assert getattr(total.overall, name) == pytest.approx(expected, rel=0.01)

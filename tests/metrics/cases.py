@@ -227,6 +227,10 @@ def assert_same(actual, expected, tolerance=1e-12, order=None):
         rtol=100 * tolerance,
         atol=100 * tolerance,
     )
+    for name in ("df", "n_effective"):
+        np.testing.assert_allclose(
+            getattr(actual, name)[index], getattr(expected, name), rtol=1e-8
+        )
     assert actual.n_clusters == expected.n_clusters
     assert actual.variance == expected.variance
     if order is None:
