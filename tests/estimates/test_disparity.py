@@ -110,9 +110,7 @@ class TestBound:
     def test_two_groups_of_a_result(self):
         problem = make_problem(11, (60, 61))
         labels = np.where(np.arange(60) % 2, "a", "b")
-        result = pairwise_accuracy(
-            problem.y, problem.s, sensitive_features=labels, qid=problem.q
-        )
+        result = pairwise_accuracy(problem.y, problem.s, sensitive_features=labels)
         low, high = result.contrast("a", "b").confidence_interval()
         bound = result.disparity_bound()
         assert bound == pytest.approx(max(-low, high), rel=DRAWS)
