@@ -114,7 +114,7 @@ class ScorerTable(SphinxDirective):
 
     def run(self):
         """Return a table of three columns."""
-        from skrankfair.scoring import SCORERS
+        from skrankfair.scoring._scorer import SCORERS
 
         lines = [".. list-table::", "   :header-rows: 1", ""]
         rows = [("Name", "Metric", "Number")]
