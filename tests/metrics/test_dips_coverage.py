@@ -119,7 +119,8 @@ def test_interval_that_ignores_users_fails(drawn, name):
     user_of_query = drawn.user[np.unique(drawn.query, return_index=True)[1]]
     parts = replications(whole, np.searchsorted(user_of_query, STARTS))
     covered = coverage([part.confidence_interval() for part in parts], truth_of(name))
-    assert np.all(covered + tolerance(0.9, N_REPLICATIONS) < 0.95), covered
+    # Of both groups together: one of them may be covered by the width of its interval.
+    assert covered.mean() + tolerance(0.9, N_REPLICATIONS) < 0.95, covered
 
 
 @each_metric

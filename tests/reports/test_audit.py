@@ -359,8 +359,8 @@ def test_three_hundred_sellers_of_noise_are_a_short_table():
 def test_the_headline_names_a_group_of_noise_in_few_audits(
     n_groups, n_queries, n_items
 ):
-    """At most 5% of audits; the bound is 3 standard errors of 60 of them above it."""
-    times, named, verdicts = 60, 0, {}
+    """At most 5% of audits; the bound is 3 standard errors of 40 of them above it."""
+    times, named, verdicts = 40, 0, {}
     for seed in range(times):
         with collected_warnings():
             report = audit(**sellers(seed, n_groups, n_queries, n_items))
