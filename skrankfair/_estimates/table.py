@@ -41,6 +41,55 @@ class Table:
     labels: Array
     member: Array | None = None
 
+    @classmethod
+    def from_entries(
+        cls,
+        row: Array,
+        group: Array,
+        values: Array,
+        *,
+        n_rows: int,
+        n_groups: int,
+        shared: Array | None = None,
+        weight: Array | None = None,
+        labels: Array,
+        member: Array | None = None,
+    ) -> Table:
+        """Return the table of the groups that each row has data of.
+
+        Parameters
+        ----------
+        row, group : ndarray of shape (N,), int
+            Where each entry belongs, in any order; entries of one place are added.
+        values : ndarray of shape (N, C)
+            What the entries add to the columns; they are 0 elsewhere.
+        n_rows, n_groups : int
+        shared : ndarray of shape (n_rows, D) or None
+            None: there are no shared columns.
+        weight : ndarray of shape (n_rows,) or None
+        labels : ndarray of shape (n_rows,)
+        member : ndarray of shape (N,), bool, or None
+            Of items: whether the row of the entry belongs to its group. An item has an
+            entry for each of its groups, of zeros if need be.
+
+        Returns
+        -------
+        Table
+        """
+        place = row * np.int64(n_groups) + group
+        shape = n_rows, n_groups
+        by_group = np.zeros((*shape, values.shape[1]))
+        for column, sums in enumerate(values.T):
+            found = np.bincount(place, weights=sums, minlength=n_rows * n_groups)
+            by_group[..., column] = found.reshape(shape)
+        members = None
+        if member is not None:
+            members = np.zeros(shape, dtype=bool)
+            members.ravel()[place[member]] = True
+        if shared is None:
+            shared = np.zeros((n_rows, 0))
+        return cls(by_group, shared, weight, labels, members)
+
     @property
     def n_rows(self) -> int:
         """The number of rows."""
