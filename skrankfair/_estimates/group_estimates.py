@@ -35,7 +35,6 @@ from .intervals import (
 )
 from .leverage import degrees_of_freedom
 from .metric import Metric, merge_first_pass, read_only, warn_small
-from .refit import RefitSums
 from .simultaneous import disparity, disparity_bound, simultaneous
 from .sums import ClusterSums
 from .table import Finalize
@@ -163,8 +162,6 @@ class GroupEstimates:
     @cached_property
     def standard_error(self) -> Array:
         """Standard errors, shape (G,)."""
-        if isinstance(self.sums, RefitSums):  # once, where it takes resamples
-            return read_only(np.sqrt(np.diag(self.covariance)))
         return read_only(np.sqrt(self.sums.variance(self.metric.finalize)))
 
     @cached_property

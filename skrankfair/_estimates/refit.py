@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -82,20 +83,30 @@ class RefitSums(ClusterSums):
             totals = np.stack([self.refit(count) for count in counts])
             yield totals, np.zeros((len(counts), 0))
 
+    @cached_property
+    def _known(self) -> dict[Finalize, Array]:
+        """Covariances that were asked for: their resamples are drawn only once."""
+        if self.kept is None or self.finalize is None:
+            return {}
+        return {self.finalize: self.kept}
+
     def covariance(self, finalize: Finalize) -> Array:
         """Return the jackknife covariance of the linear parts, or over resamples."""
         if self.n_resamples is None:
             with np.errstate(over="ignore", invalid="ignore"):
                 return super().covariance(finalize)
-        if self.kept is not None and finalize == self.finalize:
-            return self.kept
+        if finalize not in self._known:
+            self._known[finalize] = self._over_resamples(finalize, self.n_resamples)
+        return self._known[finalize]
+
+    def _over_resamples(self, finalize: Finalize, n_resamples: int) -> Array:
         n_groups = len(self.groups)
         covariance = np.full((n_groups, n_groups), np.nan)
         if self.count <= 1 or self.refit is None:
             return covariance
         rng = np.random.default_rng(self.seed)
         values = np.concatenate(
-            [finalize(*part) for part in self.resample(self.n_resamples, rng)]
+            [finalize(*part) for part in self.resample(n_resamples, rng)]
         )
         known = np.flatnonzero(~self.undefined(finalize) & ~np.isnan(values).any(0))
         factor = self.count / (self.count - 1)  # of few clusters, as the jackknife

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -121,6 +122,20 @@ class TestReference:
             np.testing.assert_allclose(
                 r.sums.refit(counts), one.sums.by_group, rtol=1e-9
             )
+
+    @each_metric
+    def test_resamples_are_drawn_once(self, metric):
+        r = metric(*rows(), n_resamples=5)
+        drawn = []
+
+        def refit(counts):
+            drawn.append(counts)
+            return r.sums.refit(counts)
+
+        counted = replace(r, sums=replace(r.sums, refit=refit))
+        variance = np.diag(counted.covariance)
+        np.testing.assert_array_equal(counted.standard_error, np.sqrt(variance))
+        assert len(drawn) == 5
 
     @each_metric
     def test_resample_is_the_metric_of_resampled_clusters(self, metric):

@@ -88,7 +88,6 @@ class LocalLinear:
 class LinearColumns(PairColumns):
     """The six columns that a pair adds to in a local linear regression."""
 
-    n_columns = 6
     mirror = _MIRROR
 
     def of_pairs(self, value: Array, difference: Array, epsilon: float) -> Array:
@@ -296,7 +295,6 @@ def _product(a: dict[int, Array], b: dict[int, Array], k: int, q: int) -> Array:
 class LinearPairs(MatchedPairs):
     """Pairs within a threshold with the columns of a local linear regression."""
 
-    n_columns = 6
     mirror = _MIRROR
 
     def _sides(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -23,7 +24,7 @@ def centred(y: Array, ranking: Ranking) -> Array:
     return y - np.repeat(means, ranking.lengths)
 
 
-class NearPairs(CrossSource):
+class NearPairs(CrossSource, Protocol):
     """What pairs with scores within a threshold share: strata by position."""
 
     ranking: Ranking
@@ -31,12 +32,12 @@ class NearPairs(CrossSource):
     n_positions: int
 
     @property
-    def n_buckets(self) -> int:  # type: ignore[override]
+    def n_buckets(self) -> int:
         """Number of positions, or 1."""
         return max(self.n_positions, 1)
 
     @cached_property
-    def bucket(self) -> Array | None:  # type: ignore[override]
+    def bucket(self) -> Array | None:
         """Position of each row, from 0; None without strata."""
         return self.ranking.position() if self.n_positions else None
 
@@ -200,15 +201,9 @@ class MatchedPairs(NearPairs):
 
 
 class PairColumns:
-    """The columns that a pair adds to: y_i - y_j and 1.
+    """The columns that a pair adds to: y_i - y_j and 1."""
 
-    Attributes
-    ----------
-    n_columns : int
-    mirror : ndarray of shape (n_columns, n_columns)
-    """
-
-    n_columns = 2
+    #: From the columns of the pair (i, j) to those of (j, i).
     mirror = np.diag([-1.0, 1.0])
 
     def of_pairs(self, value: Array, difference: Array, epsilon: float) -> Array:
@@ -233,12 +228,7 @@ class AdjacentPairs(NearPairs):
     n_positions: int = 0
 
     @property
-    def n_columns(self) -> int:  # type: ignore[override]
-        """Number of columns of a pair."""
-        return self.pair_columns.n_columns
-
-    @property
-    def mirror(self) -> Array:  # type: ignore[override]
+    def mirror(self) -> Array:
         """From the columns of (i, j) to those of (j, i)."""
         return self.pair_columns.mirror
 

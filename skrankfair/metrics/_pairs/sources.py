@@ -58,25 +58,19 @@ class FocalSums:
 
 
 class Source(Protocol):
-    """The pairs of one metric, as the tables of sums ask for them.
-
-    Attributes
-    ----------
-    groups : Groups
-        In ranked order.
-    bucket : ndarray of shape (n,) or None
-        Stratum of each row of `parts`.
-    layout : ColumnLayout
-    """
+    """The pairs of one metric, as the tables of sums ask for them."""
 
     @property
-    def groups(self) -> Groups: ...
+    def groups(self) -> Groups:
+        """The groups of the rows in ranked order."""
 
     @property
-    def bucket(self) -> Array | None: ...
+    def bucket(self) -> Array | None:
+        """The stratum of each row of `parts`; None if there is only one."""
 
     @property
-    def layout(self) -> ColumnLayout: ...
+    def layout(self) -> ColumnLayout:
+        """The columns of a group."""
 
     def parts(self, group: int) -> Iterable[FocalSums]:
         """Return sums of rows that count every pair once, in its stratum."""
@@ -103,29 +97,20 @@ class Source(Protocol):
         """
 
 
-class CrossSource:
+class CrossSource(Protocol):
     """What sources of pairs have in common whose partner is outside the group."""
 
     groups: Groups
-    bucket: Array | None = None
-    n_buckets = 1
-    n_columns = 2
-    #: Shape (n_columns, n_columns). From the columns of the pair (i, j), its sums, to
-    #: those of (j, i).
-    mirror: Array
 
     @property
-    def layout(self) -> ColumnLayout:
-        """The columns of a group: those of its own pairs."""
-        return ColumnLayout(self.n_columns, self.n_buckets)
+    def mirror(self) -> Array:
+        """From the columns of the pair (i, j), its sums, to those of (j, i)."""
 
     def focal(self, group: int) -> FocalSums:
         """Return the sums over the pairs of each row of the group."""
-        raise NotImplementedError
 
     def partner(self, group: int) -> FocalSums:
         """Return the sums over the pairs of each row outside the group."""
-        raise NotImplementedError
 
     def class_products(
         self,
@@ -140,7 +125,26 @@ class CrossSource:
         Seen from the first group; `opposite`: for the second the pair is the other way
         round.
         """
-        raise NotImplementedError
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns that a pair adds to."""
+        return len(self.mirror)
+
+    @property
+    def n_buckets(self) -> int:
+        """The number of strata: one, where nothing else is said."""
+        return 1
+
+    @property
+    def bucket(self) -> Array | None:
+        """The stratum of each row of `parts`; None if there is only one."""
+        return None
+
+    @property
+    def layout(self) -> ColumnLayout:
+        """The columns of a group: those of its own pairs."""
+        return ColumnLayout(self.n_columns, self.n_buckets)
 
     def own_products(self, group: int, weight: Array | None) -> Array:
         """Return Σ x xᵀ over the group's pairs, x the columns of a pair."""
@@ -152,8 +156,8 @@ class CrossSource:
         return (self.focal(group),)
 
     def total(self) -> FocalSums:
-        """No pair is shared."""
-        raise NotImplementedError
+        """Return the sums of no row, since no pair is shared."""
+        return FocalSums(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 
     def shared_rows(self) -> Array:
         """Return nothing for each row, since no pair is shared."""
