@@ -245,10 +245,8 @@ class RoutedScorer(_BaseScorer):
         return "sample_weight" in self._metadata_names()
 
 
-def fit_with_metadata(
-    estimator: Any, X: Any, y: Any, metadata: Mapping[str, Any]
-) -> Any:
-    """Fit with what of the metadata the estimator wants; the last step of a pipeline.
+def fit_parameters(estimator: Any, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of the metadata to pass to `fit`; of a pipeline to its last step.
 
     With routing off a pipeline takes metadata under the names of its steps.
     """
@@ -259,4 +257,4 @@ def fit_with_metadata(
             name, step = step.steps[-1]
             prefix += f"{name}__"
         consumed = {prefix + name: value for name, value in consumed.items()}
-    return estimator.fit(X, y, **consumed)
+    return consumed

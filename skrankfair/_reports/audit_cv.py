@@ -6,12 +6,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
@@ -27,6 +26,7 @@ from .._inputs.sklearn_private import (
     rows_of,
 )
 from .._inputs.validation import Array, check_choice, check_lengths, check_number
+from ..mitigation._fold_scores import fitted_fold
 from ..scoring._score_function import as_outcomes
 from .audit import AuditReport
 from .catalog import chosen_metrics
@@ -186,13 +186,20 @@ def audit_cv(
     if isinstance(response_method, str):
         auto = response_method == "auto"
         response_method = _RESPONSES if auto else (response_method,)
-    out = _in_parallel(
-        partial(_fold_scores, estimator, X, y, columns, params or {}, response_method),
-        splits,
-        n_jobs,
-        verbose,
+    out = _scored(
+        *(estimator, X, y, splits, columns, params or {}, response_method),
+        n_jobs=n_jobs,
+        verbose=verbose,
     )
-    scored = _out_of_fold(out, splits, y, columns)
+    tests = [np.arange(len(y))[test] for _, test in splits]
+    rows = np.concatenate(tests)
+    scored = OutOfFold(
+        rows=rows,
+        fold=np.repeat(np.arange(len(tests)), [test.size for test in tests]),
+        score=np.concatenate([np.asarray(scores) for _, scores in out]),
+        y_true=np.concatenate([np.asarray(outcomes) for outcomes, _ in out]),
+        columns={name: rows_of(values, rows) for name, values in columns.items()},
+    )
     report = audit_out_of_fold(scored, metrics, confidence_level)
     return replace(report, correction=correction)
 
@@ -212,22 +219,6 @@ def _columns(X: Any, y: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _in_parallel(
-    task: Callable[..., Any],
-    splits: Sequence[tuple[Array, Array]],
-    n_jobs: int | None,
-    verbose: bool,
-) -> list[tuple[Any, Any]]:
-    """Run the task for each split, and say how far it is."""
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-    out = []
-    with _progress(len(splits), verbose) as advance:
-        for found in parallel(delayed(task)(train, test) for train, test in splits):
-            out.append(found)
-            advance()
-    return out
-
-
 @contextmanager
 def _progress(total: int, verbose: bool) -> Iterator[Callable[[], object]]:
     """Show a bar on standard error, if that is a terminal and rich is there."""
@@ -242,34 +233,52 @@ def _progress(total: int, verbose: bool) -> Iterator[Callable[[], object]]:
         yield lambda: progress.advance(bar)
 
 
+def _scored(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    splits: Sequence[tuple[Array, Array]],
+    columns: Mapping[str, Any],
+    params: Mapping[str, Any],
+    response_method: Sequence[str],
+    *,
+    n_jobs: int | None,
+    verbose: bool,
+) -> list[tuple[Any, Any]]:
+    """Return the outcomes and scores of each test set."""
+    fit, metadata = params, {**columns, **params}
+    if routing_enabled():
+        _check_requested(estimator, params, response_method)
+        fit = consumed_metadata(estimator, "fit", metadata)
+    out = []
+    with _progress(len(splits), verbose) as advance:
+        for found in Parallel(n_jobs=n_jobs, return_as="generator")(
+            delayed(_fold_scores)(
+                *(estimator, X, y, *split, response_method), fit=fit, metadata=metadata
+            )
+            for split in splits
+        ):
+            out.append(found)
+            advance()
+    return out
+
+
 def _fold_scores(
     estimator: Any,
     X: Any,
     y: Any,
-    columns: Mapping[str, Any],
-    params: Mapping[str, Any],
-    response_method: Sequence[str],
     train: Array,
     test: Array,
+    response_method: Sequence[str],
+    **parameters: Any,
 ) -> tuple[Any, Any]:
     """Return the outcomes and the scores of the test set, as numbers."""
-    estimator = clone(estimator)
-    metadata = {**columns, **params}
-    if routing_enabled():
-        fit = consumed_metadata(estimator, "fit", metadata)
-        _check_requested(estimator, params, response_method)
-    else:
-        fit = dict(params)
-    n_rows = len(y)
-    estimator.fit(rows_of(X, train), rows_of(y, train), **_cut(fit, train, n_rows))
-    scores = response_values(
-        call_once,
-        estimator,
-        rows_of(X, test),
-        list(response_method),
-        _cut(metadata, test, n_rows),
-    )
-    return as_outcomes(rows_of(y, test), scores, positive_class(estimator))
+
+    def respond(model: Any, rows: Any, metadata: Mapping[str, Any]) -> Any:
+        return response_values(call_once, model, rows, list(response_method), metadata)
+
+    fold = fitted_fold(estimator, X, y, train, test, respond=respond, **parameters)
+    return as_outcomes(rows_of(y, test), fold.scores, positive_class(fold.estimator))
 
 
 def _check_requested(
@@ -288,36 +297,3 @@ def _check_requested(
                 f"params has {name!r}, which {type(estimator).__name__} does not "
                 f"request; set_fit_request({name}=True) of it or of its step does."
             )
-
-
-def _cut(values: Mapping[str, Any], rows: Array, n_rows: int) -> dict[str, Any]:
-    """Cut what has one value per row to some rows."""
-
-    def by_row(value: Any) -> bool:
-        if isinstance(value, str | Mapping) or callable(value):
-            return False
-        if hasattr(value, "shape"):
-            return len(value.shape) > 0 and value.shape[0] == n_rows
-        return hasattr(value, "__len__") and len(value) == n_rows
-
-    return {
-        name: rows_of(value, rows) if by_row(value) else value
-        for name, value in values.items()
-    }
-
-
-def _out_of_fold(
-    out: Sequence[tuple[Any, Any]],
-    splits: Sequence[tuple[Array, Array]],
-    y: Any,
-    columns: Mapping[str, Any],
-) -> OutOfFold:
-    tests = [np.arange(len(y))[test] for _, test in splits]
-    rows = np.concatenate(tests)
-    return OutOfFold(
-        rows=rows,
-        fold=np.repeat(np.arange(len(tests)), [test.size for test in tests]),
-        score=np.concatenate([np.asarray(scores) for _, scores in out]),
-        y_true=np.concatenate([np.asarray(outcomes) for outcomes, _ in out]),
-        columns={name: rows_of(values, rows) for name, values in columns.items()},
-    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,12 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.metric import collected_warnings, warn_user
 from .._estimates.sums import ClusterSums
-from .._estimates.table import Finalize, Table
+from .._estimates.table import Table
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.sklearn_private import rows_of
 from .._inputs.validation import Array, Codes, encode
 from ..metrics import GroupEstimates
-from ..metrics._pairs.cluster_rows import sum_rows, supports_of
-from ..metrics._pairs.sources import ColumnLayout
+from ..metrics._pairs.cluster_rows import sum_rows
 from .audit import AuditReport, _defined, _measured, _report, audit
 from .catalog import AuditMetric, chosen_metrics
 
@@ -205,51 +205,26 @@ def _of_units(
             options["engagement"] = rows_of(engagement, fold.rows)
         with collected_warnings():
             sums = metric.estimates(fold.data, **options).sums.aligned(pooled.groups)
-        own = _table(sums).labels
+        own = sums.rows.labels
         parts.append(sums)
         labels.append(own if fold.units is None else fold.units[own])
-    supports = supports_of(_layout(pooled.metric))
-    return replace(pooled, sums=_summed(parts, np.concatenate(labels), supports))
+    return replace(pooled, sums=_summed(parts, np.concatenate(labels)))
 
 
-def _layout(metric: Any) -> ColumnLayout:
-    """Return what the columns of a metric's sums are."""
-    n_buckets, rest = metric.finalize.n_buckets, metric.against_rest
-    if rest is None:
-        return ColumnLayout(n_buckets=n_buckets)
-    return ColumnLayout(2, n_buckets, 2, rest.shared_weight)
-
-
-def _table(sums: ClusterSums) -> Table:
-    if sums.table is None:
-        raise ValueError("Sums of lists need their tables of units.")
-    return sums.table
-
-
-def _summed(
-    parts: Sequence[ClusterSums], labels: Array, supports: Sequence[Finalize]
-) -> ClusterSums:
+def _summed(parts: Sequence[ClusterSums], labels: Array) -> ClusterSums:
     """Return the sums of lists that may share units: one row per unit."""
-    tables = [_table(part) for part in parts]
-    units = encode(labels, "cluster").dense()
-    # Nothing is left of a list that is of one unit: it has no pairs between units.
-    pairs = np.sum([p.pairs for p in parts if p.pairs is not None], axis=0)
-    member = None
-    if all(table.member is not None for table in tables):
-        _, first = np.unique(units.codes, return_index=True)
-        member = np.concatenate([table.member for table in tables])[first]
-    rows = Table(
-        sum_rows(np.concatenate([t.by_group for t in tables]), units.codes, units.size),
-        sum_rows(np.concatenate([t.shared for t in tables]), units.codes, units.size),
+    # A list of one unit has sums over clusters: it has no pairs between units.
+    total = reduce(add, [replace(part, kind="item") for part in parts])
+    units, rows = encode(labels, "cluster").dense(), total.rows
+    first = np.unique(units.codes, return_index=True)[1]
+    table = Table(
+        sum_rows(rows.by_group, units.codes, units.size),
+        sum_rows(rows.shared, units.codes, units.size),
         None,
         units.all_labels,
-        member,
+        None if rows.member is None else rows.member[first],
     )
-    totals = (
-        np.sum([part.by_group for part in parts], axis=0),
-        np.sum([part.shared for part in parts], axis=0),
-    )
-    return ClusterSums.from_items(parts[0].groups, rows, pairs, totals, supports)
+    return replace(total, table=table, count=float(units.size))
 
 
 def _notes(scored: OutOfFold) -> list[str]:

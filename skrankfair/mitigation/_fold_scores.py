@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.sklearn_private import (
     call_once,
-    fit_with_metadata,
+    fit_parameters,
     response_values,
     rows_of,
 )
@@ -26,7 +27,45 @@ class Fold(NamedTuple):
 
     estimator: Any
     rows: Array  # shape (m,), int64
-    scores: Array  # shape (m,)
+    scores: Any  # array-like of shape (m,)
+
+
+def fitted_fold(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    train: Array,
+    test: Array,
+    *,
+    fit: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    respond: Callable[[Any, Any, Mapping[str, Any]], Any],
+) -> Fold:
+    """Fit a clone to some rows and let it score others.
+
+    `fit` are parameters of its `fit`; the scores are ``respond(model, X, metadata)``.
+    What of both has one value per row is cut to the rows.
+    """
+    model = clone(estimator)
+    model.fit(rows_of(X, train), rows_of(y, train), **taken(fit, train, len(y)))
+    scores = respond(model, rows_of(X, test), taken(metadata, test, len(y)))
+    return Fold(model, test, scores)
+
+
+def taken(values: Mapping[str, Any], rows: Array, n_rows: int) -> dict[str, Any]:
+    """Cut what has one value for each of `n_rows` rows to some of them."""
+
+    def by_row(value: Any) -> bool:
+        if isinstance(value, str | Mapping) or callable(value):
+            return False
+        if hasattr(value, "shape"):
+            return len(value.shape) > 0 and value.shape[0] == n_rows
+        return hasattr(value, "__len__") and len(value) == n_rows
+
+    return {
+        name: rows_of(value, rows) if by_row(value) else value
+        for name, value in values.items()
+    }
 
 
 METHODS = ("decision_function", "predict_proba")
@@ -61,36 +100,9 @@ def scores_of(
     return values
 
 
-def taken(metadata: Mapping[str, Any], rows: Array) -> dict[str, Any]:
-    """Return the metadata of some rows."""
-    return {name: rows_of(value, rows) for name, value in metadata.items()}
-
-
 def labelled(y: Array, rows: Array) -> Array:
     """Return the rows whose outcome is known."""
     return rows[~np.isnan(y[rows])] if y.dtype.kind == "f" else rows
-
-
-def _strata(y: Array) -> Array:
-    return np.unique(y, return_inverse=True)[1]
-
-
-def _fold(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    train: Array,
-    test: Array,
-    metadata: Any,
-    methods: Sequence[str],
-) -> Fold:
-    model = clone(estimator)
-    train = labelled(y, train)
-    fit_with_metadata(
-        model, rows_of(X, train), rows_of(y, train), taken(metadata, train)
-    )
-    scores = scores_of(model, rows_of(X, test), taken(metadata, test), methods)
-    return Fold(model, test, scores)
 
 
 def out_of_fold(
@@ -127,10 +139,17 @@ def out_of_fold(
         strata = y
     else:
         # Rows of unknown outcome are a stratum of their own.
-        strata = y if labelled(y, np.arange(len(y))).size == len(y) else _strata(y)
+        known = labelled(y, np.arange(len(y))).size == len(y)
+        strata = y if known else np.unique(y, return_inverse=True)[1]
         splitter = check_cv(cv, strata, classifier=classifier)
     splits = list(splitter.split(X, strata, groups=cluster))
+    fold = partial(
+        fitted_fold,
+        fit=fit_parameters(estimator, metadata),
+        metadata=metadata,
+        respond=partial(scores_of, methods=methods),
+    )
     return Parallel(n_jobs=n_jobs)(
-        delayed(_fold)(estimator, X, y, train, test, metadata, methods)
+        delayed(fold)(estimator, X, y, labelled(y, train), test)
         for train, test in splits
     )

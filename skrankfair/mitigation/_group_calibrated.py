@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.sklearn_private import fit_with_metadata
+from .._inputs.sklearn_private import fit_parameters
 from .._inputs.validation import Array, check_choice
 from ._curves import check_calibrator, link_of
 from ._fold_scores import out_of_fold, scores_of
@@ -87,9 +87,10 @@ class _GroupCalibrated(ModelWrapper):
                     np.concatenate([fold.scores for fold in folds]),
                 )
             ]
-            model = clone(self.estimator)
-            fit_with_metadata(model, rows.X, rows.y, rows.metadata)
-            models = [model]
+            models = [clone(self.estimator)]
+            models[0].fit(
+                rows.X, rows.y, **fit_parameters(self.estimator, rows.metadata)
+            )
         with once_each():
             calibrators = [
                 self._new_calibrator().fit_rows(

@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimates.metric import warn_user
-from .._inputs.sklearn_private import fit_with_metadata, rows_of
+from .._inputs.sklearn_private import fit_parameters, rows_of
 from .._inputs.validation import (
     Array,
     Groups,
@@ -247,12 +247,9 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
         self.estimator_ = clone(self.estimator)
         if not isinstance(self.estimator, FrozenEstimator):
             known = labelled(rows.y, np.arange(len(rows.y)))
-            fit_with_metadata(
-                self.estimator_,
-                rows_of(rows.X, known),
-                rows.y[known],
-                taken(rows.metadata, known),
-            )
+            fit = fit_parameters(self.estimator, rows.metadata)
+            fit = taken(fit, known, len(rows.y))
+            self.estimator_.fit(rows_of(rows.X, known), rows.y[known], **fit)
         scored = np.concatenate([fold.rows for fold in folds])
         self._find(rows, scored, np.concatenate([fold.scores for fold in folds]))
 
