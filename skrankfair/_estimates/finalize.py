@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._inputs.validation import Array
+from .storage import stored
 from .table import Finalize
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
 
 
+@stored("MeanOfRatios")
 @dataclass(frozen=True)
 class MeanOfRatios:
     """Σ numerator / Σ denominator of each bucket, averaged over buckets with support.
@@ -58,6 +60,7 @@ class MeanOfRatios:
         return mean
 
 
+@stored("DifferenceToRest")
 @dataclass(frozen=True)
 class DifferenceToRest:
     """The mean of ratios of the group less that of the rest.
@@ -85,6 +88,7 @@ class DifferenceToRest:
         return MeanOfRatios(self.n_buckets), rest
 
 
+@stored("ColumnSum")
 @dataclass(frozen=True)
 class ColumnSum:
     """The sum of some columns of a group: its number of pairs.
@@ -108,6 +112,7 @@ class ColumnSum:
         return total
 
 
+@stored("PositionMean")
 @dataclass(frozen=True)
 class PositionMean:
     """Σ w_k θ_k / Σ w_k over the positions k whose estimate θ_k is defined.
@@ -138,6 +143,7 @@ class PositionMean:
         return mean
 
 
+@stored("PairsAtPositions")
 @dataclass(frozen=True)
 class PairsAtPositions:
     """The number of pairs at all positions: whole, though tied ones are spread.
@@ -153,6 +159,55 @@ class PairsAtPositions:
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the numbers, shape (..., G)."""
         return np.round(self.columns(by_group, shared), 9)
+
+
+@stored("Beside")
+@dataclass(frozen=True)
+class Beside:
+    """A function of one of two tables whose columns are side by side.
+
+    Attributes
+    ----------
+    function : callable
+    n_columns, n_shared : int
+        How many columns the first table has.
+    second : bool
+        Whether it is the second one.
+    """
+
+    function: Finalize
+    n_columns: int
+    n_shared: int
+    second: bool = False
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the values, shape (..., G)."""
+        c, d = self.n_columns, self.n_shared
+        if self.second:
+            return self.function(by_group[..., c:], shared[..., d:])
+        return self.function(by_group[..., :c], shared[..., :d])
+
+
+@stored("PairedDifference")
+@dataclass(frozen=True)
+class PairedDifference:
+    """The metric of the first of two tables minus that of the second.
+
+    Attributes
+    ----------
+    first, second : Beside
+    needs : tuple of int
+        The numbers of the supports that both need.
+    """
+
+    first: Finalize
+    second: Finalize
+    needs: tuple[int, ...]
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the differences, shape (..., G)."""
+        with np.errstate(invalid="ignore"):  # two that are infinite
+            return self.first(by_group, shared) - self.second(by_group, shared)
 
 
 def of_one_length(

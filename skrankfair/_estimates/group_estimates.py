@@ -12,6 +12,7 @@ import numpy as np
 
 from .._inputs.validation import Array, check_choice, check_number
 from . import formatting as fmt
+from . import storage
 from .contrasts import (
     METHODS,
     Contrasts,
@@ -35,7 +36,7 @@ from .intervals import (
 )
 from .leverage import degrees_of_freedom
 from .metric import Metric, merge_first_pass, read_only, warn_small
-from .simultaneous import disparity, disparity_bound, simultaneous
+from .simultaneous import KINDS, disparity, disparity_bound, simultaneous
 from .sums import ClusterSums
 from .table import Finalize
 
@@ -608,6 +609,76 @@ class GroupEstimates:
         GroupEstimates
         """
         return replace(self, sums=self.sums.compact(), permutation=None)
+
+    def to_json(self) -> str:
+        """Return the result as text, which `from_json` reads anywhere and for ever.
+
+        It is the result after `compact` in a documented schema of strict JSON: the
+        metric with its options, the labels of the groups with their types, and the
+        sums, every number exact. It holds no labels of clusters.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ValueError
+            Naming what cannot be stored: a function of your own, such as a
+            `position_weight` (pass an array), or labels of an unusual type.
+        """
+        sums = self.sums.compact()
+        if sums.leading is not None:
+            nameless = replace(sums.leading, labels=np.arange(sums.leading.n_rows))
+            sums = replace(sums, leading=nameless)
+        return storage.to_text(
+            {
+                "metric": self.metric,
+                "parameters": dict(self.parameters),
+                "first_pass": dict(self.first_pass),
+                "sums": sums,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> GroupEstimates:
+        """Return the result that `to_json` has written, now or in an older version.
+
+        It is one like those after `compact`, and adds to results that are computed.
+        Nothing in the text is executed.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        GroupEstimates
+
+        Raises
+        ------
+        ValueError
+            For text that is no complete result, or of a newer schema than this version
+            of the package knows.
+        """
+        names = ("metric", "parameters", "first_pass", "sums")
+        result = cls(**storage.from_text(text, names))
+        with storage.understood():
+            result._check_parts()
+        return result
+
+    def _check_parts(self) -> None:
+        """Raise an error unless a result that was read can do what results do."""
+        if not (
+            isinstance(self.metric, Metric)
+            and isinstance(self.sums, ClusterSums)
+            and isinstance(self.groups, tuple)
+            and self.sums.by_group.shape[0] == len(set(self.groups))
+        ):
+            raise TypeError("no metric, sums or distinct groups")
+        dict(self.parameters), dict(self.first_pass)
+        check_choice(self.metric.disparity, "disparity", KINDS)
+        repr(self)
 
     def __add__(self, other: object) -> GroupEstimates:
         """Return the result on the union of the clusters of both."""

@@ -15,12 +15,14 @@ import numpy as np
 from .._inputs.validation import Array
 from ..exceptions import SmallSampleWarning, UndefinedMetricWarning
 from . import formatting as fmt
+from .storage import stored
 from .table import Finalize
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
 
 
+@stored("Metric")
 @dataclass(frozen=True)
 class Metric:
     """What a metric is, apart from its sums.

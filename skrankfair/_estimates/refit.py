@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from .._inputs.validation import Array
+from .storage import stored
 from .sums import ClusterSums
 from .table import Finalize, Table, draw_counts
 
@@ -18,6 +19,7 @@ _CHUNK = 64
 Refit = Callable[[Array], Array]
 
 
+@stored("RefitSums")
 @dataclass(frozen=True)
 class RefitSums(ClusterSums):
     """Totals that come with a way to compute them again on resampled clusters.

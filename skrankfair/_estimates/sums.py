@@ -15,6 +15,8 @@ from typing import Any, Self
 import numpy as np
 
 from .._inputs.validation import Array, sort_labels
+from .finalize import Beside
+from .storage import stored
 from .table import Finalize, Folded, Table, draw_counts, same_rows, stack, strata
 
 _STEP = 1e-200
@@ -32,6 +34,7 @@ def _needs(finalize: Finalize) -> list[int]:
     return list(getattr(finalize, "needs", (0,)))
 
 
+@stored("ClusterSums")
 @dataclass(frozen=True)
 class ClusterSums:
     """Totals over clusters with what their variance needs.
@@ -517,28 +520,12 @@ class ClusterSums:
             shared=np.concatenate([self.shared, other.shared]),
             count=self.count,
             supports=(
-                *(_Beside(support, *size, second=False) for support in self.supports),
-                *(_Beside(support, *size, second=True) for support in other.supports),
+                *(Beside(support, *size, second=False) for support in self.supports),
+                *(Beside(support, *size, second=True) for support in other.supports),
             ),
             kind=self.kind,
             table=joined,
         )
-
-
-@dataclass(frozen=True)
-class _Beside:
-    """A support of one of two tables whose columns are side by side."""
-
-    support: Finalize
-    n_columns: int
-    n_shared: int
-    second: bool
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        c, d = self.n_columns, self.n_shared
-        if self.second:
-            return self.support(by_group[..., c:], shared[..., d:])
-        return self.support(by_group[..., :c], shared[..., :d])
 
 
 def slopes_at(finalize: Finalize, by_group: Array, shared: Array) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array
+from .storage import stored
 
 #: ``finalize(by_group, shared)``: from totals of shape ``(..., G, C)`` and ``(..., D)``
 #: to estimates of shape ``(..., G)``. The value of a group depends on its own columns
@@ -18,6 +19,7 @@ from .._inputs.validation import Array
 Finalize = Callable[[Array, Array], Array]
 
 
+@stored("Table")
 @dataclass(frozen=True)
 class Table:
     """The rows of the sums: clusters, or the items of one list.
@@ -126,6 +128,7 @@ class Table:
         )
 
 
+@stored("Folded")
 @dataclass(frozen=True)
 class Folded:
     """Sums over the rows that `compact` has folded away, none of which weighs much.

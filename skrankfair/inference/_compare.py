@@ -2,45 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
-
-from .._estimates.table import Finalize
-from .._inputs.validation import Array
+from .._estimates.finalize import Beside, PairedDifference
 from ..metrics import GroupEstimates
-
-
-@dataclass(frozen=True)
-class _PairedDifference:
-    """The metric of the first columns minus that of the others."""
-
-    first: Finalize
-    second: Finalize
-    n_columns: int
-    n_shared: int
-    needs: tuple[int, ...]
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        c, d = self.n_columns, self.n_shared
-        first = self.first(by_group[..., :c], shared[..., :d])
-        second = self.second(by_group[..., c:], shared[..., d:])
-        with np.errstate(invalid="ignore"):  # two that are infinite
-            return first - second
-
-
-@dataclass(frozen=True)
-class _First:
-    """A function of the first columns only."""
-
-    function: Finalize
-    n_columns: int
-    n_shared: int
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        return self.function(
-            by_group[..., : self.n_columns], shared[..., : self.n_shared]
-        )
 
 
 def _needs(a: GroupEstimates, b: GroupEstimates) -> tuple[int, ...]:
@@ -122,10 +85,12 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     size = a.sums.by_group.shape[1], a.sums.shared.size
     metric = a.metric.as_difference(
         f"{a.name}_difference",
-        _PairedDifference(
-            a.metric.finalize, b.metric.finalize, *size, needs=_needs(a, b)
+        PairedDifference(
+            Beside(a.metric.finalize, *size),
+            Beside(b.metric.finalize, *size, second=True),
+            _needs(a, b),
         ),
-        _First(a.metric.support, *size),
+        Beside(a.metric.support, *size),
     )
     first_pass = {f"{key}_a": value for key, value in a.first_pass.items()}
     first_pass |= {f"{key}_b": value for key, value in b.first_pass.items()}

@@ -13,6 +13,7 @@ from .._estimates.finalize import ColumnSum
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.refit import RefitSums
+from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
 from .._estimates.table import Table, cluster_table, row_counts
 from .._inputs.score_rows import Sample, ScoreRows, score_rows
@@ -140,6 +141,7 @@ _NOT_COMPARED = (
 _ROWS = ColumnSum(2, 3)
 
 
+@stored("RootMeanSquare")
 @dataclass(frozen=True)
 class RootMeanSquare:
     """The root of a ratio of two columns."""
@@ -153,6 +155,7 @@ class RootMeanSquare:
         return np.sqrt(np.where(ratio.real < 0, 0, ratio))
 
 
+@stored("BinnedGaps")
 @dataclass(frozen=True)
 class BinnedGaps:
     """The same from the columns of bins: gaps, then masses."""

@@ -9,6 +9,7 @@ import numpy as np
 from .._estimates.finalize import ColumnSum, DifferenceToRest, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
+from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
 from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
@@ -36,6 +37,7 @@ _VALUES: dict[str, Finalize] = {
 }
 
 
+@stored("dips.breakdown")
 def _both_directions(result: GroupEstimates) -> pd.DataFrame:
     """Return the dissatisfaction of each group, of the rest, and the difference."""
     import pandas as pd

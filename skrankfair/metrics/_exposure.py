@@ -9,6 +9,7 @@ import numpy as np
 
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
+from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, Ranking, ranked_data
 from .._inputs.validation import Array, check_choice
@@ -23,6 +24,7 @@ TARGETS = ("expected", "relevance", "population")
 AVERAGES = ("queries", "amortized")
 
 
+@stored("Share")
 @dataclass(frozen=True)
 class Share:
     """A column of the group over its total, NaN for a group without items."""
@@ -39,6 +41,7 @@ class Share:
         return share
 
 
+@stored("ShareGap")
 @dataclass(frozen=True)
 class ShareGap:
     """The share of the first column minus that of the second."""
@@ -48,6 +51,7 @@ class ShareGap:
         return Share(0)(by_group, shared) - Share(1)(by_group, shared)
 
 
+@stored("ItemCount")
 @dataclass(frozen=True)
 class ItemCount:
     """The number of items."""
@@ -132,6 +136,7 @@ def _share_estimates(
     return warn_undefined(result)
 
 
+@stored("exposure_gap.breakdown")
 def _both_shares(result: GroupEstimates) -> pd.DataFrame:
     """Return the share of exposure and the target of each group."""
     import pandas as pd

@@ -10,6 +10,7 @@ import numpy as np
 from .._estimates.finalize import DifferenceToRest, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
+from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import (
     Array,
@@ -91,6 +92,7 @@ def _buckets(
     return bucket, edges
 
 
+@stored("pairwise_accuracy.breakdown")
 def _breakdown(result: GroupEstimates) -> pd.DataFrame:
     """Return the accuracy by group and stratum of engagement."""
     import pandas as pd

@@ -14,6 +14,7 @@ from .._estimates import formatting as fmt
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_user
+from .._estimates.storage import stored
 from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
@@ -31,6 +32,7 @@ def _or_minus_infinity(values: Array, nobody: Array) -> Array:
     return np.where(nobody, lowest, values)
 
 
+@stored("MeanSkew")
 @dataclass(frozen=True)
 class MeanSkew:
     """The mean of the skews: their finite part, number of lists, number without."""
@@ -41,6 +43,7 @@ class MeanSkew:
         return _or_minus_infinity(mean, by_group[..., 2].real > 0)
 
 
+@stored("SkewOfShares")
 @dataclass(frozen=True)
 class SkewOfShares:
     """The skew of the mean shares, from sums over lists."""

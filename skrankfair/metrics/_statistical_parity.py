@@ -13,6 +13,7 @@ import numpy as np
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
+from .._estimates.storage import stored
 from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice
@@ -37,6 +38,7 @@ def _magnitude(values: Array, signed: bool) -> Array:
         return np.where(values.real < 0, -values, values)
 
 
+@stored("MeanAdvantage")
 @dataclass(frozen=True)
 class MeanAdvantage:
     """The mean of signed advantages over lists, with or without its sign."""
@@ -48,6 +50,7 @@ class MeanAdvantage:
         return _magnitude(MeanOfRatios()(by_group, shared), self.signed)
 
 
+@stored("MeanExposure")
 @dataclass(frozen=True)
 class MeanExposure:
     """The advantage of the mean exposures over lists.
@@ -72,6 +75,7 @@ class MeanExposure:
         return out
 
 
+@stored("ListsWithBoth")
 @dataclass(frozen=True)
 class ListsWithBoth:
     """The number of lists, 0 for a group without members or without others."""

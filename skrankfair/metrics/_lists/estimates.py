@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import Metric, warn_undefined, warn_user
+from ..._estimates.storage import stored
 from ..._estimates.sums import ClusterSums
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array
@@ -20,6 +21,7 @@ from .permutation import Permutation
 AVERAGES = ("queries", "representation")
 
 
+@stored("ListsWith")
 @dataclass(frozen=True)
 class ListsWith:
     """The number of lists, 0 for a group that is in none or is all of them.

@@ -13,6 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
+from ..._estimates.storage import stored
 from ..._inputs.validation import Array, Groups
 from .._position_weights import PositionWeight
 from .lists import Cuts, Kernel, Lists
@@ -28,6 +29,7 @@ def _divergence(p: Array, q: Array) -> Array:
     return out
 
 
+@stored("Distance")
 @dataclass(frozen=True)
 class Distance:
     """How far a share p among the first is from the share q of the list."""
@@ -268,6 +270,7 @@ def _packed(sizes: Array) -> Array:
     return packed
 
 
+@stored("MetricOfShares")
 @dataclass(frozen=True)
 class MetricOfShares:
     """A metric of mean shares: totals of the shares at each cut and in the list."""

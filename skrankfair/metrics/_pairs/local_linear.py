@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._estimates.storage import stored
 from ..._inputs.validation import Array
 from .matched_pairs import MatchedPairs, PairColumns
 from .score_ranges import Matching
@@ -59,6 +60,7 @@ def columns_of_monomials(epsilon: float, unit: float, sign: float) -> Array:
     return matrix
 
 
+@stored("LocalLinear")
 @dataclass(frozen=True)
 class LocalLinear:
     """The value at u = 0 of the weighted regression of v on u, by bucket."""

@@ -1,0 +1,332 @@
+"""Results as JSON and back: a versioned schema without pickles, exact to the bit.
+
+JSON has no tuples, dates or NaN, and one kind of number. What it lacks is an object
+with one key that says what it is: ``{"tuple": [...]}``, ``{"number": "nan"}``. Arrays
+are ``{"array": ...}`` with a type, a shape and their values, which name their places
+where most are zero. Classes and functions of the package are ``{"object": name,
+"fields": ...}`` and ``{"function": name}``, by names that `stored` registers; nothing
+else is ever imported or called.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeVar
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from .._inputs.validation import Array
+
+SCHEMA = "skrankfair.GroupEstimates"
+#: Raised when a later reader must know to read what is written; never reused.
+SCHEMA_VERSION = 1
+
+# Up to here every reader of JSON holds an integer.
+_EXACT = 2**53
+# More elements than this are a mistake, or a bomb: 2 GiB.
+_MOST_ELEMENTS = 1 << 28
+_REGISTERED: dict[str, Any] = {}
+
+T = TypeVar("T")
+
+
+def stored(name: str) -> Callable[[T], T]:
+    """Register a frozen dataclass or a function by a name that stays for ever."""
+
+    def register(thing: T) -> T:
+        if name in _REGISTERED:
+            raise ValueError(f"{name!r} is the name of {_REGISTERED[name]!r}.")
+        _REGISTERED[name] = thing
+        return thing
+
+    return register
+
+
+def to_text(parts: Mapping[str, Any]) -> str:
+    """Return a document of these parts in strict JSON.
+
+    Raises
+    ------
+    ValueError
+        Naming what the schema does not hold, such as a function of the user's.
+    """
+    head = {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "skrankfair_version": sys.modules[__name__.partition(".")[0]].__version__,
+    }
+    body = {name: _encode(value, name) for name, value in parts.items()}
+    return json.dumps({**head, **body}, allow_nan=False)
+
+
+def from_text(text: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the parts of a document, by name.
+
+    Raises
+    ------
+    ValueError
+        For text that is no JSON, or not of this schema.
+    """
+    if not isinstance(text, str | bytes | bytearray):
+        raise ValueError(
+            f"text must be what to_json() returned, a string; got {type(text)}."
+        )
+    try:
+        document = json.loads(text, parse_constant=_not_strict)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"text must be JSON; it cannot be read ({error}).") from error
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        found = document.get("schema") if isinstance(document, dict) else None
+        raise ValueError(
+            f"text must have the schema {SCHEMA!r}, as to_json() writes it; got "
+            f"{found!r}."
+        )
+    version = document.get("schema_version")
+    if type(version) is not int or not 1 <= version <= SCHEMA_VERSION:
+        raise ValueError(
+            f"text must have a schema_version from 1 to {SCHEMA_VERSION}; got "
+            f"{version!r}, written by skrankfair "
+            f"{document.get('skrankfair_version')!r}. Update skrankfair to read it."
+        )
+    with understood():
+        return {name: _decode(document[name]) for name in names}
+
+
+@contextmanager
+def understood() -> Iterator[None]:
+    """Turn whatever goes wrong with values from a document into a ValueError."""
+    wrong = (LookupError, TypeError, ArithmeticError, AttributeError, ValueError)
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except (*wrong, RecursionError, MemoryError) as error:
+        raise ValueError(
+            "text must be a complete result as to_json() writes it; it has wrong or "
+            f"missing parts ({type(error).__name__}: {error})."
+        ) from error
+
+
+def _not_strict(constant: str) -> None:
+    raise ValueError(f"{constant} is not strict JSON")
+
+
+def _refuse(value: object, where: str, advice: str = "") -> ValueError:
+    return ValueError(
+        f"This result cannot be stored: {where} has {value!r}, of type "
+        f"{type(value).__name__}, which the schema does not hold.{advice}"
+    )
+
+
+# Values to JSON
+
+
+def _encode(value: Any, where: str) -> Any:
+    """Return a value in terms of JSON; `where` is the part of the result it is in."""
+    if value is None or isinstance(value, bool) or type(value) in (str, int, float):
+        return _encode_scalar(value)
+    if isinstance(value, np.ndarray):
+        return {"array": _encode_array(value, where)}
+    if isinstance(value, np.generic):
+        return {"scalar": _encode_array(np.asarray(value), where)}
+    if type(value) in (tuple, list):
+        parts = [_encode(part, where) for part in value]
+        return parts if type(value) is list else {"tuple": parts}
+    if isinstance(value, Mapping):
+        pairs = [[_encode(k, where), _encode(v, where)] for k, v in value.items()]
+        return {"map": pairs}
+    if isinstance(value, slice):
+        return {"slice": [value.start, value.stop, value.step]}
+    for name, thing in _REGISTERED.items():
+        if value is thing:
+            return {"function": name}
+        if type(value) is thing:
+            return {"object": name, "fields": _encode_fields(value, where)}
+    if callable(value):
+        raise _refuse(value, where, " Pass an array instead of a function.")
+    return _encode_label(value, where)
+
+
+def _encode_scalar(value: Any) -> Any:
+    """Return what JSON has itself, or a number that not every reader would take."""
+    if type(value) is int and abs(value) > _EXACT:
+        return {"integer": str(value)}
+    if type(value) is float and not math.isfinite(value):
+        return {"number": str(value)}
+    return value
+
+
+def _encode_fields(value: Any, where: str) -> dict[str, Any]:
+    """Return the fields of a dataclass, those at their defaults too."""
+    return {
+        field.name: _encode(getattr(value, field.name), f"{where}.{field.name}")
+        for field in fields(value)
+    }
+
+
+def _encode_array(array: Array, where: str) -> dict[str, Any]:
+    """Return type, shape and values; with their places if most are +0."""
+    kind, flat = array.dtype.kind, array.ravel()
+    if kind == "O":
+        values = [_encode(value, where) for value in flat.tolist()]
+        return {"type": "object", "shape": list(array.shape), "values": values}
+    found: dict[str, Any] = {"type": str(array.dtype), "shape": list(array.shape)}
+    if kind in "mM":
+        flat = flat.view(np.int64)
+    elif kind not in "biufU":
+        raise _refuse(array.dtype, where)
+    if array.ndim and kind in "biuf":
+        there = np.flatnonzero((flat != 0) | (kind == "f" and np.signbit(flat)))
+        if 2 * there.size < flat.size:
+            found["places"], flat = there.tolist(), flat[there]
+    values = flat.tolist()
+    if flat.dtype.kind == "f":
+        values = [v if math.isfinite(v) else str(v) for v in values]
+    elif flat.dtype.kind in "iu":
+        values = [v if abs(v) <= _EXACT else str(v) for v in values]
+    return {**found, "values": values}
+
+
+def _zone(value: Any) -> str | None:
+    """Return the name of a time zone; None for none, or an offset that stays."""
+    name = getattr(value.tzinfo, "key", None) or getattr(value.tzinfo, "zone", None)
+    return name if isinstance(name, str) else None
+
+
+def _encode_label(value: Any, where: str) -> dict[str, Any]:
+    """Return a label of another type: dates, times, numbers and intervals."""
+    import pandas as pd
+
+    if isinstance(value, pd.Timestamp):
+        return {"timestamp": [value.isoformat(), value.unit, _zone(value)]}
+    if isinstance(value, pd.Timedelta):
+        return {"timedelta64": [str(value.asm8.astype(np.int64)), value.unit]}
+    if isinstance(value, pd.Interval):
+        ends = [_encode(value.left, where), _encode(value.right, where)]
+        return {"interval": [*ends, value.closed]}
+    if isinstance(value, pd.Period):
+        return {"period": [value.ordinal, value.freqstr]}
+    if isinstance(value, datetime):
+        return {"datetime": [value.isoformat(), _zone(value)]}
+    if isinstance(value, timedelta):
+        return {"timedelta": [value.days, value.seconds, value.microseconds]}
+    if type(value) is bytes:
+        return {"bytes": value.hex()}
+    if type(value) in (date, time):
+        return {type(value).__name__: value.isoformat()}
+    if type(value) in (Decimal, Fraction, UUID):
+        return {type(value).__name__: str(value)}
+    raise _refuse(value, where, " Use strings for labels.")
+
+
+# And back
+
+
+def _decode(found: Any) -> Any:
+    """Return the value that JSON stands for."""
+    if isinstance(found, list):
+        return [_decode(part) for part in found]
+    if not isinstance(found, dict):
+        return found
+    if "object" in found:
+        make = _REGISTERED[found["object"]]
+        if not isinstance(make, type):
+            raise TypeError(f"{found['object']!r} has no fields")
+        return make(**{k: _decode(v) for k, v in found["fields"].items()})
+    ((kind, value),) = found.items()
+    return _DECODERS[kind](value)
+
+
+def _function(name: str) -> Any:
+    function = _REGISTERED[name]
+    if isinstance(function, type):
+        raise TypeError(f"{name!r} is no function")
+    return function
+
+
+def _decode_array(found: Mapping[str, Any]) -> Array:
+    """Return an array of its type and shape."""
+    shape, values = tuple(found["shape"]), found["values"]
+    if math.prod(shape) > _MOST_ELEMENTS or min(shape, default=0) < 0:
+        raise ValueError(f"an array of shape {shape}")
+    if found["type"] == "object":
+        array = np.empty(math.prod(shape), dtype=object)
+        array[:] = [_decode(value) for value in values]
+        return array.reshape(shape)
+    dtype = np.dtype(found["type"])
+    if dtype.kind in "fiumM":
+        cast: Any = float if dtype.kind == "f" else int
+        values = [cast(value) for value in values]
+    raw = np.dtype(np.int64) if dtype.kind in "mM" else dtype
+    given = np.array(values, dtype=raw)
+    if "places" in found:
+        array = np.zeros(math.prod(shape), dtype=raw)
+        array[found["places"]] = given
+        given = array
+    return given.view(dtype).reshape(shape)
+
+
+def _decode_datetime(value: Any) -> datetime:
+    moment, zone = value
+    found = datetime.fromisoformat(moment)
+    return found if zone is None else found.astimezone(ZoneInfo(zone))
+
+
+def _decode_timestamp(value: Any) -> Any:
+    import pandas as pd
+
+    moment, unit, zone = value
+    found = pd.Timestamp(moment).as_unit(unit)
+    return found if zone is None else found.tz_convert(zone)
+
+
+def _decode_interval(value: Any) -> Any:
+    import pandas as pd
+
+    left, right, closed = value
+    return pd.Interval(_decode(left), _decode(right), closed)
+
+
+def _decode_period(value: Any) -> Any:
+    import pandas as pd
+
+    return pd.Period(ordinal=value[0], freq=value[1])
+
+
+def _decode_timedelta64(value: Any) -> Any:
+    import pandas as pd
+
+    return pd.Timedelta(np.timedelta64(int(value[0]), value[1]))
+
+
+_DECODERS: dict[str, Callable[[Any], Any]] = {
+    "integer": int,
+    "number": float,
+    "tuple": lambda parts: tuple(_decode(part) for part in parts),
+    "map": lambda pairs: {_decode(k): _decode(v) for k, v in pairs},
+    "slice": lambda ends: slice(*ends),
+    "array": _decode_array,
+    "scalar": lambda found: _decode_array(found)[()],
+    "function": _function,
+    "timestamp": _decode_timestamp,
+    "timedelta64": _decode_timedelta64,
+    "interval": _decode_interval,
+    "period": _decode_period,
+    "datetime": _decode_datetime,
+    "timedelta": lambda parts: timedelta(*parts),
+    "bytes": bytes.fromhex,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "Decimal": Decimal,
+    "Fraction": Fraction,
+    "UUID": UUID,
+}

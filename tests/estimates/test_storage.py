@@ -1,0 +1,360 @@
+"""Results as JSON: what is read is what was written, to the bit, and nothing else."""
+
+import json
+import subprocess
+import sys
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skrankfair import metrics
+from skrankfair._estimates import storage
+from skrankfair.inference import compare
+from skrankfair.metrics import (
+    GroupEstimates,
+    calibration_error,
+    exposure,
+    exposure_gap,
+    log_loss,
+    matched_pair_calibration,
+    mean_squared_error,
+    pairwise_accuracy,
+    positive_rate_shift,
+    rank_shift,
+)
+from tests.metrics.cases import CASES, labelled, overlapping
+
+DATA = Path(__file__).parent / "data"
+NUMBERS = ("estimate", "standard_error", "covariance", "df", "n_effective", "support")
+
+
+def read(result):
+    """Return the result as it is read from its text."""
+    return GroupEstimates.from_json(result.to_json())
+
+
+def assert_identical(actual, expected):
+    """Require the same numbers to the last bit, and the same meaning."""
+    for name in NUMBERS:
+        one, two = getattr(actual, name), getattr(expected, name)
+        np.testing.assert_array_equal(one, two, err_msg=name)
+    for name in ("groups", "metric", "parameters", "first_pass", "n_clusters"):
+        assert getattr(actual, name) == getattr(expected, name)
+    assert [type(g) for g in actual.groups] == [type(g) for g in expected.groups]
+    assert repr(actual) == repr(expected)
+
+
+def score_columns(seed=0, n=60):
+    rng = np.random.default_rng(seed)
+    return {
+        "y_true": rng.integers(0, 2, n).astype(float),
+        "y_score": rng.integers(1, 32, n) / 32,
+        "sensitive_features": rng.choice(["a", "b"], n),
+        "cluster": np.arange(n) // 3,
+    }
+
+
+OF_SCORES = {
+    "log_loss": log_loss,
+    "mean_squared_error": mean_squared_error,
+    "calibration_error": partial(calibration_error, bandwidth=0.2),
+    "calibration_error-edges": partial(
+        calibration_error, method="binned", bins=[0.0, 0.25, 0.5, 1.0]
+    ),
+    "positive_rate_shift": partial(
+        positive_rate_shift, threshold=0.5, bandwidth=0.2, n_resamples=3
+    ),
+    "rank_shift": partial(rank_shift, bandwidth=0.2, n_resamples=3),
+}
+
+
+class TestRoundTrip:
+    @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
+    @pytest.mark.parametrize("name", CASES)
+    def test_rankings(self, name):
+        result = CASES[name](labelled())
+        again = read(result)
+        assert_identical(again, result.compact())
+        assert again.to_json() == result.to_json()
+
+    @pytest.mark.parametrize("name", OF_SCORES)
+    def test_scores(self, name):
+        result = OF_SCORES[name](**score_columns())
+        assert_identical(read(result), result.compact())
+
+    def test_every_metric_is_tried(self):
+        tried = {case.metric.__name__ for case in CASES.values()}
+        tried |= {name.partition("-")[0] for name in OF_SCORES}
+        others = {"expected_advantage", "matched_pair_curve", "make_metric"}
+        functions = {n for n in metrics.__all__ if n[0].islower()} - others
+        assert functions <= tried, "store the new metric's result in this test too"
+
+    @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
+    def test_overlapping_groups_differences_and_strata(self):
+        c = overlapping()
+        who = {"sensitive_features": c.group, "qid": c.q}
+        one, two = (pairwise_accuracy(c.y, s, **who) for s in (c.s, -c.s))
+        for result in (
+            one,
+            one.against_rest(),
+            compare(one, two),
+            pairwise_accuracy(c.y, c.s, engagement=c.z, bins=2, **who),
+        ):
+            assert_identical(read(result), result.compact())
+
+    def test_breakdowns(self):
+        c = labelled()
+        who = {"sensitive_features": c.group, "qid": c.q}
+        for result in (
+            pairwise_accuracy(c.y, c.s, engagement=c.z, bins=2, **who),
+            exposure_gap(c.y, c.s, **who),
+            metrics.dips(c.y, c.s, **who),
+        ):
+            expected = result.compact().breakdown()
+            pd.testing.assert_frame_equal(read(result).breakdown(), expected)
+
+    def test_adds_to_what_is_computed(self):
+        c = labelled()
+        parts = [c.take(c.q % 2 == 0), c.take(c.q % 2 == 1)]
+        case = CASES["pairwise_accuracy-inter-pairs-cluster"]
+        one, two = map(case, parts)
+        for total in (read(one) + two, two + read(one), read(one) + read(two)):
+            for name in NUMBERS:
+                np.testing.assert_allclose(
+                    getattr(total, name), getattr(case(c), name), rtol=1e-9
+                )
+
+    def test_keeps_every_bit(self):
+        numbers = [0.1, 1 / 3, 5e-324, 1.7976931348623157e308, -0.0, 2.0**-1074]
+        for array in (np.array(numbers), np.array([np.nan, np.inf, -np.inf, 0.0])):
+            again = decoded(array)
+            assert again.dtype == array.dtype
+            assert again.tobytes() == array.tobytes()
+
+    @pytest.mark.parametrize(
+        "array",
+        [
+            np.array([2**63 - 1, -(2**63)]),
+            np.array([2**64 - 1, 0], dtype=np.uint64),
+            np.arange(6, dtype=np.float32).reshape(2, 3),
+            np.eye(5),
+            np.zeros((0, 3)),
+            np.array([[True, False]]),
+            np.array(["a", "bcd"]),
+            np.array(["2020-01-01", "NaT"], dtype="datetime64[ns]"),
+            np.array([1, "a", None], dtype=object),
+        ],
+        ids=lambda array: str(array.dtype),
+    )
+    def test_arrays(self, array):
+        again = decoded(array)
+        assert again.dtype == array.dtype
+        np.testing.assert_array_equal(again, array)
+
+
+def decoded(value):
+    """Return a value as it is read from strict JSON."""
+    text = storage.to_text({"value": value})
+    json.loads(text, parse_constant=pytest.fail)
+    return storage.from_text(text, ("value",))["value"]
+
+
+class Odd:
+    """A label of a type of the user's own."""
+
+    def __repr__(self):
+        return "odd"
+
+
+class TestLabels:
+    @pytest.mark.parametrize(
+        "label",
+        [
+            *("a", "1", "", " ", "nan", "é", "e\u0301", "\ud800", "</script>"),
+            *(1, -1, 2**53 + 1, 10**30, 1.5, -0.0, 1e-300, float("inf"), True, None),
+            *(("f", 30), (), ("a", (1, date(2020, 1, 1)))),
+            *(date(2020, 1, 31), datetime(2020, 1, 31, 12), timedelta(days=-1)),
+            datetime(2020, 10, 25, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Paris")),
+            datetime(2020, 1, 1, tzinfo=UTC),
+            datetime(2020, 1, 1, tzinfo=timezone(timedelta(hours=-3, minutes=-30))),
+            pd.Timestamp("2020-01-01 00:00:00.000000001"),
+            pd.Timestamp("2020-06-01", tz="America/New_York"),
+            pd.Timestamp("2020-06-01", tz="UTC").as_unit("s"),
+            pd.Timedelta(1, "ns"),
+            pd.Interval(0, 1.5),
+            pd.Interval(pd.Timestamp("2020-01-01"), pd.Timestamp("2021-01-01"), "left"),
+            pd.Period("2020-Q1"),
+            *(np.int64(3), np.float32(0.1), np.str_("a"), np.bool_(False)),
+            *(Decimal("0.10"), Fraction(1, 3), UUID(int=5), b"\x00\xff"),
+            datetime(2020, 1, 1, 12, 30).time(),
+        ],
+        ids=repr,
+    )
+    def test_keeps_value_and_type(self, label):
+        again = decoded(label)
+        assert type(again) is type(label)
+        assert again == label
+        assert hash(again) == hash(label)
+        assert repr(again) == repr(label)
+
+    def test_of_a_result(self):
+        days = pd.to_datetime(["2020-01-01", "2021-01-01"]).tz_localize("Asia/Tokyo")
+        frame = pd.DataFrame(
+            {"day": days[[0, 1] * 30], "old": [True, True, False] * 20}
+        )
+        columns = {**score_columns(), "sensitive_features": frame}
+        result = log_loss(**columns)
+        assert_identical(read(result), result.compact())
+        assert read(result).groups[0] == (days[0], False)
+
+    def test_of_clusters_stay_at_home(self):
+        columns = {**score_columns(), "cluster": [f"Ann {i // 3}" for i in range(60)]}
+        assert "Ann" not in log_loss(**columns).to_json()
+
+    def test_refuses_other_types_by_name(self):
+        labels = np.array([Odd(), Odd()], dtype=object)
+        columns = {**score_columns(), "sensitive_features": labels[[0, 1] * 30]}
+        with pytest.raises(ValueError, match=r"groups has odd, of type Odd, .*strings"):
+            log_loss(**columns).to_json()
+
+    def test_refuses_functions_of_the_user(self):
+        c = labelled()
+        who = {"sensitive_features": c.group, "qid": c.q}
+        with pytest.raises(ValueError, match=r"parameters has <ufunc 'reciprocal'>"):
+            exposure(None, c.s, position_weight=np.reciprocal, **who).to_json()
+        result = exposure(None, c.s, position_weight=[1.0, 0.5, 0.25], **who)
+        assert_identical(read(result), result.compact())
+
+
+class TestOtherProcess:
+    def test_reads_and_adds(self):
+        columns = score_columns()
+        code = (
+            "import sys; from skrankfair import GroupEstimates\n"
+            "result = GroupEstimates.from_json(sys.stdin.read())\n"
+            "print((result + result).to_json(), end='')"
+        )
+        result = log_loss(**columns)
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            input=result.to_json(),
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(__file__).parents[2],
+        )
+        compact = result.compact()
+        assert_identical(GroupEstimates.from_json(run.stdout), compact + compact)
+
+
+class TestFilesOfOldVersions:
+    """Written by the versions in their names, and read by all that follow."""
+
+    def test_pairs_of_0_1_0(self):
+        text = (DATA / "pairwise_accuracy_0.1.0.json").read_text(encoding="utf-8")
+        result = GroupEstimates.from_json(text)
+        assert_identical(result, pairs_of_today().compact())
+        assert (result + pairs_of_today()).n_clusters == 20
+
+    def test_matched_pairs_of_0_1_0(self):
+        text = (DATA / "matched_pairs_0.1.0.json").read_text(encoding="utf-8")
+        assert_identical(GroupEstimates.from_json(text), matched_of_today().compact())
+
+
+def pairs_of_today():
+    c = labelled()
+    days = np.array([date(2020, 1, 1), date(2021, 1, 1)])
+    group = pd.DataFrame({"day": days[c.q % 2], "old": c.group == "a"})
+    return pairwise_accuracy(
+        c.y, c.s, sensitive_features=group, qid=c.q, comparison="inter"
+    )
+
+
+def matched_of_today():
+    c = overlapping(n=30)
+    return matched_pair_calibration(
+        c.y,
+        c.s,
+        sensitive_features=c.group,
+        epsilon=0.25,
+        estimator="local_linear",
+        direction="both",
+    )
+
+
+GOOD = json.loads(log_loss(**score_columns()).to_json())
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("text", "match"),
+        [
+            (None, "text must be what to_json"),
+            ("", "text must be JSON"),
+            ("[" * 100_000, "text must be JSON"),
+            ("NaN", "NaN is not strict JSON"),
+            ("[]", "must have the schema 'skrankfair.GroupEstimates'.*got None"),
+            ('{"schema": "other"}', "got 'other'"),
+            (json.dumps({**GOOD, "schema_version": 2}), "got 2, .*Update skrankfair"),
+            (json.dumps({**GOOD, "schema_version": True}), "schema_version"),
+            (json.dumps({k: v for k, v in GOOD.items() if k != "sums"}), "'sums'"),
+        ],
+        ids=lambda value: str(value)[:40],
+    )
+    def test_not_a_result(self, text, match):
+        with pytest.raises(ValueError, match=match):
+            GroupEstimates.from_json(text)
+
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            {"function": "os.system"},
+            {"object": "os.path.Path", "fields": {}},
+            {"object": "Metric", "fields": {"name": "x", "other": 1}},
+            {"object": "exposure_gap.breakdown", "fields": {}},
+            {"function": "ColumnSum"},
+            {"array": {"type": "float64", "shape": [10**6, 10**6], "values": []}},
+        ],
+        ids=str,
+    )
+    def test_runs_and_makes_nothing_else(self, bad):
+        for place in ("metric", "sums"):
+            with pytest.raises(ValueError, match="wrong or missing parts"):
+                GroupEstimates.from_json(json.dumps({**GOOD, place: bad}))
+
+    def test_any_part_may_be_wrong(self):
+        rng = np.random.default_rng(0)
+        wrong = [None, True, -1, 10**400, 1.5, "a", [], {}, [[1]], {"tuple": [1]}]
+        refused = 0
+        for _ in range(300):
+            document = json.loads(json.dumps(GOOD))
+            *path, last = random_path(document, rng)
+            parent = document
+            for step in path:
+                parent = parent[step]
+            parent[last] = wrong[rng.integers(len(wrong))]
+            try:
+                GroupEstimates.from_json(json.dumps(document))
+            except ValueError:
+                refused += 1
+        assert refused > 200
+
+
+def random_path(document, rng):
+    """Return the steps from a document to one of its parts."""
+    path = []
+    while isinstance(document, dict | list) and document:
+        keys = list(document) if isinstance(document, dict) else range(len(document))
+        path.append(keys[int(rng.integers(len(keys)))])
+        document = document[path[-1]]
+        if rng.random() < 0.1:
+            break
+    return path
