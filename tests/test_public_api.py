@@ -370,6 +370,113 @@ random_state : int, Generator or None
     is first asked for can be repeated.
 n_jobs : int or None
     Number of folds that are fitted at a time, as in joblib.
+confidence_level : float
+    Confidence level of the intervals.
+confidence_level : float
+    Confidence level of the intervals and the verdicts.
+confidence_level : float
+    Confidence level of the bands.
+confidence_level : float
+    Confidence level of the bound.
+confidence_level : float
+    One minus the size of the test, to which the critical value belongs.
+confidence_level : float or None
+    Confidence level. None takes that of the test.
+confidence_level : float or None
+    None compares the mean over the folds with the bound.
+n_resamples : int
+    Number of resamples.
+n_resamples : int
+    Number of simulated draws.
+n_resamples : int
+    Number of shuffles.
+k : int or None
+    How many ranks ``position_weight="top"`` counts; None means 10. It must be None for
+    all other weights.
+k : int or None
+    How many positions count, from the top.
+k : int
+    How many positions count, from the top.
+average : {"pairs", "queries"}
+    "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
+average : {"pairs", "queries"}
+    "pairs" pools all items of the group. "queries" takes the mean over queries of their
+    mean of the items of the group.
+average : {"queries", "amortized"}
+    "queries" takes the mean of the metric over lists.
+average : {"queries", "representation"}
+    "queries" takes the mean of the metric over lists.
+variance : {"auto", "cluster", "item"}
+    "cluster": queries (or `cluster`) are independent. "item": items are, and pairs that
+    share one are not. "auto" is "item" for one list without `qid` and with no `cluster`
+    or several, and "cluster" otherwise: with `qid` also for one query, which has no
+    standard error then, but can be added to other parts of the data.
+variance : {"auto", "cluster", "item"}
+    As in `pairwise_accuracy`.
+epsilon : float, mapping of group to float, or None
+    Largest difference of the scores of a matched pair, in units of the score.
+epsilon : array-like of shape (E,) or None
+    Largest difference of the scores of a matched pair, in units of the score.
+threshold : float
+    Score from which a row is accepted.
+threshold : float
+    Score above which a row is accepted.
+correction : {"holm", "fdr_bh"}
+    Correction for the number of groups.
+correction : {"sup_t", "bonferroni", "holm", "fdr_bh"}
+    Correction for the number of contrasts.
+correction : str
+    Method of statsmodels' `multipletests` for ``pvalue_corrected``.
+kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", "flat_top"}
+    Weight of a row by its distance in the score.
+cluster_weight : {"cluster", "row"}
+    Whether every cluster has weight one in the curve of a group, or every row.
+reference : hashable or None
+    A group to compare every other with; None compares all pairs.
+kind : {"difference", "ratio"}
+    ``a - b`` or ``a / b``.
+kind : {"difference", "ratio", "max_abs", "l1"} or None
+    "difference": largest minus smallest estimate; "ratio": smallest over largest;
+    "max_abs": largest distance from the fair value; "l1": their sum. None is the
+    metric's own.
+kind : {"difference", "ratio", "max_abs", "l1"} or None
+    As in `disparity`.
+kind : {"simultaneous", "pointwise"}
+    "simultaneous" bands hold at all points of all contrasts at once, by the simulated
+    largest deviation (Bonferroni's for another `correction`).
+kind : {"simultaneous", "pointwise"}
+    "simultaneous" bands hold at all points of the curve at once, for each group on its
+    own.
+kind : {"simultaneous", "pointwise"}
+    The bands.
+ax : matplotlib Axes or None
+    None creates a new figure.
+axes : sequence of two matplotlib Axes or None
+    None creates a new figure. The Axes are for the curves and the differences.
+axes : sequence of three matplotlib Axes or None
+    None creates a new figure. The Axes are for the disparities, their changes and the
+    costs.
+axes : sequence of array-like of shape (k_j,)
+    The nodes along each column of features.
+cv : int, splitter, iterable or None
+    How to split into folds.
+drop_metadata_columns : bool
+    Whether the columns named by `sensitive_features` and `cluster` are hidden from the
+    model, which otherwise gets X as it is.
+engagement : array-like of shape (n,) or None
+    Engagement after the click.
+larger_is_fairer : bool
+    Whether the disparity is a ratio, or another score that is to be large, and no
+    negated disparity.
+larger_is_fairer : bool or None
+    Whether the disparity is a ratio, or another score that is to be large, and no
+    negated disparity.
+normalize : bool
+    False leaves out the division by the maximum.
+step : int
+    Number of items between cuts.
+zero_division : float
+    The ratio where nothing outside the group is among the first k.
 """
 #: Callables whose data come as columns of X *or* arrays describe several together.
 OWN_WORDS = (

@@ -134,11 +134,13 @@ class Estimate:
         Parameters
         ----------
         confidence_level : float, default=0.95
+            Confidence level of the intervals.
         method : {"t", "bootstrap", "percentile"}, default="t"
             "t": Student's t, on the log scale for a ratio; of two shares, the interval
             that follows from theirs. "bootstrap": studentised, over resampled
             clusters. "percentile": quantiles of the resampled contrast.
         n_resamples : int, default=1000
+            Number of resamples.
         random_state : int, Generator or None, default=None
             Seed or generator of the random numbers. None draws anew in each call.
 

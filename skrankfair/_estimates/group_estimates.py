@@ -235,6 +235,7 @@ class GroupEstimates:
         Parameters
         ----------
         n_resamples : int, default=1000
+            Number of resamples.
         random_state : int, Generator or None, default=None
             Seed or generator of the random numbers. None draws anew in each call.
 
@@ -264,6 +265,7 @@ class GroupEstimates:
         Parameters
         ----------
         confidence_level : float, default=0.95
+            Confidence level of the intervals.
         method : {"t", "bootstrap", "percentile"}, default="t"
             "t": Student's t with the group's degrees of freedom; of shares on the scale
             of the logit, so that the interval stays inside [0, 1], and the exact
@@ -271,6 +273,7 @@ class GroupEstimates:
             studentised, over resampled clusters; the first pass is held. "percentile":
             quantiles of the resampled estimates, too narrow for few clusters.
         n_resamples : int, default=1000
+            Number of resamples.
         random_state : int, Generator or None, default=None
             Seed or generator of the random numbers. None draws anew in each call.
 
@@ -335,8 +338,9 @@ class GroupEstimates:
         Parameters
         ----------
         confidence_level : float, default=0.95
+            Confidence level of the intervals.
         n_resamples : int, default=20000
-            Draws of the simulation.
+            Number of simulated draws.
         random_state : int, Generator or None, default=0
             Seed or generator of the random numbers, 0 so that a result that is computed
             when it is first asked for can be repeated.
@@ -400,7 +404,7 @@ class GroupEstimates:
             "permutation": exact for one list or many; it takes lists to be fair when
             every order of the labels is equally likely. None: the metric's own.
         n_resamples : int, default=999
-            Shuffles.
+            Number of shuffles.
         random_state : int, Generator or None, default=None
             Seed or generator of the random numbers. None draws anew in each call.
 
@@ -474,11 +478,13 @@ class GroupEstimates:
         Parameters
         ----------
         kind : {"difference", "ratio"}, default="difference"
+            ``a - b`` or ``a / b``.
         reference : hashable or None, default=None
             A group to compare every other with; None compares all pairs.
         correction : str, default="holm"
             Method of statsmodels' `multipletests` for ``pvalue_corrected``.
         confidence_level : float, default=0.95
+            Confidence level of the intervals.
 
         Returns
         -------
@@ -538,6 +544,7 @@ class GroupEstimates:
         Parameters
         ----------
         confidence_level : float, default=0.95
+            Confidence level of the bound.
         kind : {"difference", "ratio", "max_abs", "l1"} or None, default=None
             As in `disparity`.
 
@@ -571,6 +578,7 @@ class GroupEstimates:
         Parameters
         ----------
         confidence_level : float, default=0.95
+            Confidence level of the intervals.
 
         Returns
         -------
@@ -707,6 +715,7 @@ class GroupEstimates:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
+            None creates a new figure.
         **kwargs : dict
             Passed to `GroupEstimatesDisplay.plot`.
 

@@ -285,8 +285,8 @@ def audit(
         queries, or items of one list. None makes each query its own unit, or each item
         of one list.
     engagement : array-like of shape (n,) or None, default=None
-        Engagement after the click; the accuracies are then taken within strata of it,
-        as in `pairwise_accuracy`.
+        Engagement after the click. The accuracies are taken within strata of it, as in
+        `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
     metrics : str, sequence of str or None, default=None

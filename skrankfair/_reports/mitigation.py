@@ -212,7 +212,8 @@ class MitigationReport:
         Parameters
         ----------
         axes : sequence of three matplotlib Axes or None, default=None
-            For the disparities, their changes and the costs. None creates a new figure.
+            None creates a new figure. The Axes are for the disparities, their changes
+            and the costs.
 
         Returns
         -------

@@ -87,7 +87,7 @@ class BeforeAfterDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            None creates a new figure as high as the rows need.
+            None creates a new figure. It is as high as the rows need.
 
         Returns
         -------

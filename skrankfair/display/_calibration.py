@@ -129,14 +129,18 @@ class CalibrationByGroupDisplay:
         bandwidth : {"undersmooth", "rule_of_thumb", "cv"} or float, \
                 default="undersmooth"
             As in `skrankfair.inference.predictive_parity_test`.
-        kernel : str, default="gaussian"
+        kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", \
+                "flat_top"}, default="gaussian"
+            Weight of a row by its distance in the score.
         cluster_weight : {"cluster", "row"}, default="cluster"
+            Whether every cluster has weight one in the curve of a group, or every row.
         confidence_level : float, default=0.95
-            Confidence level of the bands, each of which holds at all points of its
-            curve at once.
+            Confidence level of the bands. Each holds at all points of its curve at
+            once.
         sample_weight : array-like of shape (n,) or None, default=None
             Weight of the row: a weight of 2 counts the row twice.
         ax : matplotlib Axes or None, default=None
+            None creates a new figure.
         **kwargs : dict
             Passed to `plot`.
 

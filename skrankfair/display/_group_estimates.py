@@ -125,7 +125,7 @@ class GroupEstimatesDisplay:
         ----------
         result : GroupEstimates
         ax : matplotlib Axes or None, default=None
-            None creates a new figure as high as the groups need.
+            None creates a new figure. It is as high as the groups need.
         confidence_level : float, default=0.95
             Confidence level of the intervals. Groups whose p-value is below one minus
             this level are coloured; the p-values are those of
@@ -188,7 +188,7 @@ class GroupEstimatesDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            None creates a new figure as high as the groups need.
+            None creates a new figure. It is as high as the groups need.
         sort : {"estimate", None}, default="estimate"
             "estimate" puts the largest estimate on top and groups without one at the
             bottom; None keeps the order of the groups.

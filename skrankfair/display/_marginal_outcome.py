@@ -87,6 +87,7 @@ class MarginalOutcomeDisplay:
         ----------
         result : MarginalOutcomeTest
         ax : matplotlib Axes or None, default=None
+            None creates a new figure.
         **kwargs : dict
             Passed to `plot`.
 
@@ -116,7 +117,7 @@ class MarginalOutcomeDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            None creates a new figure as high as the groups need.
+            None creates a new figure. It is as high as the groups need.
         xlabel : str, default="mean outcome"
 
         Returns

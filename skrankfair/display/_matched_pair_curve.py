@@ -105,7 +105,7 @@ class MatchedPairCurveDisplay:
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
         confidence_level : float, default=0.95
-            Confidence level of the bands, which hold at one threshold each.
+            Confidence level of the bands. They hold at one threshold each.
         groups : sequence of hashable or None, default=None
             Only these, in this order; None draws all.
 

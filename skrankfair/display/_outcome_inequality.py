@@ -86,7 +86,7 @@ class OutcomeInequalityDisplay:
         ----------
         test : OutcomeInequalityTest
         ax : matplotlib Axes or None, default=None
-            None creates a new figure as high as the moments need.
+            None creates a new figure. It is as high as the moments need.
         max_moments : int, default=20
             Only the most violated are drawn.
 
@@ -121,7 +121,7 @@ class OutcomeInequalityDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            None creates a new figure as high as the moments need.
+            None creates a new figure. It is as high as the moments need.
 
         Returns
         -------

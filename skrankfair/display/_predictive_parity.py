@@ -121,6 +121,7 @@ class PredictiveParityDisplay:
         ----------
         result : PredictiveParityTest
         axes : sequence of two matplotlib Axes or None, default=None
+            None creates a new figure. The Axes are for the curves and the differences.
         kind : {"simultaneous", "pointwise"}, default="simultaneous"
             The bands.
         **kwargs : dict
@@ -169,7 +170,7 @@ class PredictiveParityDisplay:
         Parameters
         ----------
         axes : sequence of two matplotlib Axes or None, default=None
-            None creates a new figure.
+            None creates a new figure. The Axes are for the curves and the differences.
         xlabel, ylabel : str, default="score", "mean outcome"
 
         Returns

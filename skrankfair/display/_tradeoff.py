@@ -142,7 +142,8 @@ class FairnessTradeoffDisplay:
             first constraint if there are several.
         larger_is_fairer : bool or None, default=None
             Whether the disparity is a ratio, or another score that is to be large, and
-            no negated disparity. None: as the constraint says; False without one.
+            no negated disparity. None takes what the constraint says, and False without
+            one.
         bound : float or None, default=None
             None: that of the constraint.
         ax : matplotlib Axes or None, default=None

@@ -304,7 +304,7 @@ class MarginalOutcomeTest:
         Parameters
         ----------
         confidence_level : float or None, default=None
-            None: that of the test.
+            Confidence level. None takes that of the test.
 
         Returns
         -------
@@ -339,7 +339,7 @@ class MarginalOutcomeTest:
         Parameters
         ----------
         confidence_level : float or None, default=None
-            None: that of the test.
+            Confidence level. None takes that of the test.
 
         Returns
         -------
@@ -371,7 +371,7 @@ class MarginalOutcomeTest:
         Parameters
         ----------
         confidence_level : float or None, default=None
-            None: that of the test.
+            Confidence level. None takes that of the test.
 
         Returns
         -------
@@ -428,6 +428,7 @@ class MarginalOutcomeTest:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
+            None creates a new figure.
         **kwargs : dict
             Passed to `MarginalOutcomeDisplay.plot`.
 
@@ -547,7 +548,7 @@ def marginal_outcome_test(
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
     threshold : float
-        The lowest score that is accepted.
+        Score from which a row is accepted.
     cluster : array-like of shape (n,) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
         its own unit.
@@ -566,18 +567,19 @@ def marginal_outcome_test(
         which needs more of them.
     kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", \
             "flat_top"}, default="epanechnikov"
-        "gaussian4" and "flat_top" have negative weights, for "constant" alone.
+        Weight of a row by its distance in the score. "gaussian4" and "flat_top" have
+        negative weights, for "constant" alone.
     cluster_weight : {"cluster", "row"}, default="cluster"
-        "cluster": the rows of a cluster in a group, of those above the threshold,
-        weigh one together.
+        Whether every cluster has weight one in the curve of a group, or every row. Only
+        rows above the threshold count.
     correction : {"sup_t", "bonferroni", "holm", "fdr_bh"}, default="sup_t"
-        For the number of contrasts, where there are several.
-    reference : label or None, default=None
+        Correction for the number of contrasts.
+    reference : hashable or None, default=None
         A group to compare every other with; None compares all pairs.
     confidence_level : float, default=0.95
-        Of the intervals.
+        Confidence level of the intervals.
     n_resamples : int, default=20000
-        Draws of the simulation of "sup_t".
+        Number of simulated draws. Only "sup_t" uses them.
     random_state : int, Generator or None, default=0
         Seed or generator of the random numbers, 0 so that a result that is computed
         when it is first asked for can be repeated.

@@ -102,6 +102,7 @@ class MonotonicityTest:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
+            None creates a new figure.
         **kwargs : dict
             Passed to `MonotonicityDisplay.plot`.
 
@@ -338,8 +339,8 @@ def monotonicity_test(
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
     k : int or None, default=None
-        Only the first positions, at most 1000. None takes those that at least half of
-        the rankings have.
+        How many positions count, from the top. They may be at most 1000. None takes
+        those that at least half of the rankings have.
     method : {"bootstrap", "chi2"}, default="bootstrap"
         "bootstrap" resamples clusters of rankings under the fitted monotone model.
         "chi2" is the paper's: the upper tail of a chi-square distribution with
@@ -349,9 +350,10 @@ def monotonicity_test(
         The direction from the top down. "auto" takes the sign of Spearman's correlation
         of position and share, as in scikit-learn's `IsotonicRegression`.
     confidence_level : float, default=0.95
-        Confidence level of the band; `MonotonicityTest.rejected` compares the p-value
+        Confidence level of the bands. `MonotonicityTest.rejected` compares the p-value
         with one minus this level.
     n_resamples : int, default=999
+        Number of resamples.
     random_state : int, Generator or None, default=None
         Seed or generator of the random numbers. None draws anew in each call.
     sample_weight : array-like of shape (n,) or None, default=None

@@ -348,6 +348,7 @@ class OutcomeInequalityTest:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
+            None creates a new figure.
         **kwargs : dict
             Passed to `OutcomeInequalityDisplay.from_test`.
 
@@ -423,11 +424,12 @@ def outcome_inequality_test(
         Whether only neighbouring positions have moments, instead of all pairs of
         positions.
     k : int or None, default=10
-        Only the first k positions count. None takes as many as the longest query has.
+        How many positions count, from the top. None takes as many as the longest query
+        has.
     confidence_level : float, default=0.95
         One minus the size of the test, to which the critical value belongs.
     n_resamples : int, default=10000
-        Draws of the multiplier bootstrap.
+        Number of resamples. They are those of a multiplier bootstrap.
     random_state : int, Generator or None, default=None
         Seed or generator of the random numbers. None draws anew in each call.
     sample_weight : array-like of shape (n,) or None, default=None

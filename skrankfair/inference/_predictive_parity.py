@@ -262,7 +262,7 @@ class PredictiveParityTest:
         Parameters
         ----------
         confidence_level : float or None, default=None
-            None: that of the test.
+            Confidence level. None takes that of the test.
         kind : {"simultaneous", "pointwise"}, default="simultaneous"
             "simultaneous" bands hold at all points of all contrasts at once, by the
             simulated largest deviation (Bonferroni's for another `correction`).
@@ -293,7 +293,7 @@ class PredictiveParityTest:
         Parameters
         ----------
         confidence_level : float or None, default=None
-            None: that of the test.
+            Confidence level. None takes that of the test.
         kind : {"simultaneous", "pointwise"}, default="simultaneous"
             "simultaneous" bands hold at all points of the curve at once, for each
             group on its own.
@@ -348,7 +348,7 @@ class PredictiveParityTest:
         Parameters
         ----------
         confidence_level : float or None, default=None
-            Of the simultaneous band. None: that of the test.
+            Confidence level. None takes that of the test. The band is simultaneous.
 
         Returns
         -------
@@ -407,7 +407,7 @@ class PredictiveParityTest:
         Parameters
         ----------
         axes : sequence of two matplotlib Axes or None, default=None
-            For the curves and the differences.
+            None creates a new figure. The Axes are for the curves and the differences.
         **kwargs : dict
             Passed to `PredictiveParityDisplay.plot`.
 
@@ -459,7 +459,7 @@ def _largest(values: Array) -> float:
     return float(known.max()) if known.size else float("nan")
 
 
-COMPARISONS = ("pairs", "rest")
+_CONTRASTS = ("pairs", "rest")
 CURVES = ("local_quadratic", "nadaraya_watson")
 # Where the score explains nearly all of the group, the rest says little.
 _LEAST_OVERLAP = 0.1
@@ -477,18 +477,18 @@ def check_reference(reference: Any, labels: tuple[Hashable, ...]) -> None:
     )
 
 
-def _compares_rests(rows: ScoreRows, comparison: str | None, reference: Any) -> bool:
+def _compares_rests(rows: ScoreRows, contrasts: str | None, reference: Any) -> bool:
     """Return whether groups are compared with their rests."""
-    check_choice(comparison, "comparison", (None, *COMPARISONS))
+    check_choice(contrasts, "contrasts", (None, *_CONTRASTS))
     groups = rows.groups
     check_reference(reference, groups.labels)
-    rests = comparison == "rest" or (groups.overlapping and reference is None)
-    if comparison == "rest" and reference is not None:
+    rests = contrasts == "rest" or (groups.overlapping and reference is None)
+    if contrasts == "rest" and reference is not None:
         raise ValueError(
             "reference must be None where groups are compared with the rest; got "
             f"{reference!r}."
         )
-    if groups.overlapping and comparison == "pairs":
+    if groups.overlapping and contrasts == "pairs":
         return False
     return rests
 
@@ -581,7 +581,7 @@ def predictive_parity_test(
     kernel: str = "gaussian",
     cluster_weight: str = "cluster",
     correction: str = "sup_t",
-    comparison: str | None = None,
+    contrasts: str | None = None,
     reference: Hashable | None = None,
     confidence_level: float = 0.95,
     n_resamples: int = 20_000,
@@ -628,24 +628,26 @@ def predictive_parity_test(
         have different scores, and rare groups seem more certain than they are.
     kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", \
             "flat_top"}, default="gaussian"
-        The last two have negative weights, for "nadaraya_watson" alone.
+        Weight of a row by its distance in the score. "gaussian4" and "flat_top" have
+        negative weights, for "nadaraya_watson" alone.
     cluster_weight : {"cluster", "row"}, default="cluster"
-        "cluster": every cluster weighs one in the curve of a group (Definition 3);
-        "row": every row does (appendix D).
+        Whether every cluster has weight one in the curve of a group, or every row. See
+        Definition 3 and appendix D of the paper.
     correction : {"sup_t", "bonferroni", "holm", "fdr_bh"}, default="sup_t"
-        For the number of points and contrasts. "sup_t" compares with the simulated
-        largest of normal deviates of the estimated correlations, and rejects more than
-        "bonferroni" and "holm", which do not know that neighbours are alike.
-        "fdr_bh" controls the false discovery rate instead.
-    comparison : {"pairs", "rest"} or None, default=None
+        Correction for the number of contrasts. Each point of the grid counts as one.
+        "sup_t" compares with the simulated largest of normal deviates of the estimated
+        correlations, and rejects more than "bonferroni" and "holm", which do not know
+        that neighbours are alike. "fdr_bh" controls the false discovery rate instead.
+    contrasts : {"pairs", "rest"} or None, default=None
         All pairs of groups, or each group with all other rows. None: "pairs" for
         disjoint groups, "rest" for overlapping ones.
-    reference : label or None, default=None
-        A group to compare every other with, instead of all pairs.
+    reference : hashable or None, default=None
+        A group to compare every other with; None compares all pairs. It must be None
+        where groups are compared with the rest.
     confidence_level : float, default=0.95
-        Confidence level of the bands, and one minus the level of the test.
+        Confidence level of the bands. One minus this level is the level of the test.
     n_resamples : int, default=20000
-        Draws of the simulation.
+        Number of simulated draws.
     random_state : int, Generator or None, default=0
         Seed or generator of the random numbers, 0 so that a result that is computed
         when it is first asked for can be repeated.
@@ -741,7 +743,7 @@ def predictive_parity_test(
         sample_weight=sample_weight,
     )
     check_magnitude(y_score=rows.x)
-    rests = _compares_rests(rows, comparison, reference)
+    rests = _compares_rests(rows, contrasts, reference)
     result = curves_by_group(
         rows,
         default_grid(rows) if grid is None else grid,

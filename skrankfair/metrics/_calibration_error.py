@@ -352,10 +352,10 @@ def calibration_error(
         `skrankfair.smoothing.nadaraya_watson`) is applied to each group.
     kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", \
             "flat_top"}, default="gaussian"
-        Of "smooth".
+        Weight of a row by its distance in the score. Only "smooth" uses it.
     cluster_weight : {"cluster", "row"}, default="cluster"
-        For "smooth": whether every cluster has weight one in the curve and in the mean,
-        or every row. Bins count rows.
+        Whether every cluster has weight one in the curve of a group, or every row. The
+        mean over scores of "smooth" has the same weights. Bins count rows.
     bins : int or array-like of shape (B + 1,), default=15
         For "binned": the number of bins, or their edges, with which results add up.
     sample_weight : array-like of shape (n,) or None, default=None

@@ -178,7 +178,7 @@ def positive_rate_shift(
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
     threshold : float
-        Scores above it are accepted.
+        Score above which a row is accepted.
     cluster : array-like of shape (n,) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
         its own unit.
@@ -188,14 +188,15 @@ def positive_rate_shift(
         applied to each group.
     kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", \
             "flat_top"}, default="gaussian4"
-        The default has less bias than "gaussian": the standard error of a mean over
-        many scores is smaller than that of the curve, so bias weighs more. Curves are
-        kept within the range of the outcomes.
+        Weight of a row by its distance in the score. The default has less bias than
+        "gaussian": the standard error of a mean over many scores is smaller than that
+        of the curve, so bias weighs more. Curves are kept within the range of the
+        outcomes.
     cluster_weight : {"cluster", "row"}, default="cluster"
-        Whether every cluster has weight one in the curves, or every row. Shares are of
-        rows.
+        Whether every cluster has weight one in the curve of a group, or every row.
+        Shares are of rows.
     n_resamples : int, default=200
-        Resamples behind the standard errors.
+        Number of resamples. The standard errors come from them.
     random_state : int, Generator or None, default=0
         Seed or generator of the random numbers, 0 so that a result that is computed
         when it is first asked for can be repeated.
@@ -456,16 +457,17 @@ def rank_shift(
         applied to each group.
     kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", \
             "flat_top"}, default="gaussian4"
-        The default has less bias than "gaussian": the standard error of a mean over
-        many scores is smaller than that of the curve, so bias weighs more. Curves are
-        kept within the range of the outcomes.
+        Weight of a row by its distance in the score. The default has less bias than
+        "gaussian": the standard error of a mean over many scores is smaller than that
+        of the curve, so bias weighs more. Curves are kept within the range of the
+        outcomes.
     cluster_weight : {"cluster", "row"}, default="cluster"
-        Whether every cluster has weight one in the curves, or every row.
+        Whether every cluster has weight one in the curve of a group, or every row.
     average : {"pairs", "queries"}, default="pairs"
-        "pairs" pools all items of the group; "queries" is the mean over queries with an
-        item of the group of the query's mean.
+        "pairs" pools all items of the group. "queries" takes the mean over queries of
+        their mean of the items of the group.
     n_resamples : int, default=200
-        Resamples behind the standard errors.
+        Number of resamples. The standard errors come from them.
     random_state : int, Generator or None, default=0
         Seed or generator of the random numbers, 0 so that a result that is computed
         when it is first asked for can be repeated.

@@ -151,8 +151,8 @@ def dips(
         How much an item of equal relevance that is ranked above counts, in [0, 1]. With
         0 ties do not count; with 1 they count as much as less relevant items.
     average : {"pairs", "queries"}, default="pairs"
-        "pairs" divides the sum over queries by the sum of their largest values;
-        "queries" is the mean over queries that have one.
+        "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
+        Pooled, the sum over queries is divided by the sum of their largest values.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
 

@@ -115,9 +115,11 @@ def expected_advantage(
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
     step : int, default=10
-        The step of `normalized_discounted_difference` and its relatives.
+        Number of items between cuts. `normalized_discounted_difference` and its
+        relatives use it.
     k : int, default=10
-        How many ranks `skew_at_k` and ``position_weight="top"`` count.
+        How many positions count, from the top. `skew_at_k` and
+        ``position_weight="top"`` use it.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable, \
             array-like or None, default=None
         What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
@@ -129,7 +131,8 @@ def expected_advantage(
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
     zero_division : float, default=1.0
-        The `zero_division` of `normalized_discounted_ratio`.
+        The ratio where nothing outside the group is among the first k. Only
+        `normalized_discounted_ratio` uses it.
     pairs : {"share", "sign"}, default="share"
         "share": the expected share of pairs that the group wins, as `pairwise_parity`
         counts them. "sign": a pair is won by the item with the better expected

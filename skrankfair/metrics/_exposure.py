@@ -225,8 +225,8 @@ def exposure(
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
     average : {"queries", "amortized"}, default="queries"
-        "queries" is the mean over queries of the share; "amortized" the share of the
-        exposure summed over queries, in which long lists count more.
+        "queries" takes the mean of the metric over lists. "amortized" takes the share
+        of the exposure summed over queries, in which long lists count more.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
 
@@ -341,9 +341,9 @@ def exposure_gap(
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
     average : {"queries", "amortized"}, default="queries"
-        "queries" is the mean over queries of the gap; "amortized" the gap between the
-        shares of exposure and of the target summed over queries. Queries whose
-        relevance is all 0 have no shares of it, and are left out for
+        "queries" takes the mean of the metric over lists. "amortized" takes the gap
+        between the shares of exposure and of the target summed over queries. Queries
+        whose relevance is all 0 have no shares of it, and are left out for
         ``target="relevance"``.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.

@@ -227,7 +227,7 @@ def matched_pair_calibration(
         queries, or items of one list. None makes each query its own unit, or each item
         of one list.
     epsilon : float, mapping of group to float, or None, default=None
-        Closeness threshold, in units of the score.
+        Largest difference of the scores of a matched pair, in units of the score.
     n_pairs : int or None, default=None
         Take the K closest possible pairs of each group instead: epsilon is the K-th
         smallest difference. Pairs tied at epsilon are all kept.
@@ -260,14 +260,14 @@ def matched_pair_calibration(
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
     average : {"pairs", "queries"}, default="pairs"
-        "pairs" pools all pairs (Definition 3); "queries" is the mean over queries with
-        a pair of the query's own estimate.
+        "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
+        Definition 3 of the paper pools them.
     variance : {"auto", "cluster", "item"}, default="auto"
         "cluster": queries (or `cluster`) are independent. "item": items are, and pairs
-        that share one are not (§4.1.4). "auto" is "item" for one list without `qid`
-        and with no `cluster` or several, and "cluster" otherwise: with `qid` also for
-        one query, which has no standard error then, but can be added to other parts of
-        the data.
+        that share one are not. "auto" is "item" for one list without `qid` and with no
+        `cluster` or several, and "cluster" otherwise: with `qid` also for one query,
+        which has no standard error then, but can be added to other parts of the data.
+        See §4.1.4 of the paper.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
 

@@ -69,6 +69,7 @@ class MatchedPairCurve:
         Parameters
         ----------
         confidence_level : float, default=0.95
+            Confidence level of the intervals.
 
         Returns
         -------
@@ -92,6 +93,7 @@ class MatchedPairCurve:
         Parameters
         ----------
         confidence_level : float, default=0.95
+            Confidence level of the intervals.
 
         Returns
         -------
@@ -129,6 +131,7 @@ class MatchedPairCurve:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
+            None creates a new figure.
         **kwargs : dict
             Passed to `MatchedPairCurveDisplay.from_curve`.
 
@@ -192,9 +195,9 @@ def matched_pair_curve(
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
     epsilon : array-like of shape (E,) or None, default=None
-        Thresholds, in units of the score. None takes 20 thresholds, evenly spaced on a
-        logarithmic scale, from the closest 1% of the possible pairs to the closest
-        half, of the group that needs the most.
+        Largest difference of the scores of a matched pair, in units of the score. None
+        takes 20 values, evenly spaced on a logarithmic scale, from the closest 1% of
+        the possible pairs to the closest half, of the group that needs the most.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
     **options : dict

@@ -121,7 +121,7 @@ def ndcg(
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
     k : int or None, default=None
-        Only the first k positions count; None counts all.
+        How many positions count, from the top. None counts all.
     gain : {"linear", "exponential"}, default="linear"
         ``y`` or ``2**y - 1``.
     sample_weight : array-like of shape (n,) or None, default=None

@@ -303,12 +303,13 @@ def normalized_discounted_ratio(
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
     average : {"queries", "representation"}, default="queries"
-        The mean of the metric, or the metric of the mean shares.
+        "queries" takes the mean of the metric over lists. "representation" takes the
+        metric of the mean shares, for lists of equal length.
     normalize : bool, default=True
-        False leaves out the division.
+        False leaves out the division by the maximum.
     zero_division : float, default=1.0
-        The ratio where nothing outside the group is among the first k, as in the
-        authors' code.
+        The ratio where nothing outside the group is among the first k. The default is
+        that of the authors' code.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
 
@@ -436,9 +437,11 @@ def normalized_discounted_kl(
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
     average : {"queries", "representation"}, default="queries"
-        The mean of the metric, or the metric of the mean shares.
+        "queries" takes the mean of the metric over lists. "representation" takes the
+        metric of the mean shares, for lists of equal length.
     normalize : bool, default=True
-        False leaves out the division: nats (divide by ``ln 2`` for bits).
+        False leaves out the division by the maximum. The value is then in nats; divide
+        it by ``ln 2`` for bits.
     joint : bool, default=False
         One value for all groups at once, labelled "all", instead of one per group
         against the rest. Disjoint groups; with `normalize`, at most ten in a list.

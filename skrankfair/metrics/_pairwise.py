@@ -223,8 +223,7 @@ def pairwise_accuracy(
         Number of strata of equal size, or their increasing edges. Edges chosen from
         the data are a first pass: parts add up only if they share them.
     average : {"pairs", "queries"}, default="pairs"
-        "pairs" pools all pairs; "queries" is the mean over queries with a pair of the
-        query's accuracy.
+        "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
     variance : {"auto", "cluster", "item"}, default="auto"
         "cluster": queries (or `cluster`) are independent. "item": items are, and pairs
         that share one are not. "auto" is "item" for one list without `qid` and with
@@ -374,7 +373,7 @@ def pairwise_exposure(
         queries, or items of one list. None makes each query its own unit, or each item
         of one list.
     average : {"pairs", "queries"}, default="pairs"
-        "pairs" pools all pairs; "queries" is the mean over queries with a pair.
+        "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
     variance : {"auto", "cluster", "item"}, default="auto"
         As in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -466,7 +465,7 @@ def pairwise_preference(
         queries, or items of one list. None makes each query its own unit, or each item
         of one list.
     average : {"pairs", "queries"}, default="pairs"
-        "pairs" pools all pairs; "queries" is the mean over queries with a pair.
+        "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
     variance : {"auto", "cluster", "item"}, default="auto"
         As in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None

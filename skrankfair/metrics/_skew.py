@@ -161,12 +161,12 @@ def skew_at_k(
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
     k : int, default=10
-        Number of positions. Lists with no more items than this have no value, because
-        it would be 0 in any order.
+        How many positions count, from the top. Lists with no more items than this have
+        no value, because it would be 0 in any order.
     average : {"queries", "representation"}, default="queries"
-        "queries" takes the mean over lists, which is -inf if one of them has nobody of
-        the group among its first k. "representation" takes the skew of the mean shares,
-        for lists of equal length.
+        "queries" takes the mean of the metric over lists. It is -inf if one of them has
+        nobody of the group among its first k. "representation" takes the metric of the
+        mean shares, for lists of equal length.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
 
@@ -269,7 +269,8 @@ def ndkl(
         One value for all groups at once, labelled "all", instead of one per group
         against the rest. Disjoint groups.
     average : {"queries", "representation"}, default="queries"
-        The mean over lists, or the metric of the mean shares (lists of one length).
+        "queries" takes the mean of the metric over lists. "representation" takes the
+        metric of the mean shares, for lists of equal length.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
 

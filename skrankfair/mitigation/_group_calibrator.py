@@ -88,8 +88,8 @@ class GroupCalibrator(CalibratesByGroup):
         Where the independent units, such as users, come from, in the same way; only
         `fit` needs them.
     cluster_weight : {"cluster", "row"}, default="cluster"
-        "cluster": the rows of a cluster in a group have weight one together. "row":
-        every row has weight one, so a single user may dominate.
+        Whether every cluster has weight one in the curve of a group, or every row. With
+        "row" a single user may dominate.
     monotonic : bool, default=False
         Whether the curve is projected onto the nearest non-decreasing one, so that the
         order within a group is kept.

@@ -197,8 +197,8 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         Where the independent units, such as users, come from, in the same way; only
         `fit` needs them.
     cluster_weight : {"cluster", "row"}, default="cluster"
-        "cluster": the rows of a cluster in a group have weight one together. "row":
-        every row has weight one, so a single user may dominate.
+        Whether every cluster has weight one in the curve of a group, or every row. With
+        "row" a single user may dominate.
     min_group_size : int, default=20
         A group with fewer clusters (or rows, without clusters) gets the calibration of
         all rows together, with a warning.

@@ -58,7 +58,8 @@ class ObjectiveParity:
         Parameters
         ----------
         confidence_level : float, default=0.95
-            Confidence level of the interval of the change in mean squared error.
+            Confidence level of the intervals. They are those of the change in mean
+            squared error.
 
         Returns
         -------

@@ -113,7 +113,8 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
         `sklearn.frozen.FrozenEstimator` it is not fitted again; the rows of `fit` must
         then be new to it.
     threshold : float, default=0.5
-        Current common threshold: a row is positive if its score reaches it.
+        Score from which a row is accepted. It is the common threshold that is in use
+        now.
     adjust : {"both", "raise", "lower"}, default="both"
         "both" moves thresholds up in some groups and down in others. "raise" moves them
         to the highest of the groups' marginal outcomes; this needs no outcomes below
@@ -138,7 +139,7 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
         Where the independent units, such as users, come from, in the same way; only
         `fit` needs them.
     cv : int, splitter, iterable or None, default=None
-        Folds of the scores, as in `GroupCalibratedClassifier`.
+        How to split into folds. It works as in `GroupCalibratedClassifier`.
     min_group_size : int, default=20
         A group with fewer known outcomes has the curve of all rows, with a warning.
     drop_metadata_columns : bool, default=False

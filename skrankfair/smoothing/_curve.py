@@ -151,14 +151,15 @@ def nadaraya_watson(
         kernels than the gaussian it is multiplied by the width that smooths as much.
     kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", \
             "flat_top"}, default="gaussian"
-        "gaussian4" (order four) and "flat_top" (infinite order, McMurry and Politis
-        2004) have less bias where the curve is smooth, and some negative weights.
+        Weight of a row by its distance in the score. "gaussian4" (order four) and
+        "flat_top" (infinite order, McMurry and Politis 2004) have less bias where the
+        curve is smooth, and some negative weights.
     cluster : array-like of shape (n,) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
         its own unit.
     cluster_weight : {"cluster", "row"}, default="cluster"
-        "cluster": every cluster has weight one (Definition 3). "row": every row has
-        weight one, so a cluster counts by its number of rows (appendix D).
+        Whether every cluster has weight one in the curve of a group, or every row. See
+        Definition 3 and appendix D of the paper.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
     method : {"auto", "exact", "fast"}, default="auto"

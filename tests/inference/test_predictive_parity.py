@@ -34,7 +34,7 @@ def members(group, a, b):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"reference": "b"}, {"comparison": "rest"}], ids=str
+    "options", [{}, {"reference": "b"}, {"contrasts": "rest"}], ids=str
 )
 @pytest.mark.parametrize("cluster_weight", ["cluster", "row"])
 def test_differences_and_errors_are_those_of_the_reference(options, cluster_weight):
@@ -51,7 +51,7 @@ def test_differences_and_errors_are_those_of_the_reference(options, cluster_weig
             **FIXED,
             **options,
         )
-        others = {"reference": 2, "comparison": 3}.get(next(iter(options), ""), 3)
+        others = {"reference": 2, "contrasts": 3}.get(next(iter(options), ""), 3)
         assert len(t.contrasts) == others
         given = ("gaussian", cluster_weight, None if w is None else w.tolist())
         for i, (a, b) in enumerate(t.contrasts):
@@ -286,7 +286,7 @@ class TestPValues:
 class TestAdds:
     @pytest.mark.filterwarnings("ignore:predictive_parity_test is undefined")
     @pytest.mark.parametrize(
-        "options", [{}, PAPER, {"comparison": "rest"}, {**PAPER, "comparison": "rest"}]
+        "options", [{}, PAPER, {"contrasts": "rest"}, {**PAPER, "contrasts": "rest"}]
     )
     def test_parts_are_the_whole(self, options):
         y, s, group, cluster = rows()
@@ -352,7 +352,7 @@ class TestInvariances:
         y, s, group, cluster = rows()
         weight = np.random.default_rng(1).integers(0, 4, y.size)
         again = np.repeat(np.arange(y.size), weight)
-        options = {"comparison": "rest"}
+        options = {"contrasts": "rest"}
         a = predictive_parity_test(
             *(y, s),
             sensitive_features=group,
@@ -489,7 +489,7 @@ class TestBadInput:
             ("kernel", "cosine"),
             ("cluster_weight", "user"),
             ("correction", "sidak"),
-            ("comparison", "all"),
+            ("contrasts", "all"),
             ("curve", "loess"),
             ("kernel", "gaussian4"),
             ("reference", "z"),
@@ -529,7 +529,7 @@ class TestBadInput:
         y, s, group, _ = rows()
         with pytest.raises(ValueError, match="reference must be None"):
             predictive_parity_test(
-                y, s, sensitive_features=group, comparison="rest", reference="a"
+                y, s, sensitive_features=group, contrasts="rest", reference="a"
             )
 
     @pytest.mark.parametrize("name", ["band", "curve_band"])
