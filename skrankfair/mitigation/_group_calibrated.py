@@ -93,7 +93,7 @@ class _GroupCalibrated(ModelWrapper):
             )
         with once_each():
             calibrators = [
-                self._new_calibrator().fit_rows(
+                self._new_calibrator()._fit_scores(
                     rows.calibration(chosen, scores, outcome[chosen]),
                     grouped=rows.groups is not None,
                 )

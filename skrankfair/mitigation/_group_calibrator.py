@@ -201,19 +201,8 @@ class GroupCalibrator(CalibratesByGroup):
             )
         return self._mapped(X, sensitive_features, ScoreCurves.inverse)
 
-    def fit_rows(self, rows: ScoreRows, *, grouped: bool) -> GroupCalibrator:
-        """Fit to rows of one score that are validated.
-
-        Parameters
-        ----------
-        rows : ScoreRows
-        grouped : bool
-            Whether groups were given.
-
-        Returns
-        -------
-        GroupCalibrator
-        """
+    def _fit_scores(self, rows: ScoreRows, *, grouped: bool) -> GroupCalibrator:
+        """Fit to validated rows of one score; `grouped` says if groups were given."""
         self._check_options()
         self.n_features_in_, self._grouped = 1, grouped
         self._fit_rows(rows)
