@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._inputs.validation import Array
 from ..exceptions import SmallSampleWarning, UndefinedMetricWarning
 from . import formatting as fmt
 from .storage import stored
@@ -57,6 +56,9 @@ class Metric:
         Whether the columns of the groups add up to those of all rows.
     not_compared : str or None
         Why groups have no contrast, where noise alone makes the estimates differ.
+    relative : bool
+        Whether groups share out a total, so that the value of a group that is everybody
+        follows from nothing, and one group is neither fair nor unfair.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Metric:
     parts: tuple[Finalize, Finalize] | None = None
     pooled: bool = False
     not_compared: str | None = None
+    relative: bool = False
 
     def as_difference(
         self, name: str, finalize: Finalize, support: Finalize | None = None
@@ -85,12 +88,6 @@ class Metric:
             fair_value=0.0,
             disparity="max_abs",
         )
-
-
-def read_only(array: Array) -> Array:
-    """Return an array that a result keeps, which nobody may write to."""
-    array.flags.writeable = False
-    return array
 
 
 def merge_first_pass(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:

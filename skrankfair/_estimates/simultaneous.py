@@ -21,7 +21,9 @@ _FROM_FAIR = ("max_abs", "l1")
 _MOST_GROUPS = 32
 
 
-def disparity(estimate: Array, fair_value: float | None, kind: str) -> float:
+def disparity(
+    estimate: Array, fair_value: float | None, kind: str, *, relative: bool = False
+) -> float:
     """Return how far the estimates are from fair; NaN if it cannot be said."""
     check_choice(kind, "kind", KINDS)
     if kind in _FROM_FAIR:
@@ -30,15 +32,24 @@ def disparity(estimate: Array, fair_value: float | None, kind: str) -> float:
                 f"kind={kind!r} needs a metric with a fair value; use 'difference' or "
                 "'ratio'."
             )
+        if relative and estimate.size < 2:
+            return float("nan")
         distance = np.abs(estimate - fair_value)
         return float(distance.sum() if kind == "l1" else distance.max())
     if estimate.size < 2:
         return float("nan")
     low, high = estimate.min(), estimate.max()
-    if kind == "difference":
-        return float(high - low)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(low / high)
+        return float(high - low if kind == "difference" else low / high)
+
+
+def why_undefined(estimate: Array) -> str:
+    """Return what estimates that are all there have, for their disparity to be NaN."""
+    if estimate.size < 2:
+        return "fewer than two groups"
+    return (
+        "infinite estimates alike" if np.isinf(estimate).any() else "a ratio of 0 to 0"
+    )
 
 
 def disparity_bound(
@@ -51,8 +62,9 @@ def disparity_bound(
     of all pairs of groups, or of the groups themselves where there are many pairs.
     """
     estimate, fair_value = result.estimate, result.fair_value
-    value = disparity(estimate, fair_value, kind)
-    if np.isnan(value) or (kind == "ratio" and value == 0):
+    relative = result.metric.relative
+    value = disparity(estimate, fair_value, kind, relative=relative)
+    if not np.isfinite(value) or (kind == "ratio" and value == 0):
         return value  # no ratio is below that of a group at 0
     n_groups = estimate.size
     if kind in _FROM_FAIR or n_groups > _MOST_GROUPS:
