@@ -102,7 +102,6 @@ MEANINGS = {
     "favorable": "which end of the score is good for a person",
     "epsilon": "largest difference of the scores of a matched pair",
     "estimator": "a scikit-learn estimator, or how pairs become an estimate",
-    "favorable": "which end of the score is good for the person",
     "grid": "scores at which curves are evaluated",
     "joint": "one value for all groups together",
     "k": "how many places at the top count",
