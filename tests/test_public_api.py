@@ -422,6 +422,8 @@ threshold : float
     Score from which a row is accepted.
 threshold : float
     Score above which a row is accepted.
+threshold : float or None
+    Score above which a row is accepted.
 correction : {"holm", "fdr_bh"}
     Correction for the number of groups.
 correction : {"sup_t", "bonferroni", "holm", "fdr_bh"}
