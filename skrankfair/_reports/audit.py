@@ -370,8 +370,8 @@ def audit(
         is worse off does. None is "high" for a ranking; for other tasks the report then
         says who is scored higher, and never who is worse off.
     threshold : float or None, default=None
-        Score above which a row is accepted (or flagged). The report of a risk score then
-        says what happens there.
+        Score above which a row is accepted. The report of a risk score then says what
+        happens there.
     metrics : str, sequence of str or None, default=None
         Any of "pairwise_accuracy", "intra_group_accuracy", "inter_group_accuracy",
         "pairwise_exposure", "pairwise_preference", "matched_pair_calibration",
