@@ -110,6 +110,7 @@ class ScorerTable(SphinxDirective):
         "l1": "sum of the distances from the fair value, negated; 0 is best",
         "max_abs": "largest distance from the fair value, negated; 0 is best",
         "ratio": "smallest over largest group; 1 is best",
+        "worst": "the group that is worst off; a loss negated",
     }
 
     def run(self):

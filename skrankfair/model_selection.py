@@ -160,11 +160,13 @@ class FairnessConstrained:
                     f"confidence_level= bounds disparities between groups; {key!r} is "
                     f"{pooled.name}, one value for all. Use confidence_level=None."
                 )
-            if (kind == "ratio") != (key in self.at_least):
-                side = "at_least" if kind == "ratio" else "at_most"
+            larger_is_fairer = kind in ("ratio", "worst")
+            if larger_is_fairer != (key in self.at_least):
+                side = "at_least" if larger_is_fairer else "at_most"
+                what = "the worst group" if kind == "worst" else f"a {kind}"
                 raise ValueError(
                     f"confidence_level= bounds a disparity from above and a ratio from "
-                    f"below: {key!r} is a {kind}, so name it in {side}."
+                    f"below: {key!r} is {what}, so name it in {side}."
                 )
             bounds[candidate] = pooled.disparity_bound(level, kind)
         unknown = [c for c in found if np.isnan(bounds[c])]

@@ -3,6 +3,7 @@
 import pytest
 
 from skrankfair.metrics import (
+    brier_score,
     dips,
     exposure,
     exposure_gap,
@@ -17,6 +18,8 @@ from skrankfair.metrics import (
     pairwise_exposure,
     pairwise_parity,
     pairwise_preference,
+    precision,
+    selection_rate,
     skew_at_k,
 )
 
@@ -38,6 +41,12 @@ OF_LISTS = {  # statistical parity: no outcome, one value per list
     exposure_parity: {},
     pairwise_parity: {},
 }
+OF_ROWS = {  # those of one list, with outcomes of 0 and 1
+    selection_rate: {"threshold": 0.5},
+    precision: {"threshold": 0.5},
+    brier_score: {},
+}
+BINARY = [1.0, 1.0, 0.0, 0.0, 0.0, 1.0]
 OPTIONS = {
     pairwise_accuracy: {},
     pairwise_exposure: {},
@@ -47,12 +56,15 @@ OPTIONS = {
     exposure: {},
     exposure_gap: {},
     **OF_LISTS,
+    **OF_ROWS,
     ndcg: {},
 }
 METRICS = tuple(OPTIONS)
 BY_GROUP = METRICS[:-1]
 OF_ITEMS = (exposure, exposure_gap)  # defined for a group without a pair
-OF_PAIRS = tuple(metric for metric in BY_GROUP if metric not in (*OF_ITEMS, *OF_LISTS))
+OF_PAIRS = tuple(
+    metric for metric in BY_GROUP if metric not in (*OF_ITEMS, *OF_LISTS, *OF_ROWS)
+)
 NEEDS_OTHERS = (*OF_PAIRS, *OF_LISTS)  # undefined for a group that is everybody
 WITH_VARIANCE = tuple(metric for metric in OF_PAIRS if metric is not dips)
 
@@ -66,6 +78,8 @@ def columns_of(metric):
         pairwise_preference: ["y_score"],
         ndcg: ["sensitive_features"],
         **{metric: ["y_true"] for metric in OF_LISTS},
+        **{metric: ["qid"] for metric in OF_ROWS},
+        selection_rate: ["y_true", "qid"],
     }
     names = [name for name in names if name not in unused.get(metric, [])]
     return [*names, "sample_weight"]
@@ -74,6 +88,7 @@ def columns_of(metric):
 def lacking(metric):
     """What an undefined group is without, a regular expression."""
     units = dict.fromkeys(OF_ITEMS, "items") | dict.fromkeys(OF_LISTS, "queries.*")
+    units |= dict.fromkeys(OF_ROWS, "rows") | {precision: "selected"}
     return units.get(metric, "pairs")
 
 
@@ -81,6 +96,8 @@ def call(metric, **changed):
     good = {name: GOOD[name] for name in columns_of(metric) if name in GOOD}
     if metric in (exposure, pairwise_exposure, *OF_LISTS):
         good["y_true"] = None
+    if "y_true" in good and metric in OF_ROWS:
+        good["y_true"] = BINARY
     return metric(**{**good, **OPTIONS[metric], **changed})
 
 
@@ -103,6 +120,11 @@ def of_one_metric(*kinds):
 
 each_metric = pytest.mark.parametrize(
     "metric", METRICS, ids=[metric.__name__ for metric in METRICS]
+)
+each_of_queries = pytest.mark.parametrize(
+    "metric",
+    [metric for metric in METRICS if metric not in OF_ROWS],
+    ids=[metric.__name__ for metric in METRICS if metric not in OF_ROWS],
 )
 each_by_group = pytest.mark.parametrize(
     "metric", BY_GROUP, ids=[metric.__name__ for metric in BY_GROUP]

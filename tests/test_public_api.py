@@ -99,9 +99,9 @@ MEANINGS = {
     "drop_metadata_columns": "whether the wrapped model sees columns of metadata",
     "engagement": "what users did with an item after the click",
     "ensemble": "whether one model per fold predicts",
-    "favorable": "which end of the score is good for a person",
     "epsilon": "largest difference of the scores of a matched pair",
     "estimator": "a scikit-learn estimator, or how pairs become an estimate",
+    "favorable": "which end of the score is good for the person",
     "grid": "scores at which curves are evaluated",
     "joint": "one value for all groups together",
     "k": "how many places at the top count",
@@ -117,6 +117,7 @@ MEANINGS = {
     "n_jobs": "folds or models at a time, as in joblib",
     "n_queries": "number of queries",
     "n_resamples": "number of resamples, shuffles or simulated draws",
+    "name": "what results and messages call a metric",
     "normalize": "whether the largest possible value is 1",
     "objective": "scorer that a search maximises",
     "on_infeasible": "what a search does if no candidate keeps the bounds",
@@ -133,9 +134,10 @@ MEANINGS = {
     "signed": "whether the direction is kept",
     "step": "items from cut to cut",
     "strength": "weight of the fairness penalty",
-    "task": "what the scores are for",
+    "support": "number of the column that counts what an estimate rests on",
     "threshold": "score from which a row is positive",
     "tol": "when an optimiser stops",
+    "unit": "what the support of an estimate counts",
     "variance": "whether clusters or items are independent",
     "y": "outcomes, of a scikit-learn method",
     "y_score": "scores: higher scores rank first",
@@ -150,7 +152,7 @@ SYNONYMS = {
     **dict.fromkeys(("labels_true", "relevance", "outcome"), "y_true"),
     **dict.fromkeys(("group_labels", "protected", "sensitive"), "sensitive_features"),
     **dict.fromkeys(("query", "queries", "query_id", "qids"), "qid"),
-    **dict.fromkeys(("clusters", "cluster_id", "unit", "units"), "cluster"),
+    **dict.fromkeys(("clusters", "cluster_id", "units"), "cluster"),
     **dict.fromkeys(("weight", "weights_rows", "sample_weights"), "sample_weight"),
     **dict.fromkeys(("std_error", "stderr", "se"), "standard_error"),
     **dict.fromkeys(("seed", "rng"), "random_state"),
@@ -336,6 +338,8 @@ y_true : array-like of shape (n,)
     Outcomes or relevance, binary, graded or real; larger is better.
 y_true : array-like of shape (n,)
     Outcomes, binary, graded or real.
+y_true : array-like of shape (n,)
+    Outcomes, 0 or 1.
 y_true : array-like of shape (n,) or None
     Outcomes or relevance, binary, graded or real; larger is better.
 y_true : array-like of shape (n,) or None
@@ -346,6 +350,8 @@ y_score : array-like of shape (n,)
     Scores on the scale of the outcomes, such as probabilities.
 y_score : array-like of shape (n,)
     Scores on any scale.
+y_score : array-like of shape (n,)
+    Decisions, 0 or 1; or scores, of which `threshold` makes decisions.
 y_score : array-like of shape (n,) or None
     Not used; it is accepted so that all metrics are called alike.
 position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable or \
@@ -420,9 +426,9 @@ epsilon : array-like of shape (E,) or None
     Largest difference of the scores of a matched pair, in units of the score.
 threshold : float
     Score from which a row is accepted.
-threshold : float
-    Score above which a row is accepted.
 threshold : float or None
+    Score from which a row is accepted. None takes `y_score` for decisions.
+threshold : float
     Score above which a row is accepted.
 correction : {"holm", "fdr_bh"}
     Correction for the number of groups.
@@ -438,11 +444,11 @@ reference : hashable or None
     A group to compare every other with; None compares all pairs.
 kind : {"difference", "ratio"}
     ``a - b`` or ``a / b``.
-kind : {"difference", "ratio", "max_abs", "l1"} or None
+kind : {"difference", "ratio", "max_abs", "l1", "worst"} or None
     "difference": largest minus smallest estimate; "ratio": smallest over largest;
-    "max_abs": largest distance from the fair value; "l1": their sum. None is the
-    metric's own.
-kind : {"difference", "ratio", "max_abs", "l1"} or None
+    "max_abs": largest distance from the fair value; "l1": their sum; "worst": the
+    estimate of the group that is worst off, a loss negated. None is the metric's own.
+kind : {"difference", "ratio", "max_abs", "l1", "worst"} or None
     As in `disparity`.
 kind : {"simultaneous", "pointwise"}
     "simultaneous" bands hold at all points of all contrasts at once, by the simulated

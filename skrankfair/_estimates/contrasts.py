@@ -29,7 +29,6 @@ from .intervals import (
     t_test,
 )
 from .leverage import contrast_degrees
-from .read_only import ReadOnlyArrays
 from .refit import RefitSums
 from .sums import ClusterSums
 from .table import Finalize
@@ -186,7 +185,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupTest(ReadOnlyArrays):
+class GroupTest:
     """One test per group.
 
     Attributes
@@ -459,7 +458,7 @@ def _value(x: Array, y: Array, kind: str) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Contrasts(ReadOnlyArrays):
+class Contrasts:
     """Differences or ratios of pairs of groups.
 
     Attributes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -35,15 +35,9 @@ from .intervals import (
     t_quantile,
 )
 from .leverage import degrees_of_freedom
-from .metric import Metric, merge_first_pass, warn_small, warn_user
-from .read_only import ReadOnlyArrays
-from .simultaneous import (
-    KINDS,
-    disparity,
-    disparity_bound,
-    simultaneous,
-    why_undefined,
-)
+from .metric import Metric, merge_first_pass, read_only, warn_small, warn_undefined
+from .of_totals import metric_of_totals, table_of_sums
+from .simultaneous import KINDS, disparity, disparity_bound, simultaneous
 from .sums import ClusterSums
 from .table import Finalize
 
@@ -81,10 +75,11 @@ def _both(a: Permutation | None, b: Permutation | None) -> Permutation | None:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupEstimates(ReadOnlyArrays):
+class GroupEstimates:
     """A metric by group, with all that its errors need.
 
-    Metric functions make these; they are not made by hand. Results are additive:
+    Metric functions make these, and `from_sums` does of sums of yours. They are
+    additive:
     ``a + b`` is the result on the union of their clusters, so parts of a large data
     set can be measured one by one, kept by `compact`, and summed.
 
@@ -108,6 +103,86 @@ class GroupEstimates(ReadOnlyArrays):
     parameters: Mapping[str, Any] = field(default_factory=dict)
     first_pass: Mapping[str, Any] = field(default_factory=dict)
     permutation: Permutation | None = None
+
+    @classmethod
+    def from_sums(
+        cls,
+        table: Any,
+        finalize: Callable[[Array], Any],
+        *,
+        groups: Sequence[Hashable],
+        name: str,
+        labels: Any = None,
+        support: int | None = None,
+        unit: str = "clusters",
+        fair_value: float | None = None,
+        share: bool = False,
+        better: str | None = None,
+    ) -> GroupEstimates:
+        """Make a result of sums that were taken elsewhere, as in a database.
+
+        Parameters
+        ----------
+        table : array-like of shape (Q, G, C)
+            Sums of C columns over the rows of each of Q independent clusters and G
+            groups; zeros where a cluster has nothing of a group.
+        finalize : callable
+            From totals of shape (..., C) to values of shape (...), for any leading
+            axes; see `make_metric`.
+        groups : sequence of hashable
+            Labels of the groups, in the order of the table.
+        name : str
+            What the result and messages call the metric.
+        labels : array-like of shape (Q,) or None, default=None
+            Labels of the clusters, each once, by which results are paired; None
+            numbers them.
+        support : int or None, default=None
+            Number of the column that counts what the estimate rests on. None counts
+            the clusters that have something of the group.
+        unit : str, default="clusters"
+            What the support counts.
+        fair_value : float or None, default=None
+            The value that is fair for every group on its own. None: fair is equality.
+        share : bool, default=False
+            Whether the values are shares, so that intervals stay inside [0, 1].
+        better : {"high", "low"} or None, default=None
+            Which values are better, where either are.
+
+        Returns
+        -------
+        GroupEstimates
+
+        Raises
+        ------
+        ValueError
+            If the table is not finite or of another shape, or labels do not fit it.
+
+        Warns
+        -----
+        UndefinedMetricWarning
+            For a group without value or error.
+
+        Examples
+        --------
+        >>> from skrankfair.metrics import GroupEstimates
+        >>> clicks_and_views = [[[1, 4], [3, 5]], [[2, 6], [0, 0]], [[0, 2], [1, 3]]]
+        >>> r = GroupEstimates.from_sums(
+        ...     clicks_and_views,
+        ...     lambda totals: totals[..., 0] / totals[..., 1],
+        ...     groups=["new", "old"],
+        ...     name="clicks_per_view",
+        ...     support=1,
+        ...     unit="views",
+        ... )
+        >>> r.estimate, r.support
+        (array([0.25, 0.5 ]), array([12.,  8.]))
+        """
+        labelled = table_of_sums(table, groups, labels, counted=support is None)
+        metric = metric_of_totals(
+            finalize, name, unit, support, fair_value, share, better
+        )
+        sums = ClusterSums.from_clusters(tuple(groups), labelled, [metric.support])
+        return warn_undefined(cls(replace(metric, pooled=False), sums))
 
     @property
     def name(self) -> str:
@@ -146,7 +221,7 @@ class GroupEstimates(ReadOnlyArrays):
         From the leverages of the clusters: ``n_clusters - 1`` where all have as much
         data of the group, few where one of them has most of it.
         """
-        return self._leverage[0]
+        return read_only(self._leverage[0])
 
     @property
     def n_effective(self) -> Array:
@@ -155,22 +230,22 @@ class GroupEstimates(ReadOnlyArrays):
         ``1 / Σ_q h_q²``, where h_q is the share of the group's data in cluster q; the
         smaller one where a group is compared with the rest.
         """
-        return self._leverage[1]
+        return read_only(self._leverage[1])
 
     @cached_property
     def estimate(self) -> Array:
         """The metric by group, shape (G,); NaN for a group without support."""
-        return self.sums.estimate(self.metric.finalize)
+        return read_only(self.sums.estimate(self.metric.finalize))
 
     @cached_property
     def covariance(self) -> Array:
         """Covariance of the estimates, shape (G, G), by the jackknife over clusters."""
-        return self.sums.covariance(self.metric.finalize)
+        return read_only(self.sums.covariance(self.metric.finalize))
 
     @cached_property
     def standard_error(self) -> Array:
         """Standard errors, shape (G,)."""
-        return np.sqrt(self.sums.variance(self.metric.finalize))
+        return read_only(np.sqrt(self.sums.variance(self.metric.finalize)))
 
     @cached_property
     def shares(self) -> Shares | TwoShares | None:
@@ -222,7 +297,7 @@ class GroupEstimates(ReadOnlyArrays):
     @cached_property
     def support(self) -> Array:
         """Pairs (or rows, or queries) behind each estimate, shape (G,)."""
-        return self.sums.estimate(self.metric.support)
+        return read_only(self.sums.estimate(self.metric.support))
 
     def _index(self, group: Hashable, name: str) -> int:
         try:
@@ -525,38 +600,25 @@ class GroupEstimates(ReadOnlyArrays):
 
         Parameters
         ----------
-        kind : {"difference", "ratio", "max_abs", "l1"} or None, default=None
+        kind : {"difference", "ratio", "max_abs", "l1", "worst"} or None, default=None
             "difference": largest minus smallest estimate; "ratio": smallest over
-            largest; "max_abs": largest distance from the fair value; "l1": their sum.
-            None is the metric's own.
+            largest; "max_abs": largest distance from the fair value; "l1": their sum;
+            "worst": the estimate of the group that is worst off, a loss negated. None
+            is the metric's own.
 
         Returns
         -------
         float
-            NaN if a group has no estimate, which would hide. The only group can have a
-            distance from the fair value, but not from other groups, nor where all
-            groups share out a total, as in `exposure_gap`: it is NaN.
+            NaN if a group has no estimate, which would hide, or is the only one.
 
         Raises
         ------
         ValueError
-            For "max_abs" or "l1" of a metric without a fair value.
-
-        Warns
-        -----
-        UndefinedMetricWarning
-            If it is NaN though every group has an estimate.
+            For "max_abs" or "l1" of a metric without a fair value, and "worst" of one
+            that is neither better when it is high nor when it is low.
         """
         kind = self.metric.disparity if kind is None else kind
-        value = disparity(
-            self.estimate, self.fair_value, kind, relative=self.metric.relative
-        )
-        if np.isnan(value) and not np.isnan(self.estimate).any():
-            warn_user(
-                f"The disparity of {self.name} is undefined (NaN): it has "
-                f"{why_undefined(self.estimate)}."
-            )
-        return value
+        return disparity(self.estimate, self.fair_value, kind, self.metric.better)
 
     def disparity_bound(
         self, confidence_level: float = 0.95, kind: str | None = None
@@ -567,19 +629,17 @@ class GroupEstimates(ReadOnlyArrays):
         ----------
         confidence_level : float, default=0.95
             Confidence level of the bound.
-        kind : {"difference", "ratio", "max_abs", "l1"} or None, default=None
+        kind : {"difference", "ratio", "max_abs", "l1", "worst"} or None, default=None
             As in `disparity`.
 
         Returns
         -------
         float
-            An upper bound; for "ratio" a lower one. It is the worst value within
-            simultaneous intervals, so it holds with at least this confidence.
+            An upper bound; for "ratio" and "worst" a lower one. It is the worst value
+            within simultaneous intervals, so it holds with at least this confidence.
         """
         check_level(confidence_level)
         kind = self.metric.disparity if kind is None else kind
-        if np.isnan(value := self.disparity(kind)):
-            return value
         return disparity_bound(self, kind, confidence_level)
 
     @property
@@ -592,9 +652,9 @@ class GroupEstimates(ReadOnlyArrays):
     def pvalue(self) -> Array:
         """P-values of the t-test by group, shape (G,); NaN if there is none."""
         if not self.has_pvalue:
-            return np.full(len(self.groups), np.nan)
+            return read_only(np.full(len(self.groups), np.nan))
         result = self if self.fair_value is not None else self.against_rest()
-        return t_group_test(result).pvalue
+        return read_only(t_group_test(result).pvalue)
 
     def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
         """Return one row per group.

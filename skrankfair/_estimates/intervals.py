@@ -17,7 +17,6 @@ import numpy as np
 from scipy import special
 
 from .._inputs.validation import Array, check_number
-from .read_only import ReadOnlyArrays
 
 # Sizes of |t| between which a p-value is searched.
 _SMALLEST_T, _LARGEST_T, _STEPS = 1e-6, 1e6, 60
@@ -52,7 +51,7 @@ def tail_of(t: Array, df: Any) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Shares(ReadOnlyArrays):
+class Shares:
     """Estimated shares with what their intervals need; arrays of one shape.
 
     Attributes
@@ -145,7 +144,7 @@ class Shares(ReadOnlyArrays):
 
 
 @dataclass(frozen=True, eq=False)
-class TwoShares(ReadOnlyArrays):
+class TwoShares:
     """Pairs of shares whose difference or ratio is asked for.
 
     Attributes

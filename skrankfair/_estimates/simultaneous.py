@@ -15,41 +15,38 @@ from .contrasts import Contrasts, correct, generator
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
 
-KINDS = ("difference", "ratio", "max_abs", "l1")
+KINDS = ("difference", "ratio", "max_abs", "l1", "worst")
 _FROM_FAIR = ("max_abs", "l1")
 # More groups than this, and a bound does not look at every pair of them.
 _MOST_GROUPS = 32
 
 
 def disparity(
-    estimate: Array, fair_value: float | None, kind: str, *, relative: bool = False
+    estimate: Array, fair_value: float | None, kind: str, better: str | None = None
 ) -> float:
     """Return how far the estimates are from fair; NaN if it cannot be said."""
     check_choice(kind, "kind", KINDS)
+    if kind == "worst":
+        if better is None:
+            raise ValueError(
+                "kind='worst' needs a metric of which high or low values are better."
+            )
+        return float((estimate if better == "high" else -estimate).min())
     if kind in _FROM_FAIR:
         if fair_value is None:
             raise ValueError(
                 f"kind={kind!r} needs a metric with a fair value; use 'difference' or "
                 "'ratio'."
             )
-        if relative and estimate.size < 2:
-            return float("nan")
         distance = np.abs(estimate - fair_value)
         return float(distance.sum() if kind == "l1" else distance.max())
     if estimate.size < 2:
         return float("nan")
     low, high = estimate.min(), estimate.max()
+    if kind == "difference":
+        return float(high - low)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(high - low if kind == "difference" else low / high)
-
-
-def why_undefined(estimate: Array) -> str:
-    """Return what estimates that are all there have, for their disparity to be NaN."""
-    if estimate.size < 2:
-        return "fewer than two groups"
-    return (
-        "infinite estimates alike" if np.isinf(estimate).any() else "a ratio of 0 to 0"
-    )
+        return float(low / high)
 
 
 def disparity_bound(
@@ -62,14 +59,15 @@ def disparity_bound(
     of all pairs of groups, or of the groups themselves where there are many pairs.
     """
     estimate, fair_value = result.estimate, result.fair_value
-    relative = result.metric.relative
-    value = disparity(estimate, fair_value, kind, relative=relative)
-    if not np.isfinite(value) or (kind == "ratio" and value == 0):
+    value = disparity(estimate, fair_value, kind, result.metric.better)
+    if np.isnan(value) or (kind == "ratio" and value == 0):
         return value  # no ratio is below that of a group at 0
     n_groups = estimate.size
-    if kind in _FROM_FAIR or n_groups > _MOST_GROUPS:
+    if kind in (*_FROM_FAIR, "worst") or n_groups > _MOST_GROUPS:
         ends = result.simultaneous_interval(confidence_level)
         low, high = np.asarray(ends.low), np.asarray(ends.high)
+        if kind == "worst":
+            return float(low.min() if result.metric.better == "high" else -high.max())
         if kind in _FROM_FAIR:
             reach = np.maximum(high - (fair_value or 0.0), (fair_value or 0.0) - low)
             return float(reach.sum() if kind == "l1" else reach.max())

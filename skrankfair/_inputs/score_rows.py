@@ -274,6 +274,7 @@ def score_rows(
     cluster: Any = None,
     sample_weight: Any = None,
     allow_nan: bool = False,
+    names: tuple[str, str] = ("y_true", "y_score"),
 ) -> ScoreRows:
     """Validate the columns of a metric of scores.
 
@@ -288,14 +289,16 @@ def score_rows(
     sample_weight : array-like of shape (n,) or None
     allow_nan : bool, default=False
         Whether an outcome may be NaN, unknown.
+    names : tuple of str, default=("y_true", "y_score")
+        What the caller calls the first two, for messages.
 
     Returns
     -------
     ScoreRows
     """
-    check_given(y_true=y_true, y_score=y_score)
-    y = as_numbers(y_true, "y_true", allow_nan=allow_nan)
-    x = as_numbers(y_score, "y_score")
+    check_given(**dict(zip(names, (y_true, y_score), strict=True)))
+    y = as_numbers(y_true, names[0], allow_nan=allow_nan)
+    x = as_numbers(y_score, names[1])
     if sensitive_features is None:
         groups = Groups.of_everyone(x.size)
     else:
@@ -303,13 +306,12 @@ def score_rows(
     clusters = None if cluster is None else encode(cluster, "cluster")
     weight = None if sample_weight is None else as_weights(sample_weight)
     check_lengths(
-        y_score=x.size,
-        y_true=y.size,
+        **{names[1]: x.size, names[0]: y.size},
         sensitive_features=groups.n_rows,
         cluster=None if clusters is None else clusters.codes.size,
         sample_weight=None if weight is None else weight.size,
     )
-    check_magnitude(y_true=y)
+    check_magnitude(**{names[0]: y})
     clusters = None if clusters is None else clusters.dense()
     rows = ScoreRows(y, x, groups, clusters, weight, np.arange(x.size))
     rows = rows.of_positive_weight()

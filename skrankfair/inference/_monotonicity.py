@@ -16,7 +16,6 @@ from .._estimates.contrasts import generator
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.intervals import check_level, t_quantile
 from .._estimates.metric import warn_user
-from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
@@ -31,7 +30,7 @@ _SLACK = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class MonotonicityTest(ReadOnlyArrays):
+class MonotonicityTest:
     """Result of `monotonicity_test`; arrays have one value per position.
 
     Attributes

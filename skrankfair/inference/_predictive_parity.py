@@ -13,7 +13,6 @@ from .._estimates import formatting as fmt
 from .._estimates.contrasts import generator
 from .._estimates.intervals import check_level, welch_df
 from .._estimates.metric import warn_user
-from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.simultaneous import CORRECTIONS, Simultaneous
 from .._inputs.score_rows import ScoreRows, score_rows
 from .._inputs.validation import (
@@ -51,7 +50,7 @@ class Values(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PredictiveParityTest(ReadOnlyArrays):
+class PredictiveParityTest:
     """Curves of mean outcome by score, by group, and where they differ.
 
     Made by `predictive_parity_test`. Results of parts of the data with the same grid
@@ -534,7 +533,7 @@ def curves_by_group(
         rows.groups.labels,
         sample,
         weight,
-        as_numbers(grid, "grid").copy(),
+        as_numbers(grid, "grid"),
         h,
         chosen,
         rows.pooled(cluster_weight) if rests else None,

@@ -8,7 +8,13 @@ from ._calibration_impact import positive_rate_shift, rank_shift
 from ._dips import dips
 from ._expected_advantage import expected_advantage
 from ._exposure import exposure, exposure_gap
-from ._losses import log_loss, mean_squared_error
+from ._losses import (
+    brier_score,
+    log_loss,
+    mean_absolute_error,
+    mean_squared_error,
+)
+from ._make_metric import make_metric
 from ._matched_pair import matched_pair_calibration
 from ._matched_pair_curve import MatchedPairCurve, matched_pair_curve
 from ._ndcg import ndcg
@@ -18,6 +24,18 @@ from ._normalized_discounted import (
     normalized_discounted_ratio,
 )
 from ._pairwise import pairwise_accuracy, pairwise_exposure, pairwise_preference
+from ._rates import (
+    accuracy,
+    balanced_accuracy,
+    f1,
+    false_negative_rate,
+    false_positive_rate,
+    group_mean,
+    precision,
+    selection_rate,
+    true_negative_rate,
+    true_positive_rate,
+)
 from ._skew import ndkl, skew_at_k
 from ._statistical_parity import exposure_parity, pairwise_parity
 
@@ -27,15 +45,24 @@ __all__ = [
     "GroupEstimates",
     "GroupTest",
     "MatchedPairCurve",
+    "accuracy",
+    "balanced_accuracy",
+    "brier_score",
     "calibration_error",
     "dips",
     "expected_advantage",
     "exposure",
     "exposure_gap",
     "exposure_parity",
+    "f1",
+    "false_negative_rate",
+    "false_positive_rate",
+    "group_mean",
     "log_loss",
+    "make_metric",
     "matched_pair_calibration",
     "matched_pair_curve",
+    "mean_absolute_error",
     "mean_squared_error",
     "ndcg",
     "ndkl",
@@ -47,6 +74,10 @@ __all__ = [
     "pairwise_parity",
     "pairwise_preference",
     "positive_rate_shift",
+    "precision",
     "rank_shift",
+    "selection_rate",
     "skew_at_k",
+    "true_negative_rate",
+    "true_positive_rate",
 ]

@@ -470,6 +470,7 @@ def calibration_error(
         support,
         unit="rows",
         not_compared=_NOT_COMPARED,
+        better="low",
     )
     if method == "smooth":
         parameters |= {"kernel": kernel, "cluster_weight": cluster_weight}

@@ -86,6 +86,7 @@ def _dips_estimates(
             against_rest=_VALUES["difference"] if weight.model == "uniform" else None,
             breakdown=_both_directions,
             share=True,
+            better="low",
         ),
         sums=ClusterSums.from_clusters(data.groups.labels, rows, _SUPPORTS),
         parameters={

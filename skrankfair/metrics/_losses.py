@@ -10,33 +10,59 @@ from scipy.special import xlog1py, xlogy
 
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import Metric, warn_undefined
-from .._estimates.sums import ClusterSums
-from .._estimates.table import cluster_table, row_counts
-from .._inputs.score_rows import ScoreRows, score_rows
+from .._estimates.metric import Metric
+from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array, check_magnitude
+from ._make_metric import MadeMetric
 
 _CLOSEST = np.finfo(np.float64).eps
 
 
 def _mean_loss(
-    name: str, rows: ScoreRows, loss: Callable[[Array, Array], Array]
-) -> GroupEstimates:
+    name: str, loss: Callable[[Array, Array], Array], check: Callable[..., None]
+) -> MadeMetric:
     """Return the mean of a function of outcome and score, by group."""
-    sample = rows.sample("row")
-    count = row_counts(rows, sample)
-    table = cluster_table(rows, sample, [count * loss(sample.y, sample.x), count])
-    result = GroupEstimates(
-        Metric(
-            name,
-            MeanOfRatios(),
-            ColumnSum(1, 2),
-            unit="rows",
-            pooled=not rows.groups.overlapping,
-        ),
-        ClusterSums.from_clusters(rows.groups.labels, table, [ColumnSum(1, 2)]),
+    return MadeMetric(
+        Metric(name, MeanOfRatios(), ColumnSum(1, 2), unit="rows", better="low"),
+        lambda y_true, y_score: (loss(y_true, y_score), 1.0),
+        check=check,
     )
-    return warn_undefined(result)
+
+
+def _of_probabilities(name: str) -> Callable[[ScoreRows], None]:
+    """Return what refuses values outside [0, 1]."""
+
+    def check(rows: ScoreRows) -> None:
+        for column, values in (("y_true", rows.y), ("y_score", rows.x)):
+            outside = (values < 0) | (values > 1)
+            if outside.any():
+                raise ValueError(
+                    f"{column} must be in [0, 1] for {name}; got {values[outside][0]} "
+                    f"in row {rows.kept[np.argmax(outside)]}."
+                )
+
+    return check
+
+
+def _log_loss(y: Array, score: Array) -> Array:
+    score = np.clip(score, _CLOSEST, 1 - _CLOSEST)
+    return -xlogy(y, score) - xlog1py(1 - y, -score)
+
+
+def _squared(y: Array, score: Array) -> Array:
+    return (y - score) ** 2
+
+
+def _of_magnitude(rows: ScoreRows) -> None:
+    check_magnitude(y_score=rows.x)
+
+
+_LOG_LOSS = _mean_loss("log_loss", _log_loss, _of_probabilities("log_loss"))
+_BRIER = _mean_loss("brier_score", _squared, _of_probabilities("brier_score"))
+_SQUARED = _mean_loss("mean_squared_error", _squared, _of_magnitude)
+_ABSOLUTE = _mean_loss(
+    "mean_absolute_error", lambda y, score: np.abs(y - score), _of_magnitude
+)
 
 
 def log_loss(
@@ -86,7 +112,8 @@ def log_loss(
 
     See Also
     --------
-    mean_squared_error : For any outcomes; the Brier score of probabilities.
+    brier_score : The mean squared error of probabilities.
+    mean_squared_error : For any outcomes.
     sklearn.metrics.log_loss : The value alone, for class labels.
 
     Notes
@@ -100,26 +127,87 @@ def log_loss(
     >>> log_loss([1, 0, 1], [0.9, 0.2, 0.5]).estimate.round(4)
     array([0.3406])
     """
-    rows = score_rows(
+    return _LOG_LOSS(
         y_true,
         y_score,
         sensitive_features=sensitive_features,
         cluster=cluster,
         sample_weight=sample_weight,
     )
-    for name, values in (("y_true", rows.y), ("y_score", rows.x)):
-        outside = (values < 0) | (values > 1)
-        if outside.any():
-            raise ValueError(
-                f"{name} must be in [0, 1] for log_loss; got {values[outside][0]} in "
-                f"row {rows.kept[np.argmax(outside)]}."
-            )
 
-    def loss(y: Array, score: Array) -> Array:
-        score = np.clip(score, _CLOSEST, 1 - _CLOSEST)
-        return -xlogy(y, score) - xlog1py(1 - y, -score)
 
-    return _mean_loss("log_loss", rows, loss)
+def brier_score(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    cluster: Any = None,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Brier score of probabilities by group, with its standard error.
+
+    It is the mean over rows of ``(y - s)²``; 0 is best, and always saying the base rate
+    p has the value ``p (1 - p)``. Groups with different base rates therefore differ
+    even if nobody is wronged: compare them together with `calibration_error`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, binary, graded or real. They must be in [0, 1].
+    y_score : array-like of shape (n,)
+        Scores on the scale of the outcomes, such as probabilities. They must be in [0,
+        1].
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the row: a weight of 2 counts the row twice.
+
+    Returns
+    -------
+    GroupEstimates
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, or if values are outside [0, 1].
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If there is only one cluster, so that there is no standard error.
+
+    See Also
+    --------
+    mean_squared_error : For outcomes and scores of any scale.
+    sklearn.metrics.brier_score_loss : The value alone.
+
+    Notes
+    -----
+    The variance is that of `log_loss`, with squared errors in place of its losses.
+
+    References
+    ----------
+    Brier, G. W. (1950). "Verification of Forecasts Expressed in Terms of Probability".
+    Monthly Weather Review 78(1).
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import brier_score
+    >>> brier_score([1, 0, 1], [0.9, 0.2, 0.5]).estimate.round(4)
+    array([0.1])
+    """
+    return _BRIER(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
 
 
 def mean_squared_error(
@@ -166,6 +254,7 @@ def mean_squared_error(
 
     See Also
     --------
+    brier_score : The same of probabilities, which must be in [0, 1].
     log_loss : For probabilities.
 
     Notes
@@ -178,12 +267,75 @@ def mean_squared_error(
     >>> mean_squared_error([1, 0, 1], [0.9, 0.2, 0.5]).estimate.round(4)
     array([0.1])
     """
-    rows = score_rows(
+    return _SQUARED(
         y_true,
         y_score,
         sensitive_features=sensitive_features,
         cluster=cluster,
         sample_weight=sample_weight,
     )
-    check_magnitude(y_score=rows.x)
-    return _mean_loss("mean_squared_error", rows, lambda y, s: (y - s) ** 2)
+
+
+def mean_absolute_error(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    cluster: Any = None,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Mean absolute error of scores by group, with its standard error.
+
+    It is the mean over rows of ``|y - s|``.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, binary, graded or real.
+    y_score : array-like of shape (n,)
+        Scores on the scale of the outcomes, such as probabilities.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the row: a weight of 2 counts the row twice.
+
+    Returns
+    -------
+    GroupEstimates
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, or if values are not finite.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If there is only one cluster, so that there is no standard error.
+
+    See Also
+    --------
+    mean_squared_error : Weighs large errors more.
+
+    Notes
+    -----
+    The variance is that of `log_loss`, with absolute errors in place of its losses.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import mean_absolute_error
+    >>> mean_absolute_error([1, 0, 1], [0.9, 0.2, 0.5]).estimate.round(4)
+    array([0.2667])
+    """
+    return _ABSOLUTE(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )

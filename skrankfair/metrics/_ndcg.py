@@ -83,6 +83,7 @@ def ndcg_estimates(
             unit="queries",
             share=True,
             pooled=True,
+            better="high",
         ),
         sums=ClusterSums.from_clusters(("all",), rows, [ColumnSum(1, 2)]),
         parameters={"k": k, "gain": gain},

@@ -163,6 +163,7 @@ def accuracy_estimates(
         breakdown=None if edges is None else _breakdown,
         share=True,
         pooled=not data.groups.overlapping,
+        better="high",
     )
     result = GroupEstimates(
         metric=metric,

@@ -12,7 +12,6 @@ import numpy as np
 
 from .._estimates.formatting import label
 from .._estimates.metric import collected_warnings, warn_user
-from .._estimates.simultaneous import why_undefined
 from .._inputs.columns import ColumnSpec, declared_labels
 from .._inputs.validation import Array
 from ..exceptions import UndefinedMetricWarning
@@ -26,6 +25,11 @@ def _unwrapped(metric: Callable[..., Any]) -> Callable[..., Any]:
     while isinstance(metric, partial):
         metric = metric.func
     return metric
+
+
+def own_columns(metric: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the columns that only this metric has, if `make_metric` made it."""
+    return tuple(getattr(_unwrapped(metric), "own_columns", ()))
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,8 @@ class ScoreFunction:
     def accepted(self) -> tuple[str, ...]:
         """The columns that the metric has a parameter for."""
         parameters = inspect.signature(self.metric).parameters
-        return tuple(name for name in COLUMNS if name in parameters)
+        names = (*COLUMNS, *own_columns(self.metric))
+        return tuple(name for name in names if name in parameters)
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -100,7 +105,7 @@ class ScoreFunction:
         if not self.by_group:
             raise ValueError(
                 f"disparity must be given for {self.__name__}, which returns "
-                "GroupEstimates: 'difference', 'ratio', 'max_abs' or 'l1'."
+                "GroupEstimates: 'difference', 'ratio', 'max_abs', 'l1' or 'worst'."
             )
         absent = self._absent(result, taken.get("sensitive_features"))
         value = float("nan") if absent else self._reduce(result)
@@ -117,8 +122,7 @@ class ScoreFunction:
     def _reduce(self, result: GroupEstimates) -> float:
         if "sensitive_features" not in self.accepted and self.disparity is None:
             return float(result.estimate[0])
-        with collected_warnings():  # `_undefined` says it
-            return result.disparity(self.disparity)
+        return result.disparity(self.disparity)
 
     def _undefined(self, result: GroupEstimates, absent: list[Hashable]) -> None:
         support, unit = result.support, result.metric.unit
@@ -128,8 +132,9 @@ class ScoreFunction:
         else:
             lacking = ", ".join(label(group) for group in [*absent, *empty])
             there = ", ".join(label(group) for group in result.groups)
-            why = f"no {unit} of {lacking}" if lacking else ""
-            why = why or why_undefined(result.estimate)
+            why = f"no {unit} of {lacking}" if lacking else "fewer than two groups"
+            if not lacking and len(result.groups) > 1:
+                why = "a ratio of 0 to 0"
             message = f"it has {why} (groups there: {there})."
         message = (
             f"The score of {self.__name__} is undefined (NaN) on this test set: "
@@ -166,7 +171,7 @@ def as_outcomes(
     y_true, y_score : array-like
     """
     outcome, score = np.asarray(y_true), np.asarray(y_score)
-    labels = _is_text(score)
+    labels = _is_text(score) or (two_classes and positive is not None)
     if positive is None:
         text = _is_text(outcome)
         if not (text or two_classes):

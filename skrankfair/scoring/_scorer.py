@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from .. import metrics
+from .._estimates.simultaneous import KINDS
 from .._inputs.columns import ColumnSpec, check_spec, column_of, is_column, spec_text
 from .._inputs.sklearn_private import (
     RoutedScorer,
@@ -17,70 +17,11 @@ from .._inputs.sklearn_private import (
 )
 from .._inputs.validation import check_choice
 from ..metrics import GroupEstimates
+from ._by_name import SCORERS
 from ._memory import FairnessScore, Origin, estimates_are_asked_for
-from ._score_function import ScoreFunction, as_outcomes
+from ._score_function import ScoreFunction, as_outcomes, own_columns
 
 _RESPONSES = ("decision_function", "predict_proba", "predict")
-
-# Scores on the scale of the outcomes.
-_PROBABILITY = {"response_method": ["predict_proba", "predict"]}
-
-#: Every scorer by name: metric, its options, and how groups become one number.
-SCORERS: dict[str, tuple[Callable[..., GroupEstimates], dict[str, Any], str | None]] = {
-    "inter_group_accuracy_ratio": (
-        metrics.pairwise_accuracy,
-        {"comparison": "inter"},
-        "ratio",
-    ),
-    "intra_group_accuracy_ratio": (
-        metrics.pairwise_accuracy,
-        {"comparison": "intra"},
-        "ratio",
-    ),
-    "ndcg": (metrics.ndcg, {}, None),
-    "neg_calibration_error_difference": (
-        metrics.calibration_error,
-        _PROBABILITY,
-        "difference",
-    ),
-    "neg_dips": (metrics.dips, {}, "difference"),
-    "neg_exposure_gap": (metrics.exposure_gap, {}, "l1"),
-    "neg_exposure_parity": (metrics.exposure_parity, {}, "max_abs"),
-    "neg_inter_group_accuracy_difference": (
-        metrics.pairwise_accuracy,
-        {"comparison": "inter"},
-        "difference",
-    ),
-    "neg_intra_group_accuracy_difference": (
-        metrics.pairwise_accuracy,
-        {"comparison": "intra"},
-        "difference",
-    ),
-    "neg_matched_pair_calibration": (metrics.matched_pair_calibration, {}, "max_abs"),
-    "neg_ndkl": (metrics.ndkl, {}, "max_abs"),
-    "neg_normalized_discounted_difference": (
-        metrics.normalized_discounted_difference,
-        {},
-        "max_abs",
-    ),
-    "neg_normalized_discounted_kl": (metrics.normalized_discounted_kl, {}, "max_abs"),
-    "neg_normalized_discounted_ratio": (
-        metrics.normalized_discounted_ratio,
-        {},
-        "max_abs",
-    ),
-    "neg_pairwise_accuracy_difference": (metrics.pairwise_accuracy, {}, "difference"),
-    "neg_pairwise_exposure": (metrics.pairwise_exposure, {}, "max_abs"),
-    "neg_pairwise_parity": (metrics.pairwise_parity, {}, "max_abs"),
-    "neg_positive_rate_shift": (
-        metrics.positive_rate_shift,
-        {"threshold": 0.5, **_PROBABILITY},
-        "max_abs",
-    ),
-    "neg_rank_shift": (metrics.rank_shift, {}, "max_abs"),
-    "neg_skew_at_k": (metrics.skew_at_k, {}, "max_abs"),
-    "pairwise_accuracy_ratio": (metrics.pairwise_accuracy, {}, "ratio"),
-}
 
 
 class FairnessScorer(RoutedScorer):
@@ -197,7 +138,9 @@ class FairnessScorer(RoutedScorer):
             {self._external_name(name): value for name, value in columns.items()},
         )
         if function.by_group:
-            y_true, scores = as_outcomes(y_true, scores, positive_class(estimator))
+            positive = positive_class(estimator)
+            decided = positive is not None and self._response_method == "predict"
+            y_true, scores = as_outcomes(y_true, scores, positive, two_classes=decided)
         value, estimates = function.evaluate(y_true, scores, **columns)
         return self._sign * value, estimates
 
@@ -266,7 +209,7 @@ def make_fairness_scorer(
         Where the argument of the metric comes from: a column of X, several, a function
         of X, or True for metadata of that name. `set_score_request` changes requests
         of metadata as on scikit-learn's scorers, aliases included.
-    disparity : {"difference", "ratio", "max_abs", "l1"} or None, default=None
+    disparity : {"difference", "ratio", "max_abs", "l1", "worst"} or None, default=None
         How the groups become one number (`GroupEstimates.disparity`); None is the
         metric's own way. A metric with a single value, such as `ndcg`, is taken as it
         is.
@@ -275,7 +218,8 @@ def make_fairness_scorer(
         or else `predict`. For a metric of scikit-learn it takes `predict`.
     greater_is_better : bool or None, default=None
         None means False, which negates the number, for the disparities "difference",
-        "max_abs" and "l1", and True for a ratio and for metrics with a single value.
+        "max_abs" and "l1", and True for a ratio, for the worst group and for metrics
+        with a single value.
     on_undefined : {"warn", "raise"}, default="warn"
         What to do if a group has no data or if there is only one group: score NaN with
         an `UndefinedMetricWarning` that names the group, or raise.
@@ -284,7 +228,8 @@ def make_fairness_scorer(
         fold without rows of a group knows of the group only if the column is a
         categorical of pandas or an Enum of polars, whose categories are all expected.
     **metric_params : dict
-        Further options of the metric, such as ``comparison="inter"``.
+        Further options of the metric, such as ``comparison="inter"``, and where the
+        columns of its own come from, if `make_metric` made it.
 
     Returns
     -------
@@ -350,7 +295,7 @@ def make_fairness_scorer(
         raise ValueError(
             f"metric must be a function of skrankfair.metrics; got {metric!r}."
         )
-    check_choice(disparity, "disparity", (None, "difference", "ratio", "max_abs", "l1"))
+    check_choice(disparity, "disparity", (None, *KINDS))
     check_choice(on_undefined, "on_undefined", ("warn", "raise"))
     specs: dict[str, ColumnSpec] = {
         "sensitive_features": sensitive_features,
@@ -359,6 +304,8 @@ def make_fairness_scorer(
         "engagement": engagement,
         "sample_weight": sample_weight,
     }
+    for name in own_columns(metric):
+        specs[name] = metric_params.pop(name, None)
     for name, spec in specs.items():
         check_spec(spec, name)
     if isinstance(expected_groups, str):
@@ -434,7 +381,8 @@ def get_scorer(name: str, **options: Any) -> FairnessScorer:
     ----------
     name : str
         One of `get_scorer_names`. ``neg_`` scorers are negated disparities, whose best
-        value is 0; ratios are best at 1.
+        value is 0; ratios are best at 1; ``worst_group_`` scorers are the value of the
+        group that is worst off, negated where low values are better.
     **options : dict
         Passed to `make_fairness_scorer`: where the groups and the queries come from,
         and options of the metric.

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from .._estimates.read_only import ReadOnlyArrays
 from .._inputs.score_rows import Sample
 from .._inputs.validation import Array, sort_labels
 from ._features import choose_features, group_scatter
@@ -19,7 +18,7 @@ _N_BARS = 40
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreRange(ReadOnlyArrays):
+class ScoreRange:
     """Where the scores of each group (and of its rest) are.
 
     Attributes
@@ -112,7 +111,7 @@ class ScoreRange(ReadOnlyArrays):
 
 
 @dataclass(frozen=True, eq=False)
-class CurveSums(ReadOnlyArrays):
+class CurveSums:
     """Kernel sums of groups on a grid, with their cross products over clusters.
 
     The curves are those of the groups, H = G. With rests, H = 2 G + 1: then follow the

@@ -9,7 +9,6 @@ import numpy as np
 from scipy import special
 
 from .._estimates.intervals import ConfidenceInterval
-from .._estimates.read_only import ReadOnlyArrays
 from .._inputs.score_rows import Sample
 from .._inputs.validation import Array
 from ._features import MomentFeatures, paired_columns
@@ -47,7 +46,7 @@ class NullContrast(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Moments(ReadOnlyArrays):
+class Moments:
     """Kernel moments of curves on a grid, with their cross products over clusters.
 
     Attributes

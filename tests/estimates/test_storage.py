@@ -23,6 +23,7 @@ from skrankfair.metrics import (
     calibration_error,
     exposure,
     exposure_gap,
+    group_mean,
     log_loss,
     matched_pair_calibration,
     mean_squared_error,
@@ -65,6 +66,7 @@ def score_columns(seed=0, n=60):
 OF_SCORES = {
     "log_loss": log_loss,
     "mean_squared_error": mean_squared_error,
+    "group_mean": lambda y_true, y_score, **rest: group_mean(y_score, **rest),
     "calibration_error": partial(calibration_error, bandwidth=0.2),
     "calibration_error-edges": partial(
         calibration_error, method="binned", bins=[0.0, 0.25, 0.5, 1.0]

@@ -23,6 +23,8 @@ from skrankfair.metrics import (
     pairwise_exposure,
     pairwise_parity,
     pairwise_preference,
+    precision,
+    selection_rate,
     skew_at_k,
 )
 from tests.calls import (
@@ -31,6 +33,7 @@ from tests.calls import (
     INF,
     METRICS,
     NAN,
+    OF_ROWS,
     WITH_VARIANCE,
     call,
     columns_of,
@@ -151,7 +154,8 @@ ARGUMENTS = [
             pairwise_parity: ("signed",),
             ndcg: ("k", "gain"),
         }.get(metric, ()),
-        *(() if metric is ndcg else ("average",)),
+        *(("threshold",) if metric in (precision, selection_rate) else ()),
+        *(() if metric in (ndcg, *OF_ROWS) else ("average",)),
         *(("variance",) if metric in WITH_VARIANCE else ()),
     ]
 ]

@@ -31,6 +31,7 @@ from tests.calls import (
     columns_of,
     each_by_group,
     each_metric,
+    each_of_queries,
     every,
     of_one_metric,
     replaced,
@@ -308,7 +309,7 @@ def test_no_positive_weight(metric):
         call(metric, sample_weight=[0] * 6)
 
 
-@each_metric
+@each_of_queries
 def test_weight_varies_within_a_query(metric):
     message = (
         r"^sample_weight must be constant within a query .*; "
@@ -321,7 +322,7 @@ def test_weight_varies_within_a_query(metric):
         call(metric, qid=None, sample_weight=[1, 1, 1, 2, 2, 2])
 
 
-@each_metric
+@each_of_queries
 def test_rows_are_those_of_the_caller(metric):
     # Rows of weight 0 are left out, but they count when a row is named.
     with pytest.raises(ValueError, match=r"row ([345]) has") as error:
@@ -330,7 +331,7 @@ def test_rows_are_those_of_the_caller(metric):
     assert weight == str([0, 0, 0, 2, 2, 3][int(row)])
 
 
-@each_metric
+@each_of_queries
 def test_query_in_two_clusters(metric):
     with pytest.raises(ValueError, match=r"^cluster must be constant within a query"):
         call(metric, cluster=["u", "u", "u", "v", "v", "w"])

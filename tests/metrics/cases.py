@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skrankfair import metrics
 from skrankfair.metrics import (
     dips,
     exposure,
@@ -25,6 +26,23 @@ from skrankfair.metrics import (
     skew_at_k,
 )
 
+RATES = (
+    metrics.selection_rate,
+    metrics.true_positive_rate,
+    metrics.false_positive_rate,
+    metrics.true_negative_rate,
+    metrics.false_negative_rate,
+    metrics.precision,
+    metrics.accuracy,
+    metrics.balanced_accuracy,
+    metrics.f1,
+)
+LOSSES = (
+    metrics.brier_score,
+    metrics.log_loss,
+    metrics.mean_absolute_error,
+    metrics.mean_squared_error,
+)
 EDGES = (-np.inf, 0.25, 0.5, np.inf)
 COUNTING = (  # the average and the variance that go together
     {"average": "pairs", "variance": "cluster"},
@@ -84,6 +102,10 @@ class Case:
             options["engagement"] = c.z
         if self.metric is not ndcg:
             options["sensitive_features"] = c.group
+        if self.by_row:
+            binary = None if c.y is None else c.y > 1.5
+            rest = {"cluster": c.cluster, "sample_weight": c.w}
+            return self.metric(binary, c.s / 2, **rest, **options)
         return self.metric(c.y, c.s, **c.rest, **options)
 
     def hold(self, result):
@@ -91,6 +113,11 @@ class Case:
         if self.held is None:
             return self
         return replace(self, first_pass=self.held(result), held=None)
+
+    @property
+    def by_row(self):
+        """Whether rows count one by one, with 0 or 1 for the outcome."""
+        return self.metric in (*RATES, *LOSSES)
 
     @property
     def by_item(self):
@@ -133,6 +160,10 @@ def _cases():
     for k, gain in itertools.product((None, 3), ("linear", "exponential")):
         yield Case(ndcg, {"k": k, "gain": gain}, {})
     yield from _parts_of_lists()
+    for metric in RATES:
+        yield Case(metric, {"threshold": 0.375}, {})
+    for metric in LOSSES:
+        yield Case(metric, {}, {})
 
 
 def _parts_of_lists():
@@ -164,6 +195,10 @@ def _name(case):
 
 
 CASES = {_name(case): case for case in _cases()}
+#: Metrics of rows that differ only in their columns: one of each kind runs always.
+RARE = {*RATES, *LOSSES} - {
+    *(metrics.precision, metrics.balanced_accuracy, metrics.f1, metrics.brier_score)
+}
 
 
 def labelled(seed=0, n=90):

@@ -1,5 +1,6 @@
 """The scorer itself: its number, where columns come from, copies, and messages."""
 
+import inspect
 import pickle
 import re
 
@@ -10,16 +11,23 @@ import sklearn
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.metrics import accuracy_score, get_scorer_names, precision_score
+from sklearn.metrics import (
+    accuracy_score,
+    get_scorer_names,
+    precision_score,
+    recall_score,
+)
 from sklearn.metrics import get_scorer as sklearn_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from skrankfair import metrics
 from skrankfair.metrics import (
+    make_metric,
     matched_pair_calibration,
     ndcg,
     pairwise_accuracy,
@@ -27,10 +35,15 @@ from skrankfair.metrics import (
 )
 from skrankfair.scoring import FairnessScore, get_scorer, make_fairness_scorer
 from skrankfair.scoring import get_scorer_names as our_names
+from skrankfair.scoring._by_name import SCORERS
 from tests.scoring.data import DATA, FEATURES, column_scorer, metadata_scorer
 
 X, Y = DATA.pandas, DATA.y
-OF_ROWS = ("neg_calibration_error_difference", "neg_positive_rate_shift")
+OF_ROWS = [
+    name
+    for name, (metric, *_) in SCORERS.items()
+    if "qid" not in inspect.signature(metric).parameters
+]
 COLUMNS = {"sensitive_features": "group", "qid": "query"}
 
 
@@ -350,7 +363,8 @@ class TestByName:
         if "skew" in name:
             options["k"] = 5
         score = get_scorer(name, **options)(model, X, Y)
-        assert np.sign(score) == (-1 if name.startswith("neg_") else 1)
+        negated = name.startswith(("neg_", "worst_group_neg_"))
+        assert np.sign(score) == (-1 if negated else 1)
 
     def test_no_name_is_taken_by_scikit_learn(self):
         assert not set(our_names()) & set(get_scorer_names())
@@ -369,7 +383,7 @@ class TestByName:
         assert measured == functions - {
             *("exposure", "pairwise_preference"),
             *("expected_advantage", "matched_pair_curve"),
-            *("log_loss", "mean_squared_error"),  # scikit-learn has scorers of these
+            *("make_metric", "group_mean"),  # which are of anything
         }
 
     def test_options_of_the_metric_are_passed_on(self, model):
@@ -377,9 +391,54 @@ class TestByName:
         scores = model.decision_function(X)
         assert score == ndcg(Y, scores, qid=DATA.query, k=3).estimate[0]
 
+    def test_worst_group(self, model):
+        who = {"sensitive_features": "group"}
+        worst = get_scorer("worst_group_accuracy", **who)(model, X, Y)
+        rates = worst.estimates.estimate
+        assert worst == rates.min() < rates.max()
+        loss = get_scorer("worst_group_neg_brier_score", **who)(model, X, Y)
+        assert loss == -loss.estimates.estimate.max()
+        for score in (worst, loss):
+            assert score.estimates.disparity_bound(0.95, "worst") < score
+        with pytest.raises(ValueError, match="kind=.worst. needs a metric of which"):
+            pairwise_exposure(
+                Y, Y, sensitive_features=DATA.group, qid=DATA.query
+            ).disparity("worst")
+
+    def test_decisions_are_those_of_predict(self):
+        classes = np.array([-1, 1])[Y]
+        labelled = LogisticRegression().fit(X, classes)
+        gap = get_scorer("neg_equal_opportunity_difference", sensitive_features="group")
+        expected = [
+            recall_score(Y[rows], labelled.predict(X)[rows] == 1)
+            for rows in (DATA.group == 0, DATA.group == 1)
+        ]
+        assert gap(labelled, X, classes) == pytest.approx(-abs(np.subtract(*expected)))
+
+    def test_columns_of_a_made_metric(self, model):
+        cost = make_metric(
+            lambda y_true, y_score, price: ((y_score >= 0) * price, 1),
+            lambda totals: totals[..., 0] / totals[..., 1],
+            name="cost",
+            needs=("y_true", "y_score", "price"),
+        )
+        frame = X.assign(price=np.arange(len(X)) % 7)
+        scorer = make_fairness_scorer(cost, sensitive_features="group", price="price")
+        expected = cost(
+            *(Y, model.decision_function(X)),
+            price=frame["price"],
+            sensitive_features=DATA.group,
+        )
+        model_of = make_pipeline(
+            FunctionTransformer(lambda f: f[list(X.columns)]), LogisticRegression()
+        )
+        score = scorer(model_of.fit(frame, Y), frame, Y)
+        assert score == pytest.approx(-expected.disparity())
+        assert "price='price'" in repr(scorer)
+
     def test_unknown_name(self):
-        with pytest.raises(ValueError, match=r"name must be one of .*ndcg.*'auc'"):
-            get_scorer("auc")
+        with pytest.raises(ValueError, match=r"name must be one of .*ndcg.*'fair'"):
+            get_scorer("fair")
 
 
 class TestMetricsOfScikitLearn:

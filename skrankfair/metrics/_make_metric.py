@@ -1,0 +1,394 @@
+"""Metrics from two functions: rows to columns, and totals of columns to values."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._estimates.finalize import ColumnSum
+from .._estimates.group_estimates import GroupEstimates
+from .._estimates.metric import Metric, warn_undefined
+from .._estimates.of_totals import metric_of_totals
+from .._estimates.sums import ClusterSums
+from .._estimates.table import Finalize, cluster_table, row_counts
+from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.score_rows import ScoreRows, score_rows
+from .._inputs.validation import (
+    Array,
+    as_numbers,
+    check_choice,
+    check_given,
+    check_lengths,
+)
+from ._pairs.cluster_rows import sum_over_queries
+
+_SHARED = ("sensitive_features", "qid", "cluster", "sample_weight")
+_ARGUMENTS = ("y_true", "y_score", "member")
+
+
+@dataclass(frozen=True)
+class MadeMetric:
+    """A metric that `make_metric` made, called like those of the package.
+
+    Attributes
+    ----------
+    metric : Metric
+        What becomes of the totals.
+    columns : callable
+        Rows, or the rows of one query, to columns. Its keyword-only parameters are
+        options of the metric.
+    needs : tuple of str
+        What `columns` is called with.
+    per : {"row", "query"}
+    supports : tuple of callable
+        What each says of the totals is how much data the estimate rests on.
+    counted : bool
+        Whether a column that counts rows or queries follows those of `columns`.
+    check : callable or None
+        Called with the rows and the options, to refuse values.
+    """
+
+    metric: Metric
+    columns: Callable[..., Any]
+    needs: tuple[str, ...] = ("y_true", "y_score")
+    per: str = "row"
+    supports: tuple[Finalize, ...] = ()
+    counted: bool = False
+    check: Callable[..., None] | None = None
+
+    @property
+    def __name__(self) -> str:
+        return self.metric.name
+
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        """The columns that only this metric takes."""
+        return tuple(name for name in self.needs if name not in _ARGUMENTS)
+
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """The options, with their defaults."""
+        parameters = _parameters(self.columns)
+        return {
+            parameter.name: parameter.default
+            for parameter in parameters
+            if parameter.kind is parameter.KEYWORD_ONLY
+        }
+
+    @cached_property
+    def __signature__(self) -> inspect.Signature:
+        kinds = inspect.Parameter
+        by_query = ("qid",) if self.per == "query" else ()
+        names = dict.fromkeys(
+            ("sensitive_features", *by_query, "cluster", *self.own_columns)
+        )
+        keywords = {**names, **self.options, "sample_weight": None}
+        return inspect.Signature(
+            [
+                kinds(name, kinds.POSITIONAL_OR_KEYWORD, default=None)
+                for name in _ARGUMENTS[:2]
+            ]
+            + [
+                kinds(name, kinds.KEYWORD_ONLY, default=value)
+                for name, value in keywords.items()
+            ]
+        )
+
+    def __call__(
+        self, y_true: Any = None, y_score: Any = None, **columns_and_options: Any
+    ) -> GroupEstimates:
+        """Measure; see `make_metric` for the arguments."""
+        bound = self.__signature__.bind(y_true, y_score, **columns_and_options)
+        bound.apply_defaults()
+        given = bound.arguments
+        options = {name: given[name] for name in self.options}
+        needed = {name: given[name] for name in self.needs if name != "member"}
+        check_given(**needed)
+        shared = {name: given[name] for name in _SHARED if name in given}
+        measure = self._by_row if self.per == "row" else self._by_query
+        return warn_undefined(measure(needed, shared, options))
+
+    def _by_row(
+        self, needed: dict[str, Any], shared: dict[str, Any], options: dict[str, Any]
+    ) -> GroupEstimates:
+        own = {n: as_numbers(needed[n], n) for n in self.own_columns}
+        names = [n if n in needed else self.needs[0] for n in _ARGUMENTS[:2]]
+        outcome, score = (own.get(name, needed[name]) for name in names)
+        rows = score_rows(outcome, score, **shared, names=(names[0], names[1]))
+        if own:
+            sizes = {name: column.size for name, column in own.items()}
+            check_lengths(**{**sizes, names[1]: as_numbers(score, names[1]).size})
+        if self.check is not None:
+            self.check(rows, **options)
+        columns = {name: column[rows.kept] for name, column in own.items()}
+        columns |= {"y_true": rows.y, "y_score": rows.x}
+        values = [columns[name] for name in self.needs]
+        made = self._row_columns(self.columns(*values, **options), rows)
+        sample = rows.sample("row")
+        count = row_counts(rows, sample)
+        weighted = [count * column[sample.row] for column in made]
+        if self.counted:
+            weighted.append(count)
+        sums = ClusterSums.from_clusters(
+            rows.groups.labels,
+            cluster_table(rows, sample, weighted),
+            self.supports or (self.metric.support,),
+        )
+        metric = replace(self.metric, pooled=not rows.groups.overlapping)
+        return GroupEstimates(metric, sums, _taken(options))
+
+    def _row_columns(self, made: Any, rows: ScoreRows) -> list[Array]:
+        """Return the columns of a metric of rows, or a ValueError that names a row."""
+        n_rows = rows.kept.size
+        if isinstance(made, tuple | list):
+            parts = [np.asarray(part, dtype=float) for part in made]
+        else:
+            array = np.asarray(made, dtype=float)
+            parts = [array] if array.ndim < 2 else list(np.moveaxis(array, -1, 0))
+        for number, part in enumerate(parts):
+            if part.shape not in ((), (n_rows,)):
+                raise ValueError(
+                    f"columns of {self.__name__} must return columns of {n_rows} "
+                    f"values, one for each row; column {number} has shape "
+                    f"{part.shape}."
+                )
+        self._check_support(len(parts))
+        parts = [np.broadcast_to(part, (n_rows,)) for part in parts]
+        for number, part in enumerate(parts):
+            if not (finite := np.isfinite(part)).all():
+                place = int(np.argmin(finite))
+                raise ValueError(
+                    f"columns of {self.__name__} must be finite; column {number} is "
+                    f"{part[place]} in row {rows.kept[place]}."
+                )
+        return parts
+
+    def _check_support(self, n_columns: int) -> None:
+        """Raise a ValueError if the column that counts is not there."""
+        counted = self.metric.support
+        if isinstance(counted, ColumnSum) and counted.stop > n_columns:
+            raise ValueError(
+                f"support must be the number of one of the {n_columns} columns of "
+                f"{self.__name__}; got {counted.start}."
+            )
+
+    def _by_query(
+        self, needed: dict[str, Any], shared: dict[str, Any], options: dict[str, Any]
+    ) -> GroupEstimates:
+        y_true = needed.pop("y_true", None)
+        data = ranked_data(y_true, needed.pop("y_score"), **shared)
+        columns = {name: data.column(values, name) for name, values in needed.items()}
+        columns["y_score"] = data.ranking.score
+        if y_true is not None:
+            columns["y_true"] = data.y_true
+        if "member" not in self.needs:
+            check_one_group(data, self.__name__)
+        table = self._query_table(data, columns, options)
+        sums = ClusterSums.from_clusters(
+            data.groups.labels,
+            sum_over_queries(data, table, np.zeros((len(table), 0))),
+            self.supports or (self.metric.support,),
+        )
+        pooled = "member" not in self.needs and not data.groups.overlapping
+        metric = replace(self.metric, pooled=pooled)
+        return GroupEstimates(metric, sums, _taken(options))
+
+    def _query_table(
+        self, data: RankedData, columns: dict[str, Array], options: dict[str, Any]
+    ) -> Array:
+        """Return what each query adds to the columns of each group, (Q, G, C)."""
+        ranking, groups = data.ranking, data.groups
+        entries, size = {}, 0
+        for group in range(len(groups)):
+            columns["member"] = groups.mask(group)
+            for query in np.unique(ranking.query[columns["member"]]):
+                rows = slice(ranking.starts[query], ranking.starts[query + 1])
+                values = [columns[name][rows] for name in self.needs]
+                made = np.asarray(self.columns(*values, **options), dtype=float)
+                label = data.query_labels[query]
+                size = size or made.size
+                if made.ndim > 1 or made.size != size or not np.isfinite(made).all():
+                    raise ValueError(
+                        f"columns of {self.__name__} must return as many finite "
+                        f"numbers for every query; of query {label!r} it makes {made}."
+                    )
+                entries[int(query), group] = made
+        self._check_support(size)
+        table = np.zeros((ranking.n_queries, len(groups), size + self.counted))
+        for place, made in entries.items():
+            table[(*place, slice(size))] = made
+            table[(*place, slice(size, None))] = 1.0
+        return table
+
+
+def _taken(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that are not None, which a result shows."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def check_one_group(data: RankedData, name: str) -> None:
+    """Raise a ValueError for a query with rows of different groups."""
+    groups, ranking = data.groups, data.ranking
+    first = ranking.starts[:-1][ranking.query]
+    differs = groups.values != groups.values[first]
+    if differs.ndim == 2:
+        differs = differs.any(axis=1)
+    if differs.any():
+        row = int(np.argmax(differs))
+        raise ValueError(
+            f"sensitive_features must be constant within a query for {name}, whose "
+            f"groups are of queries; row {data.input_row(row)} is of another group "
+            f"than row {data.input_row(int(first[row]))} of the same query."
+        )
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameters of a function; none of one that does not tell them."""
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return []
+
+
+def _check_needs(columns: Any, needs: Any, per: str) -> tuple[str, ...]:
+    """Return `needs` as a tuple; a ValueError if `columns` cannot be called so."""
+    names = (needs,) if isinstance(needs, str) else tuple(needs)
+    for name in names:
+        known = isinstance(name, str) and name.isidentifier()
+        if not known or name in _SHARED or (name == "member" and per == "row"):
+            raise ValueError(
+                "needs must name y_true, y_score, columns of the metric's own or, with "
+                f"per='query', member; got {name!r}."
+            )
+    if not names:
+        raise ValueError("needs must name at least one column; it is empty.")
+    parameters = _parameters(columns)
+    if parameters:
+        signature = inspect.Signature(
+            [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
+        )
+        try:
+            signature.bind(*names)
+        except TypeError as error:
+            raise ValueError(
+                f"columns must take {', '.join(names)}, which are its needs ({error})."
+            ) from error
+    if per == "query" and "y_score" not in names:
+        raise ValueError("needs must have y_score with per='query', which ranks by it.")
+    return names
+
+
+def make_metric(
+    columns: Callable[..., Any],
+    finalize: Callable[[Array], Any],
+    *,
+    name: str,
+    fair_value: float | None = None,
+    unit: str | None = None,
+    needs: str | Sequence[str] = ("y_true", "y_score"),
+    per: str = "row",
+    support: int | None = None,
+    share: bool = False,
+    better: str | None = None,
+) -> MadeMetric:
+    """Make a metric of your own, with everything that those of the package have.
+
+    Say what each row (or query) adds to some columns, and what the metric is of the
+    totals of the columns. Cluster-robust errors, degrees of freedom, intervals, tests,
+    contrasts, paired comparisons, sums of parts and scorers follow from the two.
+
+    Parameters
+    ----------
+    columns : callable
+        Called with arrays, in the order of `needs`. With ``per="row"`` it returns C
+        columns of n values (a number stands for a constant column), as a tuple or as
+        an array of shape (n, C). With ``per="query"`` it is called for each query and
+        each group that has rows in it, with the rows of the query, best score first
+        (equal scores in an order without meaning), and returns C numbers. Its
+        keyword-only parameters become options.
+    finalize : callable
+        From totals of shape (..., C) to values of shape (...), for any leading axes:
+        ``lambda totals: totals[..., 0] / totals[..., 1]``. It must be smooth where the
+        data are. What is not finite, as a ratio to nothing, becomes NaN.
+    name : str
+        What results and messages call the metric.
+    fair_value : float or None, default=None
+        The value that is fair for every group on its own, against which `test` tests.
+        None: fair is equality.
+    unit : str or None, default=None
+        What the support counts; None is "rows", or "queries" with ``per="query"``.
+    needs : str or sequence of str, default=("y_true", "y_score")
+        What `columns` takes: ``y_true``, ``y_score``, and names of numeric columns
+        that the metric takes by keyword. With ``per="query"`` also ``member``, a
+        boolean array that says which rows are of the group; without it each query is
+        of one group, as those of a user are.
+    per : {"row", "query"}, default="row"
+        What `columns` sees at once.
+    support : int or None, default=None
+        Number of the column that counts what the estimate rests on, if that is not all
+        rows (or queries): the positives of a true positive rate. It must not be
+        negative.
+    share : bool, default=False
+        Whether the values are shares, so that intervals stay inside [0, 1].
+    better : {"high", "low"} or None, default=None
+        Which values are better, where either are, for scorers of the worst group.
+
+    Returns
+    -------
+    callable
+        ``metric(y_true, y_score, *, sensitive_features=None, cluster=None,
+        sample_weight=None)``, with ``qid`` for ``per="query"``, columns of its own and
+        options. It returns `GroupEstimates` and can be pickled where the two functions
+        can.
+
+    Raises
+    ------
+    ValueError
+        If an argument is none of its values, or if `columns` does not take `needs`.
+
+    See Also
+    --------
+    GroupEstimates.from_sums : Results from sums that were taken elsewhere.
+    skrankfair.scoring.make_fairness_scorer : A scorer of the metric.
+
+    Notes
+    -----
+    Errors are those of the jackknife, ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over Q
+    clusters: `finalize` is called with the totals that leave out each of them. Where
+    derivatives are needed they are taken by differences.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import make_metric
+    >>> profit = make_metric(
+    ...     lambda y_true, y_score, amount: (
+    ...         (y_score >= 0.5) * (y_true * 0.1 - (1 - y_true)) * amount,
+    ...         1,
+    ...     ),
+    ...     lambda totals: totals[..., 0] / totals[..., 1],
+    ...     name="profit",
+    ...     needs=("y_true", "y_score", "amount"),
+    ... )
+    >>> r = profit(
+    ...     [1, 0, 1, 1],
+    ...     [0.9, 0.2, 0.7, 0.8],
+    ...     amount=[100, 50, 80, 60],
+    ...     sensitive_features=["a", "a", "b", "b"],
+    ... )
+    >>> r.groups, r.estimate
+    (('a', 'b'), array([5., 7.]))
+    """
+    if not callable(columns):
+        raise ValueError(f"columns must be a function; got {columns!r}.")
+    check_choice(per, "per", ("row", "query"))
+    if unit is None:
+        unit = "rows" if per == "row" else "queries"
+    metric = metric_of_totals(finalize, name, unit, support, fair_value, share, better)
+    return MadeMetric(
+        metric, columns, _check_needs(columns, needs, per), per, counted=support is None
+    )

@@ -1,0 +1,895 @@
+"""Means by group, and rates of decisions: who is selected, rightly or wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.group_estimates import GroupEstimates
+from .._estimates.metric import Metric
+from .._estimates.storage import stored
+from .._estimates.table import Finalize
+from .._inputs.score_rows import ScoreRows
+from .._inputs.validation import Array, check_magnitude, check_number
+from ._make_metric import MadeMetric
+
+
+@stored("MeanOfBoth")
+@dataclass(frozen=True)
+class MeanOfBoth:
+    """The mean of two ratios, where both are defined: of columns a, b over c, d."""
+
+    needs = (0, 1)
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the means, shape (..., G)."""
+        return MeanOfRatios(2).parts(by_group, shared)[0].mean(-1)
+
+
+def _check_binary(values: Array, name: str, rule: str, kept: Array) -> None:
+    other = (values != 0) & (values != 1)
+    if other.any():
+        raise ValueError(
+            f"{name} must be 0 or 1 {rule}; got {values[other][0]:g} in row "
+            f"{kept[np.argmax(other)]}."
+        )
+
+
+def _rate(
+    name: str,
+    columns: Callable[..., tuple[Array | float, ...]],
+    unit: str,
+    better: str | None = None,
+    finalize: Finalize | None = None,
+    support: ColumnSum | None = None,
+    supports: tuple[Finalize, ...] = (),
+    needs: tuple[str, ...] = ("y_true", "y_score"),
+) -> MadeMetric:
+    """Return the metric of columns of outcomes and decisions, a share."""
+
+    def of_rows(*values: Array, threshold: float | None = None) -> Any:
+        *outcomes, score = values
+        decided = score if threshold is None else (score >= threshold) * 1.0
+        return columns(*outcomes, decided)
+
+    def check(rows: ScoreRows, threshold: Any = None) -> None:
+        if "y_true" in needs:
+            _check_binary(rows.y, "y_true", f"for {name}", rows.kept)
+        if threshold is None:
+            rule = "without threshold=, which makes decisions of scores"
+            _check_binary(rows.x, "y_score", rule, rows.kept)
+        else:
+            check_number(threshold, "threshold", -np.inf, np.inf)
+
+    metric = Metric(
+        name,
+        finalize or MeanOfRatios(),
+        support or ColumnSum(1, 2),
+        unit=unit,
+        share=True,
+        better=better,
+    )
+    return MadeMetric(metric, of_rows, needs, supports=supports, check=check)
+
+
+def _check_magnitude(rows: ScoreRows) -> None:
+    check_magnitude(values=rows.x)
+
+
+_GROUP_MEAN = MadeMetric(
+    Metric("group_mean", MeanOfRatios(), ColumnSum(1, 2), unit="rows"),
+    lambda values: (values, 1.0),
+    needs=("values",),
+    check=_check_magnitude,
+)
+_SELECTION_RATE = _rate(
+    "selection_rate", lambda d: (d, 1.0), "rows", "high", needs=("y_score",)
+)
+_TRUE_POSITIVE_RATE = _rate(
+    "true_positive_rate", lambda y, d: (y * d, y), "positives", "high"
+)
+_FALSE_NEGATIVE_RATE = _rate(
+    "false_negative_rate", lambda y, d: (y * (1 - d), y), "positives", "low"
+)
+_FALSE_POSITIVE_RATE = _rate(
+    "false_positive_rate", lambda y, d: ((1 - y) * d, 1 - y), "negatives", "low"
+)
+_TRUE_NEGATIVE_RATE = _rate(
+    "true_negative_rate", lambda y, d: ((1 - y) * (1 - d), 1 - y), "negatives", "high"
+)
+_PRECISION = _rate("precision", lambda y, d: (y * d, d), "selected", "high")
+_ACCURACY = _rate("accuracy", lambda y, d: ((y == d) * 1.0, 1.0), "rows", "high")
+_BALANCED_ACCURACY = _rate(
+    "balanced_accuracy",
+    lambda y, d: (y * d, (1 - y) * (1 - d), y, 1 - y),
+    "rows",
+    "high",
+    MeanOfBoth(),
+    ColumnSum(2, 4),
+    (ColumnSum(2, 3), ColumnSum(3, 4)),
+)
+_F1 = _rate(
+    "f1",
+    lambda y, d: (2 * y * d, y + d, np.maximum(y, d)),
+    "rows",
+    "high",
+    support=ColumnSum(2, 3),
+)
+
+
+def group_mean(
+    values: Any,
+    *,
+    sensitive_features: Any = None,
+    cluster: Any = None,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Mean of a column by group, with its standard error.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        Numbers of any kind, such as outcomes, prices or waiting times.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the row: a weight of 2 counts the row twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row per group, whose support is the number of rows.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, values are not finite, or labels are missing.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without rows, whose mean is NaN, and for one with rows of a single
+        cluster, which has no standard error.
+
+    See Also
+    --------
+    make_metric : Metrics of your own.
+    selection_rate : The mean of decisions, with intervals inside [0, 1].
+
+    Notes
+    -----
+    With the sum L_m of the values of cluster m, its n_m rows, N rows in all and mean θ,
+    the variance is to first order ``M / (M - 1) · Σ_m (L_m - n_m θ)² / N²`` over the M
+    clusters of the group.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import group_mean
+    >>> group_mean([1, 2, 6, 4], sensitive_features=["a", "a", "b", "b"]).estimate
+    array([1.5, 5. ])
+    """
+    return _GROUP_MEAN(
+        values=values,
+        sensitive_features=sensitive_features,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+
+
+def selection_rate(
+    y_true: Any = None,
+    y_score: Any = None,
+    *,
+    sensitive_features: Any = None,
+    cluster: Any = None,
+    threshold: float | None = None,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Share of the rows of each group that are selected.
+
+    ``P(d = 1 | a)``, whatever the outcomes: the rate of approvals, interviews or
+    alarms. Demographic parity is that it is the same in all groups; the ratio of two
+    rates is the impact ratio of the four-fifths rule, ``r.contrast("a", "b",
+    kind="ratio")``.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or None, default=None
+        Not used; it is accepted so that all metrics are called alike.
+    y_score : array-like of shape (n,)
+        Decisions, 0 or 1; or scores, of which `threshold` makes decisions.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
+    threshold : float or None, default=None
+        Score from which a row is accepted. None takes `y_score` for decisions.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the row: a weight of 2 counts the row twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row per group, whose support is the number of rows.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, labels are missing, or decisions are not 0 or
+        1.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without rows, whose rate is NaN and never 0, and for one of a single
+        cluster, which has no standard error.
+
+    See Also
+    --------
+    true_positive_rate : The same share of the positives.
+
+    Notes
+    -----
+    The rate is a ratio of two sums over rows, and its variance that of the jackknife
+    over clusters; intervals are those of shares, inside [0, 1].
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import selection_rate
+    >>> selection_rate(
+    ...     None, [1, 0, 0, 1, 1, 0], sensitive_features=list("aaabbb")
+    ... ).estimate.round(4)
+    array([0.3333, 0.6667])
+    """
+    return _SELECTION_RATE(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        cluster=cluster,
+        threshold=threshold,
+        sample_weight=sample_weight,
+    )
+
+
+def true_positive_rate(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    cluster: Any = None,
+    threshold: float | None = None,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Share of the positives of each group that are selected: its recall.
+
+    ``P(d = 1 | y = 1, a)``, the sensitivity of the decisions. Equal opportunity is that
+    it is the same in all groups.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_score : array-like of shape (n,)
+        Decisions, 0 or 1; or scores, of which `threshold` makes decisions.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
+    threshold : float or None, default=None
+        Score from which a row is accepted. None takes `y_score` for decisions.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the row: a weight of 2 counts the row twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row per group, whose support is the number of positives.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, labels are missing, or outcomes or decisions
+        are not 0 or 1.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without positives, whose rate is NaN and never 0, and for one of a
+        single cluster, which has no standard error.
+
+    See Also
+    --------
+    false_positive_rate : The same share of the negatives.
+
+    Notes
+    -----
+    The rate is a ratio of two sums over rows, and its variance that of the jackknife
+    over clusters; intervals are those of shares, inside [0, 1].
+
+    References
+    ----------
+    Hardt, M., Price, E., Srebro, N. (2016). "Equality of Opportunity in Supervised
+    Learning". NeurIPS.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import true_positive_rate
+    >>> decided = [1, 1, 0, 0, 1, 0, 1, 0]
+    >>> group = list("aaaabbbb")
+    >>> r = true_positive_rate([1, 1, 0, 0] * 2, decided, sensitive_features=group)
+    >>> r.estimate.round(4)
+    array([1. , 0.5])
+    """
+    return _TRUE_POSITIVE_RATE(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        cluster=cluster,
+        threshold=threshold,
+        sample_weight=sample_weight,
+    )
+
+
+def false_positive_rate(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    cluster: Any = None,
+    threshold: float | None = None,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Share of the negatives of each group that are selected.
+
+    ``P(d = 1 | y = 0, a)``, the rate of false alarms. Equalized odds is that it and
+    `true_positive_rate` are the same in all groups.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_score : array-like of shape (n,)
+        Decisions, 0 or 1; or scores, of which `threshold` makes decisions.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
+    threshold : float or None, default=None
+        Score from which a row is accepted. None takes `y_score` for decisions.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the row: a weight of 2 counts the row twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row per group, whose support is the number of negatives.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, labels are missing, or outcomes or decisions
+        are not 0 or 1.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without negatives, whose rate is NaN and never 0, and for one of a
+        single cluster, which has no standard error.
+
+    See Also
+    --------
+    true_negative_rate : One minus this rate.
+
+    Notes
+    -----
+    The rate is a ratio of two sums over rows, and its variance that of the jackknife
+    over clusters; intervals are those of shares, inside [0, 1].
+
+    References
+    ----------
+    Hardt, M., Price, E., Srebro, N. (2016). "Equality of Opportunity in Supervised
+    Learning". NeurIPS.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import false_positive_rate
+    >>> decided = [1, 1, 0, 0, 1, 0, 1, 0]
+    >>> group = list("aaaabbbb")
+    >>> r = false_positive_rate([1, 1, 0, 0] * 2, decided, sensitive_features=group)
+    >>> r.estimate.round(4)
+    array([0. , 0.5])
+    """
+    return _FALSE_POSITIVE_RATE(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        cluster=cluster,
+        threshold=threshold,
+        sample_weight=sample_weight,
+    )
+
+
+def true_negative_rate(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    cluster: Any = None,
+    threshold: float | None = None,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Share of the negatives of each group that are not selected.
+
+    ``P(d = 0 | y = 0, a)``, the specificity of the decisions.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_score : array-like of shape (n,)
+        Decisions, 0 or 1; or scores, of which `threshold` makes decisions.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
+    threshold : float or None, default=None
+        Score from which a row is accepted. None takes `y_score` for decisions.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the row: a weight of 2 counts the row twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row per group, whose support is the number of negatives.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, labels are missing, or outcomes or decisions
+        are not 0 or 1.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without negatives, whose rate is NaN and never 0, and for one of a
+        single cluster, which has no standard error.
+
+    See Also
+    --------
+    false_positive_rate : One minus this rate.
+
+    Notes
+    -----
+    The rate is a ratio of two sums over rows, and its variance that of the jackknife
+    over clusters; intervals are those of shares, inside [0, 1].
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import true_negative_rate
+    >>> decided = [1, 1, 0, 0, 1, 0, 1, 0]
+    >>> group = list("aaaabbbb")
+    >>> r = true_negative_rate([1, 1, 0, 0] * 2, decided, sensitive_features=group)
+    >>> r.estimate.round(4)
+    array([1. , 0.5])
+    """
+    return _TRUE_NEGATIVE_RATE(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        cluster=cluster,
+        threshold=threshold,
+        sample_weight=sample_weight,
+    )
+
+
+def false_negative_rate(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    cluster: Any = None,
+    threshold: float | None = None,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Share of the positives of each group that are not selected.
+
+    ``P(d = 0 | y = 1, a)``, the rate of misses.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_score : array-like of shape (n,)
+        Decisions, 0 or 1; or scores, of which `threshold` makes decisions.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
+    threshold : float or None, default=None
+        Score from which a row is accepted. None takes `y_score` for decisions.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the row: a weight of 2 counts the row twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row per group, whose support is the number of positives.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, labels are missing, or outcomes or decisions
+        are not 0 or 1.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without positives, whose rate is NaN and never 0, and for one of a
+        single cluster, which has no standard error.
+
+    See Also
+    --------
+    true_positive_rate : One minus this rate.
+
+    Notes
+    -----
+    The rate is a ratio of two sums over rows, and its variance that of the jackknife
+    over clusters; intervals are those of shares, inside [0, 1].
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import false_negative_rate
+    >>> decided = [1, 1, 0, 0, 1, 0, 1, 0]
+    >>> group = list("aaaabbbb")
+    >>> r = false_negative_rate([1, 1, 0, 0] * 2, decided, sensitive_features=group)
+    >>> r.estimate.round(4)
+    array([0. , 0.5])
+    """
+    return _FALSE_NEGATIVE_RATE(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        cluster=cluster,
+        threshold=threshold,
+        sample_weight=sample_weight,
+    )
+
+
+def precision(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    cluster: Any = None,
+    threshold: float | None = None,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Share of the selected rows of each group that are positive.
+
+    ``P(y = 1 | d = 1, a)``, the positive predictive value. Predictive parity of
+    decisions is that it is the same in all groups.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_score : array-like of shape (n,)
+        Decisions, 0 or 1; or scores, of which `threshold` makes decisions.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
+    threshold : float or None, default=None
+        Score from which a row is accepted. None takes `y_score` for decisions.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the row: a weight of 2 counts the row twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row per group, whose support is the number of selected rows.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, labels are missing, or outcomes or decisions
+        are not 0 or 1.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without selected rows, whose rate is NaN and never 0, and for one of
+        a single cluster, which has no standard error.
+
+    See Also
+    --------
+    skrankfair.inference.marginal_outcome_test : Of those who just pass a threshold,
+        which is fair to groups whose scores are spread differently.
+
+    Notes
+    -----
+    The rate is a ratio of two sums over rows, and its variance that of the jackknife
+    over clusters; intervals are those of shares, inside [0, 1].
+
+    References
+    ----------
+    Chouldechova, A. (2017). "Fair Prediction with Disparate Impact: A Study of Bias in
+    Recidivism Prediction Instruments". Big Data 5(2).
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import precision
+    >>> decided = [1, 1, 0, 0, 1, 0, 1, 0]
+    >>> group = list("aaaabbbb")
+    >>> r = precision([1, 1, 0, 0] * 2, decided, sensitive_features=group)
+    >>> r.estimate.round(4)
+    array([1. , 0.5])
+    """
+    return _PRECISION(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        cluster=cluster,
+        threshold=threshold,
+        sample_weight=sample_weight,
+    )
+
+
+def accuracy(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    cluster: Any = None,
+    threshold: float | None = None,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Share of the rows of each group that are decided rightly.
+
+    ``P(d = y | a)``. It depends on the base rate: a group with few positives has a high
+    accuracy if nobody of it is selected.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_score : array-like of shape (n,)
+        Decisions, 0 or 1; or scores, of which `threshold` makes decisions.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
+    threshold : float or None, default=None
+        Score from which a row is accepted. None takes `y_score` for decisions.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the row: a weight of 2 counts the row twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row per group, whose support is the number of rows.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, labels are missing, or outcomes or decisions
+        are not 0 or 1.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without rows, whose rate is NaN and never 0, and for one of a single
+        cluster, which has no standard error.
+
+    See Also
+    --------
+    balanced_accuracy : Positives and negatives weigh alike.
+    pairwise_accuracy : The same of the order of scores.
+
+    Notes
+    -----
+    The rate is a ratio of two sums over rows, and its variance that of the jackknife
+    over clusters; intervals are those of shares, inside [0, 1].
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import accuracy
+    >>> decided = [1, 1, 0, 0, 1, 0, 1, 0]
+    >>> group = list("aaaabbbb")
+    >>> r = accuracy([1, 1, 0, 0] * 2, decided, sensitive_features=group)
+    >>> r.estimate.round(4)
+    array([1. , 0.5])
+    """
+    return _ACCURACY(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        cluster=cluster,
+        threshold=threshold,
+        sample_weight=sample_weight,
+    )
+
+
+def balanced_accuracy(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    cluster: Any = None,
+    threshold: float | None = None,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Mean of the true positive and the true negative rate of each group.
+
+    ``[P(d = 1 | y = 1, a) + P(d = 0 | y = 0, a)] / 2``; 1/2 is a coin toss.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_score : array-like of shape (n,)
+        Decisions, 0 or 1; or scores, of which `threshold` makes decisions.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
+    threshold : float or None, default=None
+        Score from which a row is accepted. None takes `y_score` for decisions.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the row: a weight of 2 counts the row twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row per group, whose support is the number of rows.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, labels are missing, or outcomes or decisions
+        are not 0 or 1.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without positives or without negatives, whose rate is NaN and never
+        0, and for one of a single cluster, which has no standard error.
+
+    See Also
+    --------
+    true_positive_rate, true_negative_rate : Its two parts.
+    auc : The same of scores, over all thresholds.
+
+    Notes
+    -----
+    The rate is a ratio of two sums over rows, and its variance that of the jackknife
+    over clusters; intervals are those of shares, inside [0, 1].
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import balanced_accuracy
+    >>> decided = [1, 1, 0, 0, 1, 0, 1, 0]
+    >>> group = list("aaaabbbb")
+    >>> r = balanced_accuracy([1, 1, 0, 0] * 2, decided, sensitive_features=group)
+    >>> r.estimate.round(4)
+    array([1. , 0.5])
+    """
+    return _BALANCED_ACCURACY(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        cluster=cluster,
+        threshold=threshold,
+        sample_weight=sample_weight,
+    )
+
+
+def f1(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    cluster: Any = None,
+    threshold: float | None = None,
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """F1 score of the decisions of each group.
+
+    ``2 TP / (2 TP + FP + FN)``, the harmonic mean of precision and recall. A group with
+    neither positives nor selected rows has no value (scikit-learn counts it as 0).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_score : array-like of shape (n,)
+        Decisions, 0 or 1; or scores, of which `threshold` makes decisions.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit.
+    threshold : float or None, default=None
+        Score from which a row is accepted. None takes `y_score` for decisions.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the row: a weight of 2 counts the row twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row per group, whose support is the number of rows that are positive or
+        selected.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, labels are missing, or outcomes or decisions
+        are not 0 or 1.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without rows that are positive or selected, whose rate is NaN and
+        never 0, and for one of a single cluster, which has no standard error.
+
+    See Also
+    --------
+    precision, true_positive_rate : Its two parts.
+
+    Notes
+    -----
+    The rate is a ratio of two sums over rows, and its variance that of the jackknife
+    over clusters; intervals are those of shares, inside [0, 1].
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import f1
+    >>> decided = [1, 1, 0, 0, 1, 0, 1, 0]
+    >>> group = list("aaaabbbb")
+    >>> r = f1([1, 1, 0, 0] * 2, decided, sensitive_features=group)
+    >>> r.estimate.round(4)
+    array([1. , 0.5])
+    """
+    return _F1(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        cluster=cluster,
+        threshold=threshold,
+        sample_weight=sample_weight,
+    )

