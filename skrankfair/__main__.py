@@ -123,7 +123,7 @@ def _parser() -> _Parser:
 
 
 def _add_audit(commands: Any) -> None:
-    from ._reports.catalog import BY_NAME
+    from ._reports.catalog import BY_NAME, FAVORABLE, TASKS
 
     command = commands.add_parser(
         "audit",
@@ -140,6 +140,24 @@ def _add_audit(commands: Any) -> None:
             required=name in _REQUIRED,
             help=f"column of the {text}",
         )
+    command.add_argument(
+        "--task",
+        choices=list(TASKS),
+        help="what the scores are for (default: ranking with --qid, decision where all "
+        "are 0 or 1, else risk)",
+    )
+    command.add_argument(
+        "--favorable",
+        choices=list(FAVORABLE),
+        help="which end of the score is good for the person that it is about (default: "
+        "high for a ranking; without it nobody is called worse off)",
+    )
+    command.add_argument(
+        "--threshold",
+        metavar="T",
+        type=float,
+        help="risk scores above it are accepted or flagged",
+    )
     command.add_argument(
         "--metrics",
         metavar="A[,B]",
@@ -223,6 +241,9 @@ def _audit(arguments: argparse.Namespace) -> int:
         try:
             report = audit(
                 **columns,
+                task=arguments.task,
+                favorable=arguments.favorable,
+                threshold=arguments.threshold,
                 metrics=arguments.metrics,
                 confidence_level=arguments.confidence_level,
                 correction=arguments.correction,

@@ -99,9 +99,9 @@ MEANINGS = {
     "drop_metadata_columns": "whether the wrapped model sees columns of metadata",
     "engagement": "what users did with an item after the click",
     "ensemble": "whether one model per fold predicts",
+    "favorable": "which end of the score is good for a person",
     "epsilon": "largest difference of the scores of a matched pair",
     "estimator": "a scikit-learn estimator, or how pairs become an estimate",
-    "favorable": "which end of the score is good for the person",
     "grid": "scores at which curves are evaluated",
     "joint": "one value for all groups together",
     "k": "how many places at the top count",
@@ -135,6 +135,7 @@ MEANINGS = {
     "step": "items from cut to cut",
     "strength": "weight of the fairness penalty",
     "support": "number of the column that counts what an estimate rests on",
+    "task": "what the scores are for",
     "threshold": "score from which a row is positive",
     "tol": "when an optimiser stops",
     "unit": "what the support of an estimate counts",
@@ -429,6 +430,8 @@ threshold : float
 threshold : float or None
     Score from which a row is accepted. None takes `y_score` for decisions.
 threshold : float
+    Score above which a row is accepted.
+threshold : float or None
     Score above which a row is accepted.
 correction : {"holm", "fdr_bh"}
     Correction for the number of groups.

@@ -14,7 +14,13 @@ from .process import BROKEN_PIPE, FAILED, abandon
 if TYPE_CHECKING:
     from .._reports.audit import AuditReport
 
-_STYLES = {"worse": "bold dark_orange3", "better": "bold deep_sky_blue3", "": ""}
+_STYLES = {
+    "worse": "bold dark_orange3",
+    "better": "bold deep_sky_blue3",
+    "lower": "bold",
+    "higher": "bold",
+    "": "",
+}
 
 
 def is_rich(stream: TextIO) -> bool:
@@ -98,6 +104,7 @@ def _print_rich(report: AuditReport) -> None:
 
     console = Console(highlight=False)
     console.print(Text(report.title, style="bold"), Text(report.counts))
+    console.print(Text(report.reading))
     console.print(Text(report.headline, style="bold"))
     for finding in report.findings:
         header, rows = finding.cells()
@@ -112,5 +119,5 @@ def _print_rich(report: AuditReport) -> None:
         for text in section.paragraphs:
             console.print(Text(text))
         console.print(fmt.rich_table(section.header, section.rows))
-    for note in report.notes:
+    for note in report.all_notes:
         console.print(Text(f"Note: {note}", style="dim"))

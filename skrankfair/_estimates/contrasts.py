@@ -29,6 +29,7 @@ from .intervals import (
     t_test,
 )
 from .leverage import contrast_degrees
+from .read_only import ReadOnlyArrays
 from .refit import RefitSums
 from .sums import ClusterSums
 from .table import Finalize
@@ -185,7 +186,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupTest:
+class GroupTest(ReadOnlyArrays):
     """One test per group.
 
     Attributes
@@ -458,7 +459,7 @@ def _value(x: Array, y: Array, kind: str) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Contrasts:
+class Contrasts(ReadOnlyArrays):
     """Differences or ratios of pairs of groups.
 
     Attributes

@@ -35,9 +35,16 @@ from .intervals import (
     t_quantile,
 )
 from .leverage import degrees_of_freedom
-from .metric import Metric, merge_first_pass, read_only, warn_small, warn_undefined
+from .metric import Metric, merge_first_pass, warn_small, warn_undefined, warn_user
 from .of_totals import metric_of_totals, table_of_sums
-from .simultaneous import KINDS, disparity, disparity_bound, simultaneous
+from .read_only import ReadOnlyArrays
+from .simultaneous import (
+    KINDS,
+    disparity,
+    disparity_bound,
+    simultaneous,
+    why_undefined,
+)
 from .sums import ClusterSums
 from .table import Finalize
 
@@ -75,7 +82,7 @@ def _both(a: Permutation | None, b: Permutation | None) -> Permutation | None:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupEstimates:
+class GroupEstimates(ReadOnlyArrays):
     """A metric by group, with all that its errors need.
 
     Metric functions make these, and `from_sums` does of sums of yours. They are
@@ -221,7 +228,7 @@ class GroupEstimates:
         From the leverages of the clusters: ``n_clusters - 1`` where all have as much
         data of the group, few where one of them has most of it.
         """
-        return read_only(self._leverage[0])
+        return self._leverage[0]
 
     @property
     def n_effective(self) -> Array:
@@ -230,22 +237,22 @@ class GroupEstimates:
         ``1 / Σ_q h_q²``, where h_q is the share of the group's data in cluster q; the
         smaller one where a group is compared with the rest.
         """
-        return read_only(self._leverage[1])
+        return self._leverage[1]
 
     @cached_property
     def estimate(self) -> Array:
         """The metric by group, shape (G,); NaN for a group without support."""
-        return read_only(self.sums.estimate(self.metric.finalize))
+        return self.sums.estimate(self.metric.finalize)
 
     @cached_property
     def covariance(self) -> Array:
         """Covariance of the estimates, shape (G, G), by the jackknife over clusters."""
-        return read_only(self.sums.covariance(self.metric.finalize))
+        return self.sums.covariance(self.metric.finalize)
 
     @cached_property
     def standard_error(self) -> Array:
         """Standard errors, shape (G,)."""
-        return read_only(np.sqrt(self.sums.variance(self.metric.finalize)))
+        return np.sqrt(self.sums.variance(self.metric.finalize))
 
     @cached_property
     def shares(self) -> Shares | TwoShares | None:
@@ -297,7 +304,7 @@ class GroupEstimates:
     @cached_property
     def support(self) -> Array:
         """Pairs (or rows, or queries) behind each estimate, shape (G,)."""
-        return read_only(self.sums.estimate(self.metric.support))
+        return self.sums.estimate(self.metric.support)
 
     def _index(self, group: Hashable, name: str) -> int:
         try:
@@ -609,16 +616,29 @@ class GroupEstimates:
         Returns
         -------
         float
-            NaN if a group has no estimate, which would hide, or is the only one.
+            NaN if a group has no estimate, which would hide. The only group can have a
+            distance from the fair value, but not from other groups, nor where all
+            groups share out a total, as in `exposure_gap`: it is NaN.
 
         Raises
         ------
         ValueError
             For "max_abs" or "l1" of a metric without a fair value, and "worst" of one
             that is neither better when it is high nor when it is low.
+
+        Warns
+        -----
+        UndefinedMetricWarning
+            If it is NaN though every group has an estimate.
         """
         kind = self.metric.disparity if kind is None else kind
-        return disparity(self.estimate, self.fair_value, kind, self.metric.better)
+        value = disparity(self.estimate, self.metric, kind)
+        if np.isnan(value) and not np.isnan(self.estimate).any():
+            warn_user(
+                f"The disparity of {self.name} is undefined (NaN): it has "
+                f"{why_undefined(self.estimate)}."
+            )
+        return value
 
     def disparity_bound(
         self, confidence_level: float = 0.95, kind: str | None = None
@@ -640,6 +660,8 @@ class GroupEstimates:
         """
         check_level(confidence_level)
         kind = self.metric.disparity if kind is None else kind
+        if np.isnan(value := self.disparity(kind)):
+            return value
         return disparity_bound(self, kind, confidence_level)
 
     @property
@@ -652,9 +674,9 @@ class GroupEstimates:
     def pvalue(self) -> Array:
         """P-values of the t-test by group, shape (G,); NaN if there is none."""
         if not self.has_pvalue:
-            return read_only(np.full(len(self.groups), np.nan))
+            return np.full(len(self.groups), np.nan)
         result = self if self.fair_value is not None else self.against_rest()
-        return read_only(t_group_test(result).pvalue)
+        return t_group_test(result).pvalue
 
     def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
         """Return one row per group.

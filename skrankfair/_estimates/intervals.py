@@ -17,6 +17,7 @@ import numpy as np
 from scipy import special
 
 from .._inputs.validation import Array, check_number
+from .read_only import ReadOnlyArrays
 
 # Sizes of |t| between which a p-value is searched.
 _SMALLEST_T, _LARGEST_T, _STEPS = 1e-6, 1e6, 60
@@ -51,7 +52,7 @@ def tail_of(t: Array, df: Any) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
+class Shares(ReadOnlyArrays):
     """Estimated shares with what their intervals need; arrays of one shape.
 
     Attributes
@@ -144,7 +145,7 @@ class Shares:
 
 
 @dataclass(frozen=True, eq=False)
-class TwoShares:
+class TwoShares(ReadOnlyArrays):
     """Pairs of shares whose difference or ratio is asked for.
 
     Attributes

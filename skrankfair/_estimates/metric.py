@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._inputs.validation import Array
 from ..exceptions import SmallSampleWarning, UndefinedMetricWarning
 from . import formatting as fmt
 from .storage import stored
@@ -57,6 +56,9 @@ class Metric:
         Whether the columns of the groups add up to those of all rows.
     not_compared : str or None
         Why groups have no contrast, where noise alone makes the estimates differ.
+    relative : bool
+        Whether groups share out a total, so that the value of a group that is everybody
+        follows from nothing, and one group is neither fair nor unfair.
     better : {"high", "low"} or None
         Which estimates are better for a group, where either are.
     """
@@ -74,6 +76,7 @@ class Metric:
     parts: tuple[Finalize, Finalize] | None = None
     pooled: bool = False
     not_compared: str | None = None
+    relative: bool = False
     #: It says nothing about the numbers, so results without it can be added.
     better: str | None = field(default=None, compare=False)
 
@@ -89,12 +92,6 @@ class Metric:
             fair_value=0.0,
             disparity="max_abs",
         )
-
-
-def read_only(array: Array) -> Array:
-    """Return an array that a result keeps, which nobody may write to."""
-    array.flags.writeable = False
-    return array
 
 
 def merge_first_pass(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from .contrasts import Contrasts, correct, generator
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
+    from .metric import Metric
 
 KINDS = ("difference", "ratio", "max_abs", "l1", "worst")
 _FROM_FAIR = ("max_abs", "l1")
@@ -21,11 +22,10 @@ _FROM_FAIR = ("max_abs", "l1")
 _MOST_GROUPS = 32
 
 
-def disparity(
-    estimate: Array, fair_value: float | None, kind: str, better: str | None = None
-) -> float:
+def disparity(estimate: Array, metric: Metric, kind: str) -> float:
     """Return how far the estimates are from fair; NaN if it cannot be said."""
     check_choice(kind, "kind", KINDS)
+    better, fair_value = metric.better, metric.fair_value
     if kind == "worst":
         if better is None:
             raise ValueError(
@@ -38,15 +38,24 @@ def disparity(
                 f"kind={kind!r} needs a metric with a fair value; use 'difference' or "
                 "'ratio'."
             )
+        if metric.relative and estimate.size < 2:
+            return float("nan")
         distance = np.abs(estimate - fair_value)
         return float(distance.sum() if kind == "l1" else distance.max())
     if estimate.size < 2:
         return float("nan")
     low, high = estimate.min(), estimate.max()
-    if kind == "difference":
-        return float(high - low)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(low / high)
+        return float(high - low if kind == "difference" else low / high)
+
+
+def why_undefined(estimate: Array) -> str:
+    """Return what estimates that are all there have, for their disparity to be NaN."""
+    if estimate.size < 2:
+        return "fewer than two groups"
+    return (
+        "infinite estimates alike" if np.isinf(estimate).any() else "a ratio of 0 to 0"
+    )
 
 
 def disparity_bound(
@@ -59,8 +68,8 @@ def disparity_bound(
     of all pairs of groups, or of the groups themselves where there are many pairs.
     """
     estimate, fair_value = result.estimate, result.fair_value
-    value = disparity(estimate, fair_value, kind, result.metric.better)
-    if np.isnan(value) or (kind == "ratio" and value == 0):
+    value = disparity(estimate, result.metric, kind)
+    if not np.isfinite(value) or (kind == "ratio" and value == 0):
         return value  # no ratio is below that of a group at 0
     n_groups = estimate.size
     if kind in (*_FROM_FAIR, "worst") or n_groups > _MOST_GROUPS:

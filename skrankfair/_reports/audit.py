@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,25 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.metric import collected_warnings, warn_user
 from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.validation import Groups, check_choice, check_number
+from .._inputs.validation import Array, Groups, check_choice, check_number
 from ..metrics import GroupEstimates
-from .catalog import BY_NAME, AuditMetric, chosen_metrics
+from .catalog import (
+    BY_NAME,
+    FAVORABLE,
+    TASKS,
+    AuditMetric,
+    chosen_metrics,
+    inferred_task,
+)
 from .files import write_text
-from .findings import CORRECTION_NAMES, MetricFinding, headline, jsonable
+from .findings import (
+    CORRECTION_NAMES,
+    MetricFinding,
+    conflicts,
+    headline,
+    jsonable,
+)
+from .score_sections import ScoreColumns, score_sections
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +72,13 @@ class AuditReport:
         Whether a row may be of several groups or of none.
     correction : {"holm", "fdr_bh"}
         For the number of groups of each metric.
+    task : {"ranking", "risk", "decision"}
+        What the scores are for.
+    favorable : {"high", "low"} or None
+        Which end of the score is good for a person (or an item); None if nobody has
+        said so, and then no group is called worse off.
+    shares : bool
+        Whether outcomes and scores are in [0, 1], as measures of calibration need.
     notes : tuple of str
         What a reader should know, such as a metric that was left out.
     title : str
@@ -93,6 +115,9 @@ class AuditReport:
     group_rows: Mapping[Hashable, int]
     overlapping: bool = False
     correction: str = "holm"
+    task: str = "ranking"
+    favorable: str | None = "high"
+    shares: bool = True
     notes: tuple[str, ...] = ()
     title: str = "Fairness audit"
     sections: tuple[ReportSection, ...] = field(default=())
@@ -101,14 +126,49 @@ class AuditReport:
     def findings(self) -> tuple[MetricFinding, ...]:
         """Numbers and words for each metric."""
         return tuple(
-            MetricFinding(BY_NAME[name], result, self.confidence_level, self.correction)
+            MetricFinding(
+                BY_NAME[name].read_as(self.task, self.favorable),
+                result,
+                self.confidence_level,
+                self.correction,
+            )
             for name, result in self.results.items()
         )
 
     @property
     def headline(self) -> str:
         """The conclusion for a reader, in a sentence or two."""
-        return " ".join(filter(None, headline(self.findings)))
+        return " ".join(filter(None, headline(self.findings, self.task)))
+
+    @property
+    def reading(self) -> str:
+        """How the scores were read: their task, and which end of them is good."""
+        if self.favorable is None:
+            end = "nobody has said which end of the score is good"
+        else:
+            end = f"a {self.favorable} score is good for whom it is about"
+        what = TASKS[self.task]
+        if self.task == "risk" and not self.shares:
+            what += ", not in [0, 1] as its calibration and losses would need"
+        return f"Read as {what}; {end}."
+
+    @property
+    def limits(self) -> str:
+        """What the report does not show."""
+        return (
+            "The outcomes are taken as they are recorded: where recording itself is "
+            "unfair (who is arrested, who is hired, who is shown at all), scores that "
+            "agree with it look fair. A difference says what happens and not why. Only "
+            "rows with an outcome are here. That no difference is shown is no proof "
+            "that there is none: the intervals say how large it may be."
+        )
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """The notes, after those on findings that are known to conflict."""
+        if self.task == "ranking":
+            return self.notes
+        return (*conflicts(self.findings), *self.notes)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per metric and group.
@@ -150,11 +210,14 @@ class AuditReport:
             "n_clusters": self.n_clusters,
             "n_pairs": self.n_pairs,
             "overlapping": self.overlapping,
+            "task": self.task,
+            "favorable": self.favorable,
             "groups": [
                 {"group": jsonable(group), "n_rows": count}
                 for group, count in self.group_rows.items()
             ],
-            "notes": list(self.notes),
+            "notes": list(self.all_notes),
+            "limits": self.limits,
             "correction": self.correction,
             "metrics": [finding.to_dict() for finding in self.findings],
         }
@@ -224,19 +287,24 @@ class AuditReport:
 
     def __repr__(self) -> str:
         """Return a table and a verdict for each metric."""
-        blocks = [f"{self.title}: {self.counts}\n{self.headline}"]
-        for finding in self.findings:
-            table = fmt.text_table(*finding.cells())
-            blocks.append(f"{finding.metric.name}\n{table}\n=> {finding.verdict}")
+        head = (f"{self.title}: {self.counts}", self.reading, self.headline)
+        blocks = ["\n".join(head)]
+        for question, findings in groupby(self.findings, lambda f: f.metric.question):
+            for i, finding in enumerate(findings):
+                table = fmt.text_table(*finding.cells())
+                title = "" if i else f"{question}\n\n"
+                verdict = f"=> {finding.verdict}"
+                blocks.append(f"{title}{finding.metric.name}\n{table}\n{verdict}")
         for section in self.sections:
             table = fmt.text_table(section.header, section.rows)
             blocks.append("\n".join((section.title, *section.paragraphs, table)))
-        blocks += [f"Note: {note}" for note in self.notes]
+        blocks += [f"Note: {note}" for note in self.all_notes]
         return "\n\n".join(blocks)
 
     def _repr_html_(self) -> str:
         parts = [
             f"<p>{escape(self.title)}: {escape(self.counts)}</p>",
+            f"<p>{escape(self.reading)}</p>",
             f"<p><strong>{escape(self.headline)}</strong></p>",
         ]
         parts += [
@@ -246,7 +314,7 @@ class AuditReport:
             f"<p>{escape(finding.verdict)}</p>"
             for finding in self.findings
         ]
-        parts += [f"<p>{escape(note)}</p>" for note in self.notes]
+        parts += [f"<p>{escape(note)}</p>" for note in self.all_notes]
         return "".join(parts)
 
 
@@ -259,6 +327,9 @@ def audit(
     cluster: Any = None,
     engagement: Any = None,
     sample_weight: Any = None,
+    task: str | None = None,
+    favorable: str | None = None,
+    threshold: float | None = None,
     metrics: str | Sequence[str] | None = None,
     confidence_level: float = 0.95,
     correction: str = "holm",
@@ -289,11 +360,23 @@ def audit(
         `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    task : {"ranking", "risk", "decision"} or None, default=None
+        What the scores are for, which chooses the metrics and the words. None takes
+        "ranking" where there are queries, "decision" where all scores are 0 or 1, and
+        else "risk".
+    favorable : {"high", "low"} or None, default=None
+        Which end of the score is good for the person (or the item) that it is about: a
+        high score of a seller, a low risk of arrest. No number depends on it, but who
+        is worse off does. None is "high" for a ranking; for other tasks the report then
+        says who is scored higher, and never who is worse off.
+    threshold : float or None, default=None
+        Score above which a row is accepted. The report of a risk score then says what
+        happens there.
     metrics : str, sequence of str or None, default=None
         Any of "pairwise_accuracy", "intra_group_accuracy", "inter_group_accuracy",
-        "pairwise_exposure", "pairwise_preference", "matched_pair_calibration" and
-        "ndcg". None takes all of them; "ndcg" is then left out, with a note, where it
-        is not defined, that is for negative outcomes or for clusters within one list.
+        "pairwise_exposure", "pairwise_preference", "matched_pair_calibration",
+        "calibration_error", "ndcg", "brier_score" and "log_loss". None takes those of
+        the task; what is then not defined for the data is left out, with a note.
     confidence_level : float, default=0.95
         Confidence level of the intervals and the verdicts.
     correction : {"holm", "fdr_bh"}, default="holm"
@@ -371,38 +454,82 @@ def audit(
     """
     check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
     check_choice(correction, "correction", tuple(CORRECTION_NAMES))
-    chosen = chosen_metrics(metrics)
     for name, value in (("y_true", y_true), ("sensitive_features", sensitive_features)):
         if value is None:
             raise ValueError(f"{name} must be given; got None.")
-    if engagement is not None and not any(metric.by_engagement for metric in chosen):
-        raise ValueError(
-            "engagement is for the accuracies only, and metrics has none of them; got "
-            f"{', '.join(metric.name for metric in chosen)}."
-        )
-    data = ranked_data(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-    )
+    columns = {
+        "sensitive_features": sensitive_features,
+        "cluster": cluster,
+        "sample_weight": sample_weight,
+    }
+    data = ranked_data(y_true, y_score, qid=qid, **columns)
+    task, favorable = checked_task(task, favorable, qid, data.ranking.score)
+    chosen = chosen_metrics(metrics, task)
+    check_engagement(engagement, chosen)
     if data.ranking.n_queries > 1 and data.cluster_of_query is None:
         raise ValueError(
             "cluster must be constant within a query; a query has rows of several "
             "clusters."
         )
+    scores = ScoreColumns(y_true, y_score, columns, threshold, confidence_level)
     notes: list[str] = []
     if metrics is None:
         chosen, notes = _defined(chosen, data)
     results = {}
     for metric in chosen:
-        results[metric.name], messages = _measured(metric, data, engagement)
+        source = scores.columns if metric.of_rows else data
+        results[metric.name], messages = _measured(metric, source, engagement)
         if messages and not (metrics is None and metric.name == "ndcg"):
             warn_user(" ".join(messages))
-    report = _report(data, results, notes, confidence_level)
-    return replace(report, correction=correction)
+    sections, more = score_sections(scores, task) if metrics is None else ((), ())
+    return replace(
+        _report(data, results, (*notes, *more), confidence_level),
+        correction=correction,
+        task=task,
+        favorable=favorable,
+        sections=sections,
+    )
+
+
+def checked_task(
+    task: Any, favorable: Any, qid: Any, y_score: Array
+) -> tuple[str, str | None]:
+    """Return the task, inferred if need be, and the good end of the score if known.
+
+    Raises
+    ------
+    ValueError
+        For an unknown task or end, or decisions that are not 0 or 1.
+    """
+    inferred = inferred_task(qid, y_score)
+    task = inferred if task is None else task
+    check_choice(task, "task", tuple(TASKS))
+    if favorable is not None:
+        check_choice(favorable, "favorable", FAVORABLE)
+    elif task == "ranking":
+        favorable = "high"
+    if task == "decision" and not np.isin(y_score, (0, 1)).all():
+        other = y_score[~np.isin(y_score, (0, 1))][0]
+        raise ValueError(
+            f"y_score must be 0 or 1 for task='decision'; got {other:g}. Scores with a "
+            "threshold are task='risk' with threshold=."
+        )
+    return task, favorable
+
+
+def check_engagement(engagement: Any, chosen: Sequence[AuditMetric]) -> None:
+    """Raise a ValueError for engagement that no metric takes."""
+    if engagement is not None and not any(metric.by_engagement for metric in chosen):
+        raise ValueError(
+            "engagement is for the accuracies only, and metrics has none of them; got "
+            f"{', '.join(metric.name for metric in chosen)}."
+        )
+
+
+def _are_shares(data: RankedData) -> bool:
+    """Return whether outcomes and scores are in [0, 1], as calibration needs."""
+    columns = (data.y_true, data.ranking.score)
+    return all(values.min() >= 0 and values.max() <= 1 for values in columns)
 
 
 def _defined(
@@ -410,26 +537,36 @@ def _defined(
 ) -> tuple[tuple[AuditMetric, ...], list[str]]:
     """Leave out what nobody asked for by name and the data have not."""
     lowest = float(data.y_true.min())
+    reasons = {}
     if lowest < 0:
-        why = f"it needs outcomes that are not negative, and the smallest is {lowest:g}"
+        reasons["ndcg"] = (
+            f"it needs outcomes that are not negative, and the smallest is {lowest:g}"
+        )
     elif data.cluster_of_query is None:
-        why = "the items of one list belong to several clusters"
-    else:
-        notes = []
-        if data.ranking.n_queries == 1:
-            notes = ["NDCG has no interval, since there is only one query."]
-        return tuple(chosen), notes
-    kept = tuple(metric for metric in chosen if metric.name != "ndcg")
-    return kept, [f"NDCG is left out: {why}."]
+        reasons["ndcg"] = "the items of one list belong to several clusters"
+    if not _are_shares(data):
+        chosen = [metric for metric in chosen if not metric.shares_only]
+    kept = tuple(metric for metric in chosen if metric.name not in reasons)
+    notes = [
+        f"{metric.title} is left out: {reasons[metric.name]}."
+        for metric in chosen
+        if metric.name in reasons
+    ]
+    if any(metric.name == "ndcg" for metric in kept) and data.ranking.n_queries == 1:
+        notes.append("NDCG has no interval, since there is only one query.")
+    return kept, notes
 
 
 def _measured(
-    metric: AuditMetric, data: RankedData, engagement: Any
+    metric: AuditMetric, data: RankedData | Mapping[str, Any], engagement: Any
 ) -> tuple[GroupEstimates, list[str]]:
     """Return the result of a metric, and what it has to say of missing numbers."""
     options = {"engagement": engagement} if metric.by_engagement else {}
     with collected_warnings() as collected:
-        result = metric.estimates(data, **options)
+        if isinstance(data, Mapping):
+            result = metric.estimates(**data, **options)
+        else:
+            result = metric.estimates(data, **options)
     return result, [
         metric.name + message.removeprefix(result.name) for _, message in collected
     ]
@@ -457,6 +594,7 @@ def _report(
         n_pairs=int((lengths * (lengths - 1) // 2).sum()),
         group_rows=_group_rows(groups),
         overlapping=groups.overlapping,
+        shares=_are_shares(data),
         notes=(*notes, *_look_alikes(groups.labels)),
     )
 

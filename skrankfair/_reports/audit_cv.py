@@ -48,6 +48,8 @@ def audit_cv(
     engagement: Any = None,
     cv: Any = None,
     groups: Any = None,
+    task: str | None = None,
+    favorable: str | None = None,
     metrics: str | Sequence[str] | None = None,
     response_method: str | Sequence[str] = "auto",
     params: Mapping[str, Any] | None = None,
@@ -81,6 +83,10 @@ def audit_cv(
     groups : str or array-like of shape (n_samples,), default=None
         Groups for the splitter: a column of X or the values. None with ``cv=None``
         takes the clusters, or the queries.
+    task : {"ranking", "risk", "decision"} or None, default=None
+        What the scores are for, as in `audit`.
+    favorable : {"high", "low"} or None, default=None
+        Which end of the score is good for the person, as in `audit`.
     metrics : str, sequence of str or None, default=None
         As in `audit`.
     response_method : str or sequence of str, default="auto"
@@ -200,7 +206,7 @@ def audit_cv(
         y_true=np.concatenate([np.asarray(outcomes) for outcomes, _ in out]),
         columns={name: rows_of(values, rows) for name, values in columns.items()},
     )
-    report = audit_out_of_fold(scored, metrics, confidence_level)
+    report = audit_out_of_fold(scored, metrics, confidence_level, task, favorable)
     return replace(report, correction=correction)
 
 

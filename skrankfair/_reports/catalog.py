@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ..metrics import GroupEstimates
+import numpy as np
+
+from .._inputs.validation import Array
+from ..metrics import (
+    GroupEstimates,
+    calibration_error,
+    log_loss,
+    mean_squared_error,
+)
 from ..metrics._matched_pair import matched_pair_estimates
 from ..metrics._ndcg import ndcg_estimates
 from ..metrics._pairwise import (
@@ -16,13 +24,27 @@ from ..metrics._pairwise import (
     preference_estimates,
 )
 
+#: What scores are for, each with the words for it in a report.
+TASKS = {
+    "ranking": "a ranking of the items of each query",
+    "risk": "a risk score of people or items",
+    "decision": "decisions, 1 or 0",
+}
+FAVORABLE = ("high", "low")
+RANKING, SCORES, EVERY = ("ranking",), ("risk",), tuple(TASKS)
+
+MISTAKES = "Who suffers the mistakes?"
+PLACES = "Who gets the places?"
+EQUAL_SCORES = "Are equal scores equally good?"
+QUALITY = "How good are the scores as a whole?"
+
 
 @dataclass(frozen=True)
 class AuditMetric:
     """A metric of an audit, and the words for its results."""
 
     name: str  # what `audit` calls it
-    #: The metric, of data that is validated and ordered.
+    #: The metric, of data that is validated and ordered, or of columns (`of_rows`).
     estimates: Callable[..., GroupEstimates]
     title: str
     short: str  # the title at the head of a narrow column
@@ -31,24 +53,43 @@ class AuditMetric:
     #: The words for a group whose value is below or above what is fair.
     low: str = ""
     high: str = ""
-    #: {"low", "high"} or None. Which of the two is bad for the group; None for metrics
-    #: without a test.
+    #: The same where scores are not for ranking; empty for the same words.
+    scored_low: str = ""
+    scored_high: str = ""
+    scored_title: str = ""
+    #: {"low", "high"} or None. Which of the two is bad for the group, where a high
+    #: score is good for it, and where a low score is; None if neither is.
     worse: str | None = None
+    worse_if_low: str | None = None
+    question: str = MISTAKES  # of a reader, that it helps to answer
+    tasks: tuple[str, ...] = RANKING + SCORES  # those whose audit has it
+    of_rows: bool = False  # whether it is of rows on their own, not of pairs
+    shares_only: bool = False  # whether outcomes and scores must be in [0, 1]
     untested: str = ""  # why there is no test
     #: Whether it looks at the outcomes, so that a difference is an unfairness.
     merit: bool = True
     share: bool = True  # whether the value is a share of pairs, to be shown in percent
     by_engagement: bool = False  # whether it takes `engagement`
 
-    @property
-    def detriment(self) -> str:
-        """The words for a group that is worse off."""
-        return self.low if self.worse == "low" else self.high
+    def read_as(self, task: str, favorable: str | None) -> AuditMetric:
+        """Return the metric in the words of a task, and which end of it is bad."""
+        worse = {"high": self.worse, "low": self.worse_if_low, None: None}[favorable]
+        if task == "ranking":
+            return replace(self, worse=worse)
+        return replace(
+            self,
+            worse=worse,
+            low=self.scored_low or self.low,
+            high=self.scored_high or self.high,
+            title=self.scored_title or self.title,
+        )
 
-    @property
-    def benefit(self) -> str:
-        """The words for a group that is better off."""
-        return self.high if self.worse == "low" else self.low
+    def says(self, side: str) -> str:
+        """Return the words for a group on a side of what is fair."""
+        if side in ("worse", "better"):
+            low = (self.worse == "low") == (side == "worse")
+            return self.low if low else self.high
+        return {"lower": self.low, "higher": self.high}[side]
 
 
 CATALOG = (
@@ -69,6 +110,9 @@ CATALOG = (
         high="ranked more accurately",
         worse="low",
         by_engagement=True,
+        scored_low="has its higher outcomes recognised less often",
+        scored_high="has its higher outcomes recognised more often",
+        scored_title="AUC of the higher outcomes of the group",
     ),
     AuditMetric(
         name="intra_group_accuracy",
@@ -87,6 +131,8 @@ CATALOG = (
         high="ranked more accurately within the group",
         worse="low",
         by_engagement=True,
+        worse_if_low="low",
+        scored_title="AUC within the group",
     ),
     AuditMetric(
         name="inter_group_accuracy",
@@ -105,6 +151,10 @@ CATALOG = (
         high="beaten by worse items less often",
         worse="low",
         by_engagement=True,
+        scored_low="scored below people with lower outcomes more often",
+        scored_high="scored below people with lower outcomes less often",
+        worse_if_low="high",
+        scored_title="AUC across groups (xAUC)",
     ),
     AuditMetric(
         name="pairwise_exposure",
@@ -123,6 +173,10 @@ CATALOG = (
         high="ranked higher",
         worse="low",
         merit=False,
+        scored_low="scored lower",
+        scored_high="scored higher",
+        worse_if_low="high",
+        question=PLACES,
     ),
     AuditMetric(
         name="pairwise_preference",
@@ -138,6 +192,7 @@ CATALOG = (
             "test. It is the base rate with which to compare the pairwise exposure."
         ),
         untested="Nothing to test: it describes the outcomes, not the ranker.",
+        question=PLACES,
     ),
     AuditMetric(
         name="matched_pair_calibration",
@@ -156,6 +211,30 @@ CATALOG = (
         high="undervalued",
         worse="high",
         share=False,
+        scored_low="scored too high for its outcomes",
+        scored_high="scored too low for its outcomes",
+        worse_if_low="low",
+        question=EQUAL_SCORES,
+    ),
+    AuditMetric(
+        name="calibration_error",
+        estimates=calibration_error,
+        title="Calibration error",
+        short="Calibration",
+        measures=(
+            "How far is the mean outcome of the group's rows from their score, on "
+            "average over its scores?"
+        ),
+        reading=(
+            "Calibrated scores have the value 0. Small groups have larger values by "
+            "chance alone, so groups are not compared."
+        ),
+        untested="Nothing to test: noise alone makes it positive.",
+        share=False,
+        question=EQUAL_SCORES,
+        tasks=SCORES,
+        of_rows=True,
+        shares_only=True,
     ),
     AuditMetric(
         name="ndcg",
@@ -172,14 +251,51 @@ CATALOG = (
         ),
         untested="Nothing to test: it has no groups.",
         share=False,
+        question=QUALITY,
+    ),
+    AuditMetric(
+        name="brier_score",
+        estimates=mean_squared_error,
+        title="Brier score",
+        short="Brier",
+        measures="How large is the mean squared difference of outcome and score?",
+        reading=(
+            "The lower the better; 0 is perfect. It depends on how common the outcome "
+            "is in the group, so a difference alone is no unfairness."
+        ),
+        untested="Nothing to test: it depends on how common the outcome is.",
+        share=False,
+        question=QUALITY,
+        tasks=SCORES,
+        of_rows=True,
+        shares_only=True,
+    ),
+    AuditMetric(
+        name="log_loss",
+        estimates=log_loss,
+        title="Logarithmic loss",
+        short="Log loss",
+        measures="How surprising are the outcomes, given the scores as probabilities?",
+        reading=(
+            "The lower the better, in nats. It depends on how common the outcome is in "
+            "the group, so a difference alone is no unfairness."
+        ),
+        untested="Nothing to test: it depends on how common the outcome is.",
+        share=False,
+        question=QUALITY,
+        tasks=SCORES,
+        of_rows=True,
+        shares_only=True,
     ),
 )
 
 BY_NAME = {metric.name: metric for metric in CATALOG}
 
 
-def chosen_metrics(metrics: str | Sequence[str] | None) -> tuple[AuditMetric, ...]:
-    """Return the metrics of these names, each once; None is all of them.
+def chosen_metrics(
+    metrics: str | Sequence[str] | None, task: str | None = None
+) -> tuple[AuditMetric, ...]:
+    """Return the metrics of these names, each once; None is all of the task.
 
     Raises
     ------
@@ -187,7 +303,7 @@ def chosen_metrics(metrics: str | Sequence[str] | None) -> tuple[AuditMetric, ..
         If a name is unknown, or if there is none at all.
     """
     if metrics is None:
-        return CATALOG
+        return tuple(m for m in CATALOG if task is None or task in m.tasks)
     names: Any = [metrics] if isinstance(metrics, str) else metrics
     if not isinstance(names, Iterable):
         names = [names]
@@ -197,3 +313,10 @@ def chosen_metrics(metrics: str | Sequence[str] | None) -> tuple[AuditMetric, ..
         unknown = next((repr(name) for name in names if name not in known), "none")
         raise ValueError(f"metrics must be among {', '.join(BY_NAME)}; got {unknown}.")
     return tuple(BY_NAME[name] for name in dict.fromkeys(known))
+
+
+def inferred_task(qid: object, y_score: Array) -> str:
+    """Return what scores are for: within queries, as decisions, or as risks."""
+    if qid is not None:
+        return "ranking"
+    return "decision" if bool(np.isin(y_score, (0, 1)).all()) else "risk"

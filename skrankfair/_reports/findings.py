@@ -14,7 +14,7 @@ from .._estimates.contrasts import correct
 from .._estimates.intervals import t_quantile
 from .._inputs.validation import Array
 from ..metrics import GroupEstimates
-from .catalog import AuditMetric
+from .catalog import EQUAL_SCORES, MISTAKES, AuditMetric
 
 _MOST_NAMED, _MOST_IN_HEADLINE = 3, 6
 #: More groups than this, and a table shows those that matter.
@@ -40,8 +40,9 @@ class GroupFinding:
     difference, difference_low, difference_high : float
         What is tested, with its interval: the estimate minus the fair value, or minus
         the value of the rest. NaN if nothing is tested.
-    side : {"worse", "better", ""}
-        Which way the group differs beyond chance.
+    side : {"worse", "better", "lower", "higher", ""}
+        Which way the group differs beyond chance; "lower" or "higher" where neither is
+        known to be bad for it.
     missing : str
         Why there is no estimate or no interval; empty if both are there.
     """
@@ -151,6 +152,8 @@ class MetricFinding:
         if not pvalue < 1 - self.confidence_level or difference == 0:
             return ""
         low = difference < 0
+        if self.metric.worse is None:
+            return "lower" if low else "higher"
         return "worse" if low == (self.metric.worse == "low") else "better"
 
     def _missing(self, estimate: float, standard_error: float, effective: float) -> str:
@@ -175,41 +178,55 @@ class MetricFinding:
         if not self.tested:
             values = [-row.estimate for row in self.rows]
         else:
-            sign = 1 if self.metric.worse == "low" else -1
+            sign = -1 if self.metric.worse == "high" else 1
             values = [sign * row.difference for row in self.rows]
         order = np.argsort(np.array(values, dtype=float), kind="stable")
         return tuple(self.rows[i] for i in order)
 
     @property
+    def directed(self) -> bool:
+        """Whether one side of what is fair is bad for a group."""
+        return self.tested and self.metric.worse is not None
+
+    def on(self, side: str) -> tuple[GroupFinding, ...]:
+        """Return the groups on a side beyond chance, the furthest first."""
+        rows = self.ordered if side in ("worse", "lower") else reversed(self.ordered)
+        return tuple(row for row in rows if row.side == side)
+
+    @property
     def worse(self) -> tuple[GroupFinding, ...]:
         """The groups that are worse off beyond chance, the worst first."""
-        return tuple(row for row in self.ordered if row.side == "worse")
-
-    def surely_worse(self, n_metrics: int) -> tuple[GroupFinding, ...]:
-        """Return those worse off also after a correction for the number of metrics."""
-        limit = (1 - self.confidence_level) / n_metrics
-        return tuple(row for row in self.worse if row.pvalue_corrected < limit)
+        return self.on("worse")
 
     @property
     def better(self) -> tuple[GroupFinding, ...]:
         """The groups that are better off beyond chance, the best first."""
-        return tuple(row for row in reversed(self.ordered) if row.side == "better")
+        return self.on("better")
 
-    @property
-    def named_better(self) -> tuple[GroupFinding, ...]:
-        """The better off to be named: not where the one's gain is the other's loss."""
-        return () if one_test(self.result.pvalue) and self.worse else self.better
+    def surely_on(self, side: str, n_metrics: int) -> tuple[GroupFinding, ...]:
+        """Return those on a side also after a correction for the number of metrics."""
+        limit = (1 - self.confidence_level) / n_metrics
+        return tuple(row for row in self.on(side) if row.pvalue_corrected < limit)
+
+    @cached_property
+    def conclusions(self) -> tuple[tuple[str, str, tuple[GroupFinding, ...]], ...]:
+        """Sides, the words for them and the groups there, those worse off first.
+
+        Where the one group's gain is the other's loss, only the loss is said.
+        """
+        found: list[tuple[str, str, tuple[GroupFinding, ...]]] = []
+        for side in ("worse", "better", "lower", "higher"):
+            rows = self.on(side)
+            if rows and not (found and one_test(self.result.pvalue)):
+                found.append((side, self.metric.says(side), rows))
+        return tuple(found)
 
     @property
     def verdict(self) -> str:
         """What the metric found, in words."""
         if not self.tested:
             return self.metric.untested
-        parts = []
-        if self.worse:
-            parts.append(self._named(self.metric.detriment, self.worse))
-        if self.named_better:
-            parts.append(self._named(self.metric.benefit, self.named_better))
+        parts = [self._named(words, rows) for _, words, rows in self.conclusions]
         said = " ".join(parts) or self.silence
         return f"{said} {self.not_shown}".rstrip()
 
@@ -337,7 +354,9 @@ def corrected_pvalues(pvalues: Array, method: str = "holm") -> Array:
     return pvalues.copy() if one_test(pvalues) else correct(pvalues, method)
 
 
-def headline(findings: Iterable[MetricFinding]) -> tuple[str, str]:
+def headline(
+    findings: Iterable[MetricFinding], task: str = "ranking"
+) -> tuple[str, str]:
     """Return the sentence to remember, and a second one to add if there is one.
 
     A group is called worse off when the p-value of one metric is small enough after a
@@ -346,28 +365,110 @@ def headline(findings: Iterable[MetricFinding]) -> tuple[str, str]:
     findings = [f for f in findings if f.tested]
     if not findings:
         return "None of the requested metrics says what is fair.", ""
+    if len(findings[0].rows) == 1:
+        return "There is only one group, so there is nothing to compare.", ""
     if all(row.missing for f in findings for row in f.rows):
         return "There is too little data to tell the groups apart.", ""
     merit = [f for f in findings if f.metric.merit]
-    looked_at = merit or findings
-    what = "worse off" if merit else "ranked lower"
-    worse = _labels(f.worse for f in looked_at)
-    sure = _labels(f.surely_worse(len(looked_at)) for f in looked_at)
+    if directed := [f for f in merit or findings if f.directed]:
+        found, aside = _directed_headline(findings, directed, bool(merit))
+        if task != "ranking":
+            aside = " ".join(filter(None, (aside, _at_equal_scores(directed))))
+        return found, aside
+    return _neutral_headline(findings)
+
+
+def _directed_headline(
+    findings: Sequence[MetricFinding], looked_at: Sequence[MetricFinding], merit: bool
+) -> tuple[str, str]:
+    """Return the headline where it is known which side is bad for a group."""
+    what = "worse off" if merit else looked_at[0].metric.says("worse")
+    worse = _labels(f.on("worse") for f in looked_at)
+    sure = _labels(f.surely_on("worse", len(looked_at)) for f in looked_at)
+    better_too = _labels(f.surely_on("better", len(looked_at)) for f in looked_at)
+    mixed = [label for label in sure if label in better_too]
+    clear = [label for label in sure if label not in mixed]
     hints = [label for label in worse if label not in sure]
-    if sure:
-        are = "is" if len(sure) == 1 else "are"
-        groups = f"{len(sure)} of {len(findings[0].rows)} groups {are}"
-        aside = f"Single metrics also point at {_some(hints)}." if hints else ""
-        return f"{groups} {what} beyond chance: {_some(sure)}.", aside
+    disagree = (
+        f"The metrics disagree about {_some(mixed)}: worse off by some of them and "
+        "better off by others."
+    )
+    if clear:
+        are = "is" if len(clear) == 1 else "are"
+        groups = f"{len(clear)} of {len(findings[0].rows)} groups {are}"
+        asides = [disagree] if mixed else []
+        if hints:
+            asides.append(f"Single metrics also point at {_some(hints)}.")
+        return f"{groups} {what} beyond chance: {_some(clear)}.", " ".join(asides)
+    if mixed:
+        return disagree, ""
     if hints:
         clearly = f"No group is clearly {what}."
         return clearly, f"Single metrics point at {_some(hints)}."
     found = "No group was found to be worse off."
-    if lower := _labels(f.worse for f in findings):
-        return found, f"Some are ranked lower: {_some(lower)}."
-    if better := _labels(f.better for f in merit):
+    for f in findings:
+        if lower := _labels([f.on("worse")]):
+            return found, f"Some are {f.metric.says('worse')}: {_some(lower)}."
+    if better := _labels(f.on("better") for f in looked_at):
         return found, f"Some are better off: {_some(better)}."
     return "The data show no difference between the groups.", ""
+
+
+def _at_equal_scores(looked_at: Sequence[MetricFinding]) -> str:
+    """Say whose mistakes alone are worse, which unlike base rates can explain."""
+    n_metrics = len(looked_at)
+    worse = {
+        question: _labels(
+            f.surely_on("worse", n_metrics) if question == MISTAKES else f.on("worse")
+            for f in looked_at
+            if f.metric.question == question
+        )
+        for question in (MISTAKES, EQUAL_SCORES)
+    }
+    alone = [label for label in worse[MISTAKES] if label not in worse[EQUAL_SCORES]]
+    if not alone or not any(f.metric.question == EQUAL_SCORES for f in looked_at):
+        return ""
+    return f"At equal scores the data do not show it for {_some(alone)}."
+
+
+def _neutral_headline(findings: Sequence[MetricFinding]) -> tuple[str, str]:
+    """Return the headline where nobody has said which scores are good for a group."""
+    sure = [
+        f
+        for f in findings
+        if any(f.surely_on(side, len(findings)) for side in ("lower", "higher"))
+    ]
+    if not sure:
+        return "The data show no clear difference between the groups.", ""
+    names = ", ".join(f.metric.title for f in sure)
+    number = f"{len(sure)} of {len(findings)} metrics"
+    differ = f"The groups differ beyond chance in {number}: {names}."
+    unknown = (
+        "Who is worse off depends on which end of the score is good for people; "
+        "favorable='high' or 'low' says it."
+    )
+    return differ, unknown
+
+
+def conflicts(findings: Iterable[MetricFinding]) -> list[str]:
+    """Return notes on findings that are known to conflict, if any do."""
+    findings = [f for f in findings if f.directed and f.metric.merit]
+    asked = {f.metric.question for f in findings}
+    if not {MISTAKES, EQUAL_SCORES} <= asked:
+        return []
+    worse: dict[str, set[Hashable]] = {question: set() for question in asked}
+    for f in findings:
+        worse[f.metric.question] |= {row.group for row in f.on("worse")}
+    if worse[MISTAKES] <= worse[EQUAL_SCORES]:
+        return []
+    conflict = (
+        "Equal outcomes at equal scores and equal rates of mistakes are known to "
+        "conflict: where groups have the outcome with unlike frequency, no imperfect "
+        "score has both (Kleinberg et al. 2017; Chouldechova 2017). Here a group is "
+        "worse off by its mistakes, and not shown to be so at equal scores; which of "
+        "the two matters for the use of the scores has to be decided."
+    )
+    return [conflict]
 
 
 def _labels(found: Iterable[Iterable[GroupFinding]]) -> list[str]:

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from .audit import AuditReport
 
 _MISSING = 'The HTML report needs jinja2; pip install "skrankfair[report]" brings it.'
-_COLORS = {"worse": look.WORSE, "better": look.BETTER, "": look.UNCLEAR}
+_COLORS = {
+    "worse": look.WORSE,
+    "better": look.BETTER,
+    "lower": look.DIFFERENT,
+    "higher": look.DIFFERENT,
+    "": look.UNCLEAR,
+}
 _MINUS = re.compile(r"-(?=\d)")
 
 
@@ -69,7 +75,7 @@ def html_report(report: AuditReport) -> str:
     extra = [draw(section.plot) if section.plot else "" for section in report.sections]
     page = environment.get_template("report.html.jinja").render(
         report=report,
-        headline=headline(report.findings),
+        headline=headline(report.findings, report.task),
         level=f"{100 * report.confidence_level:g}%",
         alpha=f"{1 - report.confidence_level:.3g}",
         sections=[_section(finding) for finding in report.findings],
@@ -159,8 +165,7 @@ def _says(row: GroupFinding, finding: MetricFinding) -> str:
     if row.missing:
         return row.missing
     if row.side:
-        worse = row.side == "worse"
-        return finding.metric.detriment if worse else finding.metric.benefit
+        return finding.metric.says(row.side)
     return "no difference shown" if finding.tested else ""
 
 
@@ -172,7 +177,7 @@ def _section(finding: MetricFinding) -> dict[str, Any]:
     return {
         "finding": finding,
         "metric": finding.metric,
-        "kind": "worse" if finding.worse else "better" if finding.better else "none",
+        "kind": finding.conclusions[0][0] if finding.conclusions else "none",
         "unit": result.metric.unit,
         "reference": _reference(finding),
         "epsilon": epsilon is not None,

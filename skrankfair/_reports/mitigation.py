@@ -317,6 +317,7 @@ def mitigation_report(
     cluster: Any = None,
     sample_weight: Any = None,
     X: Any = None,
+    favorable: str | None = None,
     metrics: str | Sequence[str] | None = None,
     bandwidth: str | float = "undersmooth",
     confidence_level: float = 0.95,
@@ -346,6 +347,9 @@ def mitigation_report(
         Weight of the query, constant within it.
     X : frame or array of shape (n, n_features) or None, default=None
         The rows that estimators score, and the frame whose columns may be named.
+    favorable : {"high", "low"} or None, default=None
+        Which end of the score is good for the person, as in `skrankfair.audit`; it
+        chooses the words of the two audits.
     metrics : str, sequence of str or None, default=None
         The metrics of the audits, as in `skrankfair.audit`; NDCG is always included.
     bandwidth : {"undersmooth", "rule_of_thumb", "cv"} or float, default="undersmooth"
@@ -434,7 +438,14 @@ def mitigation_report(
         if y.min() >= 0 and columns["qid"] is not None:
             chosen.append("ndcg")
     audits = [
-        audit(y, score, **columns, metrics=chosen, confidence_level=confidence_level)
+        audit(
+            y,
+            score,
+            **columns,
+            favorable=favorable,
+            metrics=chosen,
+            confidence_level=confidence_level,
+        )
         for score in (first, second)
     ]
     notes = list(audits[1].notes)

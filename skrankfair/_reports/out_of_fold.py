@@ -19,7 +19,7 @@ from .._inputs.sklearn_private import rows_of
 from .._inputs.validation import Array, Codes, encode
 from ..metrics import GroupEstimates
 from ..metrics._pairs.cluster_rows import sum_rows
-from .audit import AuditReport, _defined, _measured, _report, audit
+from .audit import AuditReport, _defined, _measured, _report, audit, checked_task
 from .catalog import AuditMetric, chosen_metrics
 
 TITLE = "Cross-validated fairness audit"
@@ -63,6 +63,8 @@ def audit_out_of_fold(
     scored: OutOfFold,
     metrics: str | Sequence[str] | None,
     confidence_level: float,
+    task: str | None = None,
+    favorable: str | None = None,
 ) -> AuditReport:
     """Audit scores of which only those of one model can be compared.
 
@@ -71,12 +73,21 @@ def audit_out_of_fold(
     ValueError
         If a query has rows of several clusters, and for what `audit` raises for.
     """
+    task, favorable = checked_task(
+        task, favorable, scored.columns.get("qid"), scored.score
+    )
     if "qid" in scored.columns:
         _check_nested(scored)
-        report = _audit_queries(scored, metrics, confidence_level)
+        report = _audit_queries(scored, metrics, confidence_level, task)
     else:
-        report = _audit_lists(scored, metrics, confidence_level)
-    return replace(report, title=TITLE, notes=(*_notes(scored), *report.notes))
+        report = _audit_lists(scored, metrics, confidence_level, task)
+    return replace(
+        report,
+        title=TITLE,
+        task=task,
+        favorable=favorable,
+        notes=(*_notes(scored), *report.notes),
+    )
 
 
 def _check_nested(scored: OutOfFold) -> None:
@@ -97,7 +108,10 @@ def _check_nested(scored: OutOfFold) -> None:
 
 
 def _audit_queries(
-    scored: OutOfFold, metrics: str | Sequence[str] | None, confidence_level: float
+    scored: OutOfFold,
+    metrics: str | Sequence[str] | None,
+    confidence_level: float,
+    task: str,
 ) -> AuditReport:
     """Audit with a query for each query and model."""
     columns = dict(scored.columns)
@@ -109,6 +123,7 @@ def _audit_queries(
         scored.y_true,
         scored.score,
         qid=scored.fold * queries.size + queries.codes,
+        task=task,
         metrics=metrics,
         confidence_level=confidence_level,
         **columns,
@@ -116,7 +131,10 @@ def _audit_queries(
 
 
 def _audit_lists(
-    scored: OutOfFold, metrics: str | Sequence[str] | None, confidence_level: float
+    scored: OutOfFold,
+    metrics: str | Sequence[str] | None,
+    confidence_level: float,
+    task: str,
 ) -> AuditReport:
     """Audit with one list for each model, whose items (or clusters) are the units."""
     columns = dict(scored.columns)
@@ -131,23 +149,27 @@ def _audit_lists(
             scored.score,
             qid=scored.fold,
             engagement=engagement,
+            task=task,
             metrics=metrics,
             confidence_level=confidence_level,
             **columns,
         )
     lists = replace(data, cluster=None)
     independent = not (clustered or scored.repeated)
-    chosen = chosen_metrics(metrics)
+    chosen = chosen_metrics(metrics, task)
     notes: list[str] = []
     if metrics is None:
         chosen, notes = _defined(chosen, lists)
-        if not independent:
+        if not independent and any(metric.name == "ndcg" for metric in chosen):
             chosen = tuple(metric for metric in chosen if metric.name != "ndcg")
             notes = ["NDCG is left out: the lists of the models depend on each other."]
     folds = _folds(scored, clustered)
     results = {}
     for metric in chosen:
-        if metric.name == "ndcg":
+        if metric.of_rows:
+            rows = {"y_true": scored.y_true, "y_score": scored.score, **columns}
+            estimates = partial(_of_rows, metric, rows)
+        elif metric.name == "ndcg":
             estimates = partial(_of_lists, metric, lists if independent else data)
         else:
             estimates = partial(_of_units, metric, lists, folds)
@@ -184,6 +206,13 @@ def _folds(scored: OutOfFold, clustered: bool) -> list[_Fold]:
 def _of_lists(metric: AuditMetric, lists: RankedData, _: RankedData) -> GroupEstimates:
     """Return a metric whose independent units are whole lists."""
     return metric.estimates(lists)
+
+
+def _of_rows(
+    metric: AuditMetric, rows: Mapping[str, Any], _: RankedData
+) -> GroupEstimates:
+    """Return a metric of rows on their own, of all scores at once."""
+    return metric.estimates(**rows)
 
 
 def _of_units(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#333333")
 DASHES = ("-", "--", "-.", ":")
 WORSE, BETTER, UNCLEAR = "#D55E00", "#0072B2", "#767676"
+#: Beyond chance, where neither side is known to be bad.
+DIFFERENT = "#7B4A9E"
 LINE, GRID = "#333333", "#E6E6E6"
 #: Longer labels are cut.
 LONGEST = 40

@@ -15,6 +15,7 @@ from .._estimates.contrasts import generator
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.intervals import check_level, welch_df
 from .._estimates.metric import Metric, warn_undefined, warn_user
+from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.simultaneous import CORRECTIONS, Simultaneous
 from .._estimates.sums import ClusterSums
 from .._estimates.table import cluster_table, row_counts
@@ -103,7 +104,7 @@ class ValueAtBoundary:
 
 
 @dataclass(frozen=True, eq=False)
-class MarginalOutcomeTest:
+class MarginalOutcomeTest(ReadOnlyArrays):
     """Mean outcomes of the groups just above a threshold, compared.
 
     Made by `marginal_outcome_test`. Results of parts of the data with the same

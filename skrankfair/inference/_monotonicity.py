@@ -16,6 +16,7 @@ from .._estimates.contrasts import generator
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.intervals import check_level, t_quantile
 from .._estimates.metric import warn_user
+from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
@@ -30,7 +31,7 @@ _SLACK = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class MonotonicityTest:
+class MonotonicityTest(ReadOnlyArrays):
     """Result of `monotonicity_test`; arrays have one value per position.
 
     Attributes

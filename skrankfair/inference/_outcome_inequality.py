@@ -13,7 +13,8 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.contrasts import generator
 from .._estimates.intervals import check_level
-from .._estimates.metric import read_only, warn_user
+from .._estimates.metric import warn_user
+from .._estimates.read_only import ReadOnlyArrays
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
 
@@ -265,7 +266,7 @@ _DRAWS = 1 << 22  # random numbers at once
 
 
 @dataclass(frozen=True, eq=False)
-class OutcomeInequalityTest:
+class OutcomeInequalityTest(ReadOnlyArrays):
     """What `outcome_inequality_test` found: one test over M moment inequalities.
 
     Attributes
@@ -528,12 +529,12 @@ def outcome_inequality_test(
         critical_value=critical,
         confidence_level=confidence_level,
         n_clusters=int(sums.count) if sums.count.is_integer() else sums.count,
-        positions=read_only(np.repeat(moments.positions + 1, len(moments.labels), 0)),
+        positions=np.repeat(moments.positions + 1, len(moments.labels), 0),
         groups=moments.labels * len(moments.positions),
-        estimate=read_only(estimate),
-        standard_error=read_only(error),
-        violation=read_only(violation),
-        support=read_only(sums.support),
+        estimate=estimate,
+        standard_error=error,
+        violation=violation,
+        support=sums.support,
     )
 
 

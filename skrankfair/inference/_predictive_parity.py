@@ -13,6 +13,7 @@ from .._estimates import formatting as fmt
 from .._estimates.contrasts import generator
 from .._estimates.intervals import check_level, welch_df
 from .._estimates.metric import warn_user
+from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.simultaneous import CORRECTIONS, Simultaneous
 from .._inputs.score_rows import ScoreRows, score_rows
 from .._inputs.validation import (
@@ -50,7 +51,7 @@ class Values(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PredictiveParityTest:
+class PredictiveParityTest(ReadOnlyArrays):
     """Curves of mean outcome by score, by group, and where they differ.
 
     Made by `predictive_parity_test`. Results of parts of the data with the same grid
@@ -533,7 +534,7 @@ def curves_by_group(
         rows.groups.labels,
         sample,
         weight,
-        as_numbers(grid, "grid"),
+        as_numbers(grid, "grid").copy(),
         h,
         chosen,
         rows.pooled(cluster_weight) if rests else None,

@@ -94,6 +94,8 @@ def shift_estimates(
     resamples: tuple[int, int],
     parameters: Mapping[str, Any],
     calibrated: Calibrated,
+    *,
+    relative: bool = False,
 ) -> GroupEstimates:
     """Return what calibration would change on average, a mean by group.
 
@@ -106,7 +108,13 @@ def shift_estimates(
         groups.labels, table, [support], refit, n_resamples, seed, finalize
     )
     mean = Metric(
-        metric, finalize, support, unit=unit, fair_value=0.0, disparity="max_abs"
+        metric,
+        finalize,
+        support,
+        unit=unit,
+        fair_value=0.0,
+        disparity="max_abs",
+        relative=relative,
     )
     result = GroupEstimates(
         mean, sums, dict(parameters), {"bandwidth": calibrated.bandwidth}
@@ -553,4 +561,5 @@ def rank_shift(
         (n_resamples, seed),
         {"average": average, "kernel": kernel, "cluster_weight": cluster_weight},
         calibrated,
+        relative=True,
     )

@@ -167,6 +167,7 @@ def _gap_estimates(
             fair_value=0.0,
             disparity="l1",
             breakdown=_both_shares,
+            relative=not data.groups.overlapping,
         ),
         sums=_share_sums(data, weight, target, average),
         parameters={"target": target, **weight.parameters, "average": average},

@@ -12,6 +12,7 @@ from .._estimates import formatting as fmt
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.intervals import ConfidenceInterval
 from .._estimates.metric import collected_warnings, warn_user
+from .._estimates.read_only import ReadOnlyArrays
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, as_numbers
 from ._matched_pair import matched_pair_estimates
@@ -27,7 +28,7 @@ _SHARES = (0.01, 0.5)
 
 
 @dataclass(frozen=True, eq=False)
-class MatchedPairCurve:
+class MatchedPairCurve(ReadOnlyArrays):
     """Matched pair calibration by group over E thresholds.
 
     Curves for parts of the data over the same grid add up, as results do.

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._estimates.formatting import label
 from .._estimates.metric import collected_warnings, warn_user
+from .._estimates.simultaneous import why_undefined
 from .._inputs.columns import ColumnSpec, declared_labels
 from .._inputs.validation import Array
 from ..exceptions import UndefinedMetricWarning
@@ -122,7 +123,8 @@ class ScoreFunction:
     def _reduce(self, result: GroupEstimates) -> float:
         if "sensitive_features" not in self.accepted and self.disparity is None:
             return float(result.estimate[0])
-        return result.disparity(self.disparity)
+        with collected_warnings():  # `_undefined` says it
+            return result.disparity(self.disparity)
 
     def _undefined(self, result: GroupEstimates, absent: list[Hashable]) -> None:
         support, unit = result.support, result.metric.unit
@@ -132,9 +134,8 @@ class ScoreFunction:
         else:
             lacking = ", ".join(label(group) for group in [*absent, *empty])
             there = ", ".join(label(group) for group in result.groups)
-            why = f"no {unit} of {lacking}" if lacking else "fewer than two groups"
-            if not lacking and len(result.groups) > 1:
-                why = "a ratio of 0 to 0"
+            why = f"no {unit} of {lacking}" if lacking else ""
+            why = why or why_undefined(result.estimate)
             message = f"it has {why} (groups there: {there})."
         message = (
             f"The score of {self.__name__} is undefined (NaN) on this test set: "

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._estimates.read_only import ReadOnlyArrays
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import Array, as_numbers, check_choice
 from ._bandwidth import check_bandwidth, choose_bandwidth
@@ -19,7 +20,7 @@ METHODS = ("auto", "exact", "fast")
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothCurve:
+class SmoothCurve(ReadOnlyArrays):
     """A smoothed curve on a grid, with its cluster-robust errors.
 
     Made by `nadaraya_watson`.
@@ -218,7 +219,7 @@ def nadaraya_watson(
     check_choice(method, "method", METHODS)
     check_bandwidth(bandwidth)
     chosen = get_kernel(kernel)
-    points = as_numbers(grid, "grid")
+    points = as_numbers(grid, "grid").copy()
     rows = score_rows(y_true, y_score, cluster=cluster, sample_weight=sample_weight)
     sample = rows.pooled(cluster_weight)
     h = choose_bandwidth(bandwidth, sample, chosen)

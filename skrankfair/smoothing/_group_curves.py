@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from .._estimates.read_only import ReadOnlyArrays
 from .._inputs.score_rows import Sample
 from .._inputs.validation import Array, sort_labels
 from ._features import choose_features, group_scatter
@@ -18,7 +19,7 @@ _N_BARS = 40
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreRange:
+class ScoreRange(ReadOnlyArrays):
     """Where the scores of each group (and of its rest) are.
 
     Attributes
@@ -111,7 +112,7 @@ class ScoreRange:
 
 
 @dataclass(frozen=True, eq=False)
-class CurveSums:
+class CurveSums(ReadOnlyArrays):
     """Kernel sums of groups on a grid, with their cross products over clusters.
 
     The curves are those of the groups, H = G. With rests, H = 2 G + 1: then follow the

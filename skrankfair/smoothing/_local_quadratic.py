@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from .._estimates.intervals import ConfidenceInterval
+from .._estimates.read_only import ReadOnlyArrays
 from .._inputs.score_rows import Sample
 from .._inputs.validation import Array
 from ._features import MomentFeatures, paired_columns
@@ -46,7 +47,7 @@ class NullContrast(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(ReadOnlyArrays):
     """Kernel moments of curves on a grid, with their cross products over clusters.
 
     Attributes

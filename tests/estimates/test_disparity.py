@@ -9,15 +9,20 @@ from scipy.stats import t
 from skrankfair._estimates.simultaneous import disparity, disparity_bound
 from skrankfair._estimates.sums import ClusterSums
 from skrankfair._estimates.table import Table
+from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
+    exposure_gap,
     matched_pair_calibration,
     pairwise_accuracy,
     pairwise_exposure,
+    positive_rate_shift,
+    rank_shift,
+    skew_at_k,
 )
 from tests.metrics.problems import make_problem
 from tests.metrics.simulate import result_of, tolerance
 
-NAN = float("nan")
+NAN, INF = float("nan"), float("inf")
 N_REPLICATIONS = 300
 # The bound's quantile is one of 20 000 draws.
 DRAWS = 0.03
@@ -43,6 +48,13 @@ class TestDisparity:
             ([0.5], None, "difference", NAN),
             ([0.5], None, "ratio", NAN),
             ([0.4], 0.5, "max_abs", 0.1),
+            # Infinitely far from fair; but from each other is another matter.
+            ([-INF, 0.1], 0.0, "max_abs", INF),
+            ([-INF, -INF], 0.0, "l1", INF),
+            ([-INF, 0.1], None, "difference", INF),
+            ([-INF, INF], None, "difference", INF),
+            ([-INF, -INF], None, "difference", NAN),
+            ([INF, INF], None, "ratio", NAN),
         ],
     )
     def test_by_hand(self, estimate, fair_value, kind, expected):
@@ -62,6 +74,45 @@ class TestDisparity:
         assert exposure.disparity() == np.abs(exposure.estimate - 0.5).max()
         calibration = matched_pair_calibration(y, s, epsilon=0.5, **columns)
         assert calibration.disparity() == np.abs(calibration.estimate).max()
+
+    def test_one_group_that_shares_with_nobody(self):
+        rng = np.random.default_rng(0)
+        y, s = rng.integers(0, 2, (2, 60)).astype(float)
+        qid = np.repeat(np.arange(10), 6)
+        for result in (
+            exposure_gap(y, s, qid=qid),
+            rank_shift(y, s, qid=qid, bandwidth=0.5, n_resamples=3),
+        ):
+            assert result.estimate == pytest.approx([0.0], abs=1e-12)
+            with pytest.warns(UndefinedMetricWarning, match="fewer than two groups"):
+                assert np.isnan(result.disparity())
+            with pytest.warns(UndefinedMetricWarning, match="fewer than two groups"):
+                assert np.isnan(result.disparity_bound())
+        # A group beside others has its share even if nobody asks for theirs.
+        member = rng.random((60, 1)) < 0.5
+        gap = exposure_gap(y, s, sensitive_features=member, qid=qid)
+        assert gap.disparity() == abs(gap.estimate[0]) > 0
+        # Calibration would move the one group against the threshold.
+        shift = positive_rate_shift(y, s, threshold=0.5, bandwidth=0.5, n_resamples=3)
+        assert shift.disparity() == abs(shift.estimate[0])
+
+    def test_of_infinite_estimates(self):
+        score = np.arange(12.0)
+        group = ["a", "a", "b", "b", "c", "c"] * 2
+        qid = [0] * 6 + [1] * 6
+        with pytest.warns(UndefinedMetricWarning, match="-inf for groups"):
+            skew = skew_at_k(None, score, sensitive_features=group, qid=qid, k=2)
+        assert np.isneginf(skew.estimate).sum() == 2
+        assert skew.disparity() == skew.disparity("l1") == INF
+        assert skew.disparity("difference") == skew.disparity_bound() == INF
+        # Of two that are infinite alike nobody can say how far apart they are.
+        low = (score % 6 < 2)[:, None]
+        member = np.hstack([low, low])
+        with pytest.warns(UndefinedMetricWarning, match="-inf for groups"):
+            alike = skew_at_k(None, score, sensitive_features=member, qid=qid, k=2)
+        assert alike.disparity() == INF
+        with pytest.warns(UndefinedMetricWarning, match="infinite estimates alike"):
+            assert np.isnan(alike.disparity("difference"))
 
     def test_errors(self):
         for kind in ("max_abs", "l1"):

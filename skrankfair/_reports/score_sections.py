@@ -1,0 +1,175 @@
+"""What the audit of a risk score tests beside its metrics, each in a section."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._estimates import formatting as fmt
+from .._estimates.intervals import t_quantile
+from .._estimates.metric import collected_warnings
+from ..inference import (
+    MarginalOutcomeTest,
+    PredictiveParityTest,
+    marginal_outcome_test,
+    predictive_parity_test,
+)
+from ..metrics import GroupEstimates, positive_rate_shift
+
+if TYPE_CHECKING:
+    from .html_report import ReportSection
+
+
+@dataclass(frozen=True)
+class ScoreColumns:
+    """The columns of an audit as the caller gave them, each row on its own.
+
+    Attributes
+    ----------
+    y_true, y_score : array-like of shape (n,)
+    who : mapping of str to array-like of shape (n,) or None
+        Groups, clusters and weights.
+    threshold : float or None
+    confidence_level : float
+    """
+
+    y_true: Any
+    y_score: Any
+    who: Mapping[str, Any]
+    threshold: float | None
+    confidence_level: float
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns as a metric of rows takes them."""
+        return {"y_true": self.y_true, "y_score": self.y_score, **self.who}
+
+    @property
+    def at_threshold(self) -> float:
+        """The threshold, where there is one."""
+        if self.threshold is None:
+            raise ValueError("threshold must be given; got None.")
+        return self.threshold
+
+
+def score_sections(
+    scores: ScoreColumns, task: str
+) -> tuple[tuple[ReportSection, ...], tuple[str, ...]]:
+    """Return the sections for a task, and notes on those that are left out."""
+    wanted: list[tuple[str, Callable[[ScoreColumns], Any], Callable[..., Any]]] = []
+    if task == "risk":
+        wanted.append(("The test of predictive parity", _parity_test, _parity))
+        if scores.threshold is not None:
+            wanted += [
+                ("The test of marginal outcomes", _marginal_test, _marginal),
+                ("What calibration would change", _shift_of, _shift),
+            ]
+    sections: list[ReportSection] = []
+    notes: list[str] = []
+    for title, test, section in wanted:
+        with collected_warnings():
+            try:
+                result = test(scores)
+            except ValueError as error:  # such as of groups that overlap
+                notes.append(f"{title} is left out: {error}")
+                continue
+            sections.append(section(scores, result))
+    return tuple(sections), tuple(notes)
+
+
+def _parity_test(scores: ScoreColumns) -> PredictiveParityTest:
+    return predictive_parity_test(
+        **scores.columns, confidence_level=scores.confidence_level
+    )
+
+
+def _parity(scores: ScoreColumns, test: PredictiveParityTest) -> ReportSection:
+    from .html_report import ReportSection
+
+    compared = test.compared
+    rows = []
+    for pair, there, difference, pvalues in zip(
+        test.contrasts, compared, test.difference, test.pvalues, strict=True
+    ):
+        a, b = map(fmt.label, pair)
+        if not there.any():
+            rows.append((f"{a} - {b}", "–", "–", "too little data"))
+            continue
+        largest = difference[there][np.argmax(np.abs(difference[there]))]
+        where, smallest = test.grid[there], fmt.pvalue(np.nanmin(pvalues[there]))
+        scope = f"{fmt.number(where.min())} to {fmt.number(where.max())}"
+        rows.append((f"{a} - {b}", scope, fmt.number(largest), smallest))
+    said = "The data show no difference between the curves"
+    if test.pvalue < 1 - scores.confidence_level:
+        said = "Equal scores do not mean equal outcomes"
+    reading = (
+        "The mean outcome at each score is compared between groups, where both have "
+        "enough data. p-values are corrected for all scores and groups."
+    )
+    return ReportSection(
+        title="Predictive parity: do equal scores mean equal outcomes?",
+        paragraphs=(f"{said} (p {fmt.pvalue(test.pvalue)}).", reading),
+        header=("groups", "scores compared", "largest difference", "p"),
+        rows=tuple(rows),
+    )
+
+
+def _marginal_test(scores: ScoreColumns) -> MarginalOutcomeTest:
+    return marginal_outcome_test(
+        **scores.columns,
+        threshold=scores.at_threshold,
+        confidence_level=scores.confidence_level,
+    )
+
+
+def _marginal(scores: ScoreColumns, test: MarginalOutcomeTest) -> ReportSection:
+    from .html_report import ReportSection
+
+    low, high = map(np.asarray, test.outcome_interval())
+    said = "The data show no difference between the groups"
+    if test.pvalue < 1 - scores.confidence_level:
+        said = "The groups are held to different standards"
+    reading = (
+        "The mean outcome of those who are only just above the threshold. A group "
+        "whose last have higher outcomes has to clear a higher bar."
+    )
+    return ReportSection(
+        title=f"Marginal outcomes: the last above {fmt.number(test.threshold)}",
+        paragraphs=(f"{said} (p {fmt.pvalue(test.pvalue)}).", reading),
+        header=("group", "mean outcome", "interval"),
+        rows=tuple(
+            (fmt.label(group), fmt.number(value), fmt.interval(*ends))
+            for group, value, *ends in zip(
+                test.groups, test.outcomes, low, high, strict=True
+            )
+        ),
+    )
+
+
+def _shift_of(scores: ScoreColumns) -> GroupEstimates:
+    return positive_rate_shift(**scores.columns, threshold=scores.at_threshold)
+
+
+def _shift(scores: ScoreColumns, result: GroupEstimates) -> ReportSection:
+    from .html_report import ReportSection
+
+    low, high = result.ends(t_quantile(scores.confidence_level, result.df))
+    reading = (
+        "The change of the share of the group above the threshold "
+        f"{fmt.number(scores.at_threshold)}; a positive one says that its scores are "
+        "too low there."
+    )
+    return ReportSection(
+        title="What would change if the scores of each group were calibrated?",
+        paragraphs=(reading,),
+        header=("group", "change of the share", "interval"),
+        rows=tuple(
+            (fmt.label(group), fmt.number(value), fmt.interval(*ends))
+            for group, value, *ends in zip(
+                result.groups, result.estimate, low, high, strict=True
+            )
+        ),
+    )

@@ -1,0 +1,8 @@
+"""What holds for all tests."""
+
+import os
+
+# Before NumPy is imported. The suite runs one process per core, and its problems are
+# small: threads of linear algebra would only wait for each other, and double its time.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")

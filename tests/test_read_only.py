@@ -1,0 +1,127 @@
+"""Results belong to nobody: their arrays are read-only, and none is the caller's."""
+
+import dataclasses
+import pickle
+import warnings
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from skrankfair import audit, inference, metrics, mitigation_report, smoothing
+from skrankfair.mitigation import MultiObjectiveCalibrator
+from skrankfair.smoothing._group_curves import CurveSums
+from tests.test_public_api import PUBLIC
+
+N = 120
+RNG = np.random.default_rng(0)
+Y = RNG.integers(0, 2, N).astype(float)
+S = RNG.random(N)
+GROUP = RNG.choice(["a", "b"], N)
+WHO = {"sensitive_features": GROUP, "sample_weight": np.ones(N)}
+RANKED = {**WHO, "qid": np.arange(N) // 6}
+GRID = np.linspace(0.3, 0.7, 4)
+EPSILON = np.array([0.1, 0.2])
+
+
+def results():
+    """Return results of every kind."""
+    pairs = metrics.pairwise_accuracy(Y, S, **RANKED)
+    calibrator = MultiObjectiveCalibrator(weights=[1.0, 2.0])
+    scores, outcomes = np.column_stack([S, -S]), np.column_stack([Y, 1 - Y])
+    calibrator.fit(scores, outcomes, sensitive_features=GROUP)
+    return [
+        pairs,
+        pairs.compact(),
+        metrics.GroupEstimates.from_json(pairs.to_json()),
+        pairs.test(),
+        pairs.contrast("a", "b"),
+        metrics.ndkl(None, S, **RANKED),
+        metrics.skew_at_k(None, S, k=2, **RANKED).test(n_resamples=9),
+        metrics.matched_pair_curve(Y, S, epsilon=EPSILON, **RANKED),
+        inference.monotonicity_test(S, group="a", n_resamples=9, **RANKED),
+        inference.outcome_inequality_test(Y, S, n_resamples=9, **RANKED),
+        inference.predictive_parity_test(Y, S, grid=GRID, n_resamples=9, **WHO),
+        inference.marginal_outcome_test(Y, S, threshold=0.5, n_resamples=9, **WHO),
+        smoothing.nadaraya_watson(Y, S, GRID, sample_weight=WHO["sample_weight"]),
+        calibrator.audit_objectives(scores, outcomes, sensitive_features=GROUP),
+        mitigation_report(Y, S, 1 - S, sensitive_features=GROUP),
+        audit(Y, S, **RANKED),
+    ]
+
+
+def walk(thing, name, found):
+    """Collect arrays and classes of all public attributes, and of what they hold."""
+    if isinstance(thing, np.ndarray):
+        found.append((name, thing))
+    elif isinstance(thing, Mapping):
+        for key, value in thing.items():
+            walk(value, f"{name}[{key!r}]", found)
+    elif isinstance(thing, tuple):
+        for place, value in enumerate(thing):
+            walk(value, f"{name}[{place}]", found)
+    elif dataclasses.is_dataclass(thing) and type(thing).__name__ not in NOT_RESULTS:
+        found.append((name, type(thing)))
+        for attribute in dir(thing):
+            if not attribute.startswith("_"):
+                value = value_of(thing, attribute)
+                if not callable(value) or dataclasses.is_dataclass(value):
+                    walk(value, f"{name}.{attribute}", found)
+
+
+def value_of(thing, name):
+    """Return an attribute; None for a property that this result does not have."""
+    try:
+        return getattr(thing, name)
+    except ValueError:
+        return None
+
+
+#: What a result is computed from, which `sums` and `metric` hold.
+NOT_RESULTS = ("ClusterSums", "Metric", "Permutation")
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for result in results():
+            walk(result, type(result).__name__, found)
+    return found
+
+
+def test_every_kind_of_result_is_looked_at(arrays):
+    met = {thing for _, thing in arrays if isinstance(thing, type)}
+    public = {value for _, value in PUBLIC if dataclasses.is_dataclass(value)}
+    plain = {inference.MetricRecommendation}
+    assert public - plain <= met
+    assert CurveSums in met
+
+
+def test_arrays_are_read_only(arrays):
+    writeable = [
+        name
+        for name, array in arrays
+        if isinstance(array, np.ndarray) and array.flags.writeable
+    ]
+    assert not writeable
+
+
+def test_no_array_is_the_caller_s(arrays):
+    given = [Y, S, GROUP, GRID, EPSILON, WHO["sample_weight"], RANKED["qid"]]
+    shared = [
+        name
+        for name, array in arrays
+        if isinstance(array, np.ndarray)
+        and any(np.shares_memory(array, column) for column in given)
+    ]
+    assert not shared
+
+
+def test_copies_are_read_only_too():
+    result = metrics.pairwise_accuracy(Y, S, **RANKED)
+    again = pickle.loads(pickle.dumps(result))
+    with pytest.raises(ValueError, match="read-only"):
+        again.estimate[0] = 0.0
+    np.testing.assert_array_equal(again.estimate, result.estimate)
