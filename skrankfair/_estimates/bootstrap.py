@@ -45,26 +45,11 @@ def resampled_with_errors(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield resampled estimates of some groups, of others, and errors; by chunk.
+    """Yield resampled estimates of some groups and of others, with errors, by chunk.
 
-    Parameters
-    ----------
-    sums : ClusterSums
-        With its table.
-    finalize : callable
-    first : ndarray of shape (m,)
-        Numbers of groups.
-    second : ndarray of shape (m,) or None
-        Those to compare them with.
-    n_resamples : int
-    rng : Generator
-
-    Yields
-    ------
-    values, others : ndarray of shape (B, m)
-        Estimates of `first` and `second`; the latter 0 without `second`.
-    covariance : ndarray of shape (B, m, 2, 2)
-        Of the two, by the delta method within the resample.
+    `first` and `second` are numbers of groups, shape (m,). Both estimates have shape
+    (B, m), those of the second being 0 if it is None; then comes their covariance of
+    shape (B, m, 2, 2), by the delta method within the resample.
     """
     table = sums.bootstrap_table()
     flat, (n_groups, n_columns) = table.flat(), sums.by_group.shape
@@ -108,20 +93,7 @@ def studentised_ends(
     scale: Scale,
     confidence_level: float,
 ) -> tuple[Array, Array]:
-    """Return bootstrap-t intervals.
-
-    Parameters
-    ----------
-    estimate, standard_error : ndarray of shape (m,)
-    resampled : tuple of ndarray of shape (B, m)
-        Estimates and their standard errors.
-    scale : Scale
-    confidence_level : float
-
-    Returns
-    -------
-    low, high : ndarray of shape (m,)
-    """
+    """Return bootstrap-t intervals, `resampled` being estimates and errors, (B, m)."""
     values, errors = resampled
     with np.errstate(divide="ignore", invalid="ignore"):
         middle = scale.forward(estimate)

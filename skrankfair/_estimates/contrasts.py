@@ -362,22 +362,12 @@ def correct(pvalues: Array, method: str) -> Array:
 
 @dataclass(frozen=True)
 class Resampler:
-    """Bootstrap intervals of groups of a result, or of contrasts of two.
-
-    Attributes
-    ----------
-    sums : ClusterSums
-    finalize : callable
-    first : ndarray of shape (m,)
-        Numbers of groups.
-    second : ndarray of shape (m,) or None
-        Those that they are compared with.
-    """
+    """Bootstrap intervals of groups of a result, or of contrasts of two."""
 
     sums: ClusterSums
     finalize: Finalize
-    first: Array
-    second: Array | None = None
+    first: Array  # shape (m,): numbers of groups
+    second: Array | None = None  # shape (m,): those that they are compared with
 
     def interval(
         self,
@@ -460,21 +450,13 @@ def _value(x: Array, y: Array, kind: str) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Contrasts(ReadOnlyArrays):
-    """Differences or ratios of pairs of groups.
+    """Differences or ratios of pairs of groups."""
 
-    Attributes
-    ----------
-    kind : {"difference", "ratio"}
-    estimate, standard_error, df : ndarray of shape (m,)
-    shares : TwoShares or None
-        Of shares, the two sides.
-    """
-
-    kind: str
-    estimate: Array
+    kind: str  # {"difference", "ratio"}
+    estimate: Array  # shape (m,), as the next two
     standard_error: Array
     df: Array
-    shares: TwoShares | None
+    shares: TwoShares | None  # the two sides, if they are shares
 
     @classmethod
     def of(

@@ -18,23 +18,12 @@ if TYPE_CHECKING:
 @stored("MeanOfRatios")
 @dataclass(frozen=True)
 class MeanOfRatios:
-    """Σ numerator / Σ denominator of each bucket, averaged over buckets with support.
-
-    Attributes
-    ----------
-    n_buckets : int
-    column : int, default=0
-        Block of the numerator; the denominator follows.
-    shared_weight : float, default=0
-        How much of the shared totals belongs to both.
-    needs : tuple of int, default=(0,)
-        The numbers of the supports that it needs.
-    """
+    """Σ numerator / Σ denominator by bucket, averaged over buckets with support."""
 
     n_buckets: int = 1
-    column: int = 0
-    shared_weight: float = 0.0
-    needs: tuple[int, ...] = (0,)
+    column: int = 0  # block of the numerator; the denominator follows
+    shared_weight: float = 0.0  # how much of the shared totals belongs to both
+    needs: tuple[int, ...] = (0,)  # the numbers of the supports that it needs
 
     def parts(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
         """Return ratios and denominators, shape (..., G, B)."""
@@ -63,13 +52,7 @@ class MeanOfRatios:
 @stored("DifferenceToRest")
 @dataclass(frozen=True)
 class DifferenceToRest:
-    """The mean of ratios of the group less that of the rest.
-
-    Attributes
-    ----------
-    n_buckets : int
-    shared_weight : float
-    """
+    """The mean of ratios of the group minus that of the rest."""
 
     n_buckets: int
     shared_weight: float
@@ -91,18 +74,11 @@ class DifferenceToRest:
 @stored("ColumnSum")
 @dataclass(frozen=True)
 class ColumnSum:
-    """The sum of some columns of a group: its number of pairs.
-
-    Attributes
-    ----------
-    start, stop : int
-    shared : slice or None
-        Shared columns that belong to it too.
-    """
+    """The sum of some columns of a group: its number of pairs."""
 
     start: int
     stop: int
-    shared: slice | None = None
+    shared: slice | None = None  # shared columns that belong to it too
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the sums, shape (..., G)."""
@@ -115,17 +91,11 @@ class ColumnSum:
 @stored("PositionMean")
 @dataclass(frozen=True)
 class PositionMean:
-    """Σ w_k θ_k / Σ w_k over the positions k whose estimate θ_k is defined.
+    """Σ w_k θ_k / Σ w_k over the positions k whose estimate θ_k is defined."""
 
-    Attributes
-    ----------
-    by_position : callable
-        With ``parts(by_group, shared)``: estimates and numbers, shape (..., G, P).
-    weights : tuple of float, length P
-    """
-
+    #: With ``parts(by_group, shared)``: estimates and numbers, shape (..., G, P).
     by_position: Any
-    weights: tuple[float, ...]
+    weights: tuple[float, ...]  # length P
 
     @property
     def n_buckets(self) -> int:
@@ -146,15 +116,9 @@ class PositionMean:
 @stored("PairsAtPositions")
 @dataclass(frozen=True)
 class PairsAtPositions:
-    """The number of pairs at all positions: whole, though tied ones are spread.
+    """The number of pairs at all positions: whole, though tied ones are spread."""
 
-    Attributes
-    ----------
-    columns : callable
-        Column totals to the sum of their shares.
-    """
-
-    columns: Finalize
+    columns: Finalize  # column totals to the sum of their shares
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the numbers, shape (..., G)."""
@@ -164,21 +128,13 @@ class PairsAtPositions:
 @stored("Beside")
 @dataclass(frozen=True)
 class Beside:
-    """A function of one of two tables whose columns are side by side.
-
-    Attributes
-    ----------
-    function : callable
-    n_columns, n_shared : int
-        How many columns the first table has.
-    second : bool
-        Whether it is the second one.
-    """
+    """A function of one of two tables whose columns are side by side."""
 
     function: Finalize
+    #: How many columns the first table has.
     n_columns: int
     n_shared: int
-    second: bool = False
+    second: bool = False  # whether it is the second one
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the values, shape (..., G)."""
@@ -191,18 +147,11 @@ class Beside:
 @stored("PairedDifference")
 @dataclass(frozen=True)
 class PairedDifference:
-    """The metric of the first of two tables minus that of the second.
-
-    Attributes
-    ----------
-    first, second : Beside
-    needs : tuple of int
-        The numbers of the supports that both need.
-    """
+    """The metric of the first of two tables minus that of the second."""
 
     first: Finalize
     second: Finalize
-    needs: tuple[int, ...]
+    needs: tuple[int, ...]  # the numbers of the supports that both need
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the differences, shape (..., G)."""

@@ -55,17 +55,11 @@ if TYPE_CHECKING:
 
 
 class Permutation(Protocol):
-    """What a result keeps to shuffle its labels within lists.
-
-    Attributes
-    ----------
-    alternative : {"greater", "two-sided"}
-        Which values speak against parity: large ones of a distance, or both ends.
-    """
+    """What a result keeps to shuffle its labels within lists."""
 
     @property
     def alternative(self) -> str:
-        """Which values speak against parity."""
+        """Which values speak against parity: "greater" for a distance, "two-sided"."""
 
     def resampled(
         self, finalize: Finalize, n_resamples: int, rng: np.random.Generator
@@ -450,7 +444,7 @@ class GroupEstimates(ReadOnlyArrays):
         return ConfidenceInterval(*self.ends(reach))
 
     def against_rest(self) -> GroupEstimates:
-        """Return the value of each group less that of all other items.
+        """Return the value of each group minus that of all other items.
 
         Returns
         -------

@@ -53,21 +53,13 @@ def tail_of(t: Array, df: Any) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Shares(ReadOnlyArrays):
-    """Estimated shares with what their intervals need; arrays of one shape.
-
-    Attributes
-    ----------
-    estimate, standard_error : ndarray
-    n_effective : ndarray
-        Number of independent units behind each.
-    df : ndarray
-        Degrees of freedom of each as a side of a contrast: its own over items, which
-        are few and skewed, and those of the contrast over clusters.
-    """
+    """Estimated shares with what their intervals need; arrays of one shape."""
 
     estimate: Array
     standard_error: Array
-    n_effective: Array
+    n_effective: Array  # number of independent units behind each
+    #: Degrees of freedom of each as a side of a contrast: its own over items, which are
+    #: few and skewed, and those of the contrast over clusters.
     df: Array
 
     def take(self, rows: Array) -> Shares:
@@ -94,16 +86,8 @@ class Shares(ReadOnlyArrays):
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
         """Return the interval of so many standard errors each way.
 
-        Parameters
-        ----------
-        reach : ndarray
-            Quantiles of Student's t.
-        df : float or ndarray
-            Its degrees of freedom, which say what tail is meant.
-
-        Returns
-        -------
-        low, high : ndarray
+        The reach is a quantile of Student's t; its degrees of freedom say what tail is
+        meant.
         """
         estimate = np.clip(self.estimate, 0.0, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -119,15 +103,7 @@ class Shares(ReadOnlyArrays):
     def test(self, null_value: float, df: Any) -> tuple[Array, Array]:
         """Return t and the p-value that the interval goes with: p < α if it excludes.
 
-        Parameters
-        ----------
-        null_value : float
-            Inside (0, 1).
-        df : float or ndarray
-
-        Returns
-        -------
-        statistic, pvalue : ndarray
+        The null value is inside (0, 1).
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             shift = special.logit(self.estimate) - special.logit(null_value)
@@ -146,18 +122,11 @@ class Shares(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class TwoShares(ReadOnlyArrays):
-    """Pairs of shares whose difference or ratio is asked for.
-
-    Attributes
-    ----------
-    first, second : Shares
-    correlation : ndarray
-        Of the two estimates.
-    """
+    """Pairs of shares whose difference or ratio is asked for."""
 
     first: Shares
     second: Shares
-    correlation: Array
+    correlation: Array  # correlation of the two estimates
 
     def take(self, rows: Array) -> TwoShares:
         """Return some of them."""
@@ -256,17 +225,8 @@ def t_test(
 def welch_df(first: Any, second: Any, first_df: Any, second_df: Any) -> Array:
     """Return Welch's degrees of freedom of the difference of two estimates.
 
-    Parameters
-    ----------
-    first, second : array-like
-        Variances of the two.
-    first_df, second_df : array-like
-        Their degrees of freedom.
-
-    Returns
-    -------
-    ndarray
-        The smaller of both without variance; NaN below one, which is no test.
+    `first` and `second` are their variances. Without variance the degrees of freedom
+    are the smaller of both; below one they are NaN, which is no test.
     """
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):

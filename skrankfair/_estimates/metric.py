@@ -24,60 +24,37 @@ if TYPE_CHECKING:
 @stored("Metric")
 @dataclass(frozen=True)
 class Metric:
-    """What a metric is, apart from its sums.
+    """What a metric is, apart from its sums."""
 
-    Attributes
-    ----------
-    name : str
-        The name of the public function.
-    finalize : callable
-        Column totals to estimates by group.
-    support : Finalize
-        Column totals to the number of pairs (rows, queries) behind each group.
-    unit : str
-        What `support` counts.
-    fair_value : float or None
-        The value that is fair for every group on its own, where there is one.
-    against_rest : callable or None
-        Column totals to the value of the group less that of the rest, for metrics
-        whose fairness is equality.
-    disparity : {"difference", "ratio", "max_abs", "l1"}
-        What `GroupEstimates.disparity` means unless it is told otherwise.
-    breakdown : callable or None
-        Column totals to estimates and support by stratum, each of shape (..., G, B).
-    test_method : {"t", "permutation"}
-        How `GroupEstimates.test` tests: "permutation" where the mean of the metric is
-        not the fair value for rankings without bias, as that of a distance.
-    share : bool
-        Whether the estimates are shares, in [0, 1].
-    parts : tuple of callable or None
-        Of a difference of two shares: the two.
-    pooled : bool
-        Whether the columns of the groups add up to those of all rows.
-    not_compared : str or None
-        Why groups have no contrast, where noise alone makes the estimates differ.
-    relative : bool
-        Whether groups share out a total, so that the value of a group that is everybody
-        follows from nothing, and one group is neither fair nor unfair.
-    better : {"high", "low"} or None
-        Which estimates are better for a group, where either are.
-    """
-
-    name: str
-    finalize: Finalize
+    name: str  # the name of the public function
+    finalize: Finalize  # column totals to estimates by group
+    #: Column totals to the number of pairs (rows, queries) behind each group.
     support: Finalize
-    unit: str = "pairs"
+    unit: str = "pairs"  # what `support` counts
+    #: The value that is fair for every group on its own, where there is one.
     fair_value: float | None = None
+    #: Column totals to the value of the group minus that of the rest, for metrics whose
+    #: fairness is equality.
     against_rest: Finalize | None = None
+    #: What `GroupEstimates.disparity` means unless it is told otherwise.
     disparity: str = "difference"
+    #: Column totals to estimates and support by stratum, each of shape (..., G, B).
     breakdown: Any = None
+    #: How `GroupEstimates.test` tests: "t", or "permutation" where the mean of the
+    #: metric is not the fair value for rankings without bias, as that of a distance.
     test_method: str = "t"
-    share: bool = False
+    share: bool = False  # whether the estimates are shares, in [0, 1]
+    #: The two shares, if the metric is a difference of two.
     parts: tuple[Finalize, Finalize] | None = None
+    #: Whether the columns of the groups add up to those of all rows.
     pooled: bool = False
+    #: Why groups have no contrast, where noise alone makes the estimates differ.
     not_compared: str | None = None
+    #: Whether groups share out a total, so that the value of a group that is everybody
+    #: follows from nothing, and one group is neither fair nor unfair.
     relative: bool = False
-    #: It says nothing about the numbers, so results without it can be added.
+    #: Which estimates are better for a group, "high" or "low", where either are. It
+    #: says nothing about the numbers, so results without it can be added.
     better: str | None = field(default=None, compare=False)
 
     def as_difference(

@@ -26,27 +26,15 @@ class RefitSums(ClusterSums):
 
     The rows of the table are linear parts of the metric, so that leaving them out is
     right to first order; the bootstrap computes the metric anew for each resample.
-
-    Attributes
-    ----------
-    refit : callable or None
-        None after `compact`, and in copies.
-    n_resamples : int or None
-        How many resamples the covariance is of, for a metric without linear parts;
-        None takes the jackknife.
-    seed : int
-        Of these resamples.
-    finalize : Finalize or None
-        The metric whose covariance `compact` keeps.
-    kept : ndarray or None
-        That covariance.
     """
 
-    refit: Refit | None = None
+    refit: Refit | None = None  # None after `compact`, and in copies
+    #: How many resamples the covariance is of, for a metric without linear parts; None
+    #: takes the jackknife.
     n_resamples: int | None = None
-    seed: int = 0
-    finalize: Finalize | None = None
-    kept: Array | None = None
+    seed: int = 0  # seed of these resamples
+    finalize: Finalize | None = None  # the metric whose covariance `compact` keeps
+    kept: Array | None = None  # its covariance, in copies
 
     @classmethod
     def of_table(

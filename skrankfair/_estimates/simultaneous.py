@@ -135,31 +135,20 @@ class Simultaneous:
     A statistic t on ν degrees of freedom is compared with others as the normal
     deviate z of equal p-value, and the largest |z| with the largest of a normal
     vector of the same correlations.
-
-    Attributes
-    ----------
-    estimate : ndarray of shape (T,)
-        NaN where undefined, which is no test.
-    standard_error : ndarray of shape (T,)
-    df : ndarray of shape (T,)
-    covariance : ndarray of shape (K, K)
-        Of what the contrasts are made of; NaN where undefined.
-    contrasts : ndarray of shape (T, 2), int64
-        The two of these whose difference each contrast is; -1 is no second one.
-    n_resamples : int
-    random_state : int, Generator or None
-    spread : ndarray of shape (T,) or None
-        Standard errors of the contrasts by `covariance`, if they are not
-        `standard_error`: the covariance is then only asked for correlations.
     """
 
-    estimate: Array
-    standard_error: Array
-    df: Array
+    estimate: Array  # shape (T,): NaN where undefined, which is no test
+    standard_error: Array  # shape (T,)
+    df: Array  # shape (T,)
+    #: Shape (K, K): that of what the contrasts are made of; NaN where undefined.
     covariance: Array
+    #: Shape (T, 2), int64: the two of these whose difference each contrast is; -1 is no
+    #: second one.
     contrasts: Array
     n_resamples: int
     random_state: Any
+    #: Shape (T,): standard errors of the contrasts by `covariance`, if they are not
+    #: `standard_error`: the covariance is then only asked for correlations.
     spread: Array | None = None
 
     @cached_property

@@ -245,7 +245,7 @@ class ClusterSums:
     def influence(self, finalize: Finalize) -> Iterator[Array]:
         """Yield what each row adds to the jackknife, block by block, shape (n, G).
 
-        ``sqrt(w_q (n - 1) / n) (θ_(-q) - θ)``: the estimate without row q less that of
+        ``sqrt(w_q (n - 1) / n) (θ_(-q) - θ)``: the estimate without row q minus that of
         all, n the number of rows with data of the group in the stratum of q, w_q how
         often the row counts; a row that counts less than once is left out whole.
         """
@@ -288,7 +288,7 @@ class ClusterSums:
 
         Over clusters ``(Q - 1)/Q Σ_q (θ_(-q) - θ)(θ_(-q) - θ)ᵀ``, where Q are the
         clusters with data of the group. Over items the same within the members of the
-        group and within all others, two samples, less the products of pairs, which
+        group and within all others, two samples, minus the products of pairs, which
         the rows of both items count: ``J · Σ_pairs x xᵀ · Jᵀ``, at most one half of
         the variance. NaN where `undefined`.
         """

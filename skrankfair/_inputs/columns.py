@@ -44,24 +44,7 @@ def spec_text(spec: ColumnSpec) -> str:
 
 
 def column_of(X: Any, spec: ColumnSpec, name: str) -> Any:
-    """Return the column (or frame of columns) of X that `spec` names.
-
-    Parameters
-    ----------
-    X : frame or array
-    spec : str, list of str or callable
-    name : str
-        The argument's name, for the messages.
-
-    Returns
-    -------
-    column, frame or whatever a callable returns
-
-    Raises
-    ------
-    ValueError
-        If X is not a frame, or if it has no such column.
-    """
+    """Return the column (or frame of columns) of X that `spec` names, or its result."""
     if callable(spec):
         return spec(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
@@ -85,11 +68,8 @@ def column_of(X: Any, spec: ColumnSpec, name: str) -> Any:
 def take_column(X: Any, spec: ColumnSpec, given: Any, name: str) -> Any:
     """Return the column that the constructor names, else what was given.
 
-    Raises
-    ------
-    ValueError
-        If it is given twice, or if it is missing although the constructor says that it
-        is passed.
+    It must not be given twice, nor be missing where the constructor says that it is
+    passed.
     """
     check_spec(spec, name)
     if is_column(spec):
@@ -110,22 +90,7 @@ def take_column(X: Any, spec: ColumnSpec, given: Any, name: str) -> Any:
 def resolve_column(X: Any, given: Any, name: str) -> Any:
     """Return a column that is given by its name, by a function of X, or as values.
 
-    Parameters
-    ----------
-    X : frame, array or None
-    given : str, list of str, callable, array-like of shape (n,) or None
-        A list of text as long as X has the values.
-    name : str
-        The argument's name, for the messages.
-
-    Returns
-    -------
-    column, frame or None
-
-    Raises
-    ------
-    ValueError
-        If X has no such column, or no column names at all.
+    A list of text that is as long as X holds the values, not names.
     """
     if callable(given):
         return given(X)

@@ -27,17 +27,7 @@ from .validation import (
 
 
 def stable_order(codes: Array) -> Array:
-    """Return the rows by code, equal codes in the order of the rows.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n,), int64, non-negative
-
-    Returns
-    -------
-    ndarray of shape (n,), int64
-        Equal to ``np.argsort(codes, kind="stable")``.
-    """
+    """Return ``np.argsort(codes, kind="stable")`` of non-negative integers."""
     bits = codes.size.bit_length()
     if int(codes.max(initial=0)).bit_length() + bits > 62:
         return np.argsort(codes, kind="stable")
@@ -52,16 +42,8 @@ def stable_order(codes: Array) -> Array:
 def order_rows(codes: Array | None, values: Array) -> Array:
     """Return the rows by code and, within a code, by decreasing value.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n,), int64, non-negative, or None
-        None is one code for all rows.
-    values : ndarray of shape (n,), float64
-
-    Returns
-    -------
-    ndarray of shape (n,), int64
-        Equal to ``np.lexsort((-values, codes))`` up to the order of ties.
+    Codes are non-negative integers; None is one code for all rows. Ties are in any
+    order.
     """
     by_value = np.argsort(-values)
     return by_value if codes is None else by_value[stable_order(codes[by_value])]
@@ -73,7 +55,8 @@ class Places:
 
     #: Shape (n_queries + 1,), int64. First ranked row of each query, and n.
     starts: Array
-    #: First row of each block of tied rows of one query, int64; None without any tie.
+    #: First row of each block of tied rows of one query (in a ranking: of equal
+    #: scores), int64; None without any tie.
     tie_starts: Array | None
 
     @property
@@ -170,22 +153,10 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class Ranking(Places):
-    """Rows by query and decreasing score: the best item of a query comes first.
+    """Rows by query and decreasing score: the best item of a query comes first."""
 
-    Attributes
-    ----------
-    starts : ndarray of shape (n_queries + 1,), int64
-        First ranked row of each query, and n.
-    tie_starts : ndarray of int64 or None
-        First row of each block of equal scores in one query; None without any tie.
-    order : ndarray of shape (n,), int64
-        Row of the input at each ranked row.
-    score : ndarray of shape (n,)
-        Scores in ranked order.
-    """
-
-    order: Array
-    score: Array
+    order: Array  # shape (n,), int64: row of the input at each ranked row
+    score: Array  # shape (n,): scores in ranked order
 
     @classmethod
     def from_scores(cls, score: Array, codes: Array | None = None) -> Ranking:
@@ -206,14 +177,7 @@ class Ranking(Places):
         return cls(starts, ties, order, score)
 
     def blocks(self, n_rows: int = 1 << 17) -> Iterator[tuple[slice, slice, Ranking]]:
-        """Yield whole queries, about `n_rows` at a time, each block a ranking.
-
-        Yields
-        ------
-        rows, queries : slice
-            The block's ranked rows, and its queries.
-        ranking : Ranking
-        """
+        """Yield rows, queries and ranking of whole queries, some `n_rows` at a time."""
         for rows, queries in self.spans(n_rows):
             places = self.starts_within(rows, queries)
             yield rows, queries, Ranking(*places, self.order[rows], self.score[rows])
@@ -282,14 +246,7 @@ class RankedData:
         return column[self.ranking.order]
 
     def blocks(self) -> Iterator[tuple[slice, slice, RankedData]]:
-        """Yield whole queries, many at a time, each block as data of its own.
-
-        Yields
-        ------
-        rows, queries : slice
-            The block's ranked rows, and its queries.
-        data : RankedData
-        """
+        """Yield rows and queries of many whole queries at a time, and their data."""
         weight, groups = self.query_weight, self.sensitive_features
         for rows, queries, ranking in self.ranking.blocks():
             part = replace(

@@ -53,20 +53,10 @@ class Sample:
     ) -> Sample:
         """Sort the rows of one group and give each its share.
 
-        Parameters
-        ----------
-        x, y : ndarray of shape (n,)
-        cluster : ndarray of shape (n,), int64, or None
-            Dense codes. None: each row is its own cluster, and its weight says how
-            often the cluster counts.
-        weight : ndarray of shape (n,) or None
-            Positive.
-        cluster_weight : {"cluster", "row"}
-            "cluster": the rows of a cluster in a group have weight one together.
-
-        Returns
-        -------
-        Sample
+        `cluster` are dense codes; without them each row is its own cluster, and its
+        (positive) weight says how often the cluster counts. With
+        ``cluster_weight="cluster"`` the rows of a cluster in a group have weight one
+        together.
         """
         return cls.of_groups(
             x,
@@ -91,18 +81,8 @@ class Sample:
     ) -> Sample:
         """Sort the rows of all groups; a row of two groups is there twice.
 
-        Parameters
-        ----------
-        x, y : ndarray of shape (n,)
-        groups : Groups
-        cluster, weight, cluster_weight
-            As in `of_rows`.
-        rests : bool, default=False
-            Whether the rows outside of group g are a group of their own, G + g.
-
-        Returns
-        -------
-        Sample
+        With `rests` the rows outside of group g are a group of their own, G + g. For
+        the other arguments see `of_rows`.
         """
         check_choice(cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
         rows, group = _memberships(groups, rests)
@@ -278,23 +258,9 @@ def score_rows(
 ) -> ScoreRows:
     """Validate the columns of a metric of scores.
 
-    Rows of weight 0 are removed before anything else is looked at.
-
-    Parameters
-    ----------
-    y_true, y_score : array-like of shape (n,)
-    sensitive_features : array-like of shape (n,) or (n, d), or None
-        None is one group, "all".
-    cluster : array-like of shape (n,) or None
-    sample_weight : array-like of shape (n,) or None
-    allow_nan : bool, default=False
-        Whether an outcome may be NaN, unknown.
-    names : tuple of str, default=("y_true", "y_score")
-        What the caller calls the first two, for messages.
-
-    Returns
-    -------
-    ScoreRows
+    Rows of weight 0 are removed before anything else is looked at. Without
+    `sensitive_features` there is one group, "all". `allow_nan`: an outcome may be NaN,
+    which means that it is unknown. `names` is what the caller calls the first two.
     """
     check_given(**dict(zip(names, (y_true, y_score), strict=True)))
     y = as_numbers(y_true, names[0], allow_nan=allow_nan)

@@ -176,15 +176,9 @@ def response_values(
 class RoutedScorer(_BaseScorer):
     """A scikit-learn scorer that requests what it was made to request.
 
-    Parameters
-    ----------
-    score_func : callable
-        ``score_func(y_true, y_score, **metadata)``, its metadata keyword-only.
-    sign : {-1, 1}
-    response_method : str or list of str
-    requests : dict
-        Metadata that is requested (True), or refused (False), without a call of
-        `set_score_request`.
+    ``score_func(y_true, y_score, **metadata)`` takes its metadata by keyword only.
+    `requests` says which metadata are requested (True), or refused (False), without a
+    call of `set_score_request`.
     """
 
     def __init__(

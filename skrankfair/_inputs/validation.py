@@ -143,25 +143,10 @@ def _check_vector(array: Array, name: str) -> None:
 
 
 def as_numbers(values: Any, name: str, *, allow_nan: bool = False) -> Array:
-    """Return `values` as a float64 vector without NaN or infinity.
+    """Return numbers or booleans of any kind as a float64 vector without infinity.
 
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        Numbers or booleans of any array, list or column type.
-    name : str
-        The argument's name, for the messages.
-    allow_nan : bool, default=False
-        Whether NaN may stand for "unknown".
-
-    Returns
-    -------
-    ndarray of shape (n,), float64
-
-    Raises
-    ------
-    ValueError
-        Also if a float64 would round an integer, so that two of them would be tied.
+    `allow_nan`: NaN may stand for "unknown". An integer that float64 would round is
+    refused too: two of them would be tied.
     """
     array = _to_numpy(values, name)
     _check_vector(array, name)
@@ -406,18 +391,8 @@ def _frame_columns(values: Any) -> tuple[list[Any], list[Hashable]] | None:
 def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
     """Read group labels, several label columns, or a boolean membership matrix.
 
-    Parameters
-    ----------
-    values : array-like of shape (n,) or (n, d)
-        Labels; several columns of labels are crossed into tuples; a boolean matrix
-        or frame is a membership matrix, with one (possibly overlapping) group per
-        column.
-    name : str
-        The argument's name, for the messages.
-
-    Returns
-    -------
-    Groups
+    Several columns of labels are crossed into tuples. A boolean matrix or frame is a
+    membership matrix, with one (possibly overlapping) group per column.
     """
     found = _frame_columns(values)
     if found is None:

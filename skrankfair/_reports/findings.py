@@ -25,42 +25,29 @@ CORRECTION_NAMES = {"holm": "Holm", "fdr_bh": "BH"}
 
 @dataclass(frozen=True)
 class GroupFinding:
-    """One group under one metric.
-
-    Attributes
-    ----------
-    group : hashable
-    estimate, standard_error, ci_low, ci_high, support, pvalue : float
-        As in `GroupEstimates.to_frame`.
-    n_effective : float
-        Effective number of clusters (or items) behind the test.
-    pvalue_corrected : float
-        Over the groups of the metric that have enough data for a verdict; NaN for the
-        others.
-    difference, difference_low, difference_high : float
-        What is tested, with its interval: the estimate minus the fair value, or minus
-        the value of the rest. NaN if nothing is tested.
-    side : {"worse", "better", "lower", "higher", ""}
-        Which way the group differs beyond chance; "lower" or "higher" where neither is
-        known to be bad for it.
-    missing : str
-        Why there is no estimate or no interval; empty if both are there.
-    """
+    """One group under one metric."""
 
     group: Hashable
+    #: As in `GroupEstimates.to_frame`.
     estimate: float
     standard_error: float
     ci_low: float
     ci_high: float
     support: float
-    n_effective: float
+    n_effective: float  # effective number of clusters (or items) behind the test
     pvalue: float
+    #: Over the groups of the metric that have enough data for a verdict; NaN for the
+    #: others.
     pvalue_corrected: float
+    #: What is tested, with its interval: the estimate minus the fair value, or minus
+    #: the value of the rest. NaN if nothing is tested.
     difference: float
     difference_low: float
     difference_high: float
+    #: Which way the group differs beyond chance: "worse" or "better", "lower" or
+    #: "higher" where neither is known to be bad for it, and "" if it does not.
     side: str
-    missing: str
+    missing: str  # why there is no estimate or no interval; empty if both are there
 
     @property
     def label(self) -> str:
@@ -70,21 +57,12 @@ class GroupFinding:
 
 @dataclass(frozen=True, eq=False)
 class MetricFinding:
-    """All groups under one metric.
-
-    Attributes
-    ----------
-    metric : AuditMetric
-    result : GroupEstimates
-    confidence_level : float
-    correction : {"holm", "fdr_bh"}, default="holm"
-        For the number of groups.
-    """
+    """All groups under one metric."""
 
     metric: AuditMetric
     result: GroupEstimates
     confidence_level: float
-    correction: str = "holm"
+    correction: str = "holm"  # {"holm", "fdr_bh"}
 
     @property
     def tested(self) -> bool:

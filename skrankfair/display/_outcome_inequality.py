@@ -149,7 +149,11 @@ class OutcomeInequalityDisplay:
         """Draw the axes, the names of the rows, 0 and the critical value."""
         ax, n = self.ax_, violation.size
         left_out = self.n_moments - n
-        more = f"; {left_out} less violated moments not shown" if left_out else ""
+        more = (
+            f"; {left_out} moments that are violated less are not shown"
+            if left_out
+            else ""
+        )
         xlabel = f"violation, in standard errors{more}"
         self.zero_ = draw.row_frame(ax, self.names, xlabel, 0.0, longest=_LONGEST_ROW)
         self.critical_ = self.missing_ = None

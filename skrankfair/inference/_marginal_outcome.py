@@ -231,7 +231,7 @@ class MarginalOutcomeTest(ReadOnlyArrays):
 
     @cached_property
     def difference(self) -> Array:
-        """First less second marginal outcome of each contrast, shape (C,)."""
+        """First minus second marginal outcome of each contrast, shape (C,)."""
         first, second = self._pairs.T
         return self.outcomes[first] - self.outcomes[second]
 
@@ -614,7 +614,7 @@ def marginal_outcome_test(
     -----
     With ``u = (S - t) / h`` over rows with ``S >= t``, the value is the intercept of a
     regression of the outcome on u, weighted by ``K(u) / n_m``, one over the number of
-    rows of cluster m, less the bias that a regression on u and u² with the same
+    rows of cluster m, minus the bias that a regression on u and u² with the same
     bandwidth estimates. That difference is the intercept of the latter, ``Σ_m Σ_i l y``
     with weights l that sum to one ("constant": the weighted mean). Its variance is
     cluster-robust, and at least that of independent rows which have the same mean

@@ -131,7 +131,7 @@ class PredictiveParityTest(ReadOnlyArrays):
 
     @property
     def difference(self) -> Array:
-        """First less second curve of each contrast, shape (C, J).
+        """First minus second curve of each contrast, shape (C, J).
 
         NaN where it is not compared.
         """

@@ -103,7 +103,7 @@ class SortedScores:
         return max(1, n_rows - 1)
 
     def gaps(self, n_bins: int) -> tuple[Array, Array, Array]:
-        """Return the mass before each bin, and mean score less outcome in each.
+        """Return the mass before each bin, and mean score minus outcome in each.
 
         And, third, which bins have rows.
         """

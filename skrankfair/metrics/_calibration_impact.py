@@ -258,7 +258,7 @@ def positive_rate_shift(
     >>> score = rng.uniform(size=4000)
     >>> y = rng.uniform(size=4000) < np.where(group == "a", score, score**2)
     >>> r = positive_rate_shift(y, score, sensitive_features=group, threshold=0.5)
-    >>> r.estimate[1:].round(1)  # of b: 1 - 1/2^(1/2) less 1/2
+    >>> r.estimate[1:].round(1)  # of b: 1 - 1/2^(1/2) minus 1/2
     array([-0.2])
     """
     seed = checked_seed(bandwidth, n_resamples, random_state)

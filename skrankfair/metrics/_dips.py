@@ -200,7 +200,7 @@ def dips(
     gives the distance from it.
 
     With N the total of the divisors (of the queries that have one), θ the estimate and
-    d_q what query q adds to the sum less θ times its divisor, the variance is
+    d_q what query q adds to the sum minus θ times its divisor, the variance is
     ``Q / (Q - 1) · Σ_q d_q² / N²`` over Q clusters.
 
     References

@@ -257,7 +257,7 @@ def pairwise_accuracy(
 
     Notes
     -----
-    With N pairs, θ the estimate and d the value of a pair less θ,
+    With N pairs, θ the estimate and d the value of a pair minus θ,
     ``variance="cluster"`` is ``Q / (Q - 1) · Σ_q (Σ_{pairs of q} d)² / N²`` over Q
     clusters, centred; ``variance="item"`` is ``(Σ_i T_i² - Σ_pairs d²) / N²`` with T_i
     the sum of d over the pairs that contain item i, to first order DeLong's variance.

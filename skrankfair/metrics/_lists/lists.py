@@ -51,16 +51,7 @@ def sums_by_group(values: Array | None, places: Places, groups: Groups) -> Array
 
 @dataclass(frozen=True, eq=False)
 class Lists(Places):
-    """Groups of the rows of every list, from the top down.
-
-    Attributes
-    ----------
-    starts : ndarray of shape (n_queries + 1,), int64
-        First row of each list, and the number of rows.
-    tie_starts : ndarray of int64 or None
-        First row of each block of tied rows; None when no two rows are tied.
-    groups : Groups
-    """
+    """Groups of the rows of every list, from the top down."""
 
     groups: Groups
 
