@@ -45,19 +45,12 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line and return its exit status.
 
-    Parameters
-    ----------
-    argv : sequence of str or None, default=None
-        The arguments; None takes those of the process, which then ends at Ctrl-C.
-
-    Returns
-    -------
-    int
-        The exit status: 0 if all that was asked for is printed and written, 1 if some
-        of it is not, 2 for input that cannot be used, 130 for Ctrl-C, 141 if nobody
-        reads what is printed.
+    It is 0 if all that was asked for is printed and written, 1 if some of it is not, 2
+    for input that cannot be used, 130 for Ctrl-C, and 141 if nobody reads what is
+    printed. Without `argv` the arguments are those of the process, which then ends at
+    Ctrl-C.
     """
     if argv is None:
         own_process()

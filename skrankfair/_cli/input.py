@@ -59,26 +59,11 @@ def option(argument: str) -> str:
 
 
 def read_arguments(path: str, wanted: Mapping[str, str | None]) -> dict[str, Any]:
-    """Read the columns of a file as arguments of `audit`.
+    """Read the columns of a file as arguments of `audit`, or raise an InputError.
 
-    Parameters
-    ----------
-    path : str
-        A CSV file (UTF-8, a header line; tab-separated if it ends in .tsv) or a
-        Parquet file.
-    wanted : mapping of str to str or None
-        Column by argument; for ``sensitive_features`` one or more columns, separated by
-        commas.
-
-    Returns
-    -------
-    dict
-        Checked columns by argument; None where no column is wanted.
-
-    Raises
-    ------
-    InputError
-        If something cannot be read or used.
+    The file is CSV (UTF-8, a header line; tab-separated if it ends in .tsv) or Parquet.
+    `wanted` names the column of each argument; for ``sensitive_features`` it may be
+    several, separated by commas. Where it is None, so is the argument.
     """
     with _opened(path) as file:
         is_parquet = file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC

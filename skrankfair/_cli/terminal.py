@@ -38,18 +38,7 @@ def complain(message: str) -> None:
 
 
 def printed(show: Callable[[], object]) -> int:
-    """Print on standard output.
-
-    Parameters
-    ----------
-    show : callable
-        Does it.
-
-    Returns
-    -------
-    int
-        The exit status, 0 if all is printed.
-    """
+    """Let `show` print on standard output; return the exit status, 0 if it all went."""
     try:
         show()
         sys.stdout.flush()
@@ -80,13 +69,7 @@ def print_report(report: AuditReport) -> None:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], object]]:
-    """Show what is going on, on standard error, if that is a terminal.
-
-    Yields
-    ------
-    callable
-        To be called with a line of text before each step.
-    """
+    """Yield what shows a line of text, on standard error if that is a terminal."""
     if not is_rich(sys.stderr):
         yield lambda message: None
         return

@@ -53,13 +53,7 @@ def stored(name: str) -> Callable[[T], T]:
 
 
 def to_text(parts: Mapping[str, Any]) -> str:
-    """Return a document of these parts in strict JSON.
-
-    Raises
-    ------
-    ValueError
-        Naming what the schema does not hold, such as a function of the user's.
-    """
+    """Return these parts as strict JSON; name what the schema does not hold."""
     head = {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
@@ -70,13 +64,7 @@ def to_text(parts: Mapping[str, Any]) -> str:
 
 
 def from_text(text: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the parts of a document, by name.
-
-    Raises
-    ------
-    ValueError
-        For text that is no JSON, or not of this schema.
-    """
+    """Return the parts of a document of this schema, by name."""
     if not isinstance(text, str | bytes | bytearray):
         raise ValueError(
             f"text must be what to_json() returned, a string; got {type(text)}."

@@ -295,13 +295,7 @@ BY_NAME = {metric.name: metric for metric in CATALOG}
 def chosen_metrics(
     metrics: str | Sequence[str] | None, task: str | None = None
 ) -> tuple[AuditMetric, ...]:
-    """Return the metrics of these names, each once; None is all of the task.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or if there is none at all.
-    """
+    """Return the metrics of these names, each once; None is all of the task."""
     if metrics is None:
         return tuple(m for m in CATALOG if task is None or task in m.tasks)
     names: Any = [metrics] if isinstance(metrics, str) else metrics

@@ -17,25 +17,10 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
     r"""Write a file beside its place, and put it there when it is complete.
 
     Whatever goes wrong, the old file stays as it was, and nothing else is left behind.
-
-    Parameters
-    ----------
-    path : str or path-like
-        A link is followed; a pipe or a device, which nothing can replace, is written to
-        as it is.
-    text : str
-        Written as UTF-8. A lone surrogate, which UTF-8 cannot express, becomes an
-        escape such as ``\ud800``: in JSON the same character.
-
-    Returns
-    -------
-    pathlib.Path
-        `path`.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written, or the old one must not be.
+    A link is followed; a pipe or a device, which nothing can replace, is written to as
+    it is. A lone surrogate, which UTF-8 cannot express, becomes an escape such as
+    ``\ud800``: in JSON that is the same character. An OSError says that the file cannot
+    be written, or that the old one must not be.
     """
     path = Path(path)
     content = text.encode("utf-8", errors="backslashreplace")

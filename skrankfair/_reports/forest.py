@@ -1,7 +1,10 @@
 """A forest plot as an SVG element.
 
-Written as text, not drawn by matplotlib, whose settings belong to the whole process:
-threads that write reports share nothing, and what the caller has set does not matter.
+It is written as text and not drawn by matplotlib, whose SVG depends on settings of the
+whole process that no figure can have for itself: without ``svg.hashsalt`` each file has
+other ids, and ``svg.fonttype`` decides whether labels stay text. Here threads that
+write reports share nothing, what the caller has set does not matter, and equal reports
+are equal bytes, with labels in the reader's font.
 """
 
 from __future__ import annotations

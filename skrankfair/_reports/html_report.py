@@ -56,13 +56,7 @@ def check_report_packages() -> None:
 
 
 def html_report(report: AuditReport) -> str:
-    """Return the report as the text of an HTML file.
-
-    Raises
-    ------
-    ImportError
-        Without jinja2.
-    """
+    """Return the report as the text of an HTML file."""
     check_report_packages()
 
     environment = _environment()

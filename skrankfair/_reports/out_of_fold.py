@@ -66,13 +66,7 @@ def audit_out_of_fold(
     task: str | None = None,
     favorable: str | None = None,
 ) -> AuditReport:
-    """Audit scores of which only those of one model can be compared.
-
-    Raises
-    ------
-    ValueError
-        If a query has rows of several clusters, and for what `audit` raises for.
-    """
+    """Audit scores of which only those of one model can be compared."""
     task, favorable = checked_task(
         task, favorable, scored.columns.get("qid"), scored.score
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.text import Annotation
 
 
+@dataclass(eq=False, repr=False)
 class BeforeAfterDisplay:
     """Open circles before, full ones after, and arrows between them; one line per row.
 
@@ -60,26 +62,15 @@ class BeforeAfterDisplay:
     2
     """
 
-    def __init__(
-        self,
-        labels: Sequence[Hashable],
-        before: Any,
-        after: Any,
-        *,
-        pvalue_before: Any = None,
-        pvalue_after: Any = None,
-        fair_value: float | None = 0.0,
-        name: str = "",
-        confidence_level: float = 0.95,
-    ) -> None:
-        self.labels = labels
-        self.before = before
-        self.after = after
-        self.pvalue_before = pvalue_before
-        self.pvalue_after = pvalue_after
-        self.fair_value = fair_value
-        self.name = name
-        self.confidence_level = confidence_level
+    labels: Sequence[Hashable]
+    before: Any
+    after: Any
+    _: KW_ONLY
+    pvalue_before: Any = None
+    pvalue_after: Any = None
+    fair_value: float | None = 0.0
+    name: str = ""
+    confidence_level: float = 0.95
 
     def plot(self, *, ax: Axes | None = None) -> BeforeAfterDisplay:
         """Draw the rows.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ _SIZE = 5.2
 _RESPONSES = ("predict_proba", "predict")
 
 
+@dataclass(eq=False, repr=False)
 class CalibrationByGroupDisplay:
     """Calibration curve of each group, smoothed, with simultaneous bands.
 
@@ -72,24 +74,14 @@ class CalibrationByGroupDisplay:
     ['a', 'b']
     """
 
-    def __init__(
-        self,
-        grid: Any,
-        groups: Sequence[Hashable],
-        curves: Any,
-        ci_low: Any,
-        ci_high: Any,
-        *,
-        edges: Any = None,
-        bars: Any = None,
-    ) -> None:
-        self.grid = grid
-        self.groups = groups
-        self.curves = curves
-        self.ci_low = ci_low
-        self.ci_high = ci_high
-        self.edges = edges
-        self.bars = bars
+    grid: Any
+    groups: Sequence[Hashable]
+    curves: Any
+    ci_low: Any
+    ci_high: Any
+    _: KW_ONLY
+    edges: Any = None
+    bars: Any = None
 
     @classmethod
     def from_predictions(

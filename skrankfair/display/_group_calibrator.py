@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _SIZE = 4.9
 
 
+@dataclass(eq=False, repr=False)
 class GroupCalibratorDisplay:
     """The expected outcome against the score, one line per group.
 
@@ -56,11 +58,8 @@ class GroupCalibratorDisplay:
     ['a', 'b', 'score = outcome']
     """
 
-    def __init__(
-        self, groups: Sequence[Hashable], curves: Sequence[tuple[Any, Any]]
-    ) -> None:
-        self.groups = groups
-        self.curves = curves
+    groups: Sequence[Hashable]
+    curves: Sequence[tuple[Any, Any]]
 
     @classmethod
     def from_calibrator(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ _SORTS = ("estimate", None)
 _HIGH_IS_WORSE = {"matched_pair_calibration"}
 
 
+@dataclass(eq=False, repr=False)
 class GroupEstimatesDisplay:
     """A forest plot: one line per group, a point with its interval.
 
@@ -84,30 +86,17 @@ class GroupEstimatesDisplay:
     ['m', 'f']
     """
 
-    def __init__(
-        self,
-        groups: Sequence[Hashable],
-        estimate: Any,
-        ci_low: Any,
-        ci_high: Any,
-        *,
-        pvalue: Any = None,
-        difference: Any = None,
-        fair_value: float | None = None,
-        name: str = "",
-        confidence_level: float = 0.95,
-        worse: str = "below",
-    ) -> None:
-        self.groups = groups
-        self.estimate = estimate
-        self.ci_low = ci_low
-        self.ci_high = ci_high
-        self.pvalue = pvalue
-        self.difference = difference
-        self.fair_value = fair_value
-        self.name = name
-        self.confidence_level = confidence_level
-        self.worse = worse
+    groups: Sequence[Hashable]
+    estimate: Any
+    ci_low: Any
+    ci_high: Any
+    _: KW_ONLY
+    pvalue: Any = None
+    difference: Any = None
+    fair_value: float | None = None
+    name: str = ""
+    confidence_level: float = 0.95
+    worse: str = "below"
 
     @classmethod
     def from_estimates(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ..inference import MarginalOutcomeTest
 
 
+@dataclass(eq=False, repr=False)
 class MarginalOutcomeDisplay:
     """One row per group: its mean outcome at the threshold, and that of all above it.
 
@@ -58,24 +60,14 @@ class MarginalOutcomeDisplay:
     [0.8, 0.7]
     """
 
-    def __init__(
-        self,
-        groups: Sequence[Hashable],
-        estimate: Any,
-        ci_low: Any,
-        ci_high: Any,
-        *,
-        above: Any = None,
-        threshold: float | None = None,
-        name: str = "",
-    ) -> None:
-        self.groups = groups
-        self.estimate = estimate
-        self.ci_low = ci_low
-        self.ci_high = ci_high
-        self.above = above
-        self.threshold = threshold
-        self.name = name
+    groups: Sequence[Hashable]
+    estimate: Any
+    ci_low: Any
+    ci_high: Any
+    _: KW_ONLY
+    above: Any = None
+    threshold: float | None = None
+    name: str = ""
 
     @classmethod
     def from_test(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ _SIZE = 4.4
 _WIDE = 20  # largest threshold over smallest from which the axis is logarithmic
 
 
+@dataclass(eq=False, repr=False)
 class MatchedPairCurveDisplay:
     """Estimates against the threshold, with one line and one band per group.
 
@@ -69,24 +71,14 @@ class MatchedPairCurveDisplay:
     ['a', 'b']
     """
 
-    def __init__(
-        self,
-        groups: Sequence[Hashable],
-        epsilon: Any,
-        estimate: Any,
-        ci_low: Any,
-        ci_high: Any,
-        *,
-        confidence_level: float = 0.95,
-        places: Sequence[int] | None = None,
-    ) -> None:
-        self.groups = groups
-        self.epsilon = epsilon
-        self.estimate = estimate
-        self.ci_low = ci_low
-        self.ci_high = ci_high
-        self.confidence_level = confidence_level
-        self.places = places
+    groups: Sequence[Hashable]
+    epsilon: Any
+    estimate: Any
+    ci_low: Any
+    ci_high: Any
+    _: KW_ONLY
+    confidence_level: float = 0.95
+    places: Sequence[int] | None = None
 
     @classmethod
     def from_curve(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ _SIDES = {"closer to fair": 1.0, "further from fair": -1.0}
 _LOSSES = ("log loss", "mean squared error")
 
 
+@dataclass(eq=False, repr=False)
 class MitigationDisplay:
     """Disparities before and after, their changes with intervals, and the costs.
 
@@ -63,16 +65,10 @@ class MitigationDisplay:
     ['NDCG', 'AUC', 'log loss']
     """
 
-    def __init__(
-        self,
-        disparities: pd.DataFrame,
-        costs: pd.DataFrame,
-        *,
-        confidence_level: float = 0.95,
-    ) -> None:
-        self.disparities = disparities
-        self.costs = costs
-        self.confidence_level = confidence_level
+    disparities: pd.DataFrame
+    costs: pd.DataFrame
+    _: KW_ONLY
+    confidence_level: float = 0.95
 
     def plot(self, *, axes: Any = None) -> MitigationDisplay:
         """Draw the three panels.

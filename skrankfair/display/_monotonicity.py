@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _MANY = 40
 
 
+@dataclass(eq=False, repr=False)
 class MonotonicityDisplay:
     """A group's share at every position, the monotone fit, and the verdict.
 
@@ -73,30 +75,17 @@ class MonotonicityDisplay:
     'monotone'
     """
 
-    def __init__(
-        self,
-        position: Any,
-        share: Any,
-        fit: Any,
-        band_low: Any,
-        band_high: Any,
-        *,
-        pvalue: float,
-        rejected: bool,
-        confidence_level: float = 0.95,
-        group: Any = "",
-        group_share: float | None = None,
-    ) -> None:
-        self.position = position
-        self.share = share
-        self.fit = fit
-        self.band_low = band_low
-        self.band_high = band_high
-        self.pvalue = pvalue
-        self.rejected = rejected
-        self.confidence_level = confidence_level
-        self.group = group
-        self.group_share = group_share
+    position: Any
+    share: Any
+    fit: Any
+    band_low: Any
+    band_high: Any
+    _: KW_ONLY
+    pvalue: float
+    rejected: bool
+    confidence_level: float = 0.95
+    group: Any = ""
+    group_share: float | None = None
 
     @classmethod
     def from_test(

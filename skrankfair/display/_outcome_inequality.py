@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _LONGEST_GROUP, _LONGEST_ROW = 24, 70
 
 
+@dataclass(eq=False, repr=False)
 class OutcomeInequalityDisplay:
     """The most violated moments of an outcome inequality test, with one row each.
 
@@ -60,17 +62,10 @@ class OutcomeInequalityDisplay:
     'f at 1 above m at 2'
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        violation: Any,
-        critical_value: float,
-        n_moments: int,
-    ) -> None:
-        self.names = names
-        self.violation = violation
-        self.critical_value = critical_value
-        self.n_moments = n_moments
+    names: Sequence[str]
+    violation: Any
+    critical_value: float
+    n_moments: int
 
     @classmethod
     def from_test(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ _FEW, _MANY = 2, 8
 _LONGEST_OF_TWO = 20
 
 
+@dataclass(eq=False, repr=False)
 class PredictiveParityDisplay:
     """Two plots: the curve of each group with its band, and their differences.
 
@@ -75,36 +77,20 @@ class PredictiveParityDisplay:
     ['a', 'b']
     """
 
-    def __init__(
-        self,
-        grid: Any,
-        groups: Sequence[Hashable],
-        curves: Any,
-        curve_low: Any,
-        curve_high: Any,
-        contrasts: Sequence[tuple[Hashable, Hashable]],
-        difference: Any,
-        difference_low: Any,
-        difference_high: Any,
-        rejected: Any,
-        *,
-        edges: Any = None,
-        bars: Any = None,
-        name: str = "",
-    ) -> None:
-        self.grid = grid
-        self.groups = groups
-        self.curves = curves
-        self.curve_low = curve_low
-        self.curve_high = curve_high
-        self.contrasts = contrasts
-        self.difference = difference
-        self.difference_low = difference_low
-        self.difference_high = difference_high
-        self.rejected = rejected
-        self.edges = edges
-        self.bars = bars
-        self.name = name
+    grid: Any
+    groups: Sequence[Hashable]
+    curves: Any
+    curve_low: Any
+    curve_high: Any
+    contrasts: Sequence[tuple[Hashable, Hashable]]
+    difference: Any
+    difference_low: Any
+    difference_high: Any
+    rejected: Any
+    _: KW_ONLY
+    edges: Any = None
+    bars: Any = None
+    name: str = ""
 
     @classmethod
     def from_test(

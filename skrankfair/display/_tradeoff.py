@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ _SIZE = 4.4
 _LONGEST_LABEL = 60
 
 
+@dataclass(eq=False, repr=False)
 class FairnessTradeoffDisplay:
     """A scatter plot of a search: objective against disparity, one point per candidate.
 
@@ -32,9 +34,9 @@ class FairnessTradeoffDisplay:
     Parameters
     ----------
     objective : array-like of shape (n_candidates,)
-        The larger the better; NaN for a candidate without a value.
+        Larger is better; NaN for a candidate without a value.
     disparity : array-like of shape (n_candidates,)
-        The smaller the fairer, or the larger with `larger_is_fairer`.
+        Smaller is fairer, or larger with `larger_is_fairer`.
     objective_error, disparity_error : array-like of shape (n_candidates,) or None, \
             default=None
         Standard errors: half the length of the bars. None draws none.
@@ -43,7 +45,7 @@ class FairnessTradeoffDisplay:
     chosen : int or None, default=None
         The candidate that was chosen.
     bound : float or None, default=None
-        On the disparity.
+        The bound on the disparity.
     larger_is_fairer : bool, default=False
         Whether the disparity is a ratio, and the bound its least allowed value.
     objective_name, disparity_name : str, default="objective", "disparity"
@@ -62,7 +64,7 @@ class FairnessTradeoffDisplay:
     front_points_ : matplotlib Line2D or None
     chosen_ : matplotlib Line2D or None
     errors_ : list of matplotlib LineCollection
-        Bars of the beaten, of the front, and of the chosen one.
+        Error bars of the candidates that are beaten, of the front, and of the chosen.
     bound_ : matplotlib Line2D or None
     forbidden_ : matplotlib Rectangle or None
         What is beyond the bound.
@@ -93,32 +95,18 @@ class FairnessTradeoffDisplay:
     array([ True, False,  True])
     """
 
-    def __init__(
-        self,
-        objective: Any,
-        disparity: Any,
-        *,
-        objective_error: Any = None,
-        disparity_error: Any = None,
-        on_front: Any = None,
-        chosen: int | None = None,
-        bound: float | None = None,
-        larger_is_fairer: bool = False,
-        objective_name: str = "objective",
-        disparity_name: str = "disparity",
-        chosen_name: str = "",
-    ) -> None:
-        self.objective = objective
-        self.disparity = disparity
-        self.objective_error = objective_error
-        self.disparity_error = disparity_error
-        self.on_front = on_front
-        self.chosen = chosen
-        self.bound = bound
-        self.larger_is_fairer = larger_is_fairer
-        self.objective_name = objective_name
-        self.disparity_name = disparity_name
-        self.chosen_name = chosen_name
+    objective: Any
+    disparity: Any
+    _: KW_ONLY
+    objective_error: Any = None
+    disparity_error: Any = None
+    on_front: Any = None
+    chosen: int | None = None
+    bound: float | None = None
+    larger_is_fairer: bool = False
+    objective_name: str = "objective"
+    disparity_name: str = "disparity"
+    chosen_name: str = ""
 
     @classmethod
     def from_search(
@@ -138,14 +126,14 @@ class FairnessTradeoffDisplay:
         search : GridSearchCV or another search
             Fitted, with the objective and the disparity in ``scoring=``.
         objective, disparity : str or None, default=None
-            Keys of ``scoring``. None: those of ``refit=fairness_constrained(...)``, the
-            first constraint if there are several.
+            Keys of ``scoring``. None takes those of ``refit=fairness_constrained(...)``,
+            and the first constraint if there are several.
         larger_is_fairer : bool or None, default=None
             Whether the disparity is a ratio, or another score that is to be large, and
             no negated disparity. None takes what the constraint says, and False without
             one.
         bound : float or None, default=None
-            None: that of the constraint.
+            None takes that of the constraint.
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
 
@@ -214,7 +202,7 @@ class FairnessTradeoffDisplay:
         chosen : int or None, default=None
             Index of the chosen candidate.
         bound : float or None, default=None
-            On the disparity: how much it may be at most, or at least with
+            The bound on the disparity: its largest allowed value, or its smallest with
             `larger_is_fairer`.
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
@@ -232,7 +220,7 @@ class FairnessTradeoffDisplay:
         -----
         A bar is one standard error of the mean over the folds to each side: the
         standard deviation over the root of their number. Folds share training rows, so
-        it is a rough one.
+        it is only a rough guide.
         """
         front = pareto_front(cv_results, [objective, disparity])
         worth = np.asarray(cv_results[f"mean_test_{objective}"], dtype=float)
@@ -308,7 +296,7 @@ class FairnessTradeoffDisplay:
         )
 
     def _draw_candidates(self, x: Array, y: Array) -> None:
-        """Draw the beaten faintly, then the front, then the chosen one on top."""
+        """Draw beaten candidates faintly, then the front, then the chosen on top."""
         there = ~(np.isnan(x) | np.isnan(y))
         front = np.zeros(x.size, dtype=bool)
         if self.on_front is not None:

@@ -30,14 +30,7 @@ class PositionWeight:
     def of(
         cls, position_weight: Any, k: Any = None, patience: Any = None
     ) -> PositionWeight:
-        """Read the arguments `position_weight`, `k` and `patience` of a metric.
-
-        Raises
-        ------
-        ValueError
-            For an unknown name, numbers that are not finite or negative, and a `k` or
-            `patience` that the weights do not use.
-        """
+        """Read and check `position_weight`, `k` and `patience` of a metric."""
         name = position_weight if isinstance(position_weight, str) else None
         for value, argument, user in (
             (k, "k", "top"),
@@ -114,13 +107,9 @@ class PositionWeight:
     def strata(self, n_ranks: int, n_columns: int) -> Array:
         """Return the weights up to the last rank that counts, one table column each.
 
-        Parameters
-        ----------
-        n_ranks : int
-            Length of the longest list. An array is taken whole, so that parts of the
-            data agree on it.
-        n_columns : int
-            Columns of the table for one rank.
+        `n_ranks` is the length of the longest list; but an array is taken whole, so
+        that parts of the data agree on it. `n_columns` are the columns of the table for
+        one rank.
         """
         n_given = len(self.model) if isinstance(self.model, tuple) else n_ranks
         weights = self.up_to(n_given)

@@ -28,16 +28,7 @@ class ScoreCurves:
     n_rows: int  # that they were fitted with
 
     def predict(self, score: Any) -> Array:
-        """Return the expected outcomes at the scores.
-
-        Parameters
-        ----------
-        score : array-like of shape (n,) or (n, d)
-
-        Returns
-        -------
-        ndarray of the same shape
-        """
+        """Return the expected outcomes at the scores, shape (n,) or (n, d)."""
         return self._apply(score, "predict")
 
     def inverse(self, outcome: Array) -> Array:

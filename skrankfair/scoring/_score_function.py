@@ -157,19 +157,9 @@ def as_outcomes(
 ) -> tuple[Any, Any]:
     """Return class labels as 0 and 1; numbers as they are.
 
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-    y_score : array-like of shape (n,)
-        Scores, or predicted labels.
-    positive : label or None, default=None
-        The class that becomes 1. None takes the last of two labels if labels are text.
-    two_classes : bool, default=False
-        Whether both arguments are labels: two numbers are then classes too.
-
-    Returns
-    -------
-    y_true, y_score : array-like
+    `y_score` may be predicted labels. `positive` is the class that becomes 1; None
+    takes the last of two labels if labels are text. `two_classes` says that both
+    arguments are labels: two numbers are then classes too.
     """
     outcome, score = np.asarray(y_true), np.asarray(y_score)
     labels = _is_text(score) or (two_classes and positive is not None)

@@ -84,16 +84,9 @@ def largest_joint(
     It is that of the groups in blocks, in one of their orders (checked against all
     rankings in the tests). With the blocks S complete and c rows of a block of size m,
     ``KL = ln(n/k) + c/k ln(c/m)``, so the best order of the last blocks does not depend
-    on that of the first: a search over sets of groups finds it.
-
-    Parameters
-    ----------
-    sizes : sequence of ndarray
-        Members of each group, for every cut.
-    n, k : ndarray
-        Rows of the list, and of the cut.
-    total : callable
-        Sums values of the cuts, weighted.
+    on that of the first: a search over sets of groups finds it. `sizes` are the members
+    of each group, `n` the rows of the list and `k` those of the cut, for every cut;
+    `total` sums values of the cuts with their weights.
     """
     best: dict[frozenset[int], Array] = {frozenset(): total(np.zeros(k.shape))}
     everyone = range(len(sizes))
