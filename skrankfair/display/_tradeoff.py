@@ -126,8 +126,8 @@ class FairnessTradeoffDisplay:
         search : GridSearchCV or another search
             Fitted, with the objective and the disparity in ``scoring=``.
         objective, disparity : str or None, default=None
-            Keys of ``scoring``. None takes those of ``refit=fairness_constrained(...)``,
-            and the first constraint if there are several.
+            Keys of ``scoring``. None takes those of `fairness_constrained`, and the
+            first constraint if there are several.
         larger_is_fairer : bool or None, default=None
             Whether the disparity is a ratio, or another score that is to be large, and
             no negated disparity. None takes what the constraint says, and False without
