@@ -78,7 +78,7 @@ def value_of(thing, name):
 
 
 #: What a result is computed from, which `sums` and `metric` hold.
-NOT_RESULTS = ("ClusterSums", "Metric", "Permutation")
+NOT_RESULTS = ("ClusterSums", "RefitSums", "Metric", "Permutation")
 
 
 @pytest.fixture(scope="module")
