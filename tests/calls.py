@@ -19,7 +19,9 @@ from skrankfair.metrics import (
     pairwise_parity,
     pairwise_preference,
     precision,
+    precision_at_k,
     selection_rate,
+    share_at_k,
     skew_at_k,
 )
 
@@ -46,6 +48,7 @@ OF_ROWS = {  # those of one list, with outcomes of 0 and 1
     precision: {"threshold": 0.5},
     brier_score: {},
 }
+OF_TOP = {precision_at_k: {"k": 2}, share_at_k: {"k": 2}}
 BINARY = [1.0, 1.0, 0.0, 0.0, 0.0, 1.0]
 OPTIONS = {
     pairwise_accuracy: {},
@@ -57,13 +60,16 @@ OPTIONS = {
     exposure_gap: {},
     **OF_LISTS,
     **OF_ROWS,
+    **OF_TOP,
     ndcg: {},
 }
 METRICS = tuple(OPTIONS)
 BY_GROUP = METRICS[:-1]
 OF_ITEMS = (exposure, exposure_gap)  # defined for a group without a pair
 OF_PAIRS = tuple(
-    metric for metric in BY_GROUP if metric not in (*OF_ITEMS, *OF_LISTS, *OF_ROWS)
+    metric
+    for metric in BY_GROUP
+    if metric not in (*OF_ITEMS, *OF_LISTS, *OF_ROWS, *OF_TOP)
 )
 NEEDS_OTHERS = (*OF_PAIRS, *OF_LISTS)  # undefined for a group that is everybody
 WITH_VARIANCE = tuple(metric for metric in OF_PAIRS if metric is not dips)
@@ -80,6 +86,7 @@ def columns_of(metric):
         **{metric: ["y_true"] for metric in OF_LISTS},
         **{metric: ["qid"] for metric in OF_ROWS},
         selection_rate: ["y_true", "qid"],
+        share_at_k: ["y_true"],
     }
     names = [name for name in names if name not in unused.get(metric, [])]
     return [*names, "sample_weight"]
@@ -89,14 +96,15 @@ def lacking(metric):
     """What an undefined group is without, a regular expression."""
     units = dict.fromkeys(OF_ITEMS, "items") | dict.fromkeys(OF_LISTS, "queries.*")
     units |= dict.fromkeys(OF_ROWS, "rows") | {precision: "selected"}
+    units |= {precision_at_k: "items in the top k", share_at_k: "items"}
     return units.get(metric, "pairs")
 
 
 def call(metric, **changed):
     good = {name: GOOD[name] for name in columns_of(metric) if name in GOOD}
-    if metric in (exposure, pairwise_exposure, *OF_LISTS):
+    if metric in (exposure, pairwise_exposure, share_at_k, *OF_LISTS):
         good["y_true"] = None
-    if "y_true" in good and metric in OF_ROWS:
+    if good.get("y_true") and metric in (*OF_ROWS, precision_at_k):
         good["y_true"] = BINARY
     return metric(**{**good, **OPTIONS[metric], **changed})
 

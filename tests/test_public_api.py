@@ -405,6 +405,8 @@ k : int or None
     How many positions count, from the top.
 k : int
     How many positions count, from the top.
+average : {"items", "queries"}
+    "items" pools the items of all queries. "queries" takes the mean over queries
 average : {"pairs", "queries"}
     "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
 average : {"pairs", "queries"}

@@ -209,6 +209,17 @@ class RankedData:
             raise ValueError("y_true must be given; got None.")
         return self.outcome
 
+    def check_binary(self, name: str) -> None:
+        """Raise a ValueError unless all outcomes are 0 or 1."""
+        y = self.y_true
+        other = (y != 0) & (y != 1)
+        if other.any():
+            place = int(np.argmax(other))
+            raise ValueError(
+                f"y_true must be 0 or 1 for {name}; got {y[place]:g} in row "
+                f"{self.input_row(place)}."
+            )
+
     @property
     def groups(self) -> Groups:
         """Groups in ranked order; one group, "all", without sensitive features."""

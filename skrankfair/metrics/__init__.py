@@ -3,6 +3,7 @@
 from .._estimates.contrasts import Estimate, GroupTest
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.intervals import ConfidenceInterval
+from ._auc import auc
 from ._calibration_error import calibration_error
 from ._calibration_impact import positive_rate_shift, rank_shift
 from ._dips import dips
@@ -38,6 +39,7 @@ from ._rates import (
 )
 from ._skew import ndkl, skew_at_k
 from ._statistical_parity import exposure_parity, pairwise_parity
+from ._top_k import precision_at_k, recall_at_k, share_at_k
 
 __all__ = [
     "ConfidenceInterval",
@@ -46,6 +48,7 @@ __all__ = [
     "GroupTest",
     "MatchedPairCurve",
     "accuracy",
+    "auc",
     "balanced_accuracy",
     "brier_score",
     "calibration_error",
@@ -75,8 +78,11 @@ __all__ = [
     "pairwise_preference",
     "positive_rate_shift",
     "precision",
+    "precision_at_k",
     "rank_shift",
+    "recall_at_k",
     "selection_rate",
+    "share_at_k",
     "skew_at_k",
     "true_negative_rate",
     "true_positive_rate",

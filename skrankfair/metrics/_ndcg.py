@@ -11,7 +11,8 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, Ranking, order_rows, ranked_data
-from .._inputs.validation import Array, check_choice, check_number
+from .._inputs.validation import Array, Groups, check_choice, check_number
+from ._make_metric import check_one_group
 from ._pairs.cluster_rows import sum_over_queries
 from ._position_weights import DCG
 
@@ -40,9 +41,16 @@ def _of_computable_size(gains: Array, best: Array, ranking: Ranking) -> Array:
 
 
 def ndcg_estimates(
-    data: RankedData, *, k: int | None = None, gain: str = "linear"
+    data: RankedData,
+    *,
+    k: int | None = None,
+    gain: str = "linear",
+    by_group: bool = False,
 ) -> GroupEstimates:
-    """Return `ndcg` of data that is validated and ordered."""
+    """Return `ndcg` of data that is validated and ordered, of all queries as one group.
+
+    `by_group`: the groups are those of the queries.
+    """
     check_choice(gain, "gain", ("linear", "exponential"))
     if k is not None:
         check_number(k, "k", 1, np.inf, integer=True)
@@ -70,10 +78,14 @@ def ndcg_estimates(
     starts = ranking.starts[:-1]
     reached = np.add.reduceat(gains * discount, starts)
     best = np.add.reduceat(ideal, starts)
-    there = best > 0
-    table = np.zeros((ranking.n_queries, 1, 2))
-    np.divide(reached, best, out=table[:, 0, 0], where=there)
-    table[:, 0, 1] = there
+    value = np.zeros((ranking.n_queries, 2))
+    value[:, 1] = best > 0
+    np.divide(reached, best, out=value[:, 0], where=best > 0)
+    if by_group:
+        check_one_group(data, "ndcg")
+    groups = data.groups if by_group else Groups.of_everyone(ranking.n_rows)
+    member = [groups.mask(group)[starts] for group in range(len(groups))]
+    table = np.stack(member, axis=1)[..., None] * value[:, None]
     rows = sum_over_queries(data, table, np.zeros((ranking.n_queries, 0)))
     result = GroupEstimates(
         metric=Metric(
@@ -82,10 +94,10 @@ def ndcg_estimates(
             ColumnSum(1, 2),
             unit="queries",
             share=True,
-            pooled=True,
+            pooled=not groups.overlapping,
             better="high",
         ),
-        sums=ClusterSums.from_clusters(("all",), rows, [ColumnSum(1, 2)]),
+        sums=ClusterSums.from_clusters(groups.labels, rows, [ColumnSum(1, 2)]),
         parameters={"k": k, "gain": gain},
     )
     return warn_undefined(result)
@@ -95,6 +107,7 @@ def ndcg(
     y_true: Any,
     y_score: Any,
     *,
+    sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     k: int | None = None,
@@ -115,6 +128,11 @@ def ndcg(
         be negative.
     y_score : array-like of shape (n,)
         Scores, not ranks: higher scores rank first.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all". They are groups of queries, such as those
+        of the users, and constant within a query.
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
         makes all rows one list.
@@ -131,18 +149,18 @@ def ndcg(
     Returns
     -------
     GroupEstimates
-        One row, labelled "all", whose support is the number of queries.
+        One row per group of queries, whose support is the number of queries.
 
     Raises
     ------
     ValueError
         If columns have different lengths, values are not finite, relevance is negative,
-        a query is in two clusters, or an option is unknown.
+        a query is in two clusters or of two groups, or an option is unknown.
 
     Warns
     -----
     UndefinedMetricWarning
-        If no query has a positive ideal DCG, or there is only one query.
+        If no query of a group has a positive ideal DCG, or there is only one.
 
     See Also
     --------
@@ -168,6 +186,12 @@ def ndcg(
     array([0.8155])
     """
     data = ranked_data(
-        y_true, y_score, qid=qid, cluster=cluster, sample_weight=sample_weight
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
     )
-    return ndcg_estimates(data, k=k, gain=gain)
+    by_group = sensitive_features is not None
+    return ndcg_estimates(data, k=k, gain=gain, by_group=by_group)

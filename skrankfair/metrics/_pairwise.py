@@ -131,13 +131,14 @@ class _BucketRatio(MeanOfRatios):
 def accuracy_estimates(
     data: RankedData,
     *,
+    name: str = "pairwise_accuracy",
     comparison: str = "all",
     engagement: Any = None,
     bins: Any = 4,
     average: str = "pairs",
     variance: str = "auto",
 ) -> GroupEstimates:
-    """Return `pairwise_accuracy` of data that is validated and ordered."""
+    """Return `pairwise_accuracy` (or `auc`) of data that is validated and ordered."""
     check_choice(comparison, "comparison", COMPARISONS)
     bucket, edges = _buckets(data, engagement, bins)
     n_buckets = 1 if edges is None else len(edges) - 1
@@ -156,7 +157,7 @@ def accuracy_estimates(
 
     shared_weight = 0.0 if comparison == "inter" else 1.0
     metric = Metric(
-        name="pairwise_accuracy",
+        name=name,
         finalize=MeanOfRatios(n_buckets),
         support=support_columns(average, 4, n_buckets),
         against_rest=DifferenceToRest(n_buckets, shared_weight),
@@ -251,6 +252,7 @@ def pairwise_accuracy(
 
     See Also
     --------
+    auc : The same of outcomes of 0 and 1, by its usual name.
     pairwise_exposure : How often a group's item is ranked above one of the others.
     pairwise_preference : How often a group's item has the better outcome.
     matched_pair_calibration : Outcomes of items with nearly the same score.

@@ -90,6 +90,11 @@ _OF_DECISIONS: dict[str, Entry] = {
     },
 }
 
+_OF_TOP_K = {
+    metric.__name__: metric
+    for metric in (metrics.precision_at_k, metrics.recall_at_k, metrics.share_at_k)
+}
+
 _LOSSES = {
     "brier_score": metrics.brier_score,
     "log_loss": metrics.log_loss,
@@ -108,6 +113,13 @@ _OF_WORST: dict[str, Entry] = {
         {"comparison": "intra"},
         "worst",
     ),
+    "worst_group_auc": (metrics.auc, {}, "worst"),
+    "worst_group_ndcg": (metrics.ndcg, {}, "worst"),
+    **{
+        f"worst_group_{name}": (metric, {}, "worst")
+        for name, metric in _OF_TOP_K.items()
+        if name != "share_at_k"
+    },
     "worst_group_pairwise_accuracy": (metrics.pairwise_accuracy, {}, "worst"),
     **{
         f"worst_group_{metric.__name__}": (metric, _DECISION, "worst")
@@ -142,6 +154,17 @@ _OF_WORST: dict[str, Entry] = {
 SCORERS: dict[str, Entry] = {
     **_OF_RANKINGS,
     **_OF_DECISIONS,
+    "neg_auc_difference": (metrics.auc, {}, "difference"),
+    "neg_cross_group_auc_difference": (
+        metrics.auc,
+        {"comparison": "inter"},
+        "difference",
+    ),
+    "neg_ndcg_difference": (metrics.ndcg, {}, "difference"),
+    **{
+        f"neg_{name}_difference": (metric, {}, "difference")
+        for name, metric in _OF_TOP_K.items()
+    },
     **{
         f"neg_{name}_difference": (metric, _PROBABILITY, "difference")
         for name, metric in _LOSSES.items()

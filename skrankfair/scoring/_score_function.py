@@ -16,7 +16,7 @@ from .._estimates.simultaneous import why_undefined
 from .._inputs.columns import ColumnSpec, declared_labels
 from .._inputs.validation import Array
 from ..exceptions import UndefinedMetricWarning
-from ..metrics import GroupEstimates
+from ..metrics import GroupEstimates, ndcg
 
 #: What a scorer can take from a column of X or from metadata.
 COLUMNS = ("sensitive_features", "qid", "cluster", "engagement", "sample_weight")
@@ -59,10 +59,20 @@ class ScoreFunction:
         module = getattr(_unwrapped(self.metric), "__module__", None) or ""
         return self.disparity is not None or module.startswith("skrankfair.")
 
+    @property
+    def whole(self) -> bool:
+        """Whether the number is that of all rows, as of `ndcg` without groups."""
+        if _unwrapped(self.metric) is not ndcg or self.disparity is not None:
+            return False
+        bound = inspect.signature(self.metric).parameters["sensitive_features"].default
+        return bound is None and "sensitive_features" not in self.columns
+
     @cached_property
     def accepted(self) -> tuple[str, ...]:
         """The columns that the metric has a parameter for."""
-        parameters = inspect.signature(self.metric).parameters
+        parameters = dict(inspect.signature(self.metric).parameters)
+        if self.whole:
+            del parameters["sensitive_features"]
         names = (*COLUMNS, *own_columns(self.metric))
         return tuple(name for name in names if name in parameters)
 

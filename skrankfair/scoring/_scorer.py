@@ -349,7 +349,7 @@ def _check_options(function: ScoreFunction) -> None:
                 f"{', '.join(function.accepted)}."
             )
     if (
-        "sensitive_features" in parameters
+        "sensitive_features" in function.accepted
         and "sensitive_features" not in function.columns
     ):
         raise ValueError(

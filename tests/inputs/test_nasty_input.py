@@ -24,7 +24,9 @@ from skrankfair.metrics import (
     pairwise_parity,
     pairwise_preference,
     precision,
+    precision_at_k,
     selection_rate,
+    share_at_k,
     skew_at_k,
 )
 from tests.calls import (
@@ -149,6 +151,8 @@ ARGUMENTS = [
             normalized_discounted_ratio: (*BY_CUTS, "zero_division"),
             normalized_discounted_kl: (*BY_CUTS, "joint"),
             skew_at_k: ("k",),
+            precision_at_k: ("k",),
+            share_at_k: ("k",),
             ndkl: ("joint",),
             exposure_parity: ("position_weight", "signed"),
             pairwise_parity: ("signed",),

@@ -43,6 +43,7 @@ LOSSES = (
     metrics.mean_absolute_error,
     metrics.mean_squared_error,
 )
+TOP_K = (metrics.precision_at_k, metrics.recall_at_k, metrics.share_at_k)
 EDGES = (-np.inf, 0.25, 0.5, np.inf)
 COUNTING = (  # the average and the variance that go together
     {"average": "pairs", "variance": "cluster"},
@@ -106,6 +107,8 @@ class Case:
             binary = None if c.y is None else c.y > 1.5
             rest = {"cluster": c.cluster, "sample_weight": c.w}
             return self.metric(binary, c.s / 2, **rest, **options)
+        if self.metric in (metrics.auc, *TOP_K):
+            c = c.but(y=None if c.y is None else c.y > 1.5)
         return self.metric(c.y, c.s, **c.rest, **options)
 
     def hold(self, result):
@@ -160,10 +163,19 @@ def _cases():
     for k, gain in itertools.product((None, 3), ("linear", "exponential")):
         yield Case(ndcg, {"k": k, "gain": gain}, {})
     yield from _parts_of_lists()
+    yield from _of_binary_outcomes()
+
+
+def _of_binary_outcomes():
+    """Cases of metrics of outcomes of 0 and 1."""
     for metric in RATES:
         yield Case(metric, {"threshold": 0.375}, {})
     for metric in LOSSES:
         yield Case(metric, {}, {})
+    for counting in COUNTING:
+        yield Case(metrics.auc, dict(counting), {})
+    for metric, average in itertools.product(TOP_K, ("items", "queries")):
+        yield Case(metric, {"k": 3, "average": average}, {})
 
 
 def _parts_of_lists():
@@ -195,8 +207,8 @@ def _name(case):
 
 
 CASES = {_name(case): case for case in _cases()}
-#: Metrics of rows that differ only in their columns: one of each kind runs always.
-RARE = {*RATES, *LOSSES} - {
+#: Metrics that differ only in their columns from others, of which one runs always.
+RARE = {*RATES, *LOSSES, metrics.auc, metrics.recall_at_k} - {
     *(metrics.precision, metrics.balanced_accuracy, metrics.f1, metrics.brier_score)
 }
 

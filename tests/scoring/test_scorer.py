@@ -3,6 +3,7 @@
 import inspect
 import pickle
 import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -360,8 +361,10 @@ class TestByName:
             options["sensitive_features"] = "group"
         if "normalized_discounted" in name:
             options["step"] = 2  # of lists of 10
-        if "skew" in name:
+        if "skew" in name or "_at_k" in name:
             options["k"] = 5
+        if "ndcg" in name and name != "ndcg":  # of groups of queries
+            options["sensitive_features"] = lambda X: X["query"] % 2
         score = get_scorer(name, **options)(model, X, Y)
         negated = name.startswith(("neg_", "worst_group_neg_"))
         assert np.sign(score) == (-1 if negated else 1)
@@ -390,6 +393,17 @@ class TestByName:
         score = get_scorer("ndcg", qid="query", k=3)(model, X, Y)
         scores = model.decision_function(X)
         assert score == ndcg(Y, scores, qid=DATA.query, k=3).estimate[0]
+
+    def test_ndcg_of_groups_of_queries(self, model):
+        scores, side = model.decision_function(X), DATA.query % 2
+        by_side = ndcg(Y, scores, qid=DATA.query, sensitive_features=side)
+        options = {"sensitive_features": lambda X: X["query"] % 2, "qid": "query"}
+        gap = get_scorer("neg_ndcg_difference", **options)(model, X, Y)
+        assert gap == -by_side.disparity()
+        with pytest.raises(ValueError, match="sensitive_features must be given"):
+            get_scorer("neg_ndcg_difference", qid="query")
+        with pytest.raises(ValueError, match="sensitive_features must be given"):
+            make_fairness_scorer(partial(ndcg, sensitive_features=side), qid="query")
 
     def test_worst_group(self, model):
         who = {"sensitive_features": "group"}

@@ -1,0 +1,357 @@
+"""What the first k places hold: whose items, and how many of them are relevant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.group_estimates import GroupEstimates
+from .._estimates.metric import Metric, warn_undefined
+from .._estimates.storage import stored
+from .._estimates.sums import ClusterSums
+from .._inputs.ranking import RankedData, Ranking, ranked_data
+from .._inputs.validation import Array, check_choice, check_number
+from ._lists.lists import sums_by_group
+from ._pairs.cluster_rows import sum_over_queries
+
+_UNITS = {
+    "precision_at_k": "items in the top k",
+    "recall_at_k": "relevant items",
+    "share_at_k": "items",
+}
+
+
+@stored("ShareOfPlaces")
+@dataclass(frozen=True)
+class ShareOfPlaces:
+    """Items of the group in the top k over all places; NaN for one without items."""
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the shares, shape (..., G)."""
+        share = by_group[..., 0] / shared[..., 0, None]
+        return np.where(by_group[..., 1].real > 0, share, np.nan)
+
+
+def _chance_of_top(ranking: Ranking, k: int) -> Array:
+    """Return the probability of each ranked row to be in the first k places.
+
+    A tied block that reaches over the cut has each of its items there equally likely.
+    """
+    first, last = ranking.tie_bounds()
+    above = first - ranking.starts[ranking.query]
+    return np.clip((k - above) / (last - first), 0.0, 1.0)
+
+
+def _at_k(name: str, data: RankedData, k: Any, average: str) -> GroupEstimates:
+    check_number(k, "k", 1, 1 << 62, integer=True)
+    check_choice(average, "average", ("items", "queries"))
+    ranking, groups = data.ranking, data.groups
+    chance = _chance_of_top(ranking, int(k))
+    top = sums_by_group(chance, ranking, groups)
+    shared = np.zeros((ranking.n_queries, 0))
+    if name == "share_at_k":
+        # Of all groups: a part of the data that lacks a group has places all the same.
+        shared = np.minimum(ranking.lengths, k).astype(float)[:, None]
+        part, whole = top, sums_by_group(None, ranking, groups)
+    else:
+        data.check_binary(name)
+        part, whole = sums_by_group(data.y_true * chance, ranking, groups), top
+        if name == "recall_at_k":
+            whole = sums_by_group(data.y_true, ranking, groups)
+    unit = _UNITS[name]
+    if average == "queries" and name == "share_at_k":
+        part, shared = part / shared, np.ones(shared.shape)
+    elif average == "queries":
+        there = whole > 0
+        part = np.divide(part, whole, out=np.zeros(part.shape), where=there)
+        whole, unit = there, f"queries with {unit}"
+    rows = sum_over_queries(data, np.stack([part, whole], axis=2), shared)
+    support = ColumnSum(1, 2)
+    metric = Metric(
+        name,
+        ShareOfPlaces() if name == "share_at_k" else MeanOfRatios(),
+        support,
+        unit=unit,
+        share=True,
+        pooled=average == "items" and name != "share_at_k" and not groups.overlapping,
+        better=None if name == "share_at_k" else "high",
+    )
+    sums = ClusterSums.from_clusters(groups.labels, rows, [support])
+    return warn_undefined(GroupEstimates(metric, sums, {"k": k, "average": average}))
+
+
+def precision_at_k(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    qid: Any = None,
+    cluster: Any = None,
+    k: int = 10,
+    average: str = "items",
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Share of a group's items in the first k places that are relevant.
+
+    ``P(y = 1 | rank ≤ k, a)``: whether the places that a group gets are given to its
+    good items. Without groups, and with ``average="queries"``, it is the precision at
+    k.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_score : array-like of shape (n,)
+        Scores, not ranks: higher scores rank first. Ties count by expectation over the
+        orders of the tied items.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
+    k : int, default=10
+        How many positions count, from the top. A shorter list counts
+        whole.
+    average : {"items", "queries"}, default="items"
+        "items" pools the items of all queries. "queries" takes the mean over queries
+        with items of the group among the first k.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row per group, whose support is the number of its items there, or of
+        queries that have some.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, outcomes are not 0 or 1, scores are not
+        finite, labels are missing, a query is in two clusters, or an option is unknown.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group that has no item among the first k of any query, whose estimate is
+        NaN, and for one in a single query, which has no error.
+
+    See Also
+    --------
+    recall_at_k : Which share of a group's relevant items is there.
+    share_at_k : How many of the places the group has.
+
+    Notes
+    -----
+    The value is a ratio of two sums over queries, and its variance that of the
+    jackknife over queries or clusters; intervals are those of shares, inside [0, 1].
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import precision_at_k
+    >>> query = [0, 0, 0, 0, 1, 1, 1, 1]
+    >>> score = [0.9, 0.7, 0.4, 0.1, 0.8, 0.6, 0.5, 0.3]
+    >>> group = ["f", "m", "f", "m", "m", "f", "m", "f"]
+    >>> relevant = [1, 0, 0, 1, 0, 1, 1, 0]
+    >>> precision_at_k(
+    ...     relevant, score, sensitive_features=group, qid=query, k=2
+    ... ).estimate
+    array([1., 0.])
+    """
+    data = ranked_data(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    return _at_k("precision_at_k", data, k, average)
+
+
+def recall_at_k(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    qid: Any = None,
+    cluster: Any = None,
+    k: int = 10,
+    average: str = "items",
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Share of a group's relevant items that are in the first k places.
+
+    ``P(rank ≤ k | y = 1, a)``: the true positive rate of being shown, whose equality is
+    equal opportunity of a ranking.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_score : array-like of shape (n,)
+        Scores, not ranks: higher scores rank first. Ties count by expectation over the
+        orders of the tied items.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
+    k : int, default=10
+        How many positions count, from the top. A shorter list counts
+        whole.
+    average : {"items", "queries"}, default="items"
+        "items" pools the items of all queries. "queries" takes the mean over queries
+        with relevant items of the group.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row per group, whose support is the number of relevant items, or of
+        queries that have some.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, outcomes are not 0 or 1, scores are not
+        finite, labels are missing, a query is in two clusters, or an option is unknown.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without relevant items, whose estimate is NaN, and for one in a
+        single query, which has no error.
+
+    See Also
+    --------
+    precision_at_k : Which share of a group's items there is relevant.
+    true_positive_rate : The same of decisions.
+
+    Notes
+    -----
+    The value is a ratio of two sums over queries, and its variance that of the
+    jackknife over queries or clusters; intervals are those of shares, inside [0, 1].
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import recall_at_k
+    >>> query = [0, 0, 0, 0, 1, 1, 1, 1]
+    >>> score = [0.9, 0.7, 0.4, 0.1, 0.8, 0.6, 0.5, 0.3]
+    >>> group = ["f", "m", "f", "m", "m", "f", "m", "f"]
+    >>> relevant = [1, 0, 0, 1, 0, 1, 1, 0]
+    >>> recall_at_k(relevant, score, sensitive_features=group, qid=query, k=2).estimate
+    array([1., 0.])
+    """
+    data = ranked_data(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    return _at_k("recall_at_k", data, k, average)
+
+
+def share_at_k(
+    y_true: Any = None,
+    y_score: Any = None,
+    *,
+    sensitive_features: Any = None,
+    qid: Any = None,
+    cluster: Any = None,
+    k: int = 10,
+    average: str = "items",
+    sample_weight: Any = None,
+) -> GroupEstimates:
+    """Share of the first k places that a group has.
+
+    The shares of groups that do not overlap add up to one. Compare a share with that of
+    the group among all items, of which `skew_at_k` is the logarithm of the ratio.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or None, default=None
+        Not used; it is accepted so that all metrics are called alike.
+    y_score : array-like of shape (n,)
+        Scores, not ranks: higher scores rank first. Ties count by expectation over the
+        orders of the tied items.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
+    k : int, default=10
+        How many positions count, from the top. A shorter list has as
+        many places as items.
+    average : {"items", "queries"}, default="items"
+        "items" pools the items of all queries. "queries" takes the mean over queries
+        of the share in the query.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the query, constant within it: a weight of 2 counts the query twice.
+
+    Returns
+    -------
+    GroupEstimates
+        One row per group, whose support is the number of places, or of
+        queries that have some.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, scores are not finite, labels are missing, a
+        query is in two clusters, or an option is unknown.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group in a single query, which has no error.
+
+    See Also
+    --------
+    skew_at_k : The logarithm of its ratio to the share of the list.
+    exposure : Places weighted by how many users look at them.
+
+    Notes
+    -----
+    The value is a ratio of two sums over queries, and its variance that of the
+    jackknife over queries or clusters; intervals are those of shares, inside [0, 1].
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import share_at_k
+    >>> query = [0, 0, 0, 0, 1, 1, 1, 1]
+    >>> score = [0.9, 0.7, 0.4, 0.1, 0.8, 0.6, 0.5, 0.3]
+    >>> group = ["f", "m", "f", "m", "m", "f", "m", "f"]
+    >>> share_at_k(None, score, sensitive_features=group, qid=query, k=1).estimate
+    array([0.5, 0.5])
+    """
+    data = ranked_data(
+        None,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
+    return _at_k("share_at_k", data, k, average)

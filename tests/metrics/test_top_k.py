@@ -1,0 +1,202 @@
+"""AUC by group, the first k places, and NDCG of groups of queries."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import ndcg_score, roc_auc_score
+
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.metrics import (
+    auc,
+    ndcg,
+    pairwise_accuracy,
+    precision_at_k,
+    recall_at_k,
+    share_at_k,
+)
+from tests.metrics.cases import assert_same, labelled, with_clusters, with_weights
+from tests.reference import rates as naive_rates
+from tests.reference import top_k as naive
+
+AT_K = {f.__name__: f for f in (precision_at_k, recall_at_k, share_at_k)}
+
+
+def problem(seed, n=24):
+    """Queries of one to six items with ties, three groups, weights of queries."""
+    rng = np.random.default_rng(seed)
+    q = rng.permutation(np.repeat(np.arange(n // 3), rng.integers(1, 6, n // 3)))
+    return {
+        "y": rng.integers(0, 2, q.size),
+        "s": rng.integers(0, 4, q.size) / 4,
+        "q": q,
+        "group": rng.choice(list("abc"), q.size),
+        "w": rng.integers(1, 4, n)[q].astype(float),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("average", ["items", "queries"])
+@pytest.mark.parametrize("name", AT_K)
+def test_by_definition(name, average):
+    for seed in range(8):
+        p, k = problem(seed), 1 + seed % 4
+        for weight in (None, p["w"]):
+            r = AT_K[name](
+                *(p["y"], p["s"]),
+                sensitive_features=p["group"],
+                qid=p["q"],
+                sample_weight=weight,
+                k=k,
+                average=average,
+            )
+            for label, value in zip(r.groups, r.estimate, strict=True):
+                member = (p["group"] == label).tolist()
+                expected = naive.at_k(
+                    *(name, p["y"].tolist(), p["s"].tolist(), p["q"].tolist()),
+                    *(member, k, average, weight),
+                )
+                np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_shares_add_up_to_one():
+    c = labelled()
+    r = share_at_k(None, c.s, sensitive_features=c.group, qid=c.q, k=4)
+    assert r.estimate.sum() == pytest.approx(1)
+
+
+def test_everybody_has_the_precision_at_k_of_others():
+    # Rectangular lists without ties, as scikit-learn's ranking metrics have them.
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 2, (30, 8)), rng.random((30, 8))
+    query = np.repeat(np.arange(30), 8)
+    r = precision_at_k(y.ravel(), s.ravel(), qid=query, k=3, average="queries")
+    top = np.argsort(-s, axis=1)[:, :3]
+    values = np.take_along_axis(y, top, axis=1).mean(axis=1)
+    assert r.estimate[0] == pytest.approx(values.mean())
+    assert r.standard_error[0] == pytest.approx(values.std(ddof=1) / np.sqrt(30))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("comparison", ["intra", "inter", "all"])
+def test_auc_by_definition(comparison):
+    for seed in range(6):
+        p = problem(seed)
+        for q in (None, p["q"]):
+            r = auc(
+                *(p["y"], p["s"]),
+                sensitive_features=p["group"],
+                qid=q,
+                comparison=comparison,
+            )
+            for label, value in zip(r.groups, r.estimate, strict=True):
+                expected = naive_rates.auc(
+                    p["y"], p["s"], p["group"] == label, comparison, q
+                )
+                np.testing.assert_allclose(value, expected, rtol=1e-12)
+
+
+def test_auc_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 2, 300), rng.integers(0, 40, 300)
+    group = rng.choice(list("abc"), 300)
+    r = auc(y, s, sensitive_features=group)
+    for label, value in zip(r.groups, r.estimate, strict=True):
+        rows = group == label
+        assert value == pytest.approx(roc_auc_score(y[rows], s[rows]), abs=1e-12)
+    assert auc(y, s).estimate[0] == pytest.approx(roc_auc_score(y, s), abs=1e-12)
+
+
+def test_auc_has_delongs_error():
+    # DeLong et al. 1988, from placements; equal to first order.
+    rng = np.random.default_rng(1)
+    y = np.repeat([1, 0], [150, 250])
+    s = rng.normal(size=400) + y
+    wins = (s[y == 1][:, None] > s[y == 0]).astype(float)
+    variance = wins.mean(1).var(ddof=1) / 150 + wins.mean(0).var(ddof=1) / 250
+    assert auc(y, s).standard_error[0] == pytest.approx(np.sqrt(variance), rel=0.01)
+
+
+def test_auc_is_pairwise_accuracy():
+    c = with_clusters(with_weights(labelled()))
+    y = c.y > 1.5
+    who = {"sensitive_features": c.group, **c.rest, "comparison": "inter"}
+    assert_same(auc(y, c.s, **who), pairwise_accuracy(y, c.s, **who))
+    assert auc(y, c.s, **who).name == "auc"
+
+
+class TestNdcgByGroup:
+    def test_is_that_of_the_queries_of_the_group(self):
+        c = with_weights(labelled())
+        side = np.where(c.q % 2, "x", "y")
+        r = ndcg(c.y, c.s, sensitive_features=side, qid=c.q, sample_weight=c.w, k=3)
+        for label, value, error in zip(
+            r.groups, r.estimate, r.standard_error, strict=True
+        ):
+            rows = side == label
+            alone = ndcg(
+                c.y[rows], c.s[rows], qid=c.q[rows], sample_weight=c.w[rows], k=3
+            )
+            assert value == pytest.approx(alone.estimate[0], rel=1e-12)
+            assert error == pytest.approx(alone.standard_error[0], rel=1e-10)
+        whole = ndcg(c.y, c.s, qid=c.q, sample_weight=c.w, k=3)
+        assert r.overall.estimate == pytest.approx(whole.estimate[0])
+
+    def test_is_scikit_learns(self):
+        rng = np.random.default_rng(0)
+        y, s = rng.integers(1, 4, (20, 6)), rng.random((20, 6))
+        side, query = np.repeat(np.arange(20) % 2, 6), np.repeat(np.arange(20), 6)
+        r = ndcg(y.ravel(), s.ravel(), sensitive_features=side, qid=query)
+        for group in (0, 1):
+            expected = ndcg_score(y[group::2], s[group::2])
+            assert r.estimate[group] == pytest.approx(expected, abs=1e-12)
+
+    def test_groups_overlap(self):
+        c = labelled()
+        member = np.column_stack([c.q % 2 == 0, c.q % 3 == 0])
+        r = ndcg(c.y, c.s, sensitive_features=member, qid=c.q)
+        rows = member[:, 1]
+        alone = ndcg(c.y[rows], c.s[rows], qid=c.q[rows])
+        assert r.estimate[1] == pytest.approx(alone.estimate[0])
+
+    def test_split_and_merged(self):
+        c = labelled()
+        parts = [
+            ndcg(c.y[rows], c.s[rows], sensitive_features=c.q[rows] % 2, qid=c.q[rows])
+            for rows in (c.q < 4, c.q >= 4)
+        ]
+        whole = ndcg(c.y, c.s, sensitive_features=c.q % 2, qid=c.q)
+        assert_same(sum(parts), whole)
+
+    def test_groups_of_items_are_refused(self):
+        c = labelled()
+        with pytest.raises(ValueError, match="constant within a query for ndcg, whose"):
+            ndcg(c.y, c.s, sensitive_features=c.group, qid=c.q)
+
+
+class TestErrors:
+    def test_of_outcomes(self):
+        for metric in (auc, precision_at_k, recall_at_k):
+            message = (
+                rf"^y_true must be 0 or 1 for {metric.__name__}; got 2 in row 1\.$"
+            )
+            with pytest.raises(ValueError, match=message):
+                metric([1, 2, 0], [1, 2, 3], qid=[1, 1, 2])
+
+    def test_of_options(self):
+        for bad in (0, 2.0, None, "3"):
+            with pytest.raises(ValueError, match="^k must be an integer"):
+                precision_at_k([1, 0], [1, 2], k=bad)
+        with pytest.raises(ValueError, match="^average must be one of 'items', 'quer"):
+            share_at_k(None, [1, 2], average="pairs")
+
+    def test_undefined(self):
+        rows = ([1, 0, 1, 1, 0, 0], [3, 2, 1, 3, 2, 1])
+        who = {"sensitive_features": list("aababa"), "qid": [0, 0, 0, 1, 1, 1]}
+        nobody = {**who, "sensitive_features": list("aabaab")}
+        with pytest.warns(
+            UndefinedMetricWarning, match="without items in the top k: b"
+        ):
+            assert np.isnan(precision_at_k(*rows, **nobody, k=1).estimate[1])
+        with pytest.warns(UndefinedMetricWarning, match="without relevant items: b"):
+            assert np.isnan(
+                recall_at_k([1, 0, 0, 1, 0, 0], rows[1], **nobody).estimate[1]
+            )
