@@ -86,8 +86,20 @@ class FairnessConstrained:
         self.on_infeasible = on_infeasible
         self._ask()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep the table as arrays: skops, which saves models, knows no frames."""
+        state = dict(self.__dict__)
+        if "table_" in state:
+            table = state["table_"]
+            state["table_"] = {name: table[name].to_numpy() for name in table}
+        return state
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Ask for estimates as a copy too, or in another process."""
+        if "table_" in state:
+            import pandas as pd
+
+            state = {**state, "table_": pd.DataFrame(state["table_"])}
         self.__dict__.update(state)
         self._ask()
 
@@ -213,7 +225,15 @@ def check_negated(key: str, scores: Array) -> None:
 
 
 def _warn_undefined(key: str, splits: Array) -> None:
+    """Warn of candidates that are undefined, or raise if no score is defined."""
     undefined = np.isnan(splits)
+    if undefined.all():
+        raise ValueError(
+            f"{key} is undefined (NaN) in every fold for every candidate, so there is "
+            "nothing to choose by. A group that no test set has does this, such as a "
+            "category without rows (.cat.remove_unused_categories() drops it), and so "
+            "do fits that fail; error_score='raise' of the search says why."
+        )
     if undefined.any():
         candidates = np.flatnonzero(undefined.any(axis=1)).tolist()
         folds = np.flatnonzero(undefined.any(axis=0)).tolist()
@@ -268,8 +288,8 @@ def fairness_constrained(
         If there is no bound, if a key is in both `at_most` and `at_least`, if a bound
         is not a number, or if the level is outside (0, 1). During the search it is
         raised for an unknown key, for a key of `at_most` with a score above 0, which no
-        negated disparity has, and with `confidence_level` for folds that cannot be
-        added.
+        negated disparity has, for a metric that is undefined in every fold for every
+        candidate, and with `confidence_level` for folds that cannot be added.
 
     Warns
     -----

@@ -3,39 +3,76 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._inputs.columns import take_column
+from ._inputs.columns import (
+    TakesMetadata,
+    column_of,
+    named_columns,
+    take_column,
+    without_columns,
+)
 from ._inputs.sklearn_private import n_rows_of, rows_of, with_names
-from ._inputs.validation import check_lengths, encode
+from ._inputs.validation import Array, as_weights, check_lengths, encode
+from .metrics import ndcg
 
 __all__ = ["QueryRanker"]
 
 
-class QueryRanker(MetaEstimatorMixin, BaseEstimator):
+@dataclass(frozen=True)
+class _Rows:
+    """Rows sorted by query."""
+
+    X: Any  # shape (n, d)
+    y: Any  # shape (n,)
+    query: Array  # shape (n,), int64: 0, 1, ..., non-decreasing
+    sizes: Array  # shape (n_queries,), int64
+    weight: Array | None  # shape (n,) or None
+
+    @property
+    def query_weight(self) -> Array | None:
+        """The weight of each query, which its rows must agree on."""
+        if self.weight is None:
+            return None
+        first = self.weight[np.cumsum(self.sizes) - self.sizes]
+        if (np.repeat(first, self.sizes) != self.weight).any():
+            raise ValueError(
+                "sample_weight must be constant within a query for a ranker that "
+                "takes one weight per query, as XGBoost's does."
+            )
+        return first
+
+
+class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
     """Fit a ranker of another library on rows in any order, cut in any way.
 
     LightGBM's `LGBMRanker` needs the sizes of the queries, one number per query, which
     scikit-learn's cross-validation cannot cut to a training set. XGBoost's `XGBRanker`
-    needs the rows sorted by query. This adapter takes the query of each row from a
-    column of X or as metadata, sorts the rows by it and passes on what the ranker's
-    `fit` has a parameter for: ``qid`` (sorted labels), else ``group`` (sizes), else
-    nothing.
+    and CatBoost's `CatBoostRanker` need the rows sorted by query. This adapter takes
+    the query of each row from a column of X or as metadata, sorts the rows by it and
+    passes on what the ranker's `fit` has a parameter for: ``group_id`` or ``qid``
+    (sorted labels), else ``group`` (sizes), else nothing.
 
     Parameters
     ----------
     estimator : estimator
-        `LGBMRanker`, `XGBRanker` or any other with `fit` and `predict`.
-    qid : str, callable or None, default=None
-        The column of X with the query, which the ranker does not see, or a function of
-        X. If None, pass `qid` to `fit`, by metadata routing after
-        ``set_fit_request(qid=True)``; without it all rows are one query.
+        `LGBMRanker`, `XGBRanker`, `CatBoostRanker` or any other with `fit` and
+        `predict`; or a Pipeline that ends in one.
+    qid : str, list of str, callable, True or None, default=None
+        The column of X with the query, which the ranker does not see, several that are
+        crossed, or a function of X. True means that `qid` must be passed to `fit` and
+        `score`, and requests it where metadata are routed. None means that it may be
+        passed; without it all rows are one query.
+    drop : str, list of str or None, default=None
+        Further columns of X that the ranker does not see, such as those of the groups
+        that only the scorers need.
 
     Attributes
     ----------
@@ -56,24 +93,31 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):
     >>> from sklearn.linear_model import LinearRegression
     >>> from sklearn.model_selection import GroupKFold, cross_val_score
     >>> from skrankfair.rankers import QueryRanker
-    >>> from skrankfair.scoring import get_scorer
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": rng.normal(size=600)})
     >>> X["query"] = rng.integers(0, 60, size=600)
     >>> y = (X["x"] + rng.normal(size=600) > 0).astype(int)
     >>> ranker = QueryRanker(LinearRegression(), qid="query")  # or LGBMRanker()
-    >>> ndcg = get_scorer("ndcg", qid="query")
-    >>> cv = GroupKFold(3)
-    >>> scores = cross_val_score(ranker, X, y, scoring=ndcg, cv=cv, groups=X["query"])
+    >>> scores = cross_val_score(ranker, X, y, cv=GroupKFold(3), groups=X["query"])
     >>> bool((scores > 0.8).all())
     True
     """
 
-    def __init__(self, estimator: Any, *, qid: Any = None) -> None:
+    def __init__(self, estimator: Any, *, qid: Any = None, drop: Any = None) -> None:
         self.estimator = estimator
         self.qid = qid
+        self.drop = drop
 
-    def fit(self, X: Any, y: Any, qid: Any = None) -> QueryRanker:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        qid: Any = None,
+        sample_weight: Any = None,
+        eval_set: Sequence[tuple[Any, Any]] | None = None,
+        eval_qid: Sequence[Any] | None = None,
+        **fit_params: Any,
+    ) -> QueryRanker:
         """Sort the rows by query and fit the ranker.
 
         Parameters
@@ -83,6 +127,17 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):
             Relevance.
         qid : array-like of shape (n_samples,) or None, default=None
             Query of each row, if the constructor names no column of X.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: a weight of 2 counts the row twice. A ranker that takes
+            ``qid``, as XGBoost's does, gets one weight per query, so the weight must be
+            constant within it.
+        eval_set : sequence of (X, y) or None, default=None
+            Rows to watch while the ranker learns, with the columns of X. They are
+            sorted in the same way, and go through the steps of a Pipeline.
+        eval_qid : sequence of array-like or None, default=None
+            Query of each row of each `eval_set`, if the constructor names no column.
+        **fit_params : dict
+            Passed to the ranker's `fit` as they are, such as ``callbacks``.
 
         Returns
         -------
@@ -91,26 +146,19 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the queries are given twice, have missing values or have another length.
+            If the queries are given twice, have missing values or have another length,
+            or if the ranker takes no weights or no `eval_set`, although they are given.
         """
+        if named_columns(self.drop):
+            column_of(X, list(named_columns(self.drop)), "drop")
         qid = take_column(X, self.qid, qid, "qid")
         validate_data(self, with_names(X), skip_check_array=True)
-        features = self._features(X)
+        rows = self._sorted(X, y, qid, sample_weight)
+        watched = self._watched(eval_set, eval_qid)
         self.estimator_ = clone(self.estimator)
-        if qid is None and not self._wants("qid", "group"):
-            self.estimator_.fit(features, y)
-            return self
-        n_rows = n_rows_of(X)
-        codes = np.zeros(n_rows, dtype=int) if qid is None else encode(qid, "qid").codes
-        check_lengths(X=n_rows, qid=codes.size)
-        order = np.argsort(codes, kind="stable")
-        codes, sizes = np.unique(codes[order], return_counts=True)
-        options: dict[str, Any] = {}
-        if self._wants("qid"):
-            options["qid"] = np.repeat(np.arange(codes.size), sizes)
-        elif self._wants("group"):
-            options["group"] = sizes
-        self.estimator_.fit(rows_of(features, order), rows_of(y, order), **options)
+        ranker, rows, watched = _up_to_last_step(self.estimator_, rows, watched)
+        options = _options_of(ranker, rows, watched)
+        ranker.fit(rows.X, rows.y, **options, **fit_params)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -128,19 +176,124 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.predict(self._features(X))
 
-    def _wants(self, *names: str) -> bool:
-        """Return whether the ranker's `fit` has one of the parameters."""
-        parameters = inspect.signature(self.estimator_.fit).parameters
-        return any(name in parameters for name in names)
+    def score(
+        self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None
+    ) -> float:
+        """Return the mean NDCG of the queries, `skrankfair.metrics.ndcg`.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Relevance, not negative.
+        qid : array-like of shape (n_samples,) or None, default=None
+            Query of each row, if the constructor names no column of X.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: a weight of 2 counts the row twice. It must be constant
+            within a query.
+
+        Returns
+        -------
+        float
+            NaN, with a warning, if no query has a relevant item.
+        """
+        qid = take_column(X, self.qid, qid, "qid")
+        result = ndcg(y, self.predict(X), qid=qid, sample_weight=sample_weight)
+        return float(result.estimate[0])
+
+    def _sorted(self, X: Any, y: Any, qid: Any, sample_weight: Any) -> _Rows:
+        """Return the rows by query, each query in the order of its rows."""
+        n_rows = n_rows_of(X)
+        codes = np.zeros(n_rows, dtype=int) if qid is None else encode(qid, "qid").codes
+        weight = None if sample_weight is None else as_weights(sample_weight)
+        check_lengths(
+            X=n_rows,
+            y=None if y is None else n_rows_of(y),
+            qid=codes.size,
+            sample_weight=None if weight is None else weight.size,
+        )
+        features = self._features(X)
+        order = np.argsort(codes, kind="stable")
+        _, sizes = np.unique(codes, return_counts=True)
+        if qid is not None:
+            features, y = rows_of(features, order), rows_of(y, order)
+            weight = None if weight is None else weight[order]
+        query = np.repeat(np.arange(sizes.size), sizes)
+        return _Rows(features, y, query, sizes, weight)
+
+    def _watched(self, eval_set: Any, eval_qid: Any) -> list[_Rows]:
+        """Return the rows of the evaluation sets."""
+        pairs = list(eval_set or ())
+        queries = [None] * len(pairs) if eval_qid is None else list(eval_qid)
+        check_lengths(eval_set=len(pairs), eval_qid=len(queries))
+        return [
+            self._sorted(X, y, take_column(X, self.qid, qid, "qid"), None)
+            for (X, y), qid in zip(pairs, queries, strict=True)
+        ]
 
     def _features(self, X: Any) -> Any:
-        """Return X without the column of the query."""
-        if not isinstance(self.qid, str):
-            return X
-        return nw.from_native(X, eager_only=True).drop(self.qid).to_native()
+        """Return X without the columns that the ranker does not see."""
+        return without_columns(X, named_columns(self.qid, self.drop))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
         tags.target_tags = get_tags(self.estimator).target_tags
         return tags
+
+
+def _up_to_last_step(
+    estimator: Any, rows: _Rows, watched: list[_Rows]
+) -> tuple[Any, _Rows, list[_Rows]]:
+    """Fit the transformers of a pipeline; return its last step, and its rows.
+
+    A pipeline hands neither sizes of queries nor evaluation sets to its last step.
+    """
+    while hasattr(estimator, "steps"):
+        if len(estimator.steps) > 1:
+            head = estimator[:-1]
+            rows = _with_features(rows, head.fit_transform(rows.X, rows.y))
+            watched = [_with_features(w, head.transform(w.X)) for w in watched]
+            estimator.steps[:-1] = head.steps
+        estimator = estimator.steps[-1][1]
+    return estimator, rows, watched
+
+
+def _with_features(rows: _Rows, features: Any) -> _Rows:
+    return _Rows(features, rows.y, rows.query, rows.sizes, rows.weight)
+
+
+def _options_of(ranker: Any, rows: _Rows, watched: list[_Rows]) -> dict[str, Any]:
+    """Return what the ranker's `fit` takes of queries, weights and evaluation sets."""
+    known = inspect.signature(ranker.fit).parameters
+    for name, given in (("sample_weight", rows.weight), ("eval_set", watched or None)):
+        if given is not None and name not in known:
+            raise ValueError(
+                f"{name} must be None: {type(ranker).__name__}.fit does not take it."
+            )
+    options: dict[str, Any] = {}
+    weight = rows.weight
+    watching: dict[str, Any] = {"eval_set": [(w.X, w.y) for w in watched]}
+    if "group_id" in known:
+        options = {"group_id": rows.query}
+        watching = {"eval_set": [_pool(ranker, w) for w in watched]}
+    elif "qid" in known:
+        options, weight = {"qid": rows.query}, rows.query_weight
+        watching["eval_qid"] = [w.query for w in watched]
+    elif "group" in known:
+        options = {"group": rows.sizes}
+        if "eval_X" in known:  # LightGBM from 4.7 on
+            X, y = ([getattr(w, name) for w in watched] for name in ("X", "y"))
+            watching = {"eval_X": tuple(X), "eval_y": tuple(y)}
+        watching["eval_group"] = [w.sizes for w in watched]
+    if weight is not None:
+        options["sample_weight"] = weight
+    return {**options, **watching} if watched else options
+
+
+def _pool(ranker: Any, rows: _Rows) -> Any:
+    """Return rows as CatBoost's evaluation sets have them, with their queries."""
+    from catboost import Pool
+
+    categories = ranker.get_params().get("cat_features")
+    return Pool(rows.X, rows.y, group_id=rows.query, cat_features=categories)

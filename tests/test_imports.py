@@ -22,10 +22,10 @@ LONGEST = 450
 LAYERS = (
     ("exceptions",),
     ("_inputs",),
-    ("_estimates", "datasets", "rankers"),
+    ("_estimates", "datasets"),
     ("smoothing",),
     ("metrics",),
-    ("inference", "scoring"),
+    ("inference", "rankers", "scoring"),
     ("model_selection", "mitigation"),
     ("display",),
     ("_reports",),
@@ -38,6 +38,7 @@ LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}
 ROOT_LEVEL = LEVEL["__main__"]
 
 HEAVY = {
+    "catboost",
     "dask",
     "jinja2",
     "lightgbm",

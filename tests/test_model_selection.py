@@ -10,6 +10,7 @@ import pytest
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -436,6 +437,25 @@ class TestRules:
         ):
             assert choose(results) == 1
 
+    @pytest.mark.parametrize("key", ["quality", "gap"])
+    def test_nothing_to_choose_by(self, key):
+        nothing = [[NAN, NAN], [NAN, NAN]]
+        results = make_results([NAN, NAN], [[-0.1, -0.1], [-0.2, -0.2]])
+        if key == "gap":
+            results = make_results([1, 9], nothing)
+        with pytest.raises(ValueError, match=f"^{key} is undefined .* every fold"):
+            constrain(0.1)(results)
+
+    def test_a_category_without_rows_is_no_silent_choice(self):
+        data = Data(40)
+        data.X["group"] = pd.Categorical(data.X["group"], ["a", "b", "unused"])
+        with (
+            pytest.warns(UndefinedMetricWarning, match="no pairs of unused"),
+            pytest.warns(UserWarning, match="One or more of the test scores"),
+            pytest.raises(ValueError, match="a category without rows"),
+        ):
+            search(data, constrain(0.2))
+
     def test_a_search_with_a_fold_without_a_group(self):
         data = Data(40)
         test = data.splits()[2][1]
@@ -512,6 +532,33 @@ class TestRules:
     )
     def test_repr(self, text):
         assert repr(eval(text)) == text
+
+
+class TestSaved:
+    """skops saves a fitted search, from importable types and arrays alone."""
+
+    def test_the_table_is_kept_as_arrays(self):
+        choose = constrain(0.9)
+        choose(make_results([1, 2], [[-0.1, -0.1], [-0.2, -0.2]]))
+        state = choose.__getstate__()
+        assert set(state["table_"]) == {"quality", "gap", "feasible"}
+        assert all(isinstance(c, np.ndarray) for c in state["table_"].values())
+        copy = pickle.loads(pickle.dumps(choose))
+        pd.testing.assert_frame_equal(copy.table_, choose.table_)
+
+    @pytest.mark.parametrize("confidence_level", [None, 0.9])
+    def test_by_skops(self, confidence_level):
+        io = pytest.importorskip("skops.io")
+        choose = constrain(0.9, confidence_level=confidence_level)
+        fitted = search(SMALL, choose, scorer=GAP)
+        fitted.scoring = fitted.scorer_ = None  # of them `quality` is of this test
+        fitted.estimator = fitted.best_estimator_ = Ridge()  # and so is `Candidate`
+        data = io.dumps(fitted)
+        trusted = io.get_untrusted_types(data=data)
+        ours = {name for name in trusted if name.startswith("skrankfair")}
+        assert ours == {"skrankfair.model_selection.FairnessConstrained"}
+        again = io.loads(data, trusted=trusted)
+        pd.testing.assert_frame_equal(again.refit.table_, choose.table_)
 
 
 class TestSearches:

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
+from skrankfair.metrics import ndcg
 from skrankfair.model_selection import fairness_constrained
 from skrankfair.rankers import QueryRanker
 from skrankfair.scoring import get_scorer
@@ -123,7 +124,7 @@ class TestFit:
     @pytest.mark.parametrize(
         ("qid", "given", "message"),
         [
-            (3, None, "qid must be a column name"),
+            (0.5, None, "qid must be a column name"),
             ("session", None, "there is no 'session'"),
             ("query", [1], "qid must be given once"),
             (None, [1, 2], "same number of rows"),
@@ -136,8 +137,95 @@ class TestFit:
             QueryRanker(Recorder(), qid=qid).fit(X, y, qid=given)
 
 
+class GroupIdRecorder(Recorder):
+    def fit(self, X, y, group_id=None, sample_weight=None):
+        self.X_, self.group_id_, self.weight_ = X, group_id, sample_weight
+        return self
+
+
+class TestColumnsAndMetadata:
+    def test_true_requests_the_query(self):
+        X, y = problem()
+        features, qid = X[["seen", "other"]], X["query"]
+        options = {"cv": GroupKFold(3), "error_score": "raise"}
+        expected = cross_val_score(
+            QueryRanker(QueryRidge(), qid="query"),
+            X[["query", "seen", "other"]],
+            y,
+            groups=qid,
+            **options,
+        )
+        ranker = QueryRanker(QueryRidge(), qid=True)
+        with sklearn.config_context(enable_metadata_routing=True):
+            found = cross_val_score(
+                ranker, features, y, params={"qid": qid, "groups": qid}, **options
+            )
+        np.testing.assert_allclose(found, expected)
+        with pytest.raises(ValueError, match="qid must be passed as metadata"):
+            ranker.fit(features, y)
+
+    def test_columns_that_only_scorers_need_are_dropped(self):
+        X, y = problem()
+        ranker = QueryRanker(Recorder(), qid="query", drop=["group"]).fit(X, y)
+        assert list(ranker.estimator_.X_.columns) == ["seen", "other"]
+        with pytest.raises(ValueError, match="drop must name columns of X"):
+            QueryRanker(Recorder(), qid="query", drop="sex").fit(X, y)
+
+    def test_catboost_is_told_the_query_of_each_row(self):
+        X, y = problem()
+        fitted = QueryRanker(GroupIdRecorder(), qid="query").fit(X, y).estimator_
+        sizes = X["query"].value_counts().sort_index()
+        np.testing.assert_array_equal(np.unique_counts(fitted.group_id_)[1], sizes)
+        assert (np.diff(fitted.group_id_) >= 0).all()
+
+    def test_weights_are_sorted_with_their_rows(self):
+        X, y = problem()
+        weight = np.arange(len(X)) + 1.0
+        ranker = QueryRanker(GroupIdRecorder(), qid="query")
+        fitted = ranker.fit(X, y, sample_weight=weight).estimator_
+        order = np.argsort(X["query"], kind="stable")
+        np.testing.assert_array_equal(fitted.weight_, weight[order])
+
+    def test_what_the_ranker_does_not_take(self):
+        X, y = problem()
+        ranker = QueryRanker(Recorder(), qid="query")
+        with pytest.raises(ValueError, match="sample_weight must be None: Recorder"):
+            ranker.fit(X, y, sample_weight=np.ones(len(X)))
+        with pytest.raises(ValueError, match="eval_set must be None: Recorder"):
+            ranker.fit(X, y, eval_set=[(X, y)])
+        with pytest.raises(ValueError, match="eval_set: 1, eval_qid: 2"):
+            ranker.fit(X, y, eval_set=[(X, y)], eval_qid=[X["query"]] * 2)
+
+    def test_score_is_the_mean_ndcg(self):
+        X, y = problem()
+        ranker = QueryRanker(Ridge(), qid="query").fit(X, y)
+        expected = ndcg(y, ranker.predict(X), qid=X["query"]).estimate[0]
+        assert ranker.score(X, y) == expected
+        weight = (X["query"] % 3 + 1).to_numpy()
+        weighted = ndcg(y, ranker.predict(X), qid=X["query"], sample_weight=weight)
+        assert ranker.score(X, y, sample_weight=weight) == weighted.estimate[0]
+
+
+class QueryRidge(Ridge):
+    """A linear model that wants the query, and forgets it."""
+
+    def fit(self, X, y, group=None):
+        assert len(group) > 1
+        return super().fit(X, y)
+
+
 def boosted(library):
     """The ranker of a library, small and deterministic."""
+    if library == "catboost":
+        catboost = pytest.importorskip("catboost")
+        return catboost.CatBoostRanker(
+            iterations=5,
+            verbose=False,
+            thread_count=1,
+            random_seed=0,
+            allow_writing_files=False,
+            loss_function="YetiRank:permutations=5",
+        )
     if library == "lightgbm":
         lightgbm = pytest.importorskip("lightgbm")
         return lightgbm.LGBMRanker(
@@ -147,7 +235,7 @@ def boosted(library):
     return xgboost.XGBRanker(n_estimators=5, n_jobs=1, random_state=0)
 
 
-LIBRARIES = pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+LIBRARIES = pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost"])
 
 
 @LIBRARIES
@@ -158,12 +246,55 @@ class TestBoosting:
         rows, relevance = X.iloc[order], y[order]
         features = rows[["group", "seen", "other"]]
         sizes = rows["query"].value_counts().sort_index().to_numpy()
-        if library == "lightgbm":
-            plain = boosted(library).fit(features, relevance, group=sizes)
-        else:
-            plain = boosted(library).fit(features, relevance, qid=rows["query"])
+        queries = {
+            "lightgbm": {"group": sizes},
+            "xgboost": {"qid": rows["query"]},
+            "catboost": {"group_id": rows["query"]},
+        }
+        plain = boosted(library).fit(features, relevance, **queries[library])
         ranker = QueryRanker(boosted(library), qid="query").fit(X, y)
         np.testing.assert_allclose(ranker.predict(rows), plain.predict(features))
+
+    def test_at_the_end_of_a_pipeline(self, library):
+        X, y = problem()
+        steps = make_pipeline(StandardScaler(), boosted(library))
+        steps.set_output(transform="pandas")
+        whole = QueryRanker(steps, qid="query").fit(X, y)
+        scaled = StandardScaler().set_output(transform="pandas")
+        features = X[["group", "seen", "other"]]
+        alone = scaled.fit_transform(features).assign(query=X["query"])
+        expected = QueryRanker(boosted(library), qid="query").fit(alone, y)
+        np.testing.assert_allclose(whole.predict(X), expected.predict(alone))
+
+    @pytest.mark.parametrize("piped", [False, True])
+    def test_weights_and_rows_to_watch(self, library, piped):
+        X, y = problem()
+        more, relevance = problem(1)
+        weight = (X["query"] % 3 + 1).to_numpy(dtype=float)
+        estimator = boosted(library)
+        if piped:
+            estimator = make_pipeline(StandardScaler(), estimator)
+        ranker = QueryRanker(estimator, qid="query").fit(
+            X, y, sample_weight=weight, eval_set=[(more, relevance)]
+        )
+        last = ranker.estimator_[-1] if piped else ranker.estimator_
+        seen = last.evals_result_ if hasattr(last, "evals_result_") else None
+        if seen is None:
+            seen = getattr(last, "evals_result", last.get_params)()
+        assert seen
+        unweighted = QueryRanker(estimator, qid="query").fit(X, y)
+        assert not np.allclose(ranker.predict(X), unweighted.predict(X))
+        as_metadata = QueryRanker(estimator).fit(
+            X.drop(columns="query"),
+            y,
+            qid=X["query"],
+            sample_weight=weight,
+            eval_set=[(more.drop(columns="query"), relevance)],
+            eval_qid=[more["query"]],
+        )
+        np.testing.assert_allclose(
+            as_metadata.predict(X.drop(columns="query")), ranker.predict(X)
+        )
 
     def test_search_under_a_bound(self, library):
         X, y = problem()
@@ -177,10 +308,7 @@ class TestBoosting:
         }
         search = GridSearchCV(
             QueryRanker(boosted(library), qid="query"),
-            {
-                "estimator__learning_rate": [0.01, 0.3],
-                "estimator__n_estimators": [1, 5],
-            },
+            {"estimator__learning_rate": [0.01, 0.3]},
             scoring=scoring,
             cv=GroupKFold(3),
             refit=fairness_constrained("ndcg", at_most={"gap": 0.9}),
@@ -253,6 +381,13 @@ def test_a_split_of_rows_works_too():
         cv=ShuffleSplit(2, random_state=0),
     )
     assert (scores > 0.7).all()
+
+
+def test_a_weight_that_varies_within_a_query_of_xgboost():
+    X, y = problem()
+    weight = np.arange(len(X)) + 1.0
+    with pytest.raises(ValueError, match="sample_weight must be constant within a que"):
+        QueryRanker(boosted("xgboost"), qid="query").fit(X, y, sample_weight=weight)
 
 
 def test_rows_may_be_lists():

@@ -21,6 +21,7 @@ from .validation import (
     as_groups,
     as_numbers,
     as_weights,
+    check_aligned,
     check_lengths,
     encode,
 )
@@ -199,6 +200,7 @@ class RankedData:
     kept: Array | None
     n_input: int  # the number of the caller's rows
     has_queries: bool = False  # named by the caller, of which one may be left
+    index: Any = None  # of the caller's columns, if they are of pandas
     #: Intermediate results that several metrics of one audit share.
     cache: dict[str, Any] = field(default_factory=dict)
 
@@ -251,6 +253,7 @@ class RankedData:
     def column(self, values: Any, name: str, *, allow_nan: bool = False) -> Array:
         """Validate one more numeric column and return it in ranked order."""
         column = as_numbers(values, name, allow_nan=allow_nan)
+        check_aligned(y_score=self.index, **{name: values})
         check_lengths(y_score=self.n_input, **{name: column.size})
         if self.kept is not None:
             column = column[self.kept]
@@ -319,6 +322,14 @@ def ranked_data(
     """
     if y_score is None:
         raise ValueError("y_score must be given; got None.")
+    index = check_aligned(
+        y_score=y_score,
+        y_true=y_true,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
     score = as_numbers(y_score, "y_score")
     outcome = None if y_true is None else as_numbers(y_true, "y_true")
     groups = None if sensitive_features is None else as_groups(sensitive_features)
@@ -356,6 +367,7 @@ def ranked_data(
         kept=kept,
         n_input=n_input,
         has_queries=queries is not None,
+        index=index,
     )
 
 

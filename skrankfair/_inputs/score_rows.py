@@ -15,6 +15,7 @@ from .validation import (
     as_groups,
     as_numbers,
     as_weights,
+    check_aligned,
     check_choice,
     check_given,
     check_lengths,
@@ -263,6 +264,12 @@ def score_rows(
     which means that it is unknown. `names` is what the caller calls the first two.
     """
     check_given(**dict(zip(names, (y_true, y_score), strict=True)))
+    check_aligned(
+        **{names[1]: y_score, names[0]: y_true},
+        sensitive_features=sensitive_features,
+        cluster=cluster,
+        sample_weight=sample_weight,
+    )
     y = as_numbers(y_true, names[0], allow_nan=allow_nan)
     x = as_numbers(y_score, names[1])
     if sensitive_features is None:

@@ -43,7 +43,14 @@ def with_names(X: Any) -> Any:
 
     What ``validate_data`` is to see: without names an estimator counts columns only,
     and then those of the metadata are neither left out nor compared with the fit's.
+    Names that pandas has twice raise a ValueError, where scikit-learn fails.
     """
+    if nw.dependencies.is_pandas_dataframe(X) and not X.columns.is_unique:
+        twice = X.columns[X.columns.duplicated()][0]
+        raise ValueError(
+            f"X must have distinct column names to fit; {twice!r} occurs "
+            f"{(X.columns == twice).sum()} times."
+        )
     if _FINDS_NAMES or hasattr(X, "__dataframe__"):
         return X
     frame = nw.from_native(X, eager_only=True, pass_through=True)

@@ -16,6 +16,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from .told import warn_user
+
 Array = NDArray[Any]
 
 _DIRECT_RANGE = 1 << 16
@@ -134,9 +136,11 @@ def _native(array: Array) -> Array:
 
 def _check_vector(array: Array, name: str) -> None:
     if array.ndim != 1:
+        several = name == "y_score" and array.ndim == 2
         raise ValueError(
             f"{name} must be 1-dimensional, one value per row; "
             f"got an array of shape {array.shape}."
+            + (" Of several classes pass the scores of one." if several else "")
         )
     if array.shape[0] == 0:
         raise ValueError(f"{name} must have at least one row; it is empty.")
@@ -216,6 +220,53 @@ def check_lengths(**lengths: int | None) -> int:
     return next(iter(given.values()))
 
 
+def check_aligned(**columns: Any) -> Any:
+    """Raise a ValueError if columns of pandas have the same rows in another order.
+
+    Columns are used by position. Indexes that have the same labels in different orders
+    say that the positions do not belong together; other indexes say nothing.
+
+    Returns
+    -------
+    Index or None
+        That of the first column of pandas.
+    """
+    seen: list[tuple[str, Any]] = []
+    for name, values in columns.items():
+        index = values if nw.dependencies.is_pandas_index(values) else None
+        if nw.dependencies.is_pandas_like_dataframe(
+            values
+        ) or nw.dependencies.is_pandas_like_series(values):
+            index = values.index
+        if index is None or any(index.equals(other) for _, other in seen):
+            continue
+        for earlier, other in seen:
+            if _same_labels(index, other):
+                row = int(np.argmax(np.asarray(index != other)))
+                raise ValueError(
+                    f"{name} must have its rows in the order of {earlier}: their "
+                    f"pandas indexes have the same labels in different orders (row "
+                    f"{row} is {index[row]!r} in {name} and {other[row]!r} in "
+                    f"{earlier}). Columns are used by position: reorder one of them, "
+                    "with .reindex(), or pass .to_numpy() if the positions are right."
+                )
+        seen.append((name, index))
+    return seen[0][1] if seen else None
+
+
+def _same_labels(a: Any, b: Any) -> bool:
+    """Return whether two indexes have the same labels, each as often."""
+    import pandas as pd
+
+    if len(a) != len(b):
+        return False
+    codes = pd.factorize(np.concatenate([a.to_numpy(object), b.to_numpy(object)]))[0]
+    codes += 1  # missing labels are -1
+    here, there = codes[: len(a)], codes[len(a) :]
+    size = int(codes.max(initial=0)) + 1
+    return np.array_equal(np.bincount(here, None, size), np.bincount(there, None, size))
+
+
 def _sort_key(label: Any) -> tuple[int, str, Any]:
     """Order labels of mixed types: numbers by value, then the rest by type and text."""
     if isinstance(label, bool | int | float):
@@ -292,10 +343,18 @@ def encode(values: Any, name: str) -> Codes:
     """Give every distinct label of a column an integer, in any order.
 
     Integers whose range is not much larger than the column are only shifted, which
-    costs no hashing and no sorting.
+    costs no hashing and no sorting. The columns of a frame are crossed into tuples.
     """
     import pandas as pd
 
+    found = _frame_columns(values)
+    if found is not None and len(found[0]) > 1:
+        crossed = _crossed_groups([encode(column, name) for column in found[0]])
+        labels = np.empty(len(crossed), dtype=object)
+        labels[:] = crossed.labels
+        return Codes(crossed.values.astype(np.int64), len(crossed), labels)
+    if found is not None and found[0]:
+        values = found[0][0]
     array = _to_numpy(values, name)
     _check_vector(array, name)
     if array.dtype.kind == "b":
@@ -409,7 +468,19 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
         return _membership_groups(arrays, names, name)
     if len(arrays) == 1:
         return _label_groups(encode(arrays[0], name))
+    if all(_is_binary(array) for array in arrays):
+        warn_user(
+            f"{name} has {len(arrays)} columns of the numbers 0 and 1, whose "
+            "combinations are the groups. If each column marks the members of a group, "
+            "pass booleans, .astype(bool); if combinations are meant, pass labels, "
+            ".astype(str), and this warning goes away.",
+            UserWarning,
+        )
     return _crossed_groups([encode(array, name) for array in arrays])
+
+
+def _is_binary(array: Array) -> bool:
+    return array.dtype.kind in "iuf" and bool(((array == 0) | (array == 1)).all())
 
 
 def _label_groups(column: Codes) -> Groups:

@@ -226,7 +226,7 @@ def expected_advantage(
         "normalized_discounted_ratio": by_cuts("ratio", step, "maximum", of_cut),
         "normalized_discounted_kl": by_cuts("kl", step, "maximum", of_cut),
         "ndkl": by_cuts("kl", 1, "weights", DCG),
-        "skew_at_k": SkewOfShares(n > k)(np.stack([first, size / n], axis=1), one),
+        "skew_at_k": SkewOfShares()(np.stack([first, (n > k) * size / n], axis=1), one),
         "exposure_parity": MeanExposure(signed=False)(
             np.stack([v @ held, size], axis=1), np.array([v.sum(), n, 1.0])
         ),

@@ -18,7 +18,7 @@ from .._estimates.storage import stored
 from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
-from ._lists.estimates import AVERAGES, ListsWith, list_estimates, one_length
+from ._lists.estimates import AVERAGES, ListsWith, list_estimates
 from ._lists.lists import Cuts, Kernel, Lists
 from ._lists.top_shares import Distance, TopShares
 from ._normalized_discounted import top_share_estimates
@@ -48,13 +48,11 @@ class MeanSkew:
 class SkewOfShares:
     """The skew of the mean shares, from sums over lists."""
 
-    long: bool  # whether the lists are long enough to have a value
-
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the skews, shape (..., G)."""
         p, q = by_group[..., 0], by_group[..., 1]
         n = shared[..., 0, None]
-        there = (q.real > 0) & (q.real < n.real) & self.long
+        there = (q.real > 0) & (q.real < n.real)
         some = there & (p.real > 0)
         skew = np.log(np.where(some, p, 1.0) / np.where(some, q, 1.0))
         out = np.where(there, skew, np.nan)
@@ -79,7 +77,8 @@ class SkewKernel(Kernel):
             p[long, group] = lists.members_above(group, cuts) / self.k
         q = size / n
         if self.average == "representation":
-            return np.stack([p, q], axis=2), np.ones((lists.n_queries, 1))
+            counts = n > self.k
+            return np.stack([p, q * counts], axis=2), counts.astype(float)
         there = (size > 0) & (size < n) & (n > self.k)
         some = there & (p > 0)
         skew = np.log(np.where(some, p, 1.0) / np.where(some, q, 1.0))
@@ -92,8 +91,10 @@ def _warn_nobody(result: GroupEstimates, k: int) -> None:
     nobody = np.flatnonzero(np.isneginf(result.estimate))
     if nobody.size:
         names = ", ".join(fmt.label(result.groups[i]) for i in nobody)
+        shares = result.parameters["average"] == "representation"
+        some = "every query" if shares else "some query"
         warn_user(
-            f"skew_at_k is -inf for groups of which some query has nobody in its "
+            f"skew_at_k is -inf for groups of which {some} has nobody in its "
             f"first {k}: {names}."
         )
 
@@ -103,11 +104,8 @@ def _skew_estimates(data: RankedData, k: int, average: str) -> GroupEstimates:
     check_number(k, "k", 1, 1 << 62, integer=True)
     finalize: Finalize = MeanSkew()
     support: Finalize = ColumnSum(1, 2)
-    first_pass = {}
     if average == "representation":
-        n_items = one_length(data)
-        first_pass["n_items"] = n_items
-        finalize, support = SkewOfShares(n_items > k), ListsWith(None, n_items > k)
+        finalize, support = SkewOfShares(), ListsWith()
     metric = Metric(
         "skew_at_k",
         finalize,
@@ -120,7 +118,7 @@ def _skew_estimates(data: RankedData, k: int, average: str) -> GroupEstimates:
     parameters = {"k": k, "average": average}
     kernel = SkewKernel(int(k), average)
     return list_estimates(
-        data, kernel, metric, parameters, first_pass, "two-sided", (k, f"items (k={k})")
+        data, kernel, metric, parameters, {}, "two-sided", (k, f"items (k={k})")
     )
 
 
@@ -166,7 +164,7 @@ def skew_at_k(
     average : {"queries", "representation"}, default="queries"
         "queries" takes the mean of the metric over lists. It is -inf if one of them has
         nobody of the group among its first k. "representation" takes the metric of the
-        mean shares, for lists of equal length.
+        mean shares, which is -inf only if none of them has.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
 
@@ -179,8 +177,7 @@ def skew_at_k(
     ------
     ValueError
         If columns have different lengths, values are not finite, labels are missing, a
-        query is in two clusters, lists have different lengths with
-        ``average="representation"``, or an option is unknown.
+        query is in two clusters, or an option is unknown.
 
     Warns
     -----

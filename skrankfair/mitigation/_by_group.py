@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, Self
 
-import narwhals as nw
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates.metric import warn_user
-from .._inputs.columns import take_column
+from .._inputs.columns import (
+    Name,
+    TakesMetadata,
+    frame_names,
+    named_columns,
+    numeric_columns,
+    take_column,
+    take_frame,
+)
 from .._inputs.score_rows import ScoreRows
 from .._inputs.sklearn_private import with_names
 from .._inputs.validation import (
@@ -25,13 +32,10 @@ from .._inputs.validation import (
 )
 from ._curves import CLUSTER_WEIGHTS
 from ._metadata import (
-    TakesMetadata,
     dense_clusters,
     disjoint_groups,
     everyone,
-    named_columns,
     quoted,
-    score_columns,
 )
 
 
@@ -175,7 +179,7 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
     def _names_out(self, score_names: Array) -> Array:
         return score_names
 
-    def _left_out(self) -> list[str]:
+    def _left_out(self) -> list[Name]:
         return named_columns(self.sensitive_features, self.cluster)
 
     def _read(
@@ -216,7 +220,7 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
         """Return the columns of X that are scores, shape (n, d)."""
         if left_out := self._left_out():
             validate_data(self, with_names(X), reset=False, skip_check_array=True)
-            return score_columns(X, left_out)
+            return numeric_columns(X, left_out, "scores")
         return validate_data(self, with_names(X), reset=False, dtype=np.float64)
 
     def _checked_fit(self, X: Any, y: Any) -> tuple[Array, Array]:
@@ -229,7 +233,7 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
                     "but the target y is None."
                 )
             validate_data(self, with_names(X), skip_check_array=True)
-            score = score_columns(X, left_out)
+            score = numeric_columns(X, left_out, "scores")
             outcome = outcome_matrix(y) if multi_output else as_numbers(y, "y")
             check_lengths(X=len(score), y=len(outcome))
         else:
@@ -337,17 +341,16 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
 
 def outcome_names(y: Any) -> list[str] | None:
     """Return the names of the columns of a frame of outcomes, else None."""
-    frame = nw.from_native(y, eager_only=True, pass_through=True)
-    return list(frame.columns) if isinstance(frame, nw.DataFrame) else None
+    return frame_names(y)
 
 
 def outcome_matrix(y: Any) -> Array:
     """Return outcomes as floats, shape (n, K)."""
-    frame = nw.from_native(y, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        columns = [as_numbers(frame[name], f"y[{name!r}]") for name in frame.columns]
-        if not columns:
+    names = frame_names(y)
+    if names is not None:
+        if not names:
             raise ValueError("y must have a column of outcomes; it has none.")
+        columns = [as_numbers(take_frame(y, name), f"y[{name!r}]") for name in names]
         return np.column_stack(columns)
     array = np.asarray(y)
     if array.ndim < 2:

@@ -5,75 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-import narwhals as nw
-import numpy as np
-
-from .._inputs.columns import ColumnSpec
-from .._inputs.validation import Array, Codes, Groups, as_groups, as_numbers, encode
-
-NAMES = ("sensitive_features", "qid", "cluster")
-RESPONSES = ("predict", "predict_proba", "decision_function")
-METHODS = ("fit", "transform", "inverse_transform", "score", *RESPONSES)
-
-
-class TakesMetadata:
-    """An estimator with parameters that say where columns come from (`NAMES`).
-
-    Where one of them is True, the methods that have it as an argument request it.
-    """
-
-    def get_metadata_routing(self) -> Any:
-        """Return what metadata the estimator requests.
-
-        Returns
-        -------
-        MetadataRequest
-        """
-        request = super().get_metadata_routing()  # type: ignore[misc]
-        return with_requests(request, self)
-
-
-def with_requests(request: Any, estimator: Any) -> Any:
-    """Return the request, with what the constructor says is metadata."""
-    for name in NAMES:
-        if getattr(estimator, name, None) is not True:
-            continue
-        for method in METHODS:
-            requests = getattr(request, method, None)
-            if requests and requests.requests.get(name, False) is None:
-                requests.add_request(param=name, alias=True)
-    return request
-
-
-def named_columns(*specs: ColumnSpec) -> list[str]:
-    """Return the names of columns in the specifications."""
-    names: list[str] = []
-    for spec in specs:
-        if isinstance(spec, str):
-            names.append(spec)
-        elif isinstance(spec, list | tuple):
-            names.extend(spec)
-    return list(dict.fromkeys(names))
-
-
-def without_columns(X: Any, names: list[str]) -> Any:
-    """Return X without the named columns, if it is a frame that has them."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True) if names else X
-    if not isinstance(frame, nw.DataFrame):
-        return X
-    return frame.drop([name for name in names if name in frame.columns]).to_native()
-
-
-def score_columns(X: Any, names: list[str]) -> Array:
-    """Return the columns of a frame that are scores, as floats, shape (n, d)."""
-    frame = nw.from_native(X, eager_only=True)
-    kept = [column for column in frame.columns if column not in names]
-    if not kept:
-        raise ValueError(
-            f"X must have a column of scores beside {', '.join(map(repr, names))}; it "
-            "has none."
-        )
-    return np.column_stack([as_numbers(frame[name], f"X[{name!r}]") for name in kept])
+from .._inputs.validation import Codes, Groups, as_groups, encode
 
 
 def disjoint_groups(values: Any) -> Groups:
@@ -83,7 +15,8 @@ def disjoint_groups(values: Any) -> Groups:
         raise ValueError(
             "sensitive_features must be disjoint groups here, one per row, since each "
             "row is calibrated once; got a boolean membership matrix of "
-            f"{len(groups)} groups, which may overlap."
+            f"{len(groups)} groups, which may overlap. Labels, .astype(str), are "
+            "crossed."
         )
     return groups
 

@@ -13,7 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates.contrasts import generator
 from .._estimates.metric import warn_user
-from .._inputs.columns import take_column
+from .._inputs.columns import (
+    TakesMetadata,
+    named_columns,
+    take_column,
+    without_columns,
+)
 from .._inputs.sklearn_private import with_names
 from .._inputs.validation import (
     Array,
@@ -33,12 +38,7 @@ from ._linear_loss import (
     Term,
     descend,
 )
-from ._metadata import (
-    TakesMetadata,
-    named_columns,
-    quoted,
-    without_columns,
-)
+from ._metadata import quoted
 from ._pairwise_penalty import (
     COMPARISONS,
     LinearCorrelation,

@@ -16,7 +16,13 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import validate_data
 
 from .._estimates.metric import collected_warnings, warn_user
-from .._inputs.columns import take_column
+from .._inputs.columns import (
+    RESPONSES,
+    named_columns,
+    take_column,
+    with_requests,
+    without_columns,
+)
 from .._inputs.score_rows import ScoreRows
 from .._inputs.sklearn_private import consumed_metadata, with_names
 from .._inputs.validation import (
@@ -29,13 +35,9 @@ from .._inputs.validation import (
 )
 from ._fold_scores import labelled
 from ._metadata import (
-    RESPONSES,
     dense_clusters,
     disjoint_groups,
     everyone,
-    named_columns,
-    with_requests,
-    without_columns,
 )
 
 

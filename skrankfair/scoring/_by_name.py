@@ -65,7 +65,7 @@ _OF_RANKINGS: dict[str, Entry] = {
         "max_abs",
     ),
     "neg_rank_shift": (metrics.rank_shift, {}, "max_abs"),
-    "neg_skew_at_k": (metrics.skew_at_k, {}, "max_abs"),
+    "neg_skew_at_k": (metrics.skew_at_k, {"average": "representation"}, "max_abs"),
     "pairwise_accuracy_ratio": (metrics.pairwise_accuracy, {}, "ratio"),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -14,7 +14,7 @@ from .._estimates.formatting import label
 from .._estimates.metric import collected_warnings, warn_user
 from .._estimates.simultaneous import why_undefined
 from .._inputs.columns import ColumnSpec, declared_labels
-from .._inputs.validation import Array
+from .._inputs.validation import Array, as_groups
 from ..exceptions import UndefinedMetricWarning
 from ..metrics import GroupEstimates, ndcg
 
@@ -112,23 +112,44 @@ class ScoreFunction:
             if not (self.by_group and issubclass(category, UndefinedMetricWarning)):
                 warn_user(message, category)
         if not isinstance(result, GroupEstimates):
-            return float(result), None
+            return self._of_others(result, given.get("sensitive_features")), None
         if not self.by_group:
             raise ValueError(
                 f"disparity must be given for {self.__name__}, which returns "
                 "GroupEstimates: 'difference', 'ratio', 'max_abs', 'l1' or 'worst'."
             )
-        absent = self._absent(result, taken.get("sensitive_features"))
+        absent = self._absent(result.groups, taken.get("sensitive_features"))
         value = float("nan") if absent else self._reduce(result)
-        if np.isnan(value):
-            self._undefined(result, absent)
+        if not np.isfinite(value):
+            self._undefined(value, self._why(value, result, absent))
         return value, result
 
-    def _absent(self, result: GroupEstimates, labels: Any) -> list[Hashable]:
+    def _of_others(self, result: Any, labels: Any) -> float:
+        """Return the number of a metric that is not ours, where groups allow one."""
+        if np.ndim(result) or isinstance(result, str):
+            raise ValueError(
+                f"metric must return one number, or GroupEstimates; {self.__name__} "
+                f"returned {type(result).__name__}."
+            )
+        compares = "sensitive_features" in self.accepted
+        groups: tuple[Hashable, ...] = ()
+        if labels is not None and (compares or self.expected_groups):
+            groups = as_groups(labels).labels
+        absent = self._absent(groups, labels if compares else None)
+        few = compares and labels is not None and len(groups) < 2
+        value = float("nan") if absent or few else float(result)
+        if not np.isfinite(value):
+            lacking = f"no rows of {_listed(absent)}" if absent else "too few rows"
+            why = "fewer than two groups" if few and not absent else lacking
+            there = f" (groups there: {_listed(groups)})" if groups else ""
+            self._undefined(value, f"it has {why}{there}.")
+        return value
+
+    def _absent(self, groups: Collection[Hashable], labels: Any) -> list[Hashable]:
         """Return the groups that should be there and are not."""
         declared = () if labels is None else declared_labels(labels)
         expected = dict.fromkeys((*self.expected_groups, *declared))
-        return [group for group in expected if group not in result.groups]
+        return [group for group in expected if group not in groups]
 
     def _reduce(self, result: GroupEstimates) -> float:
         if "sensitive_features" not in self.accepted and self.disparity is None:
@@ -136,24 +157,33 @@ class ScoreFunction:
         with collected_warnings():  # `_undefined` says it
             return result.disparity(self.disparity)
 
-    def _undefined(self, result: GroupEstimates, absent: list[Hashable]) -> None:
+    def _why(self, value: float, result: GroupEstimates, absent: list[Hashable]) -> str:
+        """Return what a test set lacks for a finite number."""
         support, unit = result.support, result.metric.unit
         empty = [g for g, n in zip(result.groups, support, strict=True) if n == 0]
         if "sensitive_features" not in self.accepted:
-            message = f"it has no {unit} that count."
+            return f"it has no {unit} that count."
+        lacking = [*absent, *empty]
+        infinite = np.flatnonzero(np.isinf(result.estimate))
+        if lacking:
+            why = f"no {unit} of {_listed(lacking)}"
+        elif np.isinf(value):
+            why = f"infinite estimates of {_listed(result.groups[i] for i in infinite)}"
         else:
-            lacking = ", ".join(label(group) for group in [*absent, *empty])
-            there = ", ".join(label(group) for group in result.groups)
-            why = f"no {unit} of {lacking}" if lacking else ""
-            why = why or why_undefined(result.estimate)
-            message = f"it has {why} (groups there: {there})."
-        message = (
-            f"The score of {self.__name__} is undefined (NaN) on this test set: "
-            f"{message}"
-        )
+            why = why_undefined(result.estimate)
+        return f"it has {why} (groups there: {_listed(result.groups)})."
+
+    def _undefined(self, value: float, why: str) -> None:
+        """Warn of a number that is not finite, or raise."""
+        what = "undefined (NaN)" if np.isnan(value) else f"infinite ({value:g})"
+        message = f"The score of {self.__name__} is {what} on this test set: {why}"
         if self.on_undefined == "raise":
             raise ValueError(message)
         warn_user(message)
+
+
+def _listed(groups: Iterable[Hashable]) -> str:
+    return ", ".join(label(group) for group in groups)
 
 
 def _is_text(values: Array) -> bool:

@@ -206,9 +206,9 @@ def make_fairness_scorer(
         scikit-learn, which then is merely computed from predictions made with metadata.
     sensitive_features, qid, cluster, engagement, sample_weight : str, list of str, \
             callable, True or None, default=None
-        Where the argument of the metric comes from: a column of X, several, a function
-        of X, or True for metadata of that name. `set_score_request` changes requests
-        of metadata as on scikit-learn's scorers, aliases included.
+        Where the argument of the metric comes from: a column of X, several that are
+        crossed, a function of X, or True for metadata of that name. `set_score_request`
+        changes requests of metadata as on scikit-learn's scorers, aliases included.
     disparity : {"difference", "ratio", "max_abs", "l1", "worst"} or None, default=None
         How the groups become one number (`GroupEstimates.disparity`); None is the
         metric's own way. A metric with a single value, such as `ndcg`, is taken as it
@@ -219,10 +219,13 @@ def make_fairness_scorer(
     greater_is_better : bool or None, default=None
         None means False, which negates the number, for the disparities "difference",
         "max_abs" and "l1", and True for a ratio, for the worst group and for metrics
-        with a single value.
+        with a single value. It must be given for a function of others that takes
+        `sensitive_features`, such as fairlearn's, or whose name ends like that of an
+        error or a loss.
     on_undefined : {"warn", "raise"}, default="warn"
         What to do if a group has no data or if there is only one group: score NaN with
-        an `UndefinedMetricWarning` that names the group, or raise.
+        an `UndefinedMetricWarning` that names the group, or raise. It holds for metrics
+        of others too, and for infinite numbers, which are scored as they are.
     expected_groups : sequence of labels or None, default=None
         Groups that every test set must have; otherwise its score is undefined. A test
         fold without rows of a group knows of the group only if the column is a
@@ -321,12 +324,33 @@ def make_fairness_scorer(
         tuple(expected_groups or ()),
     )
     _check_options(function)
-    sign = _default_sign(function)
-    if greater_is_better is not None:
+    if greater_is_better is None:
+        _check_direction(function)
+        sign = _default_sign(function)
+    else:
         sign = 1 if greater_is_better else -1
     if response_method == "auto":
         response_method = _default_response(function)
     return FairnessScorer(function, sign, response_method)
+
+
+#: How names of metrics end that are to be small, in scikit-learn and in fairlearn.
+_SMALL = ("_error", "_loss", "_deviance", "_difference", "_disparity", "_gap")
+
+
+def _check_direction(function: ScoreFunction) -> None:
+    """Raise a ValueError if nobody says whether a metric of others is to be large."""
+    if function.by_group:
+        return
+    disparity = "sensitive_features" in function.accepted
+    if disparity or function.__name__.endswith(_SMALL):
+        why = "compares groups" if disparity else "may be better the smaller it is"
+        raise ValueError(
+            f"greater_is_better must be given for {function.__name__}, which is not a "
+            f"metric of skrankfair and {why}: False for a disparity, an error or a "
+            "loss, which is then negated; True for what is to be large, such as a "
+            "ratio. If it returns GroupEstimates, pass disparity."
+        )
 
 
 def _check_options(function: ScoreFunction) -> None:

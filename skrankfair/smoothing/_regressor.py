@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates.metric import warn_user
-from .._inputs.columns import column_of, take_column
+from .._inputs.columns import (
+    column_of,
+    named_columns,
+    numeric_columns,
+    take_column,
+)
 from .._inputs.score_rows import CLUSTER_WEIGHTS, Sample
 from .._inputs.sklearn_private import with_names
 from .._inputs.validation import (
@@ -234,7 +238,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
 
     def _checked_fit(self, X: Any, y: Any) -> tuple[Array, Array]:
         """Return features and outcomes of `fit` as floats."""
-        if not isinstance(self.cluster, str):
+        if not named_columns(self.cluster):
             return validate_data(
                 self, with_names(X), y, dtype=np.float64, y_numeric=True
             )
@@ -245,7 +249,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
 
     def _checked(self, X: Any) -> Array:
         """Return features of `predict` as floats."""
-        if not isinstance(self.cluster, str):
+        if not named_columns(self.cluster):
             return validate_data(self, with_names(X), reset=False, dtype=np.float64)
         validate_data(self, with_names(X), reset=False, skip_check_array=True)
         return self._frame_features(X)
@@ -253,13 +257,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
     def _frame_features(self, X: Any) -> Array:
         """Return the columns of a frame without that of the cluster."""
         column_of(X, self.cluster, "cluster")
-        frame = nw.from_native(X, eager_only=True).drop(self.cluster)
-        columns = [as_numbers(frame[name], name) for name in frame.columns]
-        if not columns:
-            raise ValueError(
-                f"X must have a column beside cluster={self.cluster!r}; it has none."
-            )
-        return np.column_stack(columns)
+        return numeric_columns(X, named_columns(self.cluster), "features")
 
     def _bandwidths(self, sample: Sample, kernel: Kernel) -> Array:
         n_columns = self._X.shape[1]

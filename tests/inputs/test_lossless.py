@@ -29,6 +29,7 @@ def labels_of_rows(groups):
     return [groups.labels[code] for code in groups.values]
 
 
+@pytest.mark.filterwarnings("ignore:sensitive_features has 65 columns of the numbers")
 @pytest.mark.parametrize("n_labels", [2, 3000])
 def test_any_number_of_columns_is_crossed_exactly(n_labels):
     """65 columns of two labels, or of 3000, have more combinations than an int64."""
@@ -39,6 +40,7 @@ def test_any_number_of_columns_is_crossed_exactly(n_labels):
     assert list(groups.labels) == sorted(set(map(tuple, columns.tolist())))
 
 
+@pytest.mark.filterwarnings("ignore:sensitive_features has 66 columns of the numbers")
 def test_metric_of_one_hot_columns_and_sex():
     rng = np.random.default_rng(0)
     n = 4000

@@ -166,6 +166,7 @@ ARGUMENTS = [
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.filterwarnings("ignore:sensitive_features has .* numbers 0 and 1")
 @pytest.mark.parametrize(
     ("metric", "name"), ARGUMENTS, ids=[f"{m.__name__}-{n}" for m, n in ARGUMENTS]
 )

@@ -278,11 +278,20 @@ class TestOneLength:
         with pytest.raises(ValueError, match="n_items is"):
             pairwise_parity(**columns, **options) + pairwise_parity(**longer, **options)
 
-    @every_metric
+    @pytest.mark.parametrize("metric", [m for m in SHORT if m is not skew_at_k])
     def test_different_lengths(self, metric):
         columns = ranked("abababab", qid=[0] * 5 + [1] * 3, average="representation")
         with pytest.raises(ValueError, match="lists of 3 to 5 items"):
             metric(**columns, **SHORT[metric])
+
+    def test_skew_needs_no_equal_lengths(self):
+        """The shares at the cut and of the lists are means over lists of any length."""
+        columns = ranked("ababbabbabab", qid=[0] * 4 + [1] * 6 + [2] * 2, k=2)
+        with pytest.warns(UndefinedMetricWarning, match="leaves out 1 of 3 queries"):
+            r = skew_at_k(**columns, average="representation")
+        # a: one of the first two in both long lists; half of four, a third of six.
+        expected = np.log([0.5 / ((1 / 2 + 1 / 3) / 2), 0.5 / ((1 / 2 + 2 / 3) / 2)])
+        np.testing.assert_allclose(r.estimate, expected)
 
     def test_too_many_columns(self):
         group = np.tile(["a", "b"], 3000)

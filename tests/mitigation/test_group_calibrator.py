@@ -311,7 +311,7 @@ class TestGroups:
             ({"calibrator": LinearRegression}, "calibrator must be one of"),
             ({"calibrator": LinearSVC()}, "a classifier needs predict_proba"),
             ({"sensitive_features": "sex"}, "there is no 'sex'"),
-            ({"sensitive_features": 3}, "sensitive_features must be a column name"),
+            ({"sensitive_features": 0.5}, "sensitive_features must be a column name"),
             ({"sensitive_features": True}, "must be passed as metadata"),
             ({"cluster_weight": "user"}, "cluster_weight must be one of"),
             ({"monotonic": "yes"}, "monotonic must be one of"),

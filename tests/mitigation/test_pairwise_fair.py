@@ -256,7 +256,7 @@ def test_too_few_iterations_warn(model):
         ({"max_iter": 0}, "max_iter must be an integer"),
         ({"tol": 0}, "tol must be"),
         ({"comparison": "outer"}, "comparison must be one of"),
-        ({"sensitive_features": 3}, "sensitive_features must be a column name"),
+        ({"sensitive_features": 0.5}, "sensitive_features must be a column name"),
         ({"qid": True}, "qid must be passed as metadata"),
         ({"random_state": "x"}, "random_state must be"),
     ],

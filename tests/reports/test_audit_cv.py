@@ -442,7 +442,7 @@ class TestInputs:
         [
             ({"sensitive_features": None}, "sensitive_features must be given"),
             ({"sensitive_features": "sex"}, "there is no 'sex' among"),
-            ({"qid": 3}, "qid must be a column of X or an array; got 3"),
+            ({"qid": 0.5}, "qid must be a column of X or an array; got 0.5"),
             ({"qid": [1, 2, 3]}, "same number of rows; got X: 480, y: 480"),
             ({"metrics": "auc"}, "metrics must be among"),
             (
@@ -459,7 +459,7 @@ class TestInputs:
 
     def test_a_name_needs_a_frame(self):
         _, y = problem()
-        with pytest.raises(ValueError, match="X has no column names"):
+        with pytest.raises(ValueError, match="X arrives here without column"):
             audit_cv(
                 LogisticRegression(), np.ones((480, 1)), y, sensitive_features="group"
             )

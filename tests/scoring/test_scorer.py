@@ -143,8 +143,9 @@ class TestNumber:
         scorer = make_fairness_scorer(exposure, disparity="max_abs", **COLUMNS)
         known = make_fairness_scorer(pairwise_exposure, **COLUMNS)
         assert scorer(model, X, Y) == known(model, X, Y)
+        unknown = make_fairness_scorer(exposure, greater_is_better=False, **COLUMNS)
         with pytest.raises(ValueError, match="disparity must be given for exposure"):
-            make_fairness_scorer(exposure, **COLUMNS)(model, X, Y)
+            unknown(model, X, Y)
 
 
 class TestColumns:
@@ -474,7 +475,7 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"sensitive_features": 3}, "sensitive_features must be a column name"),
+            ({"sensitive_features": 0.5}, "sensitive_features must be a column name"),
             ({"sensitive_features": False}, "sensitive_features must be a column"),
             ({"qid": []}, "qid must be a column name, a list"),
             ({"sensitive_features": None}, "sensitive_features must be given"),
@@ -504,7 +505,9 @@ class TestErrors:
                 {},
                 (
                     "sensitive_features='group' names a column, but X arrives here "
-                    "without column names (ndarray): pass it as metadata instead"
+                    "without column names (ndarray): transformers before it in a "
+                    'Pipeline return frames after .set_output(transform="pandas") of '
+                    "the Pipeline; or pass it as metadata"
                 ),
             ),
             (metadata_scorer(), X, {}, "sensitive_features did not reach the scorer"),

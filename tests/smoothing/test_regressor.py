@@ -179,7 +179,7 @@ def test_goes_through_a_pipeline_and_a_search():
         ({"kernel": "cosine"}, "kernel must be one of"),
         ({"method": 3}, "method must be one of"),
         ({"cluster_weight": None}, "cluster_weight must be one of"),
-        ({"cluster": 3}, "cluster must be a column name"),
+        ({"cluster": 0.5}, "cluster must be a column name"),
     ],
 )
 def test_bad_options(options, message):

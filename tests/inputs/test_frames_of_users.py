@@ -1,0 +1,276 @@
+"""Frames as users have them: columns named by integers, twice, lazily, or unaligned."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skrankfair.metrics import exposure, mean_squared_error, pairwise_accuracy
+from skrankfair.mitigation import (
+    GroupCalibratedClassifier,
+    GroupCalibrator,
+    PairwiseFairRegressor,
+)
+from skrankfair.rankers import QueryRanker
+from skrankfair.scoring import get_scorer, make_fairness_scorer
+from skrankfair.smoothing import NadarayaWatsonRegressor
+
+
+def rows(n=240):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=n), "z": rng.normal(size=n)})
+    X["group"] = rng.integers(0, 2, n)
+    X["query"] = np.repeat(np.arange(n // 8), 8)
+    y = (X["x"] + rng.normal(size=n) > 0).astype(int).to_numpy()
+    return X, y
+
+
+X, Y = rows()
+GAP = "neg_pairwise_accuracy_difference"
+
+
+ESTIMATORS = [
+    QueryRanker(LinearRegression(), qid="query"),
+    GroupCalibrator(sensitive_features="group"),
+    PairwiseFairRegressor(sensitive_features="group"),
+    GroupCalibratedClassifier(LogisticRegression(), cluster="query"),
+    NadarayaWatsonRegressor(cluster="query"),
+]
+
+
+class OfArrays(LinearRegression):
+    """Predicts by the first column of whatever it gets."""
+
+    def predict(self, X):
+        return super().predict(np.asarray(X)[:, :1].astype(float))
+
+
+def counted(frame=X):
+    """The same columns, named 0, 1, 2, 3."""
+    return frame.set_axis(range(frame.shape[1]), axis=1)
+
+
+def doubled(frame=X):
+    """Two more columns that have one name."""
+    more = np.random.default_rng(1).normal(size=(len(frame), 2))
+    return pd.concat([frame, pd.DataFrame(more, columns=["w", "w"])], axis=1)
+
+
+class TestSeveralColumns:
+    """A query or a unit that takes several columns to name, such as user and day."""
+
+    @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+    def test_cross(self, kind):
+        parts = {"user": X["query"] // 3, "day": X["query"] % 3}
+        who = {"sensitive_features": X["group"]}
+        frame = kind({name: part.to_numpy() for name, part in parts.items()})
+        expected = pairwise_accuracy(Y, X["x"], qid=X["query"], **who)
+        found = pairwise_accuracy(Y, X["x"], qid=frame, **who)
+        np.testing.assert_allclose(found.estimate, expected.estimate)
+        np.testing.assert_allclose(found.standard_error, expected.standard_error)
+        clustered = pairwise_accuracy(
+            Y, X["x"], qid=frame, cluster=frame[["user"]], **who
+        )
+        assert clustered.n_clusters == 10
+        units = error_of(cluster=frame)
+        assert units.n_clusters == expected.n_clusters
+
+    def test_of_a_scorer_and_of_estimators(self):
+        frame = X.assign(user=X["query"] // 3, day=X["query"] % 3)
+        model = LinearRegression().fit(frame, Y)
+        scores = [
+            get_scorer(GAP, sensitive_features="group", qid=qid)(model, frame, Y)
+            for qid in ("query", ["user", "day"])
+        ]
+        assert scores[0] == scores[1]
+        ranker = QueryRanker(LinearRegression(), qid=["user", "day"]).fit(frame, Y)
+        assert ranker.estimator_.n_features_in_ == 4
+        calibrator = GroupCalibrator(
+            "isotonic", sensitive_features="group", cluster=["user", "day"]
+        )
+        calibrator.fit(frame[["x", "group", "user", "day"]], Y)
+        assert list(calibrator.get_feature_names_out()) == ["x"]
+
+
+def error_of(**columns):
+    score = 1 / (1 + np.exp(-X["x"]))
+    return mean_squared_error(Y, score, sensitive_features=X["group"], **columns)
+
+
+class TestNames:
+    def test_integers(self):
+        frame = counted()
+        model = LinearRegression().fit(frame, Y)
+        known = get_scorer(GAP, sensitive_features="group", qid="query")
+        expected = known(LinearRegression().fit(X, Y), X, Y)
+        assert get_scorer(GAP, sensitive_features=2, qid=3)(model, frame, Y) == expected
+        several = make_fairness_scorer(
+            pairwise_accuracy, sensitive_features=[2], qid=[3, 2]
+        )
+        assert np.isnan(several(model, frame, Y)) or several(model, frame, Y) <= 0
+        fair = PairwiseFairRegressor(sensitive_features=2, qid=3, random_state=0)
+        assert fair.fit(frame, Y).n_features_in_ == 2
+        assert (
+            QueryRanker(LinearRegression(), qid=3).fit(frame, Y).predict(frame).shape
+            == Y.shape
+        )
+        with pytest.raises(ValueError, match="there is no 9 among"):
+            get_scorer(GAP, sensitive_features=9, qid=3)(model, frame, Y)
+
+    def test_unrelated_columns_may_have_one_name(self):
+        """To a scorer; scikit-learn fits no such frame, and our estimators say so."""
+        frame = doubled()
+        model = OfArrays().fit(X[["x"]].to_numpy(), Y)
+        score = get_scorer(GAP, sensitive_features="group", qid="query")
+        assert score(model, frame, Y) <= 0
+        with pytest.raises(ValueError, match="one column of X; 2 are called 'w'"):
+            get_scorer(GAP, sensitive_features="w", qid="query")(model, frame, Y)
+
+    @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+    def test_estimators_name_what_is_there_twice(self, estimator):
+        with pytest.raises(
+            ValueError, match="distinct column names to fit; 'w' occurs 2"
+        ):
+            estimator.fit(doubled(), Y)
+
+    def test_after_a_column_transformer(self):
+        model = LinearRegression().fit(X, Y)
+        scorer = get_scorer(GAP, sensitive_features="group", qid="query")
+        with pytest.raises(ValueError, match=r'\.set_output\(transform="pandas"\)'):
+            scorer(model, StandardScaler().fit_transform(X), Y)
+        with pytest.raises(ValueError, match=r'\.set_output\(transform="pandas"\)'):
+            make_pipeline(
+                StandardScaler(), QueryRanker(LinearRegression(), qid="query")
+            ).fit(X, Y)
+        renaming = ColumnTransformer(
+            [("scale", StandardScaler(), ["x"])], remainder="passthrough"
+        ).set_output(transform="pandas")
+        with pytest.raises(ValueError, match=r"Is it 'remainder__query'\? verbose_fe"):
+            make_pipeline(renaming, QueryRanker(LinearRegression(), qid="query")).fit(
+                X, Y
+            )
+
+    @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+    def test_lazy_frames(self, estimator):
+        lazy = pl.DataFrame({name: X[name].to_numpy() for name in X}).lazy()
+        with pytest.raises(ValueError, match=r"lazy frame .*LazyFrame.*collect\(\)"):
+            estimator.fit(lazy, Y)
+
+
+class TestAlignment:
+    """Columns count by position; indexes that contradict each other raise."""
+
+    REVERSED = X.iloc[::-1]
+
+    @pytest.mark.parametrize(
+        "name", ["y_score", "sensitive_features", "qid", "cluster"]
+    )
+    def test_same_labels_in_another_order(self, name):
+        columns = {
+            "y_score": X["x"],
+            "sensitive_features": X["group"],
+            "qid": X["query"],
+            "cluster": X["query"],
+        }
+        y = pd.Series(Y)
+        pairwise_accuracy(y, **columns)
+        about = "y_true" if name == "y_score" else name
+        columns[name] = columns[name].iloc[::-1]
+        with pytest.raises(ValueError, match=f"{about} .*different orders") as raised:
+            pairwise_accuracy(y, **columns)
+        assert ".to_numpy() if the positions are right" in str(raised.value)
+        columns[name] = columns[name].to_numpy()
+        pairwise_accuracy(y, **columns)
+
+    def test_of_rows_and_of_further_columns(self):
+        score = 1 / (1 + np.exp(-X["x"]))
+        with pytest.raises(
+            ValueError, match="sensitive_features must have its rows in"
+        ):
+            mean_squared_error(Y, score, sensitive_features=self.REVERSED["group"])
+        with pytest.raises(ValueError, match="engagement must have its rows in"):
+            pairwise_accuracy(
+                Y, X["x"], sensitive_features=X["group"], engagement=self.REVERSED["z"]
+            )
+
+    def test_labels_may_repeat_or_be_missing(self):
+        index = [0, 0, 1, None]
+        y = pd.Series([0, 1, 0, 1], index=index)
+        score = pd.Series([0.1, 0.2, 0.3, 0.4], index=index[::-1])
+        with pytest.raises(ValueError, match="in different orders"):
+            exposure(None, score, sensitive_features=y)
+
+    def test_other_indexes_say_nothing(self):
+        part = X.iloc[100:200]
+        expected = pairwise_accuracy(
+            Y[100:200],
+            part["x"].to_numpy(),
+            sensitive_features=part["group"].to_numpy(),
+        )
+        found = pairwise_accuracy(
+            Y[100:200],
+            part["x"],
+            sensitive_features=part["group"].reset_index(drop=True),
+        )
+        np.testing.assert_array_equal(found.estimate, expected.estimate)
+
+    def test_metadata_of_an_estimator(self):
+        groups = self.REVERSED["group"]
+        with pytest.raises(
+            ValueError, match="sensitive_features must have its rows in"
+        ):
+            GroupCalibrator().fit(X[["x"]], Y, sensitive_features=groups)
+        with pytest.raises(
+            ValueError, match="qid must have its rows in the order of X"
+        ):
+            QueryRanker(LinearRegression()).fit(X, Y, qid=self.REVERSED["query"])
+
+
+class TestSaid:
+    def test_ones_and_zeros_that_are_crossed(self):
+        flags = X[["group"]].assign(other=np.arange(len(X)) % 2)
+        with pytest.warns(UserWarning, match=r"2 columns of the numbers 0 and 1.*bool"):
+            crossed = pairwise_accuracy(Y, X["x"], sensitive_features=flags)
+        assert len(crossed.groups) == 4
+        as_text = pairwise_accuracy(Y, X["x"], sensitive_features=flags.astype(str))
+        np.testing.assert_array_equal(as_text.estimate, crossed.estimate)
+        members = pairwise_accuracy(Y, X["x"], sensitive_features=flags.astype(bool))
+        assert members.groups == ("group", "other")
+
+    def test_flags_in_an_estimator_that_needs_disjoint_groups(self):
+        flags = (X[["group"]] == 1).assign(other=np.arange(len(X)) % 2 == 0)
+        with pytest.raises(ValueError, match=r"Labels, \.astype\(str\), are crossed"):
+            GroupCalibrator().fit(X[["x"]], Y, sensitive_features=flags)
+
+    def test_scores_of_several_classes(self):
+        with pytest.raises(
+            ValueError, match="Of several classes pass the scores of one"
+        ):
+            pairwise_accuracy(Y, np.zeros((len(Y), 3)), sensitive_features=X["group"])
+
+    @pytest.mark.parametrize("name", ["y_true", "y_score", "sensitive_features", "qid"])
+    def test_masked_arrays(self, name):
+        columns = {
+            "y_true": Y,
+            "y_score": X["x"].to_numpy(),
+            "sensitive_features": X["group"].to_numpy(),
+            "qid": X["query"].to_numpy(),
+        }
+        columns[name] = np.ma.masked_array(columns[name], np.arange(len(Y)) == 7)
+        with pytest.raises(ValueError, match=f"{name} must .*row 7"):
+            pairwise_accuracy(**columns)
+
+    def test_metadata_that_a_tool_does_not_pass(self):
+        fair = GroupCalibratedClassifier(LogisticRegression(), sensitive_features=True)
+        with pytest.raises(ValueError, match="turn on sklearn.set_config"):
+            fair.fit(X, Y)
+        with (
+            sklearn.config_context(enable_metadata_routing=True),
+            pytest.raises(ValueError, match="Name a column of X instead"),
+        ):
+            fair.fit(X, Y)
