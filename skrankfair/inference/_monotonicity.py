@@ -20,7 +20,7 @@ from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
-from ..metrics._pairs.cluster_rows import sum_over_queries
+from ..metrics._pairs.cluster_rows import QuerySums, sum_over_queries
 
 if TYPE_CHECKING:
     from ..display import MonotonicityDisplay
@@ -221,9 +221,8 @@ def _position_sums(data: RankedData, group: Hashable, k: int | None) -> ClusterS
     at = ranking.query[rows], position[rows]
     table[(*at, 0)] = ranking.tie_means(member)[rows]
     table[(*at, 1)] = 1.0
-    shared = np.zeros((ranking.n_queries, 0))
     positions = tuple(range(1, n_positions + 1))
-    clusters = sum_over_queries(data, table, shared)
+    clusters = sum_over_queries(data, QuerySums.of_all(table))
     return ClusterSums.from_clusters(positions, clusters, [ColumnSum(1, 2)])
 
 

@@ -28,7 +28,7 @@ from ..smoothing._bandwidth import check_bandwidth
 from ..smoothing._kernel_sums import RepeatedMeans
 from ..smoothing._kernels import Kernel, get_kernel
 from ._calibration_error import bandwidth_of_group
-from ._pairs.cluster_rows import sum_over_queries
+from ._pairs.cluster_rows import QuerySums, sum_over_queries
 
 # Clusters of which a resample leaves out all with a probability of e^-60.
 _SURELY_DRAWN = 60
@@ -369,7 +369,7 @@ class _RankShift:
         data = self.data
         by_query = self.by_query()
         if not self.one_list:
-            return sum_over_queries(data, by_query, np.zeros((len(by_query), 0)))
+            return sum_over_queries(data, QuerySums.of_all(by_query))
         order, sample = data.ranking.order, self.calibrated.sample
         cluster = np.empty(order.size, dtype=np.int64)
         cluster[sample.row] = sample.cluster

@@ -14,7 +14,7 @@ from .._estimates.sums import ClusterSums
 from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import check_choice, check_number
-from ._pairs.cluster_rows import sum_over_queries
+from ._pairs.cluster_rows import QuerySums, sum_over_queries
 from ._pairs.swaps import swap_sums
 from ._position_weights import PositionWeight, check_decreasing
 
@@ -76,7 +76,7 @@ def _dips_estimates(
                 where=there,
             )
             table[..., largest] = there
-    rows = sum_over_queries(data, table, np.zeros((len(table), 0)))
+    rows = sum_over_queries(data, QuerySums.of_all(table))
     result = GroupEstimates(
         metric=Metric(
             name="dips",

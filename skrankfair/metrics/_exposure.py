@@ -13,8 +13,8 @@ from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, Ranking, ranked_data
 from .._inputs.validation import Array, check_choice
-from ._lists.lists import sums_by_group
-from ._pairs.cluster_rows import sum_over_queries
+from ._lists.lists import Lists
+from ._pairs.cluster_rows import QuerySums, sum_over_queries
 from ._position_weights import PositionWeight
 
 if TYPE_CHECKING:
@@ -76,30 +76,27 @@ def _target_values(
     return values
 
 
-def _query_sums(
-    data: RankedData, visits: Array, target: str | None
-) -> tuple[Array, Array]:
+def _query_sums(data: RankedData, visits: Array, target: str | None) -> QuerySums:
     """Return exposure, target (if there is one) and items by query.
 
-    By group, shape (Q, G, C), the items last; and totals, shape (Q, C - 1).
+    By cell, shape (E, C), the items last; and totals, shape (Q, C - 1).
     """
-    ranking, groups = data.ranking, data.groups
     y = data.y_true if target in ("expected", "relevance") else None
-    n_totals = 1 if target is None else 2
-    by_group = np.zeros((ranking.n_queries, len(groups), n_totals + 1))
-    totals = np.zeros((ranking.n_queries, n_totals))
-    for rows, queries, part in ranking.blocks():
+    parts = []
+    for rows, _, part in data.ranking.blocks():
         columns = [part.tie_means(visits[part.position()])]
         if target is not None:
             merit = None if y is None else y[rows]
             columns.append(_target_values(target, part, merit, visits))
-        members = groups.take(rows)
+        lists = Lists(part.starts, part.tie_starts, data.groups.take(rows))
         with np.errstate(over="ignore"):
-            for index, values in enumerate(columns):
-                by_group[queries, :, index] = sums_by_group(values, part, members)
-                totals[queries, index] = np.add.reduceat(values, part.starts[:-1])
-        by_group[queries, :, -1] = sums_by_group(None, part, members)
-    return by_group, totals
+            by_cell = [lists.sums_by_cell(values) for values in columns]
+            totals = [np.add.reduceat(values, part.starts[:-1]) for values in columns]
+        by_cell.append(lists.sizes)
+        parts.append(
+            QuerySums(lists.cells, np.stack(by_cell, axis=1), np.stack(totals, axis=1))
+        )
+    return QuerySums.joined(parts)
 
 
 def _share_sums(
@@ -108,19 +105,20 @@ def _share_sums(
     """Return the sums over clusters of exposure, of the target, and of items."""
     check_choice(average, "average", AVERAGES)
     visits = weight.visits(int(data.ranking.lengths.max()))
-    by_group, totals = _query_sums(data, visits, target)
+    sums = _query_sums(data, visits, target)
+    totals, query = sums.shared, sums.cells.query
     if not np.isfinite(totals.sum(axis=0)).all():
         raise ValueError(
             "y_true must have a finite sum for target='relevance'; the largest is "
             f"{data.y_true.max():g}."
         )
     there = np.all(totals > 0, axis=1)
-    by_group[~there], totals[~there] = 0.0, 0.0
+    sums.by_cell[~there[query]], totals[~there] = 0.0, 0.0
     if average == "queries":
-        for index in range(totals.shape[1]):
-            by_group[there, :, index] /= totals[there, index, None]
+        divisor = np.where(there[:, None], totals, 1.0)[query]
+        sums.by_cell[:, :-1] /= divisor
         totals[...] = there[:, None]
-    rows = sum_over_queries(data, by_group, totals)
+    rows = sum_over_queries(data, sums)
     return ClusterSums.from_clusters(data.groups.labels, rows, [ItemCount()])
 
 

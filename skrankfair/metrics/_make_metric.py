@@ -25,7 +25,7 @@ from .._inputs.validation import (
     check_given,
     check_lengths,
 )
-from ._pairs.cluster_rows import sum_over_queries
+from ._pairs.cluster_rows import QuerySums, sum_over_queries
 
 _SHARED = ("sensitive_features", "qid", "cluster", "sample_weight")
 _ARGUMENTS = ("y_true", "y_score", "member")
@@ -191,7 +191,7 @@ class MadeMetric:
         table = self._query_table(data, columns, options)
         sums = ClusterSums.from_clusters(
             data.groups.labels,
-            sum_over_queries(data, table, np.zeros((len(table), 0))),
+            sum_over_queries(data, QuerySums.of_all(table)),
             self.supports or (self.metric.support,),
         )
         pooled = "member" not in self.needs and not data.groups.overlapping

@@ -12,9 +12,12 @@ from .._estimates.finalize import MeanOfRatios, PairsAtPositions, PositionMean
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.table import Finalize
+from .._inputs import cells as limits
+from .._inputs.cells import Memberships
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import check_choice, check_magnitude, check_number
 from ._pairs.cluster_rows import support_columns
+from ._pairs.group_ranges import GroupMatching
 from ._pairs.item_rows import pair_sums, warn_undefined_pairs
 from ._pairs.local_linear import LinearColumns, LinearPairs, LocalLinear
 from ._pairs.matched_pairs import (
@@ -23,6 +26,7 @@ from ._pairs.matched_pairs import (
     PairColumns,
     centred,
     kth_smallest_adjacent,
+    kth_smallest_adjacent_by_group,
     neighbours,
 )
 from ._pairs.score_ranges import Matching
@@ -78,6 +82,14 @@ def _epsilon_of_groups(
         return {label: float(epsilon) for label in groups.labels}
     chosen: dict[Hashable, float] = {}
     weight = data.query_weight
+    if len(groups) > limits.FEW_GROUPS:
+        members = Memberships.of(data.ranking, groups)
+        how = n_pairs, quantile, data.row_weight
+        if adjacent:
+            found = kth_smallest_adjacent_by_group(data.ranking, members, *how)
+        else:
+            found = GroupMatching(data.ranking, members, direction).kth_smallest(*how)
+        return dict(zip(groups.labels, found.tolist(), strict=True))
     for group, label in enumerate(groups.labels):
         member = groups.mask(group)
         if adjacent:

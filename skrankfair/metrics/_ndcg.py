@@ -10,10 +10,11 @@ from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.sums import ClusterSums
+from .._inputs.cells import Cells
 from .._inputs.ranking import RankedData, Ranking, order_rows, ranked_data
 from .._inputs.validation import Array, Groups, check_choice, check_number
 from ._make_metric import check_one_group
-from ._pairs.cluster_rows import sum_over_queries
+from ._pairs.cluster_rows import QuerySums, sum_over_queries
 from ._position_weights import DCG
 
 _HUGE = 1e250
@@ -84,9 +85,9 @@ def ndcg_estimates(
     if by_group:
         check_one_group(data, "ndcg")
     groups = data.groups if by_group else Groups.of_everyone(ranking.n_rows)
-    member = [groups.mask(group)[starts] for group in range(len(groups))]
-    table = np.stack(member, axis=1)[..., None] * value[:, None]
-    rows = sum_over_queries(data, table, np.zeros((ranking.n_queries, 0)))
+    of_query = Cells.of_rows(groups.take(starts))
+    sums = QuerySums.of_cells(of_query, value[of_query.query])
+    rows = sum_over_queries(data, sums)
     result = GroupEstimates(
         metric=Metric(
             "ndcg",

@@ -22,6 +22,7 @@ from ._lists.estimates import AVERAGES, ListsWith, list_estimates
 from ._lists.lists import Cuts, Kernel, Lists
 from ._lists.top_shares import Distance, TopShares
 from ._normalized_discounted import top_share_estimates
+from ._pairs.cluster_rows import QuerySums
 from ._position_weights import DCG
 
 
@@ -66,24 +67,37 @@ class SkewKernel(Kernel):
     k: int
     average: str  # {"queries", "representation"}
 
-    def table(self, lists: Lists) -> tuple[Array, Array]:
-        """Return sums by list and group, and shared ones."""
-        long = np.flatnonzero(lists.lengths > self.k)
-        k = np.full(long.size, self.k)
-        cuts = Cuts(long, k, lists.starts[long] + self.k)
-        size, n = lists.sizes, lists.lengths[:, None]
-        p = np.zeros(size.shape)
-        for group in range(size.shape[1]):
-            p[long, group] = lists.members_above(group, cuts) / self.k
+    def table(self, lists: Lists) -> QuerySums:
+        """Return sums by cell, and shared ones by list."""
+        size, n = lists.sizes, lists.of_cells(lists.lengths)
+        p = self._shares(lists)
         q = size / n
         if self.average == "representation":
-            counts = n > self.k
-            return np.stack([p, q * counts], axis=2), counts.astype(float)
+            counts = (lists.lengths > self.k)[:, None].astype(float)
+            shares = np.stack([p, q * (n > self.k)], axis=1)
+            return QuerySums(lists.cells, shares, counts)
         there = (size > 0) & (size < n) & (n > self.k)
         some = there & (p > 0)
         skew = np.log(np.where(some, p, 1.0) / np.where(some, q, 1.0))
-        out = np.stack([skew, there, there & ~some], axis=2)
-        return out, np.zeros((lists.n_queries, 0))
+        columns = np.stack([skew, there, there & ~some], axis=1)
+        return QuerySums.of_cells(lists.cells, columns)
+
+    def _shares(self, lists: Lists) -> Array:
+        """Return the share of each cell's group in the first k, shape (E,)."""
+        cells = lists.cells
+        if lists.members is not None:
+            cell = np.flatnonzero(lists.of_cells(lists.lengths) > self.k)
+            long = cells.query[cell]
+            p = np.zeros(cells.query.size)
+            cuts = Cuts(long, np.full(long.size, self.k), lists.starts[long] + self.k)
+            p[cell] = lists.members_above_cells(cell, cuts) / self.k
+            return p
+        long = np.flatnonzero(lists.lengths > self.k)
+        cuts = Cuts(long, np.full(long.size, self.k), lists.starts[long] + self.k)
+        by_group = np.zeros((lists.n_queries, cells.n_groups))
+        for group in range(cells.n_groups):
+            by_group[long, group] = lists.members_above(group, cuts) / self.k
+        return by_group.ravel()
 
 
 def _warn_nobody(result: GroupEstimates, k: int) -> None:

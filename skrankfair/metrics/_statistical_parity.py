@@ -19,6 +19,7 @@ from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice
 from ._lists.estimates import AVERAGES, list_estimates, one_length
 from ._lists.lists import Kernel, Lists
+from ._pairs.cluster_rows import QuerySums
 from ._position_weights import PositionWeight
 
 
@@ -95,26 +96,30 @@ class ExposureKernel(Kernel):
     signed: bool
     average: str  # {"queries", "representation"}
 
-    def table(self, lists: Lists) -> tuple[Array, Array]:
-        """Return sums by list and group, and shared ones."""
+    def table(self, lists: Lists) -> QuerySums:
+        """Return sums by cell, and shared ones by list."""
         by_rank = self.position_weight.up_to(int(lists.lengths.max()))
         weights = lists.tie_means(by_rank[lists.position()])
-        mine, size = lists.sums_by_group(weights), lists.sizes
+        mine, size = lists.sums_by_cell(weights), lists.sizes
         total = np.add.reduceat(weights, lists.starts[:-1])
         if self.average == "representation":
             ones = np.ones(lists.n_queries)
             shared = np.stack([total, lists.lengths, ones], axis=1)
-            return np.stack([mine, size], axis=2), shared
-        others = lists.lengths[:, None] - size
-        theirs = np.where(others > 0, total[:, None] - mine, 0.0)
-        if len(lists.groups) == 2 and not lists.groups.overlapping:
-            theirs = mine[:, ::-1]
+            return QuerySums(lists.cells, np.stack([mine, size], axis=1), shared)
+        others = lists.of_cells(lists.lengths) - size
+        theirs = np.where(others > 0, lists.of_cells(total) - mine, 0.0)
+        if (
+            len(lists.groups) == 2
+            and not lists.groups.overlapping
+            and lists.cells.every
+        ):
+            theirs = mine.reshape(-1, 2)[:, ::-1].ravel()
         value, some = _advantage(
             mine / np.maximum(size, 1), theirs / np.maximum(others, 1)
         )
         there = some & (size > 0) & (others > 0)
         value = _magnitude(value, self.signed) * there
-        return np.stack([value, there], axis=2), np.zeros((lists.n_queries, 0))
+        return QuerySums.of_cells(lists.cells, np.stack([value, there], axis=1))
 
 
 @dataclass(frozen=True)
@@ -124,22 +129,22 @@ class PairKernel(Kernel):
     signed: bool
     average: str  # {"queries", "representation"}
 
-    def table(self, lists: Lists) -> tuple[Array, Array]:
-        """Return sums by list and group, and shared ones."""
+    def table(self, lists: Lists) -> QuerySums:
+        """Return sums by cell, and shared ones by list."""
         lengths = lists.lengths
         # Rows below each row, minus the pairs of members, are pairs won against the
         # rest.
         below = np.repeat(lengths - 1, lengths) - lists.position()
         size = lists.sizes
-        won = lists.sums_by_group(lists.tie_means(below.astype(float)))
+        won = lists.sums_by_cell(lists.tie_means(below.astype(float)))
         won -= size * (size - 1) / 2
-        pairs = size * (lengths[:, None] - size)
+        pairs = size * (lists.of_cells(lengths) - size)
         there = pairs > 0
         won = np.where(there, won, 0.0)
         value = _advantage(won, pairs - won)[0]
         if self.average == "queries":
             value = _magnitude(value, self.signed)
-        return np.stack([value * there, there], axis=2), np.zeros((lists.n_queries, 0))
+        return QuerySums.of_cells(lists.cells, np.stack([value * there, there], axis=1))
 
 
 def _parity_estimates(

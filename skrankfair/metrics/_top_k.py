@@ -14,8 +14,8 @@ from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, Ranking, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
-from ._lists.lists import sums_by_group
-from ._pairs.cluster_rows import sum_over_queries
+from ._lists.lists import Lists
+from ._pairs.cluster_rows import QuerySums, sum_over_queries
 
 _UNITS = {
     "precision_at_k": "items in the top k",
@@ -48,27 +48,29 @@ def _chance_of_top(ranking: Ranking, k: int) -> Array:
 def _at_k(name: str, data: RankedData, k: Any, average: str) -> GroupEstimates:
     check_number(k, "k", 1, 1 << 62, integer=True)
     check_choice(average, "average", ("items", "queries"))
-    ranking, groups = data.ranking, data.groups
+    ranking, lists = data.ranking, Lists.of(data)
+    groups, cells = data.groups, lists.cells
     chance = _chance_of_top(ranking, int(k))
-    top = sums_by_group(chance, ranking, groups)
+    top = lists.sums_by_cell(chance)
     shared = np.zeros((ranking.n_queries, 0))
     if name == "share_at_k":
         # Of all groups: a part of the data that lacks a group has places all the same.
         shared = np.minimum(ranking.lengths, k).astype(float)[:, None]
-        part, whole = top, sums_by_group(None, ranking, groups)
+        part, whole = top, lists.sizes
     else:
         data.check_binary(name)
-        part, whole = sums_by_group(data.y_true * chance, ranking, groups), top
+        part, whole = lists.sums_by_cell(data.y_true * chance), top
         if name == "recall_at_k":
-            whole = sums_by_group(data.y_true, ranking, groups)
+            whole = lists.sums_by_cell(data.y_true)
     unit = _UNITS[name]
     if average == "queries" and name == "share_at_k":
-        part, shared = part / shared, np.ones(shared.shape)
+        part, shared = part / shared[cells.query, 0], np.ones(shared.shape)
     elif average == "queries":
         there = whole > 0
         part = np.divide(part, whole, out=np.zeros(part.shape), where=there)
         whole, unit = there, f"queries with {unit}"
-    rows = sum_over_queries(data, np.stack([part, whole], axis=2), shared)
+    sums = QuerySums(cells, np.stack([part, whole], axis=1), shared)
+    rows = sum_over_queries(data, sums)
     support = ColumnSum(1, 2)
     metric = Metric(
         name,
@@ -79,8 +81,10 @@ def _at_k(name: str, data: RankedData, k: Any, average: str) -> GroupEstimates:
         pooled=average == "items" and name != "share_at_k" and not groups.overlapping,
         better=None if name == "share_at_k" else "high",
     )
-    sums = ClusterSums.from_clusters(groups.labels, rows, [support])
-    return warn_undefined(GroupEstimates(metric, sums, {"k": k, "average": average}))
+    clusters = ClusterSums.from_clusters(groups.labels, rows, [support])
+    return warn_undefined(
+        GroupEstimates(metric, clusters, {"k": k, "average": average})
+    )
 
 
 def precision_at_k(

@@ -72,7 +72,7 @@ def list_estimates(
     if longer_than is not None:
         lacking = _warn_short(metric.name, data, *longer_than)
     lists = Lists.of(data)
-    rows = sum_over_queries(data, *table_of(kernel, lists))
+    rows = sum_over_queries(data, table_of(kernel, lists))
     result = GroupEstimates(
         metric=metric,
         sums=ClusterSums.from_clusters(

@@ -13,8 +13,11 @@ from functools import cached_property
 
 import numpy as np
 
+from ..._inputs import cells as limits
+from ..._inputs.cells import Cells, Memberships
 from ..._inputs.ranking import Places, RankedData, order_rows
 from ..._inputs.validation import Array, Groups, sort_labels
+from .._pairs.cluster_rows import QuerySums
 from .._pairs.outcome_pairs import exclusive_cumsum
 
 _PART = 1 << 17  # rows that are worked on at once
@@ -29,26 +32,6 @@ class Cuts:
     ends: Array  # shape (n_cuts,), int: one past the last of them
 
 
-def sums_by_group(values: Array | None, places: Places, groups: Groups) -> Array:
-    """Return the sums of a column of ranked rows by query and group, shape (Q, G).
-
-    None is a column of ones.
-    """
-    n_queries, n_groups = places.n_queries, len(groups)
-    if groups.overlapping:
-        ones = np.ones(places.n_rows) if values is None else values
-        columns = [
-            np.bincount(
-                places.query, weights=ones * groups.mask(g), minlength=n_queries
-            )
-            for g in range(n_groups)
-        ]
-        return np.stack(columns, axis=1)
-    key = places.query * np.int64(n_groups) + groups.values
-    sums = np.bincount(key, weights=values, minlength=n_queries * n_groups)
-    return sums.reshape(n_queries, n_groups).astype(float)
-
-
 @dataclass(frozen=True, eq=False)
 class Lists(Places):
     """Groups of the rows of every list, from the top down."""
@@ -61,13 +44,47 @@ class Lists(Places):
         return cls(data.ranking.starts, data.ranking.tie_starts, data.groups)
 
     @cached_property
-    def sizes(self) -> Array:
-        """Members of each group in each list, shape (n_queries, G), as floats."""
-        return self.sums_by_group(None)
+    def members(self) -> Memberships | None:
+        """The rows by list and group; None where there are few groups."""
+        if len(self.groups) <= limits.FEW_GROUPS:
+            return None
+        return Memberships.of(self, self.groups)
 
-    def sums_by_group(self, values: Array | None) -> Array:
-        """Return the sums of a column over the members, shape (n_queries, G)."""
-        return sums_by_group(values, self, self.groups)
+    @cached_property
+    def cells(self) -> Cells:
+        """The lists and groups that have sums."""
+        if self.members is not None:
+            return self.members.cells
+        return Cells.of_all(self.n_queries, len(self.groups))
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Members of each cell, shape (E,), as floats."""
+        return self.sums_by_cell(None)
+
+    def of_cells(self, by_list: Array) -> Array:
+        """Return what the list of each cell has."""
+        return by_list[self.cells.query]
+
+    def sums_by_cell(self, values: Array | None) -> Array:
+        """Return the sums of a column over the members, shape (E,); None is of ones."""
+        if self.members is not None:
+            if values is None:
+                return self.members.sizes.astype(float)
+            return self.members.sums_of_rows(values)
+        n_queries, groups = self.n_queries, self.groups
+        if groups.overlapping:
+            ones = np.ones(self.n_rows) if values is None else values
+            columns = [
+                np.bincount(
+                    self.query, weights=ones * groups.mask(g), minlength=n_queries
+                )
+                for g in range(len(groups))
+            ]
+            return np.stack(columns, axis=1).ravel()
+        key = self.query * np.int64(len(groups)) + groups.values
+        size = n_queries * len(groups)
+        return np.bincount(key, weights=values, minlength=size).astype(float)
 
     def cuts(self, step: int) -> Cuts:
         """Return the cuts after every `step` rows."""
@@ -87,6 +104,27 @@ class Lists(Places):
         first, last = self.tie_bounds(cuts.ends - 1)
         inside = (before[last] - before[first]) * (cuts.ends - first) / (last - first)
         return before[first] - above + inside
+
+    def members_above_cells(self, cell: Array, cuts: Cuts) -> Array:
+        """Return the expected number of members of cells above a cut of each.
+
+        `cuts` are those of the cells' lists, and of no other.
+        """
+        members = self.members
+        if members is None:
+            raise ValueError("few groups are counted one by one")
+        # All rows of all cells in one order: those of a cell that are above a row.
+        key = members.cell * np.int64(self.n_rows + 1) + members.rows
+        base = cell * np.int64(self.n_rows + 1)
+
+        def above(row: Array) -> Array:
+            return np.searchsorted(key, base + row) - members.starts[cell]
+
+        if not self.has_ties:
+            return above(cuts.ends)
+        first, last = self.tie_bounds(cuts.ends - 1)
+        low = above(first)
+        return low + (above(last) - low) * (cuts.ends - first) / (last - first)
 
     def parts(self) -> Iterator[Lists]:
         """Yield parts of whole lists, of so many rows that they stay in the cache."""
@@ -127,15 +165,13 @@ class Kernel(ABC):
         return groups.labels
 
     @abstractmethod
-    def table(self, lists: Lists) -> tuple[Array, Array]:
-        """Return sums by list and group (Q, G, C), and shared ones (Q, D)."""
+    def table(self, lists: Lists) -> QuerySums:
+        """Return sums by cell (E, C), and shared ones by list (Q, D)."""
 
 
-def table_of(kernel: Kernel, lists: Lists) -> tuple[Array, Array]:
+def table_of(kernel: Kernel, lists: Lists) -> QuerySums:
     """Return the table of a kernel, made part by part."""
-    parts = [kernel.table(part) for part in lists.parts()]
-    by_group, shared = zip(*parts, strict=True)
-    return np.concatenate(by_group), np.concatenate(shared)
+    return QuerySums.joined([kernel.table(part) for part in lists.parts()])
 
 
 def _aligned(groups: Groups, labels: tuple[Hashable, ...]) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._estimates.table import Finalize
 from ..._inputs.validation import Array
+from .._pairs.cluster_rows import QuerySums
 from .lists import Kernel, Lists, table_of
 
 _ROWS = 1 << 20
@@ -35,19 +36,27 @@ class Permutation:
         chunks = []
         for start in range(0, n_resamples, many):
             times = min(many, n_resamples - start)
-            totals = [
-                self._totals(part, times)
-                for part in table_of(self.kernel, self.lists.shuffled(times, rng))
-            ]
-            chunks.append(finalize(totals[0], totals[1]))
+            shuffled = table_of(self.kernel, self.lists.shuffled(times, rng))
+            chunks.append(finalize(*self._totals(shuffled, times)))
         return np.concatenate(chunks)
 
-    def _totals(self, rows: Array, times: int) -> Array:
-        """Sum the rows over the lists of each of the shuffles."""
-        rows = rows.reshape(times, self.lists.n_queries, *rows.shape[1:])
+    def _totals(self, sums: QuerySums, times: int) -> tuple[Array, Array]:
+        """Sum by group, and shared, over the lists of each of the shuffles."""
+        n_lists, cells = self.lists.n_queries, sums.cells
+        shuffle, of_list = divmod(cells.query, n_lists)
+        key = shuffle * np.int64(cells.n_groups) + cells.group
+        weight = None if self.weight is None else self.weight[of_list]
+        size = times * cells.n_groups
+        columns = [
+            np.bincount(key, column if weight is None else column * weight, size)
+            for column in sums.by_cell.T
+        ]
+        totals = np.stack(columns, axis=1).astype(float)
+        by_group = totals.reshape(times, cells.n_groups, -1)
+        shared = sums.shared.reshape(times, n_lists, -1)
         if self.weight is None:
-            return rows.sum(axis=1)
-        return np.tensordot(rows, self.weight, axes=(1, 0))
+            return by_group, shared.sum(axis=1)
+        return by_group, np.tensordot(shared, self.weight, axes=(1, 0))
 
     def __add__(self, other: Permutation) -> Permutation:
         """Return the lists of both, of one metric with the same options."""

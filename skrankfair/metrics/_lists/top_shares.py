@@ -15,6 +15,7 @@ import numpy as np
 
 from ..._estimates.storage import stored
 from ..._inputs.validation import Array, Groups
+from .._pairs.cluster_rows import QuerySums
 from .._position_weights import PositionWeight
 from .lists import Cuts, Kernel, Lists
 
@@ -137,33 +138,62 @@ class TopShares(Kernel):
         table = np.arange(self.step, int(k.max()) + 1, self.step)
         return self.position_weight.at(table)[k // self.step - 1]
 
-    def table(self, lists: Lists) -> tuple[Array, Array]:
-        """Return sums by list and group, and shared ones."""
+    def table(self, lists: Lists) -> QuerySums:
+        """Return sums by cell, and shared ones by list."""
         if self.average == "representation":
             return self._share_table(lists)
-        cuts = lists.cuts(self.step)
-        weights = self.weights(cuts.k)
-        total = _Total(cuts.of_list, weights, lists.n_queries)
         if self.joint:
-            values, there = self._joint_values(lists, cuts, total)
-            return np.stack([values * there, there], axis=1)[:, None], _nothing(lists)
-        out = np.zeros((lists.n_queries, len(lists.groups), 2))
-        groups = lists.groups
+            values, there = self._joint_values(lists)
+            return QuerySums.of_all(np.stack([values * there, there], axis=1)[:, None])
+        if lists.members is not None:
+            values, there = self._cell_values(lists)
+        else:
+            values, there = self._group_values(lists)
+        return QuerySums.of_cells(
+            lists.cells, np.stack([values * there, there], axis=1)
+        )
+
+    def _total(self, lists: Lists, cuts: Cuts) -> _Total:
+        return _Total(cuts.of_list, self.weights(cuts.k), lists.n_queries)
+
+    def _group_values(self, lists: Lists) -> tuple[Array, Array]:
+        """Return the values of `_cell_values`, made group by group."""
+        cuts, groups = lists.cuts(self.step), lists.groups
+        total = self._total(lists, cuts)
+        out = np.zeros((2, lists.n_queries, len(groups)))
         mirrored = (
             self.distance.symmetric and not groups.overlapping and len(groups) == 2
         )
         for group in range(1 if mirrored else len(groups)):
-            values, there = self._values(lists, cuts, total, group)
-            out[:, group] = np.stack([values * there, there], axis=1)
+            out[:, :, group] = self._values(lists, cuts, total, group)
         if mirrored:
-            out[:, 1] = out[:, 0]
-        return out, _nothing(lists)
+            out[..., 1] = out[..., 0]
+        return out[0].ravel(), out[1].ravel() > 0
+
+    def _cell_values(self, lists: Lists) -> tuple[Array, Array]:
+        """Return the value of each cell, those of all groups at once."""
+        size, n = lists.sizes, lists.of_cells(lists.lengths)
+        there = (size > 0) & (size < n) & (n > self.step)
+        some, inverse = _distinct(lists, np.flatnonzero(there))
+        cuts, p, q = _cell_shares(lists, some, self.step)
+        total = _Total(cuts.of_list, self.weights(cuts.k), some.size)
+        values, divisor = total(self.distance(p, q)), np.ones(some.size)
+        if self.divisor == "weights":
+            divisor = total(np.ones(cuts.k.size))
+        elif self.divisor == "maximum":
+            rows = some[cuts.of_list]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                divisor = self.distance.largest(size[rows], n[rows], cuts.k, total)
+        values, defined = _ratio(values, divisor, np.ones(some.size, dtype=bool))
+        out = np.zeros(there.size)
+        out[there], there[there] = values[inverse], defined[inverse]
+        return out, there
 
     def _values(
         self, lists: Lists, cuts: Cuts, total: _Total, group: int
     ) -> tuple[Array, Array]:
         """Return the value of each list for a group, and whether there is one."""
-        size, n = lists.sizes[:, group], lists.lengths
+        size, n = lists.sizes.reshape(lists.n_queries, -1)[:, group], lists.lengths
         there = (size > 0) & (size < n) & (n > self.step)
         with np.errstate(divide="ignore", invalid="ignore"):
             p = lists.members_above(group, cuts) / cuts.k
@@ -178,38 +208,56 @@ class TopShares(Kernel):
             divisor = np.ones(there.size)
         return _ratio(values, divisor, there)
 
-    def _joint_values(
-        self, lists: Lists, cuts: Cuts, total: _Total
-    ) -> tuple[Array, Array]:
+    def _joint_values(self, lists: Lists) -> tuple[Array, Array]:
         """Return the divergence of all groups at once of each list."""
-        sizes, n = lists.sizes, lists.lengths
-        there = ((sizes > 0).sum(axis=1) > 1) & (n > self.step)
-        values = np.zeros(lists.n_queries)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            for group in range(len(lists.groups)):
-                p = lists.members_above(group, cuts) / cuts.k
-                q = (sizes[:, group] / n)[cuts.of_list]
-                values += total(_divergence(p, q))
+        sizes, n, query = lists.sizes, lists.lengths, lists.cells.query
+        n_groups = np.bincount(query[sizes > 0], minlength=n.size)
+        there = (n_groups > 1) & (n > self.step)
+        cuts = lists.cuts(self.step)
+        total = self._total(lists, cuts)
+        if lists.members is not None:
+            some, inverse = _distinct(lists, np.arange(query.size))
+            of_cell, p, q = _cell_shares(lists, some, self.step)
+            of_cells = _Total(of_cell.of_list, self.weights(of_cell.k), some.size)
+            parts = of_cells(_divergence(p, q))[inverse]
+            values = np.bincount(query, weights=parts, minlength=n.size).astype(float)
+        else:
+            values = np.zeros(there.size)
+            by_list = sizes.reshape(n.size, -1)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                for group in range(len(lists.groups)):
+                    p = lists.members_above(group, cuts) / cuts.k
+                    q = (by_list[:, group] / n)[cuts.of_list]
+                    values += total(_divergence(p, q))
         divisor = np.ones(there.size)
         if self.divisor == "weights":
             divisor = total(np.ones(cuts.k.size))
         elif self.divisor == "maximum":
-            present = _packed(sizes)[cuts.of_list]
-            parts = [present[:, i] for i in range(present.shape[1])]
-            divisor = largest_joint(parts, n[cuts.of_list], cuts.k, total)
+            present = _packed(lists)[cuts.of_list]
+            sizes_at = [present[:, i] for i in range(present.shape[1])]
+            divisor = largest_joint(sizes_at, n[cuts.of_list], cuts.k, total)
         return _ratio(values, divisor, there)
 
-    def _share_table(self, lists: Lists) -> tuple[Array, Array]:
+    def _share_table(self, lists: Lists) -> QuerySums:
         """Return the shares in the first k and in the list; shared, a one."""
-        cuts, n_groups = lists.cuts(self.step), len(lists.groups)
-        out = np.zeros((lists.n_queries, n_groups, cuts.k.size // lists.n_queries + 1))
-        for group in range(n_groups):
-            p = lists.members_above(group, cuts) / cuts.k
-            out[:, group, :-1] = p.reshape(lists.n_queries, -1)
-        out[:, :, -1] = lists.sizes / lists.lengths[:, None]
-        if self.joint:
-            out = out.reshape(lists.n_queries, 1, -1)
-        return out, np.ones((lists.n_queries, 1))
+        cuts, cells = lists.cuts(self.step), lists.cells
+        n_lists, n_cuts = lists.n_queries, cuts.k.size // lists.n_queries
+        out = np.zeros((cells.query.size, n_cuts + 1))
+        if lists.members is not None:
+            _, p, _ = _cell_shares(lists, np.arange(cells.query.size), self.step)
+            out[:, :-1] = p.reshape(-1, n_cuts)
+        else:
+            by_list = out.reshape(n_lists, cells.n_groups, -1)
+            for group in range(cells.n_groups):
+                p = lists.members_above(group, cuts) / cuts.k
+                by_list[:, group, :-1] = p.reshape(n_lists, -1)
+        out[:, -1] = lists.sizes / lists.of_cells(lists.lengths)
+        ones = np.ones((n_lists, 1))
+        if not self.joint:
+            return QuerySums(cells, out, ones)
+        joint = np.zeros((n_lists, cells.n_groups, n_cuts + 1))
+        joint[cells.query, cells.group] = out
+        return QuerySums.of_all(joint.reshape(n_lists, 1, -1), ones)
 
     def of_mean_shares(self, n_items: int, n_groups: int) -> MetricOfShares:
         """Return the metric as a function of sums of shares over lists."""
@@ -238,8 +286,47 @@ class _Total:
         return np.bincount(self.of_list, weights=weighted, minlength=self.n_lists)
 
 
-def _nothing(lists: Lists) -> Array:
-    return np.zeros((lists.n_queries, 0))
+def _distinct(lists: Lists, cell: Array) -> tuple[Array, Array]:
+    """Return cells of which no two are alike, and which of them each cell is like.
+
+    Cells of one row are, where lists and ranks are: with many groups most are such.
+    """
+    members, longest = lists.members, int(lists.lengths.max()) + 1
+    alone = np.zeros(0, dtype=np.int64)
+    if members is not None and longest < 1 << 20:
+        alone = np.flatnonzero(members.sizes[cell] == 1)
+    if members is None or not alone.size:
+        return cell, np.arange(cell.size)
+    of_list = members.cells.query[cell[alone]]
+    first, last = lists.tie_bounds(members.rows[members.starts[cell[alone]]])
+    start = lists.starts[of_list]
+    key = lists.lengths[of_list] * longest + (first - start)
+    _, index, same = np.unique(
+        key * longest + (last - start), return_index=True, return_inverse=True
+    )
+    others = np.ones(cell.size, dtype=bool)
+    others[alone] = False
+    inverse = np.empty(cell.size, dtype=np.int64)
+    inverse[others] = index.size + np.arange(np.count_nonzero(others))
+    inverse[alone] = same
+    return np.concatenate([cell[alone[index]], cell[others]]), inverse
+
+
+def _cell_shares(lists: Lists, cell: Array, step: int) -> tuple[Cuts, Array, Array]:
+    """Return the cuts of the lists of cells, with the shares there and in the list.
+
+    ``Cuts.of_list`` is the number of the cell.
+    """
+    of_list = lists.cells.query[cell]
+    length = lists.lengths[of_list]
+    count = length // step
+    number = np.repeat(np.arange(cell.size), count)
+    k = np.arange(1, number.size + 1) - np.repeat(np.cumsum(count) - count, count)
+    k *= step
+    cuts = Cuts(number, k, lists.starts[of_list[number]] + k)
+    p = lists.members_above_cells(cell[number], cuts) / k
+    q = lists.sizes[cell] / length
+    return cuts, p, q[number]
 
 
 def _ratio(values: Array, divisor: Array, there: Array) -> tuple[Array, Array]:
@@ -250,17 +337,25 @@ def _ratio(values: Array, divisor: Array, there: Array) -> tuple[Array, Array]:
     return out, there
 
 
-def _packed(sizes: Array) -> Array:
-    """Return the sizes with those of absent groups moved last and cut off."""
-    most = int((sizes > 0).sum(axis=1).max(initial=1))
+def _packed(lists: Lists) -> Array:
+    """Return the sizes of the groups of each list, the absent ones left out."""
+    there = np.flatnonzero(lists.sizes > 0)
+    query = lists.cells.query[there]
+    number = np.bincount(query, minlength=lists.n_queries)
+    _check_joint(most := int(number.max(initial=1)))
+    place = np.arange(query.size) - np.repeat(np.cumsum(number) - number, number)
+    packed = np.zeros((lists.n_queries, most))
+    packed[query, place] = lists.sizes[there]
+    return packed
+
+
+def _check_joint(most: int) -> None:
     if most > _MOST_ORDERED:
         raise ValueError(
             "joint must be False, or normalize=False, for lists of more than "
             f"{_MOST_ORDERED} groups, whose largest divergence is not searched for; "
             f"got a list of {most} groups."
         )
-    packed: Array = -np.sort(-sizes, axis=1)[:, :most]
-    return packed
 
 
 @stored("MetricOfShares")
@@ -310,8 +405,7 @@ class MetricOfShares:
         if self.divisor == "maximum" and not joint:
             return self.distance.largest(q * n, n, k, total)
         if self.divisor == "maximum":
-            if q.shape[-2] > _MOST_ORDERED:
-                _packed(np.ones((1, q.shape[-2])))
+            _check_joint(q.shape[-2])
             sizes = [q[..., group, :] * n for group in range(q.shape[-2])]
             return largest_joint(sizes, n, k, total)
         weight = 1.0 if self.divisor is None else float(np.sum(self.weights))

@@ -11,17 +11,62 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..._estimates.finalize import ColumnSum
 from ..._estimates.sums import ClusterSums
 from ..._estimates.table import Finalize, Table
+from ..._inputs import cells as limits
+from ..._inputs.cells import Cells, Memberships
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array, check_choice
 from .sources import REST, ColumnLayout, FocalSums, Source
 
 MakeSource = Callable[[RankedData], Source]
+
+
+@dataclass(frozen=True)
+class QuerySums:
+    """Sums of queries.
+
+    Attributes
+    ----------
+    cells : Cells
+        The queries and groups that have sums; all others have none.
+    by_cell : ndarray of shape (E, ...)
+    shared : ndarray of shape (Q, ...)
+    """
+
+    cells: Cells
+    by_cell: Array
+    shared: Array
+
+    @classmethod
+    def of_all(cls, by_group: Array, shared: Array | None = None) -> QuerySums:
+        """Return the sums of every query and group, shape (Q, G, ...)."""
+        n_queries, n_groups = by_group.shape[:2]
+        if shared is None:
+            shared = np.zeros((n_queries, 0))
+        cells = Cells.of_all(n_queries, n_groups)
+        return cls(cells, by_group.reshape(-1, *by_group.shape[2:]), shared)
+
+    @classmethod
+    def of_cells(cls, cells: Cells, by_cell: Array) -> QuerySums:
+        """Return sums of which none is shared."""
+        return cls(cells, by_cell, np.zeros((cells.n_queries, 0)))
+
+    @classmethod
+    def joined(cls, parts: list[QuerySums]) -> QuerySums:
+        """Return the sums of queries that follow each other."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            Cells.joined([part.cells for part in parts]),
+            np.concatenate([part.by_cell for part in parts]),
+            np.concatenate([part.shared for part in parts]),
+        )
 
 
 def support_columns(average: str, n_columns: int, n_buckets: int = 1) -> ColumnSum:
@@ -76,17 +121,52 @@ def query_table(data: RankedData, source: Source) -> tuple[Array, Array]:
     if mirrored:
         # With two groups the rest of one is the other.
         table[:, 1] = table[:, 0, ::-1]
-    shared = np.zeros((n_queries, 0, layout.n_buckets))
-    if layout.shared_weight:
-        totals = _sums_by_query(data, source, source.total(), 1)
-        shared = np.concatenate(list(totals), axis=1)
-    return table.reshape(*table.shape[:2], -1, layout.n_buckets), shared
+    by_group = table.reshape(*table.shape[:2], -1, layout.n_buckets)
+    return by_group, _shared_sums(data, source)
 
 
-def subtract_shared(table: Array, shared: Array) -> None:
+def _shared_sums(data: RankedData, source: Source) -> Array:
+    """Return the sums of all pairs by query, shape (Q, 2, B), if any are shared."""
+    layout = source.layout
+    if not layout.shared_weight:
+        return np.zeros((data.ranking.n_queries, 0, layout.n_buckets))
+    totals = _sums_by_query(data, source, source.total(), 1)
+    return np.concatenate(list(totals), axis=1)
+
+
+def _cells_by_group(data: RankedData, source: Source, cells: Cells) -> Array:
+    """Return the sums of the cells, made group by group, shape (E, blocks, B)."""
+    layout, n_queries = source.layout, data.ranking.n_queries
+    sides = (layout.n_sides, layout.n_columns, layout.n_buckets)
+    table = np.zeros((cells.query.size, *sides))
+    order = np.argsort(cells.group, kind="stable")
+    ends = np.searchsorted(cells.group[order], np.arange(cells.n_groups + 1))
+    for group in range(cells.n_groups):
+        at = order[ends[group] : ends[group + 1]]
+        for sums in source.parts(group) if at.size else ():
+            totals = _sums_by_query(data, source, sums, layout.n_sides)
+            for column, total in enumerate(totals):
+                table[at, :, column] += total.reshape(n_queries, *sides[::2])[
+                    cells.query[at]
+                ]
+    return table.reshape(len(table), layout.n_blocks, layout.n_buckets)
+
+
+def query_sums(data: RankedData, source: Source) -> QuerySums:
+    """Return the sums by query and group, (E, blocks, B), and the shared (Q, 2, B)."""
+    if len(source.groups) <= limits.FEW_GROUPS:
+        return QuerySums.of_all(*query_table(data, source))
+    members = Memberships.of(data.ranking, source.groups)
+    by_cell = source.cell_sums(members)
+    if by_cell is None:
+        by_cell = _cells_by_group(data, source, members.cells)
+    return QuerySums(members.cells, by_cell, _shared_sums(data, source))
+
+
+def subtract_shared(sums: QuerySums) -> None:
     """Take the shared sums off those of the rest, in place."""
-    if shared.shape[1]:
-        table[:, :, REST] -= shared[:, None]
+    if sums.shared.shape[1]:
+        sums.by_cell[:, REST] -= sums.shared[sums.cells.query]
 
 
 def _query_means(table: Array, n_columns: int) -> None:
@@ -102,18 +182,35 @@ def _query_means(table: Array, n_columns: int) -> None:
         columns *= there
 
 
-def _blocked_table(
-    data: RankedData, make_source: MakeSource
-) -> tuple[Source, Array, Array]:
-    """Return a source of the last queries, and the table of all, block by block."""
-    table = np.zeros(0)
-    for _, queries, part in data.blocks():
+def _means_of_queries(
+    sums: QuerySums, of_query: Finalize | None, n_columns: int
+) -> QuerySums:
+    """Return the value of every query in place of its sums, and the number of pairs."""
+    cells, table, shared = sums.cells, sums.by_cell, sums.shared
+    if of_query is None:
+        pairs = table[:, 1:2].copy()
+        _query_means(table, n_columns)
+        _query_means(shared, 2)
+        return QuerySums(cells, np.concatenate([table, pairs], axis=1), shared)
+    value = of_query(_flat(table)[:, None], _flat(shared)[cells.query])[:, 0]
+    table = np.stack(
+        [np.nan_to_num(value), ~np.isnan(value), table[:, 1].sum(-1)], axis=1
+    )
+    return QuerySums(cells, table[..., None], shared)
+
+
+def _sums_of(
+    data: RankedData, make_source: MakeSource, by_block: bool
+) -> tuple[Source, QuerySums]:
+    """Return a source (of the last queries) and the sums of all, block by block."""
+    if not by_block:
+        source = make_source(data)
+        return source, query_sums(data, source)
+    parts = []
+    for _, _, part in data.blocks():
         source = make_source(part)
-        rows, shared = query_table(part, source)
-        if queries.start == 0:
-            table = np.zeros((data.ranking.n_queries, *rows.shape[1:]))
-        table[queries] = rows
-    return source, table, np.zeros((len(table), *shared.shape[1:]))
+        parts.append(query_sums(part, source))
+    return source, QuerySums.joined(parts)
 
 
 def cluster_sums(
@@ -124,52 +221,53 @@ def cluster_sums(
     by_block: bool,
 ) -> ClusterSums:
     """Return the sums of a pair metric over clusters."""
-    if by_block:
-        source, table, shared = _blocked_table(data, make_source)
-    else:
-        source = make_source(data)
-        table, shared = query_table(data, source)
+    source, sums = _sums_of(data, make_source, by_block)
     supports = supports_of(source.layout)
-    if average == "queries" and of_query is not None:
-        n_queries, n_groups = table.shape[:2]
-        value = of_query(table.reshape(n_queries, n_groups, -1), shared)
-        pairs = table[:, :, 1].sum(-1)
-        table = np.stack([np.nan_to_num(value), ~np.isnan(value), pairs], axis=2)
-        supports = [ColumnSum(1, 2)]
-    elif average == "queries":
-        pairs = table[:, :, 1:2].copy()
-        _query_means(table, source.layout.n_columns)
-        _query_means(shared, 2)
-        table = np.concatenate([table, pairs], axis=2)
-    subtract_shared(table, shared)
-    rows = sum_over_queries(
-        data,
-        table.reshape(*table.shape[:2], -1),
-        shared.reshape(len(shared), -1),
-    )
+    if average == "queries":
+        sums = _means_of_queries(sums, of_query, source.layout.n_columns)
+        supports = supports if of_query is None else [ColumnSum(1, 2)]
+    subtract_shared(sums)
+    rows = sum_over_queries(data, sums)
     return ClusterSums.from_clusters(source.groups.labels, rows, supports)
 
 
-def sum_over_queries(data: RankedData, by_group: Array, shared: Array) -> Table:
+def _flat(rows: Array) -> Array:
+    """Return rows of one dimension each."""
+    return rows.reshape(len(rows), math.prod(rows.shape[1:]))
+
+
+def sum_over_queries(data: RankedData, sums: QuerySums) -> Table:
     """Return the table of clusters: queries of one cluster are summed.
 
     A query that is its own cluster is weighted as a row; within a cluster the weight
     multiplies the query's sums.
     """
-    weight = data.query_weight
-    if data.cluster is None:
-        return Table(by_group, shared, weight, data.query_labels)
-    if weight is not None:
-        by_group, shared = by_group * weight[:, None, None], shared * weight[:, None]
-    cluster = data.cluster_of_query
-    if cluster is None:
-        raise ValueError("cluster must be constant within a query.")
-    size = data.cluster.size
-    return Table(
-        sum_rows(by_group, cluster, size),
-        sum_rows(shared, cluster, size),
-        None,
-        data.cluster.all_labels,
+    cells, weight = sums.cells, data.query_weight
+    by_cell, shared = _flat(sums.by_cell), _flat(sums.shared)
+    query, size, labels = cells.query, cells.n_queries, data.query_labels
+    if data.cluster is not None:
+        cluster = data.cluster_of_query
+        if cluster is None:
+            raise ValueError("cluster must be constant within a query.")
+        if weight is not None:
+            by_cell, shared = by_cell * weight[query, None], shared * weight[:, None]
+        size, labels, weight = data.cluster.size, data.cluster.all_labels, None
+        shared = sum_rows(shared, cluster, size)
+        if cells.every:
+            by_group = by_cell.reshape(cells.n_queries, cells.n_groups, -1)
+            return Table(sum_rows(by_group, cluster, size), shared, None, labels)
+        query = cluster[query]
+    if cells.every:
+        return Table(by_cell.reshape(size, cells.n_groups, -1), shared, weight, labels)
+    return Table.from_entries(
+        query,
+        cells.group,
+        by_cell,
+        n_rows=size,
+        n_groups=cells.n_groups,
+        shared=shared,
+        weight=weight,
+        labels=labels,
     )
 
 

@@ -14,11 +14,10 @@ from .cluster_rows import (
     MakeSource,
     cluster_sums,
     query_table,
-    subtract_shared,
     sum_rows,
     supports_of,
 )
-from .sources import Source
+from .sources import REST, Source
 
 _ONE_QUERY = (
     "There is one query: leave out qid, or pass variance='item', if its items are "
@@ -171,8 +170,14 @@ def _fill_rows(
         for group in range(len(source.groups))
     ]
     shared = source.shared_rows()
-    subtract_shared(table, shared)
+    _subtract_shared(table, shared)
     return shared.reshape(len(shared), -1), own
+
+
+def _subtract_shared(table: Array, shared: Array) -> None:
+    """Take the shared sums off those of the rest, in place."""
+    if shared.shape[1]:
+        table[:, :, REST] -= shared[:, None]
 
 
 def _item_clusters(
@@ -189,7 +194,7 @@ def _item_clusters(
     inner = data.ranked_by(data.ranking.score, codes)
     source = make_source(inner)
     within, within_shared = query_table(inner, source)
-    subtract_shared(within, within_shared)
+    _subtract_shared(within, within_shared)
     weight = data.query_weight
     constant = None if weight is None else np.full(len(codes), weight[0])
     return (

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._estimates.storage import stored
+from ..._inputs.cells import Memberships
 from ..._inputs.validation import Array
 from .matched_pairs import MatchedPairs, PairColumns
 from .score_ranges import Matching
@@ -92,10 +93,13 @@ class LinearColumns(PairColumns):
 
     mirror = _MIRROR
 
-    def of_pairs(self, value: Array, difference: Array, epsilon: float) -> Array:
+    def of_pairs(
+        self, value: Array, difference: Array, epsilon: float | Array
+    ) -> Array:
         """Return the columns of pairs, shape (k, 6)."""
-        u = difference / scale_of(epsilon)
-        kernel = 1 - _kernel_slope(epsilon) * np.abs(u)
+        scaled = (epsilon > 0) & (epsilon < np.inf)
+        u = difference / np.where(scaled, epsilon, 1.0)
+        kernel = 1 - scaled * np.abs(u)
         weighted = kernel * value
         return np.stack(
             [
@@ -346,6 +350,10 @@ class LinearPairs(MatchedPairs):
                     for column in np.flatnonzero(matrix[:, place]):
                         columns[column] += matrix[column, place] * total
                 yield some, columns
+
+    def cell_sums(self, members: Memberships) -> Array | None:
+        """Return None: the sums are made group by group."""
+        return None
 
     def parts(self, group: int) -> Iterable[FocalSums]:
         """Return sums of rows that count every pair once, at its lower item."""

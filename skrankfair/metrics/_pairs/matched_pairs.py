@@ -10,9 +10,11 @@ from typing import Protocol
 
 import numpy as np
 
-from ..._inputs.ranking import Ranking
+from ..._inputs.cells import Memberships
+from ..._inputs.ranking import Ranking, stable_order
 from ..._inputs.validation import Array, Groups
-from .score_ranges import Matching, weighted_rank
+from .group_ranges import GroupMatching
+from .score_ranges import ROUNDED, Matching, weighted_rank
 from .sources import CrossSource, FocalSums
 
 
@@ -43,6 +45,9 @@ class NearPairs(CrossSource, Protocol):
 
     def _epsilon(self, group: int) -> float:
         return self.epsilon[self.groups.labels[group]]
+
+    def _epsilons(self) -> Array:
+        return np.array([self.epsilon[label] for label in self.groups.labels])
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,17 @@ class MatchedPairs(NearPairs):
     def partner(self, group: int) -> FocalSums:
         """Return the sums over the pairs of each row outside the group."""
         return self._partner_sums(group, *self._matched(group))
+
+    def cell_sums(self, members: Memberships) -> Array | None:
+        """Return the sums of `parts` of all groups at once, shape (E, 2, 1)."""
+        if self.n_positions:
+            return None
+        matching = GroupMatching(self.ranking, members, self.direction)
+        ranges = matching.windows(self._epsilons())
+        count = ranges.count
+        value = count * self.y[members.rows] - ranges.sums(self.y, members.rows)
+        value[count == 0] = 0.0  # what is left of the sums there is rounding
+        return np.stack([members.sums(value), members.sums(count)], axis=1)[..., None]
 
     def parts(self, group: int) -> Iterable[FocalSums]:
         """Return sums of rows that count every pair once, at its lower item."""
@@ -206,7 +222,9 @@ class PairColumns:
     #: From the columns of the pair (i, j) to those of (j, i).
     mirror = np.diag([-1.0, 1.0])
 
-    def of_pairs(self, value: Array, difference: Array, epsilon: float) -> Array:
+    def of_pairs(
+        self, value: Array, difference: Array, epsilon: float | Array
+    ) -> Array:
         """Return the columns of pairs, shape (k, n_columns)."""
         return np.stack([value, np.ones(value.size)], axis=1)
 
@@ -251,6 +269,32 @@ class AdjacentPairs(NearPairs):
         member = self.groups.mask(group)
         i, j = self._pairs(member, ~member, self._epsilon(group))
         return i, j, self._columns(i, j, group)
+
+    def cell_sums(self, members: Memberships) -> Array:
+        """Return the sums of `parts` of all groups at once."""
+        cell, i, j = across_groups(self.neighbours, members)
+        group, limit = members.cells.group[cell], self._epsilons()
+        difference = _differences(self.ranking, i, j)
+        near = np.abs(difference) <= limit[group]
+        key, n_buckets = cell * self.n_buckets, self.n_buckets
+        if self.bucket is not None:
+            position = self.bucket[np.maximum(i, j)]
+            near &= position < n_buckets
+            key += position
+        some = np.flatnonzero(near)
+        columns = self.pair_columns.of_pairs(
+            (self.y[i] - self.y[j])[some], difference[some], limit[group[some]]
+        )
+        shape = members.sizes.size, n_buckets
+        return np.stack(
+            [
+                np.bincount(key[some], weights=column, minlength=shape[0] * shape[1])
+                .reshape(shape)
+                .astype(float)
+                for column in columns.T
+            ],
+            axis=1,
+        )
 
     def _by_row(self, rows: Array, columns: Array) -> FocalSums:
         """Sum the columns by row, which keeps the rows that have a pair."""
@@ -328,6 +372,26 @@ def across(
     )
 
 
+def across_groups(
+    neighbours: tuple[Array, Array], members: Memberships
+) -> tuple[Array, Array, Array]:
+    """Return the neighbours of which one is in a group and the other is not.
+
+    The cell of the one, the one and the other, for every group.
+    """
+    upper, lower = neighbours
+    found = []
+    for one, other in ((upper, lower), (lower, upper)):
+        beside = np.full(members.groups.n_rows, -1)
+        beside[one] = other
+        partner = beside[members.rows]
+        group = members.cells.group[members.cell]
+        some = np.flatnonzero((partner >= 0) & ~members.contain(partner, group))
+        found.append((members.cell[some], members.rows[some], partner[some]))
+    cell, i, j = (np.concatenate(part) for part in zip(*found, strict=True))
+    return cell, i, j
+
+
 def kth_smallest_adjacent(
     ranking: Ranking,
     member: Array,
@@ -337,11 +401,51 @@ def kth_smallest_adjacent(
 ) -> float:
     """Return the K-th smallest score difference of a group's neighbours."""
     i, j = across(neighbours(ranking, ranking), member, ~member)
-    row_weight = None if weight is None else weight[i]
-    total = float(i.size if row_weight is None else row_weight.sum())
+    differences = np.abs(_differences(ranking, i, j))
+    return _of_rank(
+        differences, None if weight is None else weight[i], n_pairs, quantile
+    )
+
+
+def kth_smallest_adjacent_by_group(
+    ranking: Ranking,
+    members: Memberships,
+    n_pairs: int | None,
+    quantile: float | None,
+    weight: Array | None,
+) -> Array:
+    """Return `kth_smallest_adjacent` of every group."""
+    cell, i, j = across_groups(neighbours(ranking, ranking), members)
+    differences = np.abs(_differences(ranking, i, j))
+    group = members.cells.group[cell]
+    order = stable_order(group)
+    ends = np.searchsorted(group[order], np.arange(members.cells.n_groups + 1))
+    found = [order[ends[g] : ends[g + 1]] for g in range(ends.size - 1)]
+    return np.array(
+        [
+            _of_rank(
+                differences[some],
+                None if weight is None else weight[i[some]],
+                n_pairs,
+                quantile,
+            )
+            for some in found
+        ]
+    )
+
+
+def _of_rank(
+    differences: Array,
+    weight: Array | None,
+    n_pairs: int | None,
+    quantile: float | None,
+) -> float:
+    """Return the K-th smallest difference, or NaN if there is none."""
+    total = float(differences.size if weight is None else weight.sum())
     if total == 0:
-        return float("nan")
+        return math.nan
     rank = total if n_pairs is None else min(n_pairs, total)
     if quantile is not None:
         rank = min(quantile * total, total)
-    return weighted_rank(np.abs(_differences(ranking, i, j)), row_weight, rank)
+    rank *= 1 if weight is None else ROUNDED
+    return weighted_rank(differences, weight, rank)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._inputs.cells import Memberships
 from ..._inputs.ranking import Ranking, order_rows
 from ..._inputs.validation import Array, Groups
 from .sources import OWN, REST, ColumnLayout, CrossSource, FocalSums
@@ -288,6 +289,59 @@ class OutcomePairs:
         """Return the sums of all rows, of the group and of the rest."""
         return (self.focal(group),)
 
+    def cell_sums(self, members: Memberships) -> Array:
+        """Return the sums of `parts` of all groups at once, shape (E, 4, B).
+
+        A pair is in the group's own sums or not, as are both its items: what has the
+        focal item in the group, the partner, or both makes up all four cases.
+        """
+        rows, n_buckets = members.rows, self.n_buckets
+        shape = members.sizes.size, n_buckets
+        key, size = members.cell, shape[0] * n_buckets
+        if self.bucket is not None:
+            key = key * n_buckets + self.bucket[rows]
+
+        def by_cell(counts: PairCounts, of: Array | slice) -> Array:
+            half = np.bincount(key, weights=counts.half[of], minlength=size)
+            number = np.bincount(key, weights=counts.count[of], minlength=size)
+            return np.stack([half / 2, number]).reshape(2, *shape)
+
+        counts = self.counts
+        own = by_cell(counts.all_worse, rows)
+        rest = -own
+        if self.comparison != "all" and rows.size:
+            ranking = members.ranking(counts.ranking)
+            inner = OutcomeCounts(ranking, counts.y[rows]).all_worse
+            inside = by_cell(inner, slice(None))
+            partner = np.stack(
+                [
+                    [members.sums_of_rows(c.half) / 2, members.sums_of_rows(c.count)]
+                    for c in self._all_partner
+                ],
+                axis=2,
+            )
+            if self.comparison == "intra":
+                own, rest = inside, inside - own - partner
+            else:
+                own, rest = own - inside, partner - inside
+        out = np.concatenate([own, rest]).transpose(1, 0, 2)
+        if self.layout.shared_weight:
+            out[:, REST] += self._totals_by_query()[members.cells.query]
+        return out
+
+    def _totals_by_query(self) -> Array:
+        """Return value and number of all pairs of each query, shape (Q, 2, B)."""
+        ranking, n_buckets = self.counts.ranking, self.n_buckets
+        key = ranking.query.astype(np.int64) * n_buckets
+        if self.bucket is not None:
+            key += self.bucket
+        size, sums = ranking.n_queries * n_buckets, self.total()
+        columns = [
+            np.bincount(key, weights=column, minlength=size).reshape(-1, n_buckets)
+            for column in sums.columns
+        ]
+        return np.stack(columns, axis=1)
+
     def fill(self, columns: Array, group: int, weight: Array | None) -> Array:
         """Set each item's sums; `products` needs nothing of it."""
         for block, values in enumerate(self.partner(group)):
@@ -464,6 +518,26 @@ class ScorePairs(CrossSource):
             return PairCounts(half, below + above, None)
         half += ties
         return PairCounts(half, below + above + ties, ties)
+
+    def cell_sums(self, members: Memberships) -> Array:
+        """Return the sums of `parts` of all groups at once, shape (E, 2, 1).
+
+        All pairs of the members, less those between them, of which half are won.
+        """
+        ranking, size = self.ranking, members.sizes
+        rows, length = members.rows, ranking.lengths[members.cells.query]
+        first, last = ranking.tie_bounds()
+        below = ranking.starts[1:][ranking.query] - last
+        tied = last - first
+        won = members.sums_of_rows(below + (0 if self.strict else (tied - 1) / 2))
+        number = size * (length - size)
+        won -= size * (size - 1) / 2
+        if self.strict and ranking.has_ties and rows.size:
+            first, last = members.ranking(ranking).tie_bounds()
+            between = members.sums(last - first) - size  # each tied pair twice
+            won += between / 2
+            number = number - (members.sums_of_rows(tied) - size - between)
+        return np.stack([won, number], axis=1)[..., None]
 
     def focal(self, group: int) -> FocalSums:
         """Return value and number of the pairs of each row of the group."""

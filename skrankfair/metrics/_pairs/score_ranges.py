@@ -21,6 +21,8 @@ from .outcome_pairs import exclusive_cumsum
 #: Average length of a query from which guesses by `np.searchsorted` are worth a loop.
 _LONG = 1000
 _SAMPLE = 1 << 16
+#: Of a rank in a sum of weights, which rounding must not raise above a pair.
+ROUNDED = 1 - 1e-12
 #: Multiples of the golden ratio fill the unit interval evenly.
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -98,8 +100,9 @@ class Matching:
     """Possible pairs of focal rows with partners of the same query."""
 
     ranking: Ranking
-    #: Shape (n,), bool. Which ranked rows can be either side; no row is both.
+    #: Which ranked rows are focal items: shape (n,), bool, or their numbers, in order.
     focal: Array
+    #: Shape (n,), bool. Which ranked rows are partners.
     partners: Array
     #: {"below", "both"}. "below": the partner's score is at least the focal item's;
     #: "both": any.
@@ -108,7 +111,7 @@ class Matching:
     @cached_property
     def rows(self) -> Array:
         """Ranked rows of the focal items."""
-        return np.flatnonzero(self.focal)
+        return np.flatnonzero(self.focal) if self.focal.dtype == bool else self.focal
 
     @cached_property
     def partner_rows(self) -> Array:
@@ -176,10 +179,17 @@ class Matching:
         return self.first, self.below if self.direction == "below" else self.end
 
     @np.errstate(over="ignore")  # infinitely far apart is far
-    def windows(self, threshold: float) -> tuple[Array, Array]:
-        """Return the range [low, high) of partners within the threshold."""
-        if not threshold >= 0:  # no difference is negative
+    def windows(self, threshold: float | Array) -> tuple[Array, Array]:
+        """Return the range [low, high) of partners within the threshold.
+
+        One threshold, or one of each focal row.
+        """
+        empty = ~(np.asarray(threshold) >= 0)  # no difference is negative
+        if empty.all():
             return self.below, self.below
+        if empty.any():
+            low, high = self.windows(np.where(empty, 0.0, threshold))
+            return np.where(empty, self.below, low), np.where(empty, self.below, high)
         start = self._guess(threshold, above=True)
         low = reach(self.partner_score, start, self.first, self.origin, threshold, -1)
         if self.direction == "below":
@@ -188,7 +198,7 @@ class Matching:
         high = reach(self.partner_score, start, self.end - 1, self.origin, threshold, 1)
         return low, high + 1
 
-    def _guess(self, threshold: float, above: bool) -> Array:
+    def _guess(self, threshold: float | Array, above: bool) -> Array:
         """Return a place within reach to search from: close to the end in long lists.
 
         The sum of a score and the threshold rounds, so the guess keeps a little clear
@@ -197,7 +207,7 @@ class Matching:
         start = self.below if above else self.below - 1
         if self.ranking.n_rows < _LONG * self.ranking.n_queries:
             return start
-        finite = min(threshold, np.finfo(float).max)
+        finite = np.minimum(threshold, np.finfo(float).max)
         target = np.maximum(np.abs(self.origin), finite)
         target *= -16 * np.finfo(float).eps
         target += finite
@@ -236,6 +246,8 @@ class Matching:
         rank = total if n_pairs is None else min(n_pairs, total)
         if quantile is not None:
             rank = min(quantile * total, total)
+        if weight is not None:
+            rank *= ROUNDED
         inner, passed = (self.below, self.below), 0.0
         limit = max(self.ranking.n_rows // 2, 1 << 16)
         rng, stuck, below_all = np.random.default_rng(0), False, -1.0

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ..._inputs.cells import Memberships
 from ..._inputs.validation import Array, Groups
 
 #: The columns of a group's own pairs and of the rest's, each value and number.
@@ -77,6 +78,12 @@ class Source(Protocol):
 
     def total(self) -> FocalSums:
         """Return the sums of all pairs, where some are shared."""
+
+    def cell_sums(self, members: Memberships) -> Array | None:
+        """Return the sums of `parts` of all groups at once, shape (E, n_blocks, B).
+
+        None where they are made group by group.
+        """
 
     def fill(self, columns: Array, group: int, weight: Array | None) -> Array:
         """Set each item's sums over the pairs it is in, either side.
@@ -154,6 +161,10 @@ class CrossSource(Protocol):
     def parts(self, group: int) -> Iterable[FocalSums]:
         """Return sums of rows that count every pair once, in its stratum."""
         return (self.focal(group),)
+
+    def cell_sums(self, members: Memberships) -> Array | None:
+        """Return None: the sums are made group by group."""
+        return None
 
     def total(self) -> FocalSums:
         """Return the sums of no row, since no pair is shared."""

@@ -1,0 +1,157 @@
+"""The groups that each query has rows of: a cell is a query and a group.
+
+With few groups every query has a cell of every group, and nothing is sorted. With many,
+only the cells that have rows exist, so that sums need time and memory for the rows, or
+for the memberships of groups that overlap, and not for queries times groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .ranking import Places, Ranking, stable_order
+from .validation import Array, Groups
+
+#: Up to so many groups every query has a cell of every group.
+FEW_GROUPS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A list of cells.
+
+    Attributes
+    ----------
+    query, group : ndarray of shape (E,), int64
+    n_queries, n_groups : int
+    every : bool
+        Whether these are all groups of the first query, then of the second, and so on.
+    """
+
+    query: Array
+    group: Array
+    n_queries: int
+    n_groups: int
+    every: bool
+
+    @classmethod
+    def of_all(cls, n_queries: int, n_groups: int) -> Cells:
+        """Return all cells."""
+        query, group = divmod(np.arange(n_queries * n_groups), n_groups)
+        return cls(query, group, n_queries, n_groups, True)
+
+    @classmethod
+    def of_rows(cls, groups: Groups) -> Cells:
+        """Return the cells of queries of which each is one row of the groups."""
+        if groups.overlapping:
+            query, group = np.nonzero(groups.values)
+        else:
+            query, group = np.arange(groups.n_rows), groups.values.astype(np.int64)
+        return cls(query, group, groups.n_rows, len(groups), False)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Cells]) -> Cells:
+        """Return the cells of queries that follow each other."""
+        sizes = [part.n_queries for part in parts]
+        starts = np.cumsum([0, *sizes])
+        return cls(
+            np.concatenate(
+                [part.query + s for part, s in zip(parts, starts, strict=False)]
+            ),
+            np.concatenate([part.group for part in parts]),
+            int(starts[-1]),
+            parts[0].n_groups,
+            all(part.every for part in parts),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Memberships:
+    """Ranked rows by query and group, a row of several groups once for each.
+
+    Attributes
+    ----------
+    groups : Groups
+        Of the ranked rows.
+    cells : Cells
+        Those with rows.
+    rows : ndarray of shape (M,), int64
+        The ranked rows of the first cell from the top down, then of the second, ...
+    starts : ndarray of shape (E + 1,), int64
+        First membership of each cell, and M.
+    """
+
+    groups: Groups
+    cells: Cells
+    rows: Array
+    starts: Array
+
+    @classmethod
+    def of(cls, places: Places, groups: Groups) -> Memberships:
+        """Sort the memberships of ranked rows."""
+        n_groups = len(groups)
+        if groups.overlapping:
+            rows, group = np.nonzero(groups.values)
+            key = places.query[rows] * np.int64(n_groups) + group
+            order = stable_order(key)
+            key, rows = key[order], rows[order]
+        else:
+            key = places.query * np.int64(n_groups) + groups.values
+            rows = stable_order(key)
+            key = key[rows]
+        first = np.flatnonzero(np.diff(key, prepend=-1))
+        query = places.query[rows[first]].astype(np.int64)
+        group = key[first] - query * n_groups
+        cells = Cells(query, group, places.n_queries, n_groups, False)
+        return cls(groups, cells, rows, np.append(first, rows.size))
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Number of rows of each cell."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def cell(self) -> Array:
+        """Cell of each membership."""
+        return np.repeat(np.arange(self.sizes.size), self.sizes)
+
+    def contain(self, rows: Array, group: Array) -> Array:
+        """Return whether ranked rows are of these groups."""
+        values = self.groups.values
+        if self.groups.overlapping:
+            return np.asarray(values[rows, group])
+        return np.asarray(values[rows] == group)
+
+    def place(self) -> Array:
+        """Return the place of each membership in its cell, from 0."""
+        return np.arange(self.rows.size) - np.repeat(self.starts[:-1], self.sizes)
+
+    def sums(self, values: Array) -> Array:
+        """Return the sums by cell of a column of memberships, shape (E,)."""
+        if not values.size:
+            return np.zeros(self.sizes.size)
+        return np.add.reduceat(values, self.starts[:-1], dtype=float)
+
+    def sums_of_rows(self, values: Array) -> Array:
+        """Return the sums by cell of a column of ranked rows, shape (E,)."""
+        return self.sums(values[self.rows])
+
+    def tie_starts(self, places: Places) -> Array | None:
+        """Return the first membership of each tied block of a cell, None without."""
+        if not places.has_ties:
+            return None
+        tie = places.tie[self.rows]
+        new = np.ones(tie.size, dtype=bool)
+        np.not_equal(tie[1:], tie[:-1], out=new[1:])
+        new[self.starts[:-1]] = True
+        return np.flatnonzero(new)
+
+    def ranking(self, ranking: Ranking) -> Ranking:
+        """Return the ranking of each cell as a list of its own."""
+        return Ranking(
+            self.starts, self.tie_starts(ranking), self.rows, ranking.score[self.rows]
+        )

@@ -1,0 +1,281 @@
+"""Matched pairs of all groups at once: ranges of all rows, less those of the group.
+
+For a member the partners within a threshold are one range of all rows of its query.
+Those of its own group among them, itself included, are one range of its cell. What is
+left are the partners, so that no group needs a pass over the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..._inputs.cells import Memberships
+from ..._inputs.ranking import Ranking, stable_order
+from ..._inputs.validation import Array
+from .score_ranges import ROUNDED, Matching, weighted_rank
+
+_SAMPLE = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """Partners of each membership: [low, high) of all rows, less those of its cell."""
+
+    low: Array
+    high: Array
+    own_low: Array
+    own_high: Array
+
+    @property
+    def count(self) -> Array:
+        """Number of partners of each membership."""
+        return (self.high - self.low) - (self.own_high - self.own_low)
+
+    def where(self, first: Array, other: Ranges) -> Ranges:
+        """Return these ranges for some memberships, and others for the rest."""
+        return Ranges(
+            np.where(first, self.low, other.low),
+            np.where(first, self.high, other.high),
+            np.where(first, self.own_low, other.own_low),
+            np.where(first, self.own_high, other.own_high),
+        )
+
+    def sums(self, values: Array, rows: Array) -> Array:
+        """Return the sums over the partners of a column of ranked rows."""
+        total = _range_sums(values, self.low, self.high)
+        total -= _range_sums(values[rows], self.own_low, self.own_high)
+        return total
+
+
+def _range_sums(values: Array, low: Array, high: Array) -> Array:
+    before = np.zeros(values.size + 1)
+    np.cumsum(values, out=before[1:])
+    total: Array = before[high]
+    total -= before[low]
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class GroupMatching:
+    """Possible pairs of the members of every group with the others of their query."""
+
+    ranking: Ranking
+    members: Memberships
+    direction: str  # {"below", "both"}, as of `Matching`
+
+    @cached_property
+    def by_row(self) -> Array:
+        """The memberships in the order of the ranked rows."""
+        rows = self.members.rows
+        if self.members.groups.overlapping:
+            return stable_order(rows)
+        order = np.empty(rows.size, dtype=np.int64)
+        order[rows] = np.arange(rows.size)
+        return order
+
+    @cached_property
+    def every(self) -> Matching:
+        """All rows as partners, of the memberships in the order of the rows."""
+        rows = self.members.rows[self.by_row]
+        partners = np.ones(self.ranking.n_rows, dtype=bool)
+        return Matching(self.ranking, rows, partners, self.direction)
+
+    @cached_property
+    def own(self) -> Matching:
+        """The rows of each cell."""
+        inner = self.members.ranking(self.ranking)
+        partners = np.ones(inner.n_rows, dtype=bool)
+        return Matching(inner, np.arange(inner.n_rows), partners, self.direction)
+
+    @property
+    def group(self) -> Array:
+        """Group of each membership."""
+        return self.members.cells.group[self.members.cell]
+
+    def _in_cells(self, by_row: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = np.empty_like(by_row[0]), np.empty_like(by_row[1])
+        low[self.by_row], high[self.by_row] = by_row
+        return low, high
+
+    def windows(self, thresholds: Array) -> Ranges:
+        """Return the partners within the threshold of the group, shape (G,)."""
+        limits = thresholds[self.group]
+        every = self.every.windows(limits[self.by_row])
+        return Ranges(*self._in_cells(every), *self.own.windows(limits))
+
+    @property
+    def outermost(self) -> Ranges:
+        """All possible partners."""
+        return Ranges(*self._in_cells(self.every.outermost), *self.own.outermost)
+
+    def kth_smallest(
+        self, n_pairs: int | None, quantile: float | None, weight: Array | None
+    ) -> Array:
+        """Return the K-th smallest score difference of every group, shape (G,).
+
+        NaN for a group without pairs; K and `weight`, that of each ranked row, are
+        those of `Matching.kth_smallest`.
+        """
+        return _Selection(self, n_pairs, quantile, weight).thresholds()
+
+
+class _Selection:
+    """The search for the K-th smallest difference of every group at once.
+
+    Between an inner range of each membership, with fewer than K pairs, and an outer
+    one there are fewer and fewer pairs, until the few left are written down.
+    """
+
+    def __init__(
+        self,
+        matching: GroupMatching,
+        n_pairs: int | None,
+        quantile: float | None,
+        weight: Array | None,
+    ) -> None:
+        self.matching, self.group = matching, matching.group
+        self.n_groups = matching.members.cells.n_groups
+        self.weight = None if weight is None else weight[matching.members.rows]
+        self.outer = matching.outermost
+        total = self._weigh(self.outer)
+        rank = total if n_pairs is None else np.minimum(n_pairs, total)
+        if quantile is not None:
+            rank = np.minimum(quantile * total, total)
+        self.total = total
+        self.rank = rank if weight is None else rank * ROUNDED
+        self.below = np.full(self.n_groups, np.nan)
+        self.above = np.full(self.n_groups, np.inf)
+        self.passed = np.zeros(self.n_groups)
+        self.inner = matching.windows(self.below)
+
+    def _weigh(self, ranges: Ranges) -> Array:
+        count = ranges.count if self.weight is None else ranges.count * self.weight
+        return np.bincount(self.group, weights=count, minlength=self.n_groups)
+
+    def thresholds(self) -> Array:
+        """Return the thresholds of all groups, NaN for one without pairs."""
+        limit = max(2 * self.group.size, _SAMPLE)
+        rng, stuck = np.random.default_rng(0), False
+        for guess in self._first_guess(rng):
+            self._try(guess)
+        while (between := self._between().sum()) > limit:
+            for guess in self._guesses(rng, stuck):
+                self._try(guess)
+            stuck = self._between().sum() > between / 2
+        return self._written()
+
+    def _first_guess(self, rng: np.random.Generator) -> Iterator[Array]:
+        """Yield a threshold with a few more pairs of each group than it needs."""
+        if not self._between().any():
+            return
+        _, differences = self._sample(rng)
+        differences.sort()
+        some = self.rank + 4 * np.sqrt(self.rank) + 4
+        share = np.divide(some, self.total, out=np.ones(some.size), where=some > 0)
+        last = differences.size - 1
+        place = np.minimum((share * last).astype(np.int64), last)
+        yield np.where(self.total > 0, differences[place], np.nan)
+
+    def _between(self) -> Array:
+        """Return the number of rows between both ranges of each membership."""
+        outer, inner = self.outer, self.inner
+        return (outer.high - outer.low) - (inner.high - inner.low)
+
+    def _try(self, thresholds: Array) -> None:
+        """Take the ranges within the thresholds as outer or inner ones of a group."""
+        known = ~(thresholds > self.below) & ~np.isnan(self.below)
+        thresholds = np.where(known, self.below, thresholds)
+        ranges = self.matching.windows(thresholds)
+        reached = self._weigh(ranges)
+        enough = (reached >= self.rank) & (self.total > 0)
+        nearer = enough & (thresholds < self.above)
+        self.outer = ranges.where(nearer[self.group], self.outer)
+        self.inner = self.inner.where(enough[self.group], ranges)
+        self.above = np.where(nearer, thresholds, self.above)
+        self.below = np.where(enough, self.below, thresholds)
+        self.passed = np.where(enough, self.passed, reached)
+        # All pairs between have one difference.
+        done = np.nextafter(self.below, np.inf) == self.above
+        self.inner = self.outer.where(done[self.group], self.inner)
+
+    def _guesses(self, rng: np.random.Generator, stuck: bool) -> Iterator[Array]:
+        """Yield thresholds below and above the wanted ones, from a sample of pairs."""
+        membership, differences = self._sample(rng)
+        group = self.group[membership]
+        order = np.lexsort((differences, group))
+        differences = np.append(differences[order], np.inf)
+        ends = np.searchsorted(group[order], np.arange(self.n_groups + 1))
+        number = np.diff(ends)
+        outside = self._weigh(self.outer) - self.passed
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.clip((self.rank - self.passed) / outside, 0, 1)
+            share[outside == 0] = 0.0
+            margin = 2 * np.sqrt(share * (1 - share) / number) + 4 / number
+            low = np.floor((share - margin) * number)
+            high = np.ceil((share + margin) * number)
+        some = number > 0
+        first, last = some & (low >= 0), some & (high < number)
+        place = ends[:-1] + np.where(first, low, 0).astype(np.int64)
+        lowest = np.where(first, differences[place], self.below)
+        place = ends[:-1] + np.where(last, high, 0).astype(np.int64)
+        highest = np.where(last, differences[place], self.above)
+        yield np.where(first, np.nextafter(lowest, -np.inf), self.below)
+        if stuck:  # a few heavy differences, or a sample too small to say more
+            median = np.minimum(share * number, number - 1)
+            place = ends[:-1] + np.where(some, median, 0).astype(np.int64)
+            yield lowest
+            yield np.where(some, differences[place], self.below)
+            yield np.nextafter(highest, -np.inf)
+        yield highest
+
+    def _sample(self, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return memberships and differences of a sample of the pairs between."""
+        left = self.inner.low - self.outer.low
+        count = self._between()
+        ends = np.cumsum(count)
+        step = np.arange(max(_SAMPLE, count.size // 4))
+        drawn = ((step + rng.random()) * (ends[-1] / step.size)).astype(np.int64)
+        row = np.searchsorted(ends, drawn, side="right")
+        offset = (rng.random(row.size) * count[row]).astype(np.int64)
+        place = self.outer.low[row] + offset
+        inside = self.inner.high[row] - self.inner.low[row]
+        place += np.where(offset >= left[row], inside, 0)
+        return row, self._differences(row, place)
+
+    def _differences(self, membership: Array, place: Array) -> Array:
+        score = self.matching.ranking.score
+        origin = score[self.matching.members.rows[membership]]
+        with np.errstate(over="ignore"):
+            return np.abs(score[place] - origin)
+
+    def _written(self) -> Array:
+        """Write down the pairs between, and take the wanted one of each group."""
+        members, rows, places = self.matching.members, [], []
+        for begin, end in (
+            (self.outer.low, self.inner.low),
+            (self.inner.high, self.outer.high),
+        ):
+            count = np.maximum(end - begin, 0)
+            row = np.repeat(np.arange(count.size), count)
+            offset = np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
+            place = begin[row] + offset
+            other = ~members.contain(place, self.group[row])
+            rows.append(row[other])
+            places.append(place[other])
+        row = np.concatenate(rows)
+        differences = self._differences(row, np.concatenate(places))
+        group = self.group[row]
+        order = stable_order(group)
+        ends = np.searchsorted(group[order], np.arange(self.n_groups + 1))
+        found = self.above.copy()
+        found[self.total == 0] = np.nan
+        for g in np.flatnonzero(ends[1:] > ends[:-1]):
+            some = order[ends[g] : ends[g + 1]]
+            mass = None if self.weight is None else self.weight[row[some]]
+            rank = self.rank[g] - self.passed[g]
+            found[g] = weighted_rank(differences[some], mass, rank)
+        return found
