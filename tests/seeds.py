@@ -1,5 +1,7 @@
 """Random problems: some in every run, the rest of them with the simulations."""
 
+import itertools
+
 import pytest
 
 
@@ -29,3 +31,29 @@ def rarely(*values):
         )
         for value in values
     ]
+
+
+def one_in(n, *, rare=lambda value: False, **factors):
+    """Parametrize by all combinations of factors, one in `n` of which runs by default.
+
+    A factor maps names to values. The default run takes every value of each factor, and
+    every combination of the other factors if one of them has `n` values. What it leaves
+    out are the same paths through the code; it runs with the simulations, as does every
+    combination with a value that is `rare`.
+    """
+    combinations = itertools.product(
+        *(enumerate(factor.items()) for factor in factors.values())
+    )
+    params = []
+    for combination in combinations:
+        by_default = sum(index for index, _ in combination) % n == 0 and not any(
+            rare(value) for _, (_, value) in combination
+        )
+        params.append(
+            pytest.param(
+                *(value for _, (_, value) in combination),
+                marks=() if by_default else pytest.mark.simulation,
+                id="-".join(name for _, (name, _) in combination),
+            )
+        )
+    return pytest.mark.parametrize(list(factors), params)

@@ -17,6 +17,7 @@ from tests.metrics.cases import (
     with_clusters,
     with_weights,
 )
+from tests.seeds import one_in
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
@@ -26,13 +27,9 @@ WITH_GROUPS = {name: case for name, case in CASES.items() if case.metric is not 
 # Every metric once: how columns are read does not depend on the options.
 ONE_EACH = {case.metric.__name__: case for case in CASES.values()}
 
-every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 every_metric = pytest.mark.parametrize("case", ONE_EACH.values(), ids=ONE_EACH)
-by_group = pytest.mark.parametrize(
-    "case",
-    [case for case in ONE_EACH.values() if case.metric is not ndcg],
-    ids=[name for name in ONE_EACH if name != "ndcg"],
-)
+GROUPED = {name: case for name, case in ONE_EACH.items() if name != "ndcg"}
+by_group = pytest.mark.parametrize("case", GROUPED.values(), ids=GROUPED)
 
 
 def pandas_arrow(values):
@@ -112,13 +109,13 @@ def converted(c, convert):
     )
 
 
-@every_case
-@pytest.mark.parametrize(
-    "name", ["list", "pandas", "pandas nullable", "polars", "pyarrow chunked"]
-)
-def test_every_case_with_columns_of_common_libraries(case, name):
+COMMON = ("list", "pandas", "pandas nullable", "polars", "pyarrow chunked")
+
+
+@one_in(5, case=CASES, convert={name: COLUMN_TYPES[name] for name in COMMON})
+def test_every_case_with_columns_of_common_libraries(case, convert):
     c = with_weights(labelled())
-    assert_identical(case(converted(c, COLUMN_TYPES[name])), case(c))
+    assert_identical(case(converted(c, convert)), case(c))
 
 
 @every_metric
@@ -153,7 +150,7 @@ def test_boolean_outcomes(case):
     c = labelled()
     c = c.but(y=(c.y > 2).astype(float))
     expected = case(c)
-    for name in ("list", "pandas", "pandas nullable", "polars", "pyarrow chunked"):
+    for name in COMMON:
         boolean = COLUMN_TYPES[name](c.y.astype(bool))
         assert_identical(case(c.but(y=boolean)), expected)
 
@@ -161,16 +158,15 @@ def test_boolean_outcomes(case):
 # Labels
 
 
-@by_group
-@every_type
-@pytest.mark.parametrize(
-    "labels",
-    [
-        np.array(["f", "m", "x"]),
-        np.array([-7, 0, 10**12]),
-        np.array([0.5, 1.5, 2.5]),
-    ],
-    ids=["text", "int", "float"],
+@one_in(
+    3,
+    case=GROUPED,
+    convert=COLUMN_TYPES,
+    labels={
+        "text": np.array(["f", "m", "x"]),
+        "int": np.array([-7, 0, 10**12]),
+        "float": np.array([0.5, 1.5, 2.5]),
+    },
 )
 def test_group_labels(case, convert, labels):
     c = labelled()
@@ -183,8 +179,7 @@ def test_group_labels(case, convert, labels):
     np.testing.assert_array_equal(r.covariance, expected.covariance)
 
 
-@by_group
-@every_type
+@one_in(3, case=GROUPED, convert=COLUMN_TYPES)
 def test_boolean_group_labels(case, convert):
     c = labelled()
     expected = case(c.but(group=np.where(c.group == "a", "yes", "no")))

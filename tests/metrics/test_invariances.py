@@ -23,6 +23,7 @@ from skrankfair.metrics import (
 )
 from tests.metrics.cases import (
     CASES,
+    Case,
     DATA,
     RARE,
     assert_identical,
@@ -31,7 +32,7 @@ from tests.metrics.cases import (
     with_clusters,
     with_weights,
 )
-from tests.seeds import rarely
+from tests.seeds import one_in, rarely
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
@@ -40,12 +41,18 @@ pytestmark = pytest.mark.filterwarnings(
 on_both = pytest.mark.parametrize("make", DATA.values(), ids=DATA)
 
 
+def is_rare(value):
+    return isinstance(value, Case) and value.metric in RARE
+
+
+def chosen(condition):
+    return {name: case for name, case in CASES.items() if condition(case)}
+
+
 def cases_where(condition):
-    chosen = {name: case for name, case in CASES.items() if condition(case)}
-    values = [
-        rarely(case)[0] if case.metric in RARE else case for case in chosen.values()
-    ]
-    return pytest.mark.parametrize("case", values, ids=chosen)
+    cases = chosen(condition)
+    values = [rarely(case)[0] if is_rare(case) else case for case in cases.values()]
+    return pytest.mark.parametrize("case", values, ids=cases)
 
 
 def cases_of(*metrics):
@@ -73,8 +80,7 @@ def test_order_of_rows_with_clusters(case, make):
     assert_same(case(c.take(rows)), case(c))
 
 
-@every_case
-@on_both
+@one_in(2, rare=is_rare, case=CASES, make=DATA)
 def test_relabelled_queries(case, make):
     c = with_weights(make())
     expected = case(c)
@@ -143,9 +149,13 @@ def test_query_weight_is_repetition_within_a_cluster(case, make):
     assert_same(r, case(repeated(c)))
 
 
-@cases_where(lambda case: "n_pairs" not in case.first_pass)
-@on_both
-@pytest.mark.parametrize("factor", [1024.0, *rarely(0.5, 1 / 64)])
+@one_in(
+    3,
+    rare=is_rare,
+    case=chosen(lambda case: "n_pairs" not in case.first_pass),
+    make=DATA,
+    factor={"1024": 1024.0, "half": 0.5, "small": 1 / 64},
+)
 def test_estimates_have_no_scale_of_weights(case, make, factor):
     # A number of pairs has one: it counts a pair as often as it weighs.
     c = with_weights(make())
@@ -170,9 +180,9 @@ def parts_of(c, n_parts=3):
     return [c.take(np.flatnonzero(part == i)) for i in range(n_parts)]
 
 
-@every_case
-@on_both
-@pytest.mark.parametrize("weights", [False, True], ids=["equal", "weighted"])
+@one_in(
+    2, rare=is_rare, case=CASES, make=DATA, weights={"equal": False, "weighted": True}
+)
 def test_split_and_merged_is_the_whole(case, make, weights, monkeypatch):
     monkeypatch.setattr(_sums, "_LARGE_SHARE", -1.0)  # compact() folds no row
     c = with_weights(make(), low=1) if weights else make()
@@ -225,20 +235,23 @@ PARITY = (
 )
 
 
-@cases_of(
+OF_RANKS = (
     *(pairwise_accuracy, pairwise_exposure, pairwise_preference, ndcg),
     *(dips, exposure, exposure_gap, *PARITY),
 )
-@on_both
-@pytest.mark.parametrize(
-    "transform",
-    [
-        np.exp,
-        np.arctan,
-        lambda s: s**3 - 10,
-        lambda s: np.unique(s, return_inverse=True)[1],
-    ],
-    ids=["exp", "arctan", "cube", "rank"],
+
+
+@one_in(
+    4,
+    rare=is_rare,
+    case=chosen(lambda case: case.metric in OF_RANKS),
+    make=DATA,
+    transform={
+        "exp": np.exp,
+        "arctan": np.arctan,
+        "cube": lambda s: s**3 - 10,
+        "rank": lambda s: np.unique(s, return_inverse=True)[1],
+    },
 )
 def test_monotone_transformation_of_scores(case, make, transform):
     c = make()

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
 )
 
-in_chunks = seeds.in_chunks(50, 10, always=20)
+in_chunks = seeds.in_chunks(50, 10, always=10)
 
 
 def root(k):
