@@ -1,8 +1,15 @@
 """What holds for all tests."""
 
+import gc
 import os
 
 # Before NumPy is imported. The suite runs one process per core, and its problems are
 # small: threads of linear algebra would only wait for each other, and double its time.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+
+
+def pytest_collection_finish():
+    """Leave the thousands of tests, which stay, out of the collections of garbage."""
+    gc.collect()
+    gc.freeze()

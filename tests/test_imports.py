@@ -6,6 +6,7 @@ imported inside the function that needs them. One import may point up: a result'
 """
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -175,6 +176,7 @@ def private_sklearn_imports(found):
     ]
 
 
+@functools.cache
 def read(file):
     """Imports of a file of the package."""
     return imports_of(
@@ -208,39 +210,51 @@ def relative(file):
     return str(file.relative_to(PACKAGE.parent))
 
 
-def every_file(files):
-    """Decorator: run the test for each of the files."""
-    return pytest.mark.parametrize("file", files, ids=relative)
+def broken(rule, *, without=None):
+    """What a rule finds, by file of the package; nothing where it is kept."""
+    by_file = {relative(f): rule(f) for f in FILES if f != without}
+    return {name: wrong for name, wrong in by_file.items() if wrong}
 
 
-@every_file([f for f in FILES if f != PACKAGE / "__init__.py"])
-def test_imports_point_down(file):
-    assert wrong_directions(read(file), module_name(file)) == []
+def test_imports_point_down():
+    def rule(file):
+        return wrong_directions(read(file), module_name(file))
+
+    assert broken(rule, without=PACKAGE / "__init__.py") == {}
 
 
-@every_file(FILES)
-def test_has_a_layer(file):
-    parts = file.relative_to(PACKAGE).with_suffix("").parts
-    assert parts[0] in LEVEL or parts == ("__init__",)
+def test_each_file_has_a_layer():
+    def rule(file):
+        parts = file.relative_to(PACKAGE).with_suffix("").parts
+        return parts[0] not in LEVEL and parts != ("__init__",)
+
+    assert broken(rule) == {}
 
 
-@every_file(FILES)
-def test_heavy_packages_are_imported_where_they_are_needed(file):
-    assert heavy_imports(read(file)) == []
+def test_heavy_packages_are_imported_where_they_are_needed():
+    assert broken(lambda file: heavy_imports(read(file))) == {}
 
 
-@every_file([f for f in FILES if f != PACKAGE / "_inputs" / "sklearn_private.py"])
-def test_private_scikit_learn_names_live_in_one_file(file):
-    assert private_sklearn_imports(read(file)) == []
+def test_private_scikit_learn_names_live_in_one_file():
+    one = PACKAGE / "_inputs" / "sklearn_private.py"
+    assert broken(lambda file: private_sklearn_imports(read(file)), without=one) == {}
 
 
-@every_file(FILES)
-def test_is_short_and_is_no_drawer_for_everything(file):
-    assert lines_of_code(file.read_text(encoding="utf-8")) <= LONGEST
-    assert file.name not in {"utils.py", "_utils.py", "helpers.py", "common.py"}
+def test_is_short():
+    lengths = {f: lines_of_code(f.read_text(encoding="utf-8")) for f in FILES}
+    assert {relative(f): n for f, n in lengths.items() if n > LONGEST} == {}
 
 
-@every_file([f for f in FILES if f.name == "__init__.py" and is_public(f)])
+def test_is_no_drawer_for_everything():
+    drawers = {"utils.py", "_utils.py", "helpers.py", "common.py"}
+    assert drawers.isdisjoint(f.name for f in FILES)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [f for f in FILES if f.name == "__init__.py" and is_public(f)],
+    ids=relative,
+)
 def test_init_holds_only_imports_and_names(file):
     tree = ast.parse(file.read_text(encoding="utf-8"))
     assert ast.get_docstring(tree)
