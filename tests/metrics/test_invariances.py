@@ -23,9 +23,9 @@ from skrankfair.metrics import (
 )
 from tests.metrics.cases import (
     CASES,
-    Case,
     DATA,
     RARE,
+    Case,
     assert_identical,
     assert_same,
     labelled,
