@@ -9,6 +9,8 @@ import pytest
 from skrankfair.metrics import ndcg
 from tests.metrics.cases import (
     CASES,
+    RARE,
+    Case,
     Columns,
     assert_identical,
     assert_same,
@@ -27,9 +29,14 @@ WITH_GROUPS = {name: case for name, case in CASES.items() if case.metric is not 
 # Every metric once: how columns are read does not depend on the options.
 ONE_EACH = {case.metric.__name__: case for case in CASES.values()}
 
-every_metric = pytest.mark.parametrize("case", ONE_EACH.values(), ids=ONE_EACH)
+
+def is_rare(value):
+    return isinstance(value, Case) and value.metric in RARE
+
+
+every_metric = one_in(1, rare=is_rare, case=ONE_EACH)
 GROUPED = {name: case for name, case in ONE_EACH.items() if name != "ndcg"}
-by_group = pytest.mark.parametrize("case", GROUPED.values(), ids=GROUPED)
+by_group = one_in(1, rare=is_rare, case=GROUPED)
 
 
 def pandas_arrow(values):
@@ -112,7 +119,9 @@ def converted(c, convert):
 COMMON = ("list", "pandas", "pandas nullable", "polars", "pyarrow chunked")
 
 
-@one_in(5, case=CASES, convert={name: COLUMN_TYPES[name] for name in COMMON})
+@one_in(
+    5, rare=is_rare, case=CASES, convert={name: COLUMN_TYPES[name] for name in COMMON}
+)
 def test_every_case_with_columns_of_common_libraries(case, convert):
     c = with_weights(labelled())
     assert_identical(case(converted(c, convert)), case(c))
@@ -160,6 +169,7 @@ def test_boolean_outcomes(case):
 
 @one_in(
     3,
+    rare=is_rare,
     case=GROUPED,
     convert=COLUMN_TYPES,
     labels={
@@ -179,7 +189,7 @@ def test_group_labels(case, convert, labels):
     np.testing.assert_array_equal(r.covariance, expected.covariance)
 
 
-@one_in(3, case=GROUPED, convert=COLUMN_TYPES)
+@one_in(3, rare=is_rare, case=GROUPED, convert=COLUMN_TYPES)
 def test_boolean_group_labels(case, convert):
     c = labelled()
     expected = case(c.but(group=np.where(c.group == "a", "yes", "no")))
