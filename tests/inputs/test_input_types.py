@@ -26,17 +26,20 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 WITH_GROUPS = {name: case for name, case in CASES.items() if case.metric is not ndcg}
+OF_DECISIONS = {name: case for name, case in CASES.items() if case.of_decisions}
 # Every metric once: how columns are read does not depend on the options.
-ONE_EACH = {case.metric.__name__: case for case in CASES.values()}
+ONE_EACH = {
+    case.metric.__name__: case for case in CASES.values() if not case.of_decisions
+}
 
 
 def is_rare(value):
     return isinstance(value, Case) and value.metric in RARE
 
 
-every_metric = one_in(1, rare=is_rare, case=ONE_EACH)
+every_metric = pytest.mark.parametrize("case", ONE_EACH.values(), ids=ONE_EACH)
 GROUPED = {name: case for name, case in ONE_EACH.items() if name != "ndcg"}
-by_group = one_in(1, rare=is_rare, case=GROUPED)
+by_group = pytest.mark.parametrize("case", GROUPED.values(), ids=GROUPED)
 
 
 def pandas_arrow(values):
@@ -124,7 +127,8 @@ COMMON = ("list", "pandas", "pandas nullable", "polars", "pyarrow chunked")
 )
 def test_every_case_with_columns_of_common_libraries(case, convert):
     c = with_weights(labelled())
-    assert_identical(case(converted(c, convert)), case(c))
+    found = case.measure(converted(case.taken(c), convert))
+    assert_identical(found, case(c))
 
 
 @every_metric
@@ -133,6 +137,13 @@ def test_column_types(case, convert):
     c = with_weights(labelled())
     # The queries may be summed in another order.
     assert_same(case(converted(c, convert)), case(c), 1e-14)
+
+
+@one_in(3, rare=is_rare, case=OF_DECISIONS, convert=COLUMN_TYPES)
+def test_column_types_of_decisions(case, convert):
+    c = with_weights(with_clusters(labelled()))
+    found = case.measure(converted(case.taken(c), convert))
+    assert_same(found, case(c), 1e-14)
 
 
 @every_type
@@ -169,7 +180,6 @@ def test_boolean_outcomes(case):
 
 @one_in(
     3,
-    rare=is_rare,
     case=GROUPED,
     convert=COLUMN_TYPES,
     labels={
@@ -189,7 +199,7 @@ def test_group_labels(case, convert, labels):
     np.testing.assert_array_equal(r.covariance, expected.covariance)
 
 
-@one_in(3, rare=is_rare, case=GROUPED, convert=COLUMN_TYPES)
+@one_in(3, case=GROUPED, convert=COLUMN_TYPES)
 def test_boolean_group_labels(case, convert):
     c = labelled()
     expected = case(c.but(group=np.where(c.group == "a", "yes", "no")))

@@ -98,17 +98,24 @@ class Case:
 
     def __call__(self, c, **changed):
         """Return the result for the columns."""
+        return self.measure(self.taken(c), **changed)
+
+    def taken(self, c):
+        """Return the columns as the metric takes them."""
+        if self.of_decisions and c.y is not None:
+            c = c.but(y=c.y > 1.5)
+        return c.but(s=c.s / 2) if self.by_row else c
+
+    def measure(self, c, **changed):
+        """Return the result for columns that are as the metric takes them."""
         options = {**self.options, **self.first_pass, **changed}
         if "bins" in options:
             options["engagement"] = c.z
         if self.metric is not ndcg:
             options["sensitive_features"] = c.group
         if self.by_row:
-            binary = None if c.y is None else c.y > 1.5
             rest = {"cluster": c.cluster, "sample_weight": c.w}
-            return self.metric(binary, c.s / 2, **rest, **options)
-        if self.metric in (metrics.auc, *TOP_K):
-            c = c.but(y=None if c.y is None else c.y > 1.5)
+            return self.metric(c.y, c.s, **rest, **options)
         return self.metric(c.y, c.s, **c.rest, **options)
 
     def hold(self, result):
@@ -116,6 +123,11 @@ class Case:
         if self.held is None:
             return self
         return replace(self, first_pass=self.held(result), held=None)
+
+    @property
+    def of_decisions(self):
+        """Whether the outcome must be 0 or 1."""
+        return self.by_row or self.metric in (metrics.auc, *TOP_K)
 
     @property
     def by_row(self):
