@@ -61,7 +61,9 @@ def cases_of(*metrics):
 
 every_case = cases_where(lambda case: True)
 by_group = cases_where(lambda case: case.metric is not ndcg)
-by_cluster = cases_where(lambda case: not case.by_item)
+by_cluster = one_in(
+    2, rare=is_rare, case=chosen(lambda case: not case.by_item), make=DATA
+)
 
 
 @every_case
@@ -73,7 +75,6 @@ def test_order_of_rows(case, make):
 
 
 @by_cluster
-@on_both
 def test_order_of_rows_with_clusters(case, make):
     c = with_clusters(with_weights(make()))
     rows = np.random.default_rng(1).permutation(c.y.size)
@@ -140,7 +141,6 @@ def test_query_weight_is_repetition(case, make):
 
 
 @by_cluster
-@on_both
 def test_query_weight_is_repetition_within_a_cluster(case, make):
     # Inside a cluster the copies are not independent: it stays one.
     c = with_clusters(with_weights(make()))
@@ -209,7 +209,6 @@ def test_split_and_merged_is_the_whole(case, make, weights, monkeypatch):
 
 
 @by_cluster
-@on_both
 def test_split_by_clusters_and_merged(case, make):
     c = with_clusters(with_weights(make(), low=1))
     whole = case(c)
