@@ -176,6 +176,7 @@ def some(part):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.filterwarnings("ignore:sensitive_features has .* numbers 0 and 1")
 @one_in(
     3,
     argument={
@@ -188,7 +189,6 @@ def test_nothing_but_a_value_error_escapes_from_a_column(argument, values):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-@pytest.mark.filterwarnings("ignore:sensitive_features has .* numbers 0 and 1")
 @pytest.mark.parametrize(
     ("metric", "name"),
     [
