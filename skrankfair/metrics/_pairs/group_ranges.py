@@ -175,7 +175,9 @@ class _Selection:
         _, differences = self._sample(rng)
         differences.sort()
         some = self.rank + 4 * np.sqrt(self.rank) + 4
-        share = np.divide(some, self.total, out=np.ones(some.size), where=some > 0)
+        share = np.divide(
+            some, self.total, out=np.ones(some.size), where=self.total > 0
+        )
         last = differences.size - 1
         place = np.minimum((share * last).astype(np.int64), last)
         yield np.where(self.total > 0, differences[place], np.nan)
