@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from skrankfair import audit, inference, metrics, smoothing
 from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.metrics._disparities import DISPARITIES
 
 NAN, INF = float("nan"), float("inf")
 ALLOWED = (ValueError, TypeError, NotFittedError, ImportError)
@@ -19,6 +20,14 @@ NEEDED = {
     "nadaraya_watson": {"grid": [0.2, 0.5], "bandwidth": 0.2},
     "matched_pair_calibration": {"epsilon": 0.2},
     "skew_at_k": {"k": 2},
+    **{
+        name: {"threshold": 0.5}
+        for name in (
+            *("accuracy", "balanced_accuracy", "f1", "precision", "selection_rate"),
+            *("true_positive_rate", "false_positive_rate", "equalized_odds"),
+            *("true_negative_rate", "false_negative_rate", *DISPARITIES),
+        )
+    },
     "marginal_outcome_test": {"threshold": 0.3, "n_resamples": 50},
     "predictive_parity_test": {"n_resamples": 50},
     "outcome_inequality_test": {"n_resamples": 50},

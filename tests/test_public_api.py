@@ -193,7 +193,12 @@ def public_callables():
 
 
 #: Callables that functions of the package make, as it makes results and Displays.
-MADE = ("FairnessConstrained", "FairnessScorer", "PairwiseFairnessObjective")
+MADE = (
+    "Disparity",
+    "FairnessConstrained",
+    "FairnessScorer",
+    "PairwiseFairnessObjective",
+)
 
 
 def is_result(value):
@@ -256,6 +261,9 @@ COMPARE_GROUPS = {
         *("audit", "audit_cv", "mitigation_report", "pairwise_fairness_objective"),
         *("marginal_outcome_test", "predictive_parity_test"),
         *("monotonicity_test", "outcome_inequality_test"),
+        *("demographic_parity_difference", "equal_opportunity_difference"),
+        *("equalized_odds_difference", "equalized_odds_ratio", "impact_ratio"),
+        "predictive_parity_difference",
     },
     "qid": {"monotonicity_test"},
 }
@@ -454,6 +462,11 @@ kind : {"difference", "ratio", "max_abs", "l1", "worst"} or None
     "max_abs": largest distance from the fair value; "l1": their sum; "worst": the
     estimate of the group that is worst off, a loss negated. None is the metric's own.
 kind : {"difference", "ratio", "max_abs", "l1", "worst"} or None
+    As in `disparity`.
+kind : {"difference", "ratio"} or None
+    "difference": largest minus smallest estimate; "ratio": smallest over largest, of
+    which the smaller one is taken. None is "difference".
+kind : {"difference", "ratio"} or None
     As in `disparity`.
 kind : {"simultaneous", "pointwise"}
     "simultaneous" bands hold at all points of all contrasts at once, by the simulated

@@ -7,6 +7,17 @@ from ._auc import auc
 from ._calibration_error import calibration_error
 from ._calibration_impact import positive_rate_shift, rank_shift
 from ._dips import dips
+from ._disparities import (
+    Disparity,
+    EqualizedOdds,
+    demographic_parity_difference,
+    equal_opportunity_difference,
+    equalized_odds,
+    equalized_odds_difference,
+    equalized_odds_ratio,
+    impact_ratio,
+    predictive_parity_difference,
+)
 from ._expected_advantage import expected_advantage
 from ._exposure import exposure, exposure_gap
 from ._losses import (
@@ -43,6 +54,8 @@ from ._top_k import precision_at_k, recall_at_k, share_at_k
 
 __all__ = [
     "ConfidenceInterval",
+    "Disparity",
+    "EqualizedOdds",
     "Estimate",
     "GroupEstimates",
     "GroupTest",
@@ -52,7 +65,12 @@ __all__ = [
     "balanced_accuracy",
     "brier_score",
     "calibration_error",
+    "demographic_parity_difference",
     "dips",
+    "equal_opportunity_difference",
+    "equalized_odds",
+    "equalized_odds_difference",
+    "equalized_odds_ratio",
     "expected_advantage",
     "exposure",
     "exposure_gap",
@@ -61,6 +79,7 @@ __all__ = [
     "false_negative_rate",
     "false_positive_rate",
     "group_mean",
+    "impact_ratio",
     "log_loss",
     "make_metric",
     "matched_pair_calibration",
@@ -79,6 +98,7 @@ __all__ = [
     "positive_rate_shift",
     "precision",
     "precision_at_k",
+    "predictive_parity_difference",
     "rank_shift",
     "recall_at_k",
     "selection_rate",

@@ -238,7 +238,8 @@ def selection_rate(
 
     See Also
     --------
-    true_positive_rate : The same share of the positives.
+    impact_ratio : The smallest ratio of two of these rates.
+    demographic_parity_difference : The largest difference of two of them.
 
     Notes
     -----
@@ -314,6 +315,7 @@ def true_positive_rate(
 
     See Also
     --------
+    equal_opportunity_difference : The largest difference of two of these rates.
     false_positive_rate : The same share of the negatives.
 
     Notes
@@ -396,6 +398,7 @@ def false_positive_rate(
 
     See Also
     --------
+    equalized_odds : This rate and the true positive rate together.
     true_negative_rate : One minus this rate.
 
     Notes
@@ -630,6 +633,7 @@ def precision(
 
     See Also
     --------
+    predictive_parity_difference : The largest difference of two of these rates.
     skrankfair.inference.marginal_outcome_test : Of those who just pass a threshold,
         which is fair to groups whose scores are spread differently.
 

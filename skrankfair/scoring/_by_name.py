@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import metrics
-from ..metrics import GroupEstimates
 
 # Scores on the scale of the outcomes.
 _PROBABILITY = {"response_method": ["predict_proba", "predict"]}
 
-Entry = tuple[Callable[..., GroupEstimates], dict[str, Any], str | None]
+Entry = tuple[Callable[..., Any], dict[str, Any], str | None]
 
 _OF_RANKINGS: dict[str, Entry] = {
     "inter_group_accuracy_ratio": (
@@ -73,6 +72,7 @@ _OF_RANKINGS: dict[str, Entry] = {
 _DECISION = {"response_method": "predict"}
 
 _OF_DECISIONS: dict[str, Entry] = {
+    "equalized_odds_ratio": (metrics.equalized_odds, _DECISION, "ratio"),
     "impact_ratio": (metrics.selection_rate, _DECISION, "ratio"),
     **{
         f"neg_{name}_difference": (metric, _DECISION, "difference")
@@ -81,6 +81,7 @@ _OF_DECISIONS: dict[str, Entry] = {
             "balanced_accuracy": metrics.balanced_accuracy,
             "demographic_parity": metrics.selection_rate,
             "equal_opportunity": metrics.true_positive_rate,
+            "equalized_odds": metrics.equalized_odds,
             "f1": metrics.f1,
             "false_negative_rate": metrics.false_negative_rate,
             "false_positive_rate": metrics.false_positive_rate,

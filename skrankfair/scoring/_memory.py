@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
 import joblib
@@ -34,9 +34,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from .._inputs.validation import Array
+from ..metrics import EqualizedOdds, GroupEstimates
 
-if TYPE_CHECKING:
-    from ..metrics import GroupEstimates
+Result = GroupEstimates | EqualizedOdds
 
 
 def described(params: Mapping[str, Any]) -> dict[str, str]:
@@ -70,9 +70,7 @@ class Origin:
     clusters: Array | None
 
     @classmethod
-    def of(
-        cls, scorer: str, estimator: Any, y_true: Any, estimates: GroupEstimates
-    ) -> Origin:
+    def of(cls, scorer: str, estimator: Any, y_true: Any, estimates: Result) -> Origin:
         """Describe a score before its estimates lose their table of clusters."""
         sums = estimates.sums
         clusters = None
@@ -91,13 +89,13 @@ class FairnessScore(float):
     Parameters
     ----------
     value : float
-    estimates : GroupEstimates or None, default=None
+    estimates : GroupEstimates, EqualizedOdds or None, default=None
     disparity : str or None, default=None
     origin : Origin or None, default=None
 
     Attributes
     ----------
-    estimates : GroupEstimates or None
+    estimates : GroupEstimates, EqualizedOdds or None
         The result by group, without its table of clusters. None for a metric of
         scikit-learn, and where scikit-learn scores several metrics at once and no
         `fairness_constrained` has asked for a confidence bound.
@@ -108,14 +106,14 @@ class FairnessScore(float):
         `fairness_constrained` asks for them.
     """
 
-    estimates: GroupEstimates | None
+    estimates: Result | None
     disparity: str | None
     origin: Origin | None
 
     def __new__(
         cls,
         value: float,
-        estimates: GroupEstimates | None = None,
+        estimates: Result | None = None,
         disparity: str | None = None,
         origin: Origin | None = None,
     ) -> FairnessScore:
@@ -268,14 +266,14 @@ def _column(
     return column
 
 
-def pooled_estimates(scores: list[_Found], name: str) -> GroupEstimates:
+def pooled_estimates(scores: list[_Found], name: str) -> Result:
     """Return the sum of the estimates of several folds of one candidate.
 
     `scores` are from `scores_of_search`; the message calls them `name`. A ValueError
     says that the folds were measured with different options.
     """
     parts = [score.estimates for score, _ in scores if score.estimates is not None]
-    total = parts[0]
+    total: Any = parts[0]
     try:
         for part in parts[1:]:
             total += part

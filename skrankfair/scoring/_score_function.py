@@ -16,7 +16,9 @@ from .._estimates.simultaneous import why_undefined
 from .._inputs.columns import ColumnSpec, declared_labels
 from .._inputs.validation import Array, as_groups
 from ..exceptions import UndefinedMetricWarning
-from ..metrics import GroupEstimates, ndcg
+from ..metrics import Disparity, GroupEstimates, ndcg
+from ..metrics._disparities import DISPARITIES
+from ._memory import Result
 
 #: What a scorer can take from a column of X or from metadata.
 COLUMNS = ("sensitive_features", "qid", "cluster", "engagement", "sample_weight")
@@ -56,8 +58,19 @@ class ScoreFunction:
     @property
     def by_group(self) -> bool:
         """Whether the metric returns GroupEstimates: one of ours, or said to."""
+        return self.disparity is not None or self._is_ours
+
+    @property
+    def _is_ours(self) -> bool:
         module = getattr(_unwrapped(self.metric), "__module__", None) or ""
-        return self.disparity is not None or module.startswith("skrankfair.")
+        return module.startswith("skrankfair.")
+
+    @property
+    def kind(self) -> str | None:
+        """How the groups become one number: as asked for, or as a name says."""
+        if self.disparity is None and self._is_ours and self.__name__ in DISPARITIES:
+            return DISPARITIES[self.__name__][1]
+        return self.disparity
 
     @property
     def whole(self) -> bool:
@@ -93,7 +106,7 @@ class ScoreFunction:
 
     def evaluate(
         self, y_true: Any, y_score: Any, **columns: Any
-    ) -> tuple[float, GroupEstimates | None]:
+    ) -> tuple[float, Result | None]:
         """Return the number, and the estimates behind it if there are any."""
         given = {name: value for name, value in columns.items() if value is not None}
         missing = [name for name in self.columns if name not in given]
@@ -111,7 +124,9 @@ class ScoreFunction:
             # What is undefined is said once, below, with what the set lacks.
             if not (self.by_group and issubclass(category, UndefinedMetricWarning)):
                 warn_user(message, category)
-        if not isinstance(result, GroupEstimates):
+        if isinstance(result, Disparity):
+            result = result.estimates
+        if not isinstance(result, Result):
             return self._of_others(result, given.get("sensitive_features")), None
         if not self.by_group:
             raise ValueError(
@@ -151,13 +166,14 @@ class ScoreFunction:
         expected = dict.fromkeys((*self.expected_groups, *declared))
         return [group for group in expected if group not in groups]
 
-    def _reduce(self, result: GroupEstimates) -> float:
-        if "sensitive_features" not in self.accepted and self.disparity is None:
+    def _reduce(self, result: Result) -> float:
+        of_all = "sensitive_features" not in self.accepted and self.disparity is None
+        if of_all and isinstance(result, GroupEstimates):
             return float(result.estimate[0])
         with collected_warnings():  # `_undefined` says it
-            return result.disparity(self.disparity)
+            return result.disparity(self.kind)
 
-    def _why(self, value: float, result: GroupEstimates, absent: list[Hashable]) -> str:
+    def _why(self, value: float, result: Result, absent: list[Hashable]) -> str:
         """Return what a test set lacks for a finite number."""
         support, unit = result.support, result.metric.unit
         empty = [g for g, n in zip(result.groups, support, strict=True) if n == 0]
@@ -170,7 +186,7 @@ class ScoreFunction:
         elif np.isinf(value):
             why = f"infinite estimates of {_listed(result.groups[i] for i in infinite)}"
         else:
-            why = why_undefined(result.estimate)
+            why = why_undefined(np.atleast_2d(result.estimate)[0])
         return f"it has {why} (groups there: {_listed(result.groups)})."
 
     def _undefined(self, value: float, why: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .._estimates.simultaneous import KINDS
@@ -16,9 +17,8 @@ from .._inputs.sklearn_private import (
     response_values,
 )
 from .._inputs.validation import check_choice
-from ..metrics import GroupEstimates
 from ._by_name import SCORERS
-from ._memory import FairnessScore, Origin, estimates_are_asked_for
+from ._memory import FairnessScore, Origin, Result, estimates_are_asked_for
 from ._score_function import ScoreFunction, as_outcomes, own_columns
 
 _RESPONSES = ("decision_function", "predict_proba", "predict")
@@ -100,7 +100,7 @@ class FairnessScorer(RoutedScorer):
                 f"{', '.join(sorted(unknown))}."
             )
         value, estimates = self._measure(call_once, estimator, X, y_true, metadata)
-        origin = self._origin(estimator, y_true, estimates)
+        origin = self._origin(estimator, X, y_true, estimates, metadata)
         return self._carry(value, estimates, origin)
 
     def _score(
@@ -113,7 +113,7 @@ class FairnessScorer(RoutedScorer):
     ) -> FairnessScore:
         """Score for scikit-learn, which has several metrics to score at once."""
         value, estimates = self._measure(method_caller, estimator, X, y_true, metadata)
-        origin = self._origin(estimator, y_true, estimates)
+        origin = self._origin(estimator, X, y_true, estimates, metadata)
         # A search keeps its scores to the end, and estimates of many groups are large.
         return self._carry(value, None if origin is None else estimates, origin)
 
@@ -124,7 +124,7 @@ class FairnessScorer(RoutedScorer):
         X: Any,
         y_true: Any,
         metadata: Mapping[str, Any],
-    ) -> tuple[float, GroupEstimates | None]:
+    ) -> tuple[float, Result | None]:
         function: ScoreFunction = self._score_func
         columns = {k: v for k, v in metadata.items() if v is not None}
         for name, spec in function.columns.items():
@@ -145,18 +145,29 @@ class FairnessScorer(RoutedScorer):
         return self._sign * value, estimates
 
     def _origin(
-        self, estimator: Any, y_true: Any, estimates: GroupEstimates | None
+        self,
+        estimator: Any,
+        X: Any,
+        y_true: Any,
+        estimates: Result | None,
+        metadata: Mapping[str, Any],
     ) -> Origin | None:
         """Return where a score comes from, if a constraint asks for it."""
         if estimates is None or not (self._asked or estimates_are_asked_for()):
             return None
-        return Origin.of(self._name, estimator, y_true, estimates)
+        origin = Origin.of(self._name, estimator, y_true, estimates)
+        if {"qid", "cluster"}.isdisjoint((*self._score_func.columns, *metadata)):
+            # The rows are units that each test set numbers anew; only a frame of
+            # pandas knows them.
+            rows = X.index.to_numpy() if hasattr(X, "iloc") else None
+            origin = replace(origin, clusters=rows)
+        return origin
 
     def _carry(
-        self, value: float, estimates: GroupEstimates | None, origin: Origin | None
+        self, value: float, estimates: Result | None, origin: Origin | None
     ) -> FairnessScore:
         carried = None if estimates is None else estimates.compact()
-        return FairnessScore(value, carried, self._score_func.disparity, origin)
+        return FairnessScore(value, carried, self._score_func.kind, origin)
 
     def _external_name(self, name: str) -> str:
         alias = self._requests.get(name)
@@ -165,7 +176,7 @@ class FairnessScorer(RoutedScorer):
 
 def _default_sign(function: ScoreFunction) -> int:
     """Return -1 where the number is a disparity, which is worse the larger it is."""
-    kind = function.disparity
+    kind = function.kind
     grouped = function.by_group and "sensitive_features" in function.accepted
     return (
         -1 if kind in ("difference", "max_abs", "l1") or (grouped and not kind) else 1
@@ -173,7 +184,12 @@ def _default_sign(function: ScoreFunction) -> int:
 
 
 def _default_response(function: ScoreFunction) -> str | list[str]:
-    return list(_RESPONSES) if function.by_group else "predict"
+    """Return the responses to look for: of decisions, those of `predict`."""
+    options = inspect.signature(function.metric).parameters
+    decides = "threshold" in options and options["threshold"].default is None
+    if not function.by_group or (decides and function.params.get("threshold") is None):
+        return "predict"
+    return list(_RESPONSES)
 
 
 def make_fairness_scorer(
@@ -215,7 +231,8 @@ def make_fairness_scorer(
         is.
     response_method : str or list of str, default="auto"
         "auto" takes `decision_function`, or else the positive class of `predict_proba`,
-        or else `predict`. For a metric of scikit-learn it takes `predict`.
+        or else `predict`. For a metric of scikit-learn, and for rates of decisions
+        without ``threshold=``, it takes `predict`.
     greater_is_better : bool or None, default=None
         None means False, which negates the number, for the disparities "difference",
         "max_abs" and "l1", and True for a ratio, for the worst group and for metrics

@@ -34,6 +34,7 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
+from skrankfair.metrics._disparities import DISPARITIES
 from skrankfair.scoring import FairnessScore, get_scorer, make_fairness_scorer
 from skrankfair.scoring import get_scorer_names as our_names
 from skrankfair.scoring._by_name import SCORERS
@@ -388,6 +389,7 @@ class TestByName:
             *("exposure", "pairwise_preference"),
             *("expected_advantage", "matched_pair_curve"),
             *("make_metric", "group_mean"),  # which are of anything
+            *DISPARITIES,  # which are numbers of other metrics
         }
 
     def test_options_of_the_metric_are_passed_on(self, model):

@@ -1,0 +1,252 @@
+"""Disparities by name: equal to fairlearn's, with intervals that hold."""
+
+import pickle
+
+import numpy as np
+import pytest
+from fairlearn import metrics as fl
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, RepeatedKFold, cross_val_predict
+
+from skrankfair import metrics
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.metrics import (
+    demographic_parity_difference,
+    equal_opportunity_difference,
+    equalized_odds,
+    equalized_odds_difference,
+    equalized_odds_ratio,
+    impact_ratio,
+    predictive_parity_difference,
+    selection_rate,
+)
+from skrankfair.model_selection import fairness_constrained
+from skrankfair.scoring import get_scorer, make_fairness_scorer
+from tests.metrics.test_rates import audits
+from tests.scoring.data import DATA
+
+OF_FAIRLEARN = {
+    demographic_parity_difference: fl.demographic_parity_difference,
+    impact_ratio: fl.demographic_parity_ratio,
+    equal_opportunity_difference: fl.equal_opportunity_difference,
+    equalized_odds_difference: fl.equalized_odds_difference,
+    equalized_odds_ratio: fl.equalized_odds_ratio,
+}
+named = pytest.mark.parametrize("name", OF_FAIRLEARN, ids=lambda f: f.__name__)
+
+
+def drawn(seed, n=600, n_groups=2):
+    rng = np.random.default_rng(seed)
+    y, group = rng.integers(0, 2, n), rng.integers(0, n_groups, n)
+    return y, (rng.random(n) < 0.4 + 0.2 * y).astype(int), group
+
+
+@named
+def test_equals_fairlearn(name):
+    for y, d, _, group in audits():
+        ours = name(y, d, sensitive_features=group)
+        theirs = OF_FAIRLEARN[name](y, d, sensitive_features=group)
+        assert ours == pytest.approx(theirs, abs=1e-12)
+        weight = np.arange(y.size) % 3 + 1
+        ours = name(y, d, sensitive_features=group, sample_weight=weight)
+        theirs = OF_FAIRLEARN[name](
+            y, d, sensitive_features=group, sample_weight=weight
+        )
+        assert ours == pytest.approx(theirs, abs=1e-12)
+
+
+def test_predictive_parity_is_that_of_precision():
+    for y, d, _, group in audits():
+        ours = predictive_parity_difference(y, d, sensitive_features=group)
+        by_group = metrics.precision(y, d, sensitive_features=group).estimate
+        assert ours == np.ptp(by_group)
+
+
+class TestInterval:
+    def test_of_two_groups_is_that_of_their_contrast(self):
+        y, d, group = drawn(0)
+        r = selection_rate(y, d, sensitive_features=group)
+        for function, kind in (
+            (impact_ratio, "ratio"),
+            (demographic_parity_difference, "difference"),
+        ):
+            found = function(y, d, sensitive_features=group)
+            pair = (found.lowest, found.highest)[:: 1 if kind == "ratio" else -1]
+            low, high = r.contrast(*pair, kind).confidence_interval()
+            expected = (low, min(high, 1)) if kind == "ratio" else (max(low, 0), high)
+            np.testing.assert_allclose(found.confidence_interval(), expected)
+
+    def test_of_the_resume_study(self):
+        # 4870 letters: 6.45% and 9.65% were called. The four-fifths rule is broken.
+        _, (_, called, _, name), _ = audits()
+        found = impact_ratio(None, called, sensitive_features=name)
+        low, high = found.confidence_interval()
+        assert found == pytest.approx(0.668, abs=5e-4)
+        # Katz's interval of a risk ratio
+        p, n = found.estimates.estimate, found.estimates.support
+        error = np.sqrt(((1 - p) / p / n).sum())
+        expected = found * np.exp(np.array([-1.96, 1.96]) * error)
+        np.testing.assert_allclose([low, high], expected, atol=0.01)
+        assert high < 0.82
+        assert (found.lowest, found.highest) == ("afam", "cauc")
+        assert repr(found).startswith("impact_ratio: 0.6681, 95% interval [0.5")
+        assert str(found) == repr(float(found))
+
+    @pytest.mark.parametrize("n_groups", [1, 3, 5])
+    @named
+    def test_of_more_groups_is_about_the_number(self, name, n_groups):
+        y, d, group = drawn(1, n_groups=n_groups)
+        if n_groups == 1:
+            with pytest.warns(UndefinedMetricWarning, match="fewer than two groups"):
+                found = name(y, d, sensitive_features=group)
+            assert np.isnan([found, *found.confidence_interval()]).all()
+            assert repr(found).endswith("undefined (NaN)")
+            return
+        found = name(y, d, sensitive_features=group)
+        low, high = found.confidence_interval()
+        assert 0 <= low <= found <= high <= 1
+        wider = found.confidence_interval(0.99)
+        assert wider.low <= low
+        assert wider.high >= high
+
+    @pytest.mark.simulation
+    @pytest.mark.parametrize("truth", [(0.3, 0.3), (0.3, 0.5), (0.3, 0.4, 0.5)])
+    def test_covers(self, truth):
+        rng, inside = np.random.default_rng(0), []
+        group = np.repeat(np.arange(len(truth)), 150)
+        for _ in range(300):
+            d = (rng.random(group.size) < np.array(truth)[group]).astype(int)
+            inside.append(
+                [
+                    low - 1e-12 <= value <= high + 1e-12
+                    for function, value in (
+                        (demographic_parity_difference, max(truth) - min(truth)),
+                        (impact_ratio, min(truth) / max(truth)),
+                    )
+                    for low, high in [
+                        function(
+                            None, d, sensitive_features=group
+                        ).confidence_interval()
+                    ]
+                ]
+            )
+        assert (np.mean(inside, axis=0) > 0.92).all(), np.mean(inside, axis=0)
+
+
+class TestEqualizedOdds:
+    def test_parts_add_up(self):
+        y, d, group = drawn(2)
+        cluster = np.arange(600) // 3
+        parts = [
+            equalized_odds(
+                y[rows], d[rows], sensitive_features=group[rows], cluster=cluster[rows]
+            ).compact()
+            for rows in (cluster < 50, cluster >= 50)
+        ]
+        whole = equalized_odds(y, d, sensitive_features=group, cluster=cluster)
+        total = sum(parts)
+        for a, b in zip(total.rates, whole.rates, strict=True):
+            np.testing.assert_allclose(a.estimate, b.estimate)
+        assert total.disparity() == pytest.approx(whole.disparity())
+        assert whole.to_frame().shape[0] == 4
+        assert (
+            whole.support.tolist()
+            == np.min([r.support for r in whole.rates], 0).tolist()
+        )
+        with pytest.raises(TypeError):
+            whole + 1
+
+    def test_bound_is_beyond_both(self):
+        y, d, group = drawn(3)
+        r = equalized_odds(y, d, sensitive_features=group)
+        bounds = [rate.disparity_bound(0.975) for rate in r.rates]
+        assert r.disparity_bound(0.95) == max(bounds) > r.disparity()
+        assert r.disparity_bound(0.95, "ratio") < r.disparity("ratio")
+        with pytest.raises(ValueError, match="kind must be one of"):
+            r.disparity("l1")
+
+
+class TestScorers:
+    def model(self):
+        return LogisticRegression().fit(DATA.pandas, DATA.y)
+
+    @pytest.mark.parametrize(
+        ("name", "function"),
+        [
+            ("neg_demographic_parity_difference", demographic_parity_difference),
+            ("impact_ratio", impact_ratio),
+            ("neg_equal_opportunity_difference", equal_opportunity_difference),
+            ("neg_equalized_odds_difference", equalized_odds_difference),
+            ("equalized_odds_ratio", equalized_odds_ratio),
+            ("neg_predictive_parity_difference", predictive_parity_difference),
+        ],
+    )
+    def test_by_name_and_from_the_function(self, name, function):
+        model, X = self.model(), DATA.pandas
+        expected = function(DATA.y, model.predict(X), sensitive_features=DATA.group)
+        sign = -1 if name.startswith("neg_") else 1
+        by_name = get_scorer(name, sensitive_features="group")
+        of_function = make_fairness_scorer(function, sensitive_features="group")
+        for scorer in (by_name, of_function):
+            assert scorer(model, X, DATA.y) == pytest.approx(sign * expected)
+            copy = pickle.loads(pickle.dumps(scorer(model, X, DATA.y)))
+            assert copy.estimates.disparity(copy.disparity) == pytest.approx(expected)
+
+    def test_search_under_a_confidence_bound(self):
+        scoring = {
+            "accuracy": "accuracy",
+            "odds": get_scorer(
+                "neg_equalized_odds_difference", sensitive_features="group"
+            ),
+        }
+        search = GridSearchCV(
+            LogisticRegression(),
+            {"C": [1e-3, 1.0]},
+            scoring=scoring,
+            cv=3,
+            refit=fairness_constrained(
+                "accuracy", at_most={"odds": 0.9}, confidence_level=0.9
+            ),
+        ).fit(DATA.pandas, DATA.y)
+        table = search.refit.table_
+        pooled = cross_val_predict(LogisticRegression(), DATA.pandas, DATA.y, cv=3)
+        expected = equalized_odds(DATA.y, pooled, sensitive_features=DATA.group)
+        assert table["odds_bound"][1] == pytest.approx(expected.disparity_bound(0.9))
+
+    def test_rows_that_are_tested_twice_are_not_pooled(self):
+        search = GridSearchCV(
+            LogisticRegression(),
+            {"C": [1.0]},
+            scoring={"gap": get_scorer("impact_ratio", sensitive_features="group")},
+            cv=RepeatedKFold(n_splits=2, n_repeats=2, random_state=0),
+            refit=fairness_constrained(
+                "gap", at_least={"gap": 0.1}, confidence_level=0.9
+            ),
+        )
+        with pytest.raises(ValueError, match="cannot be pooled.*they share"):
+            search.fit(DATA.pandas, DATA.y)
+
+    def test_absent_group(self):
+        X = DATA.pandas
+        scorer = get_scorer(
+            "neg_equalized_odds_difference",
+            sensitive_features="group",
+            expected_groups=[0, 1, 2],
+        )
+        with pytest.warns(
+            UndefinedMetricWarning, match="no positives and negatives of 2"
+        ):
+            assert np.isnan(scorer(self.model(), X, DATA.y))
+
+
+def test_groups_must_be_given():
+    with pytest.raises(ValueError, match="^sensitive_features must be given"):
+        impact_ratio(None, [1, 0], sensitive_features=None)
+
+
+def test_disparity_is_pickled():
+    y, d, group = drawn(4)
+    found = equalized_odds_difference(y, d, sensitive_features=group)
+    copy = pickle.loads(pickle.dumps(found))
+    assert (copy, copy.highest, copy.name) == (found, found.highest, found.name)
+    assert copy.confidence_interval() == found.confidence_interval()
