@@ -68,10 +68,13 @@ def _is_pipeline(estimator: Any) -> bool:
     return hasattr(estimator, "steps") and not isinstance(estimator, type)
 
 
-def _last_step(estimator: Any) -> Any:
+def _prefix_and_step(estimator: Any) -> tuple[str, Any]:
+    """Return the last step of a pipeline, and what precedes names of its arguments."""
+    prefix = ""
     while _is_pipeline(estimator):
-        estimator = estimator.steps[-1][1]
-    return estimator
+        name, estimator = estimator.steps[-1]
+        prefix += f"{name}__"
+    return prefix, estimator
 
 
 def _names_column(estimator: Any, name: str) -> bool:
@@ -92,7 +95,7 @@ def consumed_metadata(
     if not metadata:
         return {}
     if not routing_enabled():
-        step = _last_step(estimator)
+        _, step = _prefix_and_step(estimator)
         function = getattr(step, method, None)
         known = inspect.signature(function).parameters if function else {}
         return {
@@ -246,6 +249,23 @@ class RoutedScorer(_BaseScorer):
         return "sample_weight" in self._metadata_names()
 
 
+def needed_to_fit(
+    estimator: Any, given: Mapping[str, Any], known: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what is given, and known metadata that `fit` cannot do without.
+
+    Under the names that a pipeline has for the arguments of its last step.
+    """
+    prefix, step = _prefix_and_step(estimator)
+    parameters = inspect.signature(step.fit).parameters
+    needed = {
+        prefix + name: value
+        for name, value in known.items()
+        if name in parameters and parameters[name].default is inspect.Parameter.empty
+    }
+    return {**needed, **given}
+
+
 def fit_parameters(estimator: Any, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of the metadata to pass to `fit`; of a pipeline to its last step.
 
@@ -253,9 +273,6 @@ def fit_parameters(estimator: Any, metadata: Mapping[str, Any]) -> dict[str, Any
     """
     consumed = consumed_metadata(estimator, "fit", metadata)
     if consumed and not routing_enabled():
-        prefix, step = "", estimator
-        while _is_pipeline(step):
-            name, step = step.steps[-1]
-            prefix += f"{name}__"
+        prefix, _ = _prefix_and_step(estimator)
         consumed = {prefix + name: value for name, value in consumed.items()}
     return consumed

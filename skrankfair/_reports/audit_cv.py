@@ -20,6 +20,7 @@ from .._inputs.sklearn_private import (
     call_once,
     consumed_metadata,
     n_rows_of,
+    needed_to_fit,
     positive_class,
     response_values,
     routing_enabled,
@@ -95,7 +96,8 @@ def audit_cv(
     params : dict or None, default=None
         Passed to `fit`, in a Pipeline as ``step__name``. What has one value per row is
         cut to the training set. With metadata routing on, `params` and the columns
-        above go where the estimator requests them.
+        above go where the estimator requests them; with it off, `fit` gets those of the
+        columns that it cannot do without, as fairlearn's models cannot.
     confidence_level : float, default=0.95
         Confidence level of the intervals and the verdicts.
     correction : {"holm", "fdr_bh"}, default="holm"
@@ -252,12 +254,17 @@ def _scored(
     verbose: bool,
 ) -> list[tuple[Any, Any]]:
     """Return the outcomes and scores of each test set."""
-    fit, metadata = params, {**columns, **params}
+    metadata = {**columns, **params}
     if routing_enabled():
         _check_requested(estimator, params, response_method)
         fit = consumed_metadata(estimator, "fit", metadata)
+    else:
+        fit = needed_to_fit(estimator, params, columns)
     out = []
-    with _progress(len(splits), verbose) as advance:
+    with (
+        _asking_for_params(estimator, columns),
+        _progress(len(splits), verbose) as advance,
+    ):
         for found in Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(_fold_scores)(
                 *(estimator, X, y, *split, response_method), fit=fit, metadata=metadata
@@ -285,6 +292,21 @@ def _fold_scores(
 
     fold = fitted_fold(estimator, X, y, train, test, respond=respond, **parameters)
     return as_outcomes(rows_of(y, test), fold.scores, positive_class(fold.estimator))
+
+
+@contextmanager
+def _asking_for_params(estimator: Any, columns: Mapping[str, Any]) -> Iterator[None]:
+    """Raise a ValueError where `fit` misses a column that its signature hides."""
+    try:
+        yield
+    except TypeError as error:
+        lacking = [name for name in columns if f"argument: {name!r}" in str(error)]
+        if "missing" not in str(error) or not lacking:
+            raise
+        raise ValueError(
+            f"params must have {lacking[0]!r}, which {type(estimator).__name__} needs "
+            f"to fit: pass params={{{lacking[0]!r}: values}}."
+        ) from error
 
 
 def _check_requested(

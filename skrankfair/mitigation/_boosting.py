@@ -151,6 +151,12 @@ class PairwiseFairnessObjective:
     ----------
     base_score : float
         The score to start from: the best constant.
+
+    Notes
+    -----
+    A model keeps its objective. The outcomes, groups and queries of the training rows
+    are therefore left out when it is pickled: a copy in another process, or from a
+    file, predicts but cannot train.
     """
 
     # LightGBM's scikit-learn estimators ask functions for it.
@@ -177,6 +183,29 @@ class PairwiseFairnessObjective:
         self._width = max(_WIDTH, strength)
         self._weight = strength * loss.of_constant
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what tells of the people in the training rows."""
+        kept = ("strength", "learning_rate", "base_score")
+        return {name: getattr(self, name) for name in kept}
+
+    def __copy__(self) -> PairwiseFairnessObjective:
+        """Return itself, which nothing changes, with its data."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> PairwiseFairnessObjective:
+        """Return itself, as `sklearn.base.clone` needs it."""
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        """Say why a copy from a pickle has no data."""
+        if name in ("y_true", "_loss", "_terms", "_floors", "_weight", "_width"):
+            raise ValueError(
+                "The objective was pickled, which leaves out the training data, their "
+                "groups and queries: to train, call pairwise_fairness_objective where "
+                "the model is fitted."
+            )
+        raise AttributeError(name)
+
     def __call__(self, first: Any, second: Any) -> tuple[Array, Array]:
         """Return the gradient and the diagonal of the Hessian.
 
@@ -193,7 +222,8 @@ class PairwiseFairnessObjective:
         Raises
         ------
         ValueError
-            If the rows are not those that the objective was made for.
+            If the rows are not those that the objective was made for, or if it was
+            pickled.
         """
         native = hasattr(second, "get_label")
         y, score = (second.get_label(), first) if native else (first, second)

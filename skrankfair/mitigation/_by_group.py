@@ -32,6 +32,7 @@ from .._inputs.validation import (
 )
 from ._curves import CLUSTER_WEIGHTS
 from ._metadata import (
+    check_given_alike,
     dense_clusters,
     disjoint_groups,
     everyone,
@@ -284,11 +285,7 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
         labels = take_column(
             X, self.sensitive_features, sensitive_features, "sensitive_features"
         )
-        if (labels is not None) != self._grouped:
-            raise ValueError(
-                "sensitive_features must be given to fit and transform, or to neither; "
-                f"fit had {'some' if self._grouped else 'none'}."
-            )
+        check_given_alike(labels, self._grouped)
         score = self._scores(X)
         if labels is None:
             return function(self.pooled_calibrator_, score)

@@ -15,7 +15,7 @@ from .._inputs.validation import Array, check_choice
 from ._curves import check_calibrator, link_of
 from ._fold_scores import out_of_fold, scores_of
 from ._group_calibrator import GroupCalibrator
-from ._wrapper import FitRows, ModelWrapper, once_each
+from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, once_each
 
 
 def _estimator_has(name: str) -> Any:
@@ -115,7 +115,7 @@ class _GroupCalibrated(ModelWrapper):
         return np.asarray(total) / len(self.estimators_)
 
 
-class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
+class GroupCalibratedClassifier(ScoresByGroup, ClassifierMixin, _GroupCalibrated):
     """A classifier whose probabilities mean the same in every group.
 
     A `GroupCalibrator` is fitted to scores of rows that the model has not seen: the
@@ -258,7 +258,7 @@ class GroupCalibratedClassifier(ClassifierMixin, _GroupCalibrated):
         return tags
 
 
-class GroupCalibratedRegressor(RegressorMixin, _GroupCalibrated):
+class GroupCalibratedRegressor(ScoresByGroup, RegressorMixin, _GroupCalibrated):
     """A regressor whose predictions mean the same in every group.
 
     A `GroupCalibrator` is fitted to predictions of rows that the model has not seen, so

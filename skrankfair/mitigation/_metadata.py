@@ -35,3 +35,13 @@ def quoted(labels: list[Hashable]) -> str:
     """Return labels for a message, the first ten of them."""
     text = ", ".join(repr(label) for label in labels[:10])
     return text + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")
+
+
+def check_given_alike(labels: Any, in_fit: bool) -> None:
+    """Raise a ValueError if groups are given to `fit` alone, or to all but `fit`."""
+    if (labels is not None) != in_fit:
+        raise ValueError(
+            "sensitive_features must be given both to fit and afterwards, or to "
+            f"neither; fit had {'some' if in_fit else 'none'}. Tools that pass "
+            "metadata to fit alone need a column of X, by name."
+        )

@@ -22,7 +22,7 @@ from .._inputs.validation import (
 from ._curves import Curve, Line, check_calibrator, fit_curve
 from ._fold_scores import labelled, out_of_fold, scores_of, taken
 from ._metadata import disjoint_groups, everyone, quoted
-from ._wrapper import FitRows, ModelWrapper
+from ._wrapper import FitRows, ModelWrapper, ScoresByGroup
 
 # A line through fewer rows above the threshold says little.
 _NEAR_ROWS, _NEAR_SHARE = 50, 0.25
@@ -97,7 +97,7 @@ def threshold_at(curve: Curve, level: float, score: Array, chosen: Array) -> flo
 _RESPONSES = ("predict_proba", "decision_function")
 
 
-class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
+class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     """Decide by thresholds at which all groups have the same expected outcome.
 
     A common threshold holds a group to a higher standard if its rows that just pass
@@ -276,11 +276,6 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
         """
         check_is_fitted(self)
         features, labels, metadata = self._predict_rows(X, sensitive_features)
-        if (labels is not None) != self._grouped:
-            raise ValueError(
-                "sensitive_features must be given to fit and predict, or to neither; "
-                f"fit had {'some' if self._grouped else 'none'}."
-            )
         score = scores_of(self.estimator_, features, metadata, self._methods())
         groups = everyone(score.size) if labels is None else disjoint_groups(labels)
         check_lengths(X=score.size, sensitive_features=groups.n_rows)
@@ -326,7 +321,6 @@ class GroupThresholdClassifier(ClassifierMixin, ModelWrapper):
 
     def _find(self, rows: FitRows, scored: Array, score: Array) -> None:
         """Find the common outcome and the thresholds that go with it."""
-        self._grouped = rows.groups is not None
         groups = everyone(len(rows.y)) if rows.groups is None else rows.groups
         weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
         counted = np.flatnonzero(weight[scored] > 0)

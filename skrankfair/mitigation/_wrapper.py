@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import assert_all_finite, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -35,6 +36,7 @@ from .._inputs.validation import (
 )
 from ._fold_scores import labelled
 from ._metadata import (
+    check_given_alike,
     dense_clusters,
     disjoint_groups,
     everyone,
@@ -91,7 +93,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
         mapping = MethodMapping().add(caller="fit", callee="fit")
         for method in RESPONSES:
             mapping.add(caller="fit", callee=method)
-            for caller in RESPONSES:
+            for caller in (*RESPONSES, "score"):
                 mapping.add(caller=caller, callee=method)
         router = MetadataRouter(owner=self.__class__.__name__)
         return router.add_self_request(request).add(
@@ -194,6 +196,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
         }
         given = {name: value for name, value in metadata.items() if value is not None}
         self._warn_of_weights(given)
+        self._grouped = groups is not None
         return FitRows(self._for_model(X), y, groups, clusters, weight, given)
 
     def _set_classes(self, y: Array) -> None:
@@ -239,6 +242,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
         labels = take_column(
             X, self.sensitive_features, sensitive_features, "sensitive_features"
         )
+        check_given_alike(labels, self._grouped)
         _check_table(X)
         validate_data(self, with_names(X), reset=False, skip_check_array=True)
         metadata = {} if labels is None else {"sensitive_features": labels}
@@ -249,6 +253,39 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
         tags.input_tags = get_tags(self.estimator).input_tags
         tags.target_tags.required = True
         return tags
+
+
+class ScoresByGroup:
+    """The usual score of a classifier or regressor that predicts with groups."""
+
+    predict: Callable[..., Array]
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+    ) -> float:
+        """Return the accuracy of a classifier, or R² of a regressor.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: a weight of 2 counts the row twice.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+
+        Returns
+        -------
+        float
+        """
+        predicted = self.predict(X, sensitive_features)
+        measure = accuracy_score if isinstance(self, ClassifierMixin) else r2_score
+        return float(measure(y, predicted, sample_weight=sample_weight))
 
 
 def _check_table(X: Any) -> None:

@@ -276,12 +276,14 @@ def make_fairness_scorer(
     Notes
     -----
     Columns work wherever scikit-learn hands the scorer a frame. `RFECV`,
-    `SequentialFeatureSelector`, `LogisticRegressionCV` and
-    `TunedThresholdClassifierCV` turn it into an array, or call the metric alone: pass
+    `SequentialFeatureSelector`, `LogisticRegressionCV`, `TunedThresholdClassifierCV`
+    and `RidgeCV` without ``cv=`` turn it into an array, or call the metric alone: pass
     metadata there. Without metadata they raise, except `SequentialFeatureSelector`,
-    which only warns that scoring failed. `permutation_importance` takes no metadata and
-    shuffles all columns, including that of the group, so give it
-    ``functools.partial(scorer, sensitive_features=...)``.
+    which only warns that scoring failed. `RidgeClassifierCV` needs ``cv=``;
+    `HistGradientBoostingClassifier` and forests give their scorers neither names nor
+    metadata. `permutation_importance` takes no metadata and shuffles all columns,
+    including that of the group, so give it ``functools.partial(scorer,
+    sensitive_features=...)``, with all rows (``max_samples=1.0``).
 
     With metadata routing on, a column reaches the estimator's response method if it is
     requested (``set_predict_request``); with routing off, if the method has a parameter

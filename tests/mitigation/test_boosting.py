@@ -1,8 +1,12 @@
 """Pairwise regularisation as an objective of XGBoost and LightGBM."""
 
+import pickle
+from copy import copy, deepcopy
+
 import numpy as np
 import pytest
 from scipy.special import expit
+from sklearn.base import clone
 from sklearn.utils import Bunch
 
 from skrankfair.datasets import make_underranked_items
@@ -317,3 +321,37 @@ def test_other_ways_with_lightgbm():
     ranker = lightgbm.LGBMRanker(**options)
     ranker.fit(X, y, group=np.unique(query, return_counts=True)[1])
     np.testing.assert_allclose(ranker.predict(X), score, rtol=1e-6)
+
+
+class TestPickled:
+    """A model that is saved keeps its objective, which must not keep people's data."""
+
+    def test_has_none_of_the_training_data(self):
+        _, y, group, query = problem()
+        objective = objective_of(y, group, query)
+        state = objective.__getstate__()
+        assert set(state) == {"strength", "learning_rate", "base_score"}
+        assert len(pickle.dumps(objective)) < 300
+        again = pickle.loads(pickle.dumps(objective))
+        assert (again.strength, again.base_score) == (1.0, objective.base_score)
+        for use in (lambda: again(y, y), lambda: again.value(y), lambda: again.y_true):
+            with pytest.raises(ValueError, match="leaves out the training data"):
+                use()
+        with pytest.raises(AttributeError, match="nothing"):
+            _ = objective.nothing
+
+    def test_a_clone_can_train(self):
+        _, y, group, query = problem()
+        objective = objective_of(y, group, query)
+        assert deepcopy(objective) is copy(objective) is objective
+
+    @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+    def test_a_saved_model_predicts(self, library):
+        X, y, group, query = problem()
+        module = pytest.importorskip(library)
+        kind = module.LGBMRegressor if library == "lightgbm" else module.XGBRegressor
+        options = {"verbose": -1} if library == "lightgbm" else {}
+        options |= {"objective": objective_of(y, group, query), "n_estimators": 2}
+        fitted = clone(kind(n_jobs=1, **options)).fit(X, y)
+        saved = pickle.loads(pickle.dumps(fitted))
+        np.testing.assert_array_equal(saved.predict(X), fitted.predict(X))

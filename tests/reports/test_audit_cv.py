@@ -19,6 +19,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import skrankfair
 from skrankfair import audit_cv
@@ -601,3 +602,49 @@ def test_progress_on_a_terminal(monkeypatch, capsys):
     assert "folds" in capsys.readouterr().err
     audit_cv(model(), X, y, **options)
     assert capsys.readouterr().err == ""
+
+
+class TestFairlearn:
+    """Its models fit with groups or not at all."""
+
+    def rows(self):
+        rng = np.random.default_rng(0)
+        X = pd.DataFrame({"x": rng.normal(size=300), "group": np.resize([0, 1], 300)})
+        return X, (X["x"] + rng.normal(size=300) > 0).astype(int)
+
+    OPTIONS = MappingProxyType(
+        {"sensitive_features": "group", "metrics": "pairwise_accuracy", "cv": 2}
+    )
+
+    @pytest.mark.parametrize("piped", [False, True])
+    def test_what_fit_cannot_do_without(self, piped):
+        fairlearn = pytest.importorskip("fairlearn.postprocessing")
+        X, y = self.rows()
+        model = fairlearn.ThresholdOptimizer(
+            estimator=LogisticRegression(), predict_method="predict_proba"
+        )
+        if piped:
+            model = make_pipeline(StandardScaler(), model)
+        found = audit_cv(model, X, y, **self.OPTIONS)
+        assert (found.results["pairwise_accuracy"].support > 0).all()
+
+    @pytest.mark.filterwarnings("ignore:Setting a value on a Series via .at")
+    def test_what_the_signature_hides(self):
+        fairlearn = pytest.importorskip("fairlearn.reductions")
+        X, y = self.rows()
+        model = fairlearn.ExponentiatedGradient(
+            LogisticRegression(), fairlearn.DemographicParity(), max_iter=2
+        )
+        with pytest.raises(ValueError, match="params must have 'sensitive_features'"):
+            audit_cv(model, X, y, **self.OPTIONS)
+        told = {"sensitive_features": X["group"]}
+        found = audit_cv(model, X, y, params=told, **self.OPTIONS)
+        assert (found.results["pairwise_accuracy"].support > 0).all()
+
+    def test_other_errors_of_type_are_not_ours(self):
+        class Broken(LogisticRegression):
+            def fit(self, X, y):
+                raise TypeError("missing the point")
+
+        with pytest.raises(TypeError, match="missing the point"):
+            audit_cv(Broken(), *self.rows(), **self.OPTIONS)
