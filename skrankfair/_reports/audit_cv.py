@@ -303,9 +303,11 @@ def _asking_for_params(estimator: Any, columns: Mapping[str, Any]) -> Iterator[N
         lacking = [name for name in columns if f"argument: {name!r}" in str(error)]
         if "missing" not in str(error) or not lacking:
             raise
+        how = f"pass params={{{lacking[0]!r}: values}}"
+        if routing_enabled():
+            how = f"request it with set_fit_request({lacking[0]}=True)"
         raise ValueError(
-            f"params must have {lacking[0]!r}, which {type(estimator).__name__} needs "
-            f"to fit: pass params={{{lacking[0]!r}: values}}."
+            f"{type(estimator).__name__} needs {lacking[0]} to fit: {how}."
         ) from error
 
 

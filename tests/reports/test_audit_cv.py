@@ -604,6 +604,16 @@ def test_progress_on_a_terminal(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
+class Hiding(LogisticRegression):
+    """Needs groups to fit, and does not say so in its signature."""
+
+    def fit(self, X, y, **keywords):
+        return self.load(X, y, **keywords)
+
+    def load(self, X, y, *, sensitive_features):
+        return super().fit(X, y)
+
+
 class TestFairlearn:
     """Its models fit with groups or not at all."""
 
@@ -628,17 +638,16 @@ class TestFairlearn:
         found = audit_cv(model, X, y, **self.OPTIONS)
         assert (found.results["pairwise_accuracy"].support > 0).all()
 
-    @pytest.mark.filterwarnings("ignore:Setting a value on a Series via .at")
-    def test_what_the_signature_hides(self):
-        fairlearn = pytest.importorskip("fairlearn.reductions")
+    @pytest.mark.parametrize("routing", [False, True])
+    def test_what_the_signature_hides(self, routing):
+        """As fairlearn's ExponentiatedGradient does, which hands its keywords on."""
         X, y = self.rows()
-        model = fairlearn.ExponentiatedGradient(
-            LogisticRegression(), fairlearn.DemographicParity(), max_iter=2
-        )
-        with pytest.raises(ValueError, match="params must have 'sensitive_features'"):
-            audit_cv(model, X, y, **self.OPTIONS)
         told = {"sensitive_features": X["group"]}
-        found = audit_cv(model, X, y, params=told, **self.OPTIONS)
+        with sklearn.config_context(enable_metadata_routing=routing):
+            how = "set_fit_request" if routing else "pass params={'sensitive_features'"
+            with pytest.raises(ValueError, match=how):
+                audit_cv(Hiding(), X, y, **self.OPTIONS)
+        found = audit_cv(Hiding(), X, y, params=told, **self.OPTIONS)
         assert (found.results["pairwise_accuracy"].support > 0).all()
 
     def test_other_errors_of_type_are_not_ours(self):
