@@ -1,8 +1,9 @@
-"""Thresholds by group with equal outcomes of the rows that just pass."""
+"""Thresholds by group with equal outcomes of those who just pass, or equal rates."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -94,11 +95,70 @@ def threshold_at(curve: Curve, level: float, score: Array, chosen: Array) -> flo
     return threshold
 
 
+#: What `constraint` makes equal between groups, instead of marginal outcomes.
+RATES = ("demographic_parity", "equal_opportunity", "equalized_odds")
+
+
+def rate_shares(constraint: str, expected: Array, weight: Array) -> Array:
+    """Return what each row of a group adds to the rate that is to be equal, shape (n,).
+
+    Its share of all rows, of the good outcomes, or the mean of its shares of good and
+    of bad outcomes. The sums are 1, or NaN where there are no such outcomes.
+    """
+    expected = np.clip(expected, 0, 1)
+    good, bad = weight * expected, weight * (1 - expected)
+    with np.errstate(invalid="ignore"):
+        if constraint == "demographic_parity":
+            return weight / weight.sum()
+        if constraint == "equal_opportunity":
+            return good / good.sum()
+        return (good / good.sum() + bad / bad.sum()) / 2
+
+
+@dataclass(frozen=True)
+class RateCurve:
+    """What follows from each threshold of a group, from the highest on."""
+
+    threshold: Array  # shape (k,): decreasing, between the scores
+    rate: Array  # shape (k,): from 0 to 1
+    positive: Array  # shape (k,): weight of the rows that are positive
+
+    @classmethod
+    def of_rows(cls, score: Array, share: Array, weight: Array) -> RateCurve:
+        """Return the curve of rows, each of which adds its share to the rate."""
+        values, place = np.unique(-score, return_inverse=True)
+        values = -values
+        between = (values[:-1] + values[1:]) / 2
+        between = np.where(between > values[1:], between, values[:-1])
+        ends = np.nextafter(values[:1], np.inf), values[-1:]
+        return cls(
+            np.concatenate([ends[0], between, ends[1]]),
+            np.append(0.0, np.cumsum(np.bincount(place, share))),
+            np.append(0.0, np.cumsum(np.bincount(place, weight))),
+        )
+
+    @property
+    def changes(self) -> Array:
+        """Levels at which the nearest rate is that of the next threshold."""
+        return (self.rate[1:] + self.rate[:-1]) / 2
+
+    def at(self, level: Any) -> Any:
+        """Return the number of the threshold whose rate is nearest to the level."""
+        return np.searchsorted(self.changes, level, side="right")
+
+
+def common_rate(curves: Sequence[RateCurve], positive: float) -> float:
+    """Return the rate of all groups at which this weight of rows is positive."""
+    levels = np.unique(np.concatenate([[0.0], *(curve.changes for curve in curves)]))
+    total = np.sum([curve.positive[curve.at(levels)] for curve in curves], axis=0)
+    return float(levels[np.argmin(np.abs(total - positive))])
+
+
 _RESPONSES = ("predict_proba", "decision_function")
 
 
 class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
-    """Decide by thresholds at which all groups have the same expected outcome.
+    """Decide by thresholds at which all groups have the same expected outcome, or rate.
 
     A common threshold holds a group to a higher standard if its rows that just pass
     have better outcomes than those of another group. Here ``f̂_a(t_a) = f̂_b(t_b)``
@@ -120,10 +180,16 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         to the highest of the groups' marginal outcomes; this needs no outcomes below
         the threshold, and fewer rows are positive. "lower" moves them to the lowest,
         and more rows are positive.
-    constraint : {"positive_rate"} or None, default="positive_rate"
-        For "both": "positive_rate" keeps the share of positives, up to one row (what
-        eq. 4 means). None takes the outcome of all rows together at the threshold as
-        the common outcome.
+    constraint : {"positive_rate", "demographic_parity", "equal_opportunity", \
+            "equalized_odds"} or None, default="positive_rate"
+        "positive_rate" and None give all groups the same expected outcome. With
+        ``adjust="both"``, "positive_rate" keeps the share of positives, up to one row
+        (what eq. 4 means), and None takes the outcome of all rows together at the
+        threshold. The others give all groups another rate in place of that outcome:
+        the share of positives among their rows ("demographic_parity"), among their good
+        outcomes ("equal_opportunity"), or the mean of those among good and among bad
+        outcomes ("equalized_odds"). "both" keeps the share of positives, "raise" takes
+        the lowest rate of a group and "lower" the highest.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         What the score is; "auto" is the probability of the second class, or else the
         decision function.
@@ -178,10 +244,19 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     threshold that ends up there is only suggestive, and a warning says so (Remark 5);
     ``adjust="raise"`` avoids this.
 
+    Rates among good and bad outcomes are those that f̂ expects, so they need no known
+    outcome in every row. Decisions are never randomised. Two rates cannot both be equal
+    by one threshold per group in general: at equal means of the two, what one group is
+    ahead in true positives it is behind in false positives, and the larger of the two
+    distances between two groups is as small as it can be.
+
     References
     ----------
     DiCiccio, C., Hsu, B., Yu, Y., Nandy, P., Basu, K. (2023). "Detection and Mitigation
     of Algorithmic Bias via Predictive Parity". FAccT '23, §6.1, Theorem 4.
+
+    Hardt, M., Price, E., Srebro, N. (2016). "Equality of Opportunity in Supervised
+    Learning". NeurIPS. §3.
 
     Examples
     --------
@@ -313,7 +388,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     def _check_options(self) -> None:
         check_number(self.threshold, "threshold", -np.inf, np.inf)
         check_choice(self.adjust, "adjust", ("both", "raise", "lower"))
-        check_choice(self.constraint, "constraint", ("positive_rate", None))
+        check_choice(self.constraint, "constraint", ("positive_rate", *RATES, None))
         check_choice(self.response_method, "response_method", ("auto", *_RESPONSES))
         check_choice(self.drop_metadata_columns, "drop_metadata_columns", (False, True))
         check_number(self.min_group_size, "min_group_size", 1, np.inf, integer=True)
@@ -332,30 +407,14 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         at = np.array([self.threshold])
         marginal = [float(curve.predict(at)[0]) for curve in by_group]
         if len(by_group) == 1:
-            chosen, level = before, marginal[0]
-        elif self.adjust == "both" and self.constraint is not None:
-            level, chosen = common_level(
-                by_group, score, groups.values, weight, float(weight @ before)
-            )
+            found, level = [float(self.threshold)], marginal[0]
+            self.pooled_threshold_ = float(pooled.inverse(np.array([level]))[0])
+        elif self.constraint in RATES:
+            found = self._equal_rates(curves, groups, score, weight)
         else:
-            level = {
-                "both": float(pooled.predict(at)[0]),
-                "raise": max(marginal),
-                "lower": min(marginal),
-            }[self.adjust]
-            chosen = None
-        thresholds: dict[Hashable, float] = {}
-        for g, (label, curve) in enumerate(zip(groups.labels, by_group, strict=True)):
-            mine = groups.mask(g)
-            if len(by_group) == 1 or (chosen is None and marginal[g] == level):
-                found = float(self.threshold)
-            elif chosen is None:
-                found = float(curve.inverse(np.array([level]))[0])
-            else:
-                found = threshold_at(curve, level, score[mine], chosen[mine])
-            thresholds[label] = found
-        self.thresholds_ = thresholds
-        self.pooled_threshold_ = float(pooled.inverse(np.array([level]))[0])
+            found = self._equal_marginals(curves, groups, score, weight, marginal)
+        thresholds = dict(zip(groups.labels, found, strict=True))
+        self.thresholds_: dict[Hashable, float] = thresholds
         self.marginal_outcomes_before_ = dict(zip(groups.labels, marginal, strict=True))
         self.marginal_outcomes_ = {
             label: float(curve.predict(np.array([thresholds[label]]))[0])
@@ -365,6 +424,69 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         self.positive_rate_ = float(np.average(score >= cut, weights=weight))
         self.positive_rate_before_ = float(np.average(before, weights=weight))
         self._warn_of_lines(groups)
+
+    def _equal_marginals(
+        self,
+        curves: Sequence[Curve],
+        groups: Groups,
+        score: Array,
+        weight: Array,
+        marginal: list[float],
+    ) -> list[float]:
+        """Return the thresholds of the groups at one outcome of those who just pass."""
+        *by_group, pooled = curves
+        if self.adjust == "both" and self.constraint is not None:
+            positive = float(weight @ (score >= self.threshold))
+            level, chosen = common_level(
+                by_group, score, groups.values, weight, positive
+            )
+            found = [
+                threshold_at(curve, level, score[mine], chosen[mine])
+                for curve, mine in zip(by_group, groups_rows(groups), strict=True)
+            ]
+        else:
+            level = {
+                "both": float(pooled.predict(np.array([self.threshold]))[0]),
+                "raise": max(marginal),
+                "lower": min(marginal),
+            }[self.adjust]
+            found = [
+                float(self.threshold)
+                if marginal[g] == level
+                else float(curve.inverse(np.array([level]))[0])
+                for g, curve in enumerate(by_group)
+            ]
+        self.pooled_threshold_ = float(pooled.inverse(np.array([level]))[0])
+        return found
+
+    def _equal_rates(
+        self, curves: Sequence[Curve], groups: Groups, score: Array, weight: Array
+    ) -> list[float]:
+        """Return the thresholds of the groups at one rate of positives."""
+        rates, now = [], []
+        everybody = np.arange(score.size)
+        for rows, curve in zip([*groups_rows(groups), everybody], curves, strict=True):
+            expected = curve.predict(score[rows])
+            share = rate_shares(str(self.constraint), expected, weight[rows])
+            if np.isnan(share).any():
+                raise ValueError(
+                    f"constraint={self.constraint!r} needs good and bad outcomes in "
+                    "every group; a group has outcomes of one kind."
+                )
+            rates.append(RateCurve.of_rows(score[rows], share, weight[rows]))
+            now.append(float(share @ (score[rows] >= self.threshold)))
+        *by_group, pooled = rates
+        level = {
+            "both": common_rate(by_group, float(weight @ (score >= self.threshold))),
+            "raise": min(now[:-1]),
+            "lower": max(now[:-1]),
+        }[self.adjust]
+        self.pooled_threshold_ = float(pooled.threshold[pooled.at(level)])
+        stays = [self.adjust != "both" and rate == level for rate in now[:-1]]
+        return [
+            float(self.threshold if stay else curve.threshold[curve.at(level)])
+            for curve, stay in zip(by_group, stays, strict=True)
+        ]
 
     def _curves(
         self, rows: FitRows, scored: Array, score: Array, groups: Groups
@@ -431,6 +553,11 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def groups_rows(groups: Groups) -> list[Array]:
+    """Return the rows of each group."""
+    return [np.flatnonzero(groups.mask(g)) for g in range(len(groups))]
 
 
 def _unknown(y: Array) -> Array:

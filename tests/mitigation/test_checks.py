@@ -37,7 +37,11 @@ OTHERS = [
     MultiObjectiveCalibrator(NadarayaWatsonRegressor(0.3)),
     GroupCalibratedClassifier(GaussianNB(), cv=3),
     GroupThresholdClassifier(
-        LogisticRegression(tol=1e-10), calibrator="isotonic", threshold=0.4, cv=3
+        LogisticRegression(tol=1e-10),
+        constraint="equalized_odds",
+        calibrator="isotonic",
+        threshold=0.4,
+        cv=3,
     ),
     GroupCalibratedRegressor(
         LinearRegression(), calibrator="isotonic", ensemble=True, cv=3

@@ -347,7 +347,7 @@ class TestGroups:
                 X[["score"]], y, sensitive_features=np.ones((100, 2), dtype=bool)
             )
         fitted = GroupCalibrator().fit(X[["score"]], y)
-        with pytest.raises(ValueError, match="to fit and transform, or to neither"):
+        with pytest.raises(ValueError, match="both to fit and afterwards, or to nei"):
             fitted.transform(X[["score"]], sensitive_features=X["group"])
 
 

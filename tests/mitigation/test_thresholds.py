@@ -256,7 +256,7 @@ class TestModel:
         with pytest.raises(ValueError, match="contains NaN in all rows"):
             model.fit(X[["x"]], np.full(100, np.nan))
         model.fit(X[["x"]], y)
-        with pytest.raises(ValueError, match="to fit and predict, or to neither"):
+        with pytest.raises(ValueError, match="both to fit and afterwards, or to nei"):
             model.predict(X[["x"]], sensitive_features=X["group"])
         svc = GroupThresholdClassifier(LinearSVC(), response_method="predict_proba")
         with pytest.raises(ValueError, match="estimator must have predict_proba"):
@@ -298,3 +298,125 @@ class TestModel:
         again = pickle.loads(pickle.dumps(model))
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
         assert "GroupThresholdClassifier" in model._repr_html_()
+
+
+RATES = ("demographic_parity", "equal_opportunity", "equalized_odds")
+
+
+def rates_of(model, X, y):
+    """By group the shares of positives: of all rows, of good and of bad outcomes."""
+    chosen = model.predict(X) == 1
+    rows = {g: np.asarray(X["group"] == g) for g in np.unique(X["group"])}
+    return np.array(
+        [
+            [chosen[mine].mean(), chosen[mine & (y == 1)].mean()]
+            + [chosen[mine & (y == 0)].mean()]
+            for mine in rows.values()
+        ]
+    )
+
+
+class TestRates:
+    """Other rates than marginal outcomes made equal, by the same curves."""
+
+    X, Y, _ = uniform(20_000, 0)
+
+    @pytest.mark.parametrize("constraint", RATES)
+    @pytest.mark.parametrize("adjust", ["both", "raise", "lower"])
+    def test_are_equal(self, constraint, adjust):
+        model = fitted(self.X, self.Y, constraint=constraint, adjust=adjust)
+        share, good, bad = np.diff(rates_of(model, self.X, self.Y), axis=0)[0]
+        # Three standard errors of a difference of shares of about 5,000 rows each.
+        if constraint == "demographic_parity":
+            assert abs(share) < 2e-4  # no outcome is estimated
+        elif constraint == "equal_opportunity":
+            assert abs(good) < 0.03
+        else:
+            assert abs(good + bad) < 0.04
+        moved = model.positive_rate_ - model.positive_rate_before_
+        if adjust == "both":
+            assert abs(moved) < 2e-4
+        else:
+            assert moved * (1 if adjust == "lower" else -1) > 0
+            assert 0.5 in model.thresholds_.values()
+
+    def test_equalized_odds_share_the_distance(self):
+        """No other pair of thresholds with as many positives has a smaller one."""
+        model = fitted(self.X, self.Y, constraint="equalized_odds")
+        *_, expected = uniform(20_000, 0)
+        group, score = (self.X[name].to_numpy() for name in ("group", "score"))
+
+        def distance(cut_a, cut_b):
+            rates = []
+            for label, cut in (("a", cut_a), ("b", cut_b)):
+                mine = group == label
+                chosen = mine & (score >= cut)
+                rates.append(
+                    [
+                        expected[chosen].sum() / expected[mine].sum(),
+                        (1 - expected[chosen]).sum() / (1 - expected[mine]).sum(),
+                    ]
+                )
+            return np.abs(np.diff(rates, axis=0)).max()
+
+        found = distance(model.thresholds_["a"], model.thresholds_["b"])
+        in_b = np.sort(score[group == "b"])[::-1]
+        positive = int((model.decision_function(self.X) >= 0).sum())
+        others = [
+            distance(cut, in_b[positive - (score[group == "a"] >= cut).sum()])
+            for cut in np.linspace(0.3, 0.6, 61)
+        ]
+        assert found < min(others) + 0.01
+
+    def test_against_a_loop(self):
+        """Few rows: the thresholds are those whose rates are nearest to each other."""
+        rng = np.random.default_rng(3)
+        X = pd.DataFrame({"score": rng.permutation(60) / 60, "group": list("ab") * 30})
+        y = (rng.random(60) < X["score"]).astype(float).to_numpy()
+        model = fitted(
+            X, y, constraint="demographic_parity", calibrator="isotonic", threshold=0.6
+        )
+        rates = rates_of(model, X, y)[:, 0]
+        assert np.ptp(rates) <= 1 / 30 + 1e-12
+        assert rates.sum() * 30 == (X["score"] >= 0.6).sum()
+
+    def test_weights_are_repetitions(self):
+        X, y = self.X.iloc[:3000], self.Y[:3000]
+        weight = np.random.default_rng(0).integers(0, 3, 3000)
+        rows = np.repeat(np.arange(3000), weight)
+        options = {"constraint": "equal_opportunity", "calibrator": "isotonic"}
+        repeated = fitted(X.iloc[rows], y[rows], **options)
+        weighted = GroupThresholdClassifier(
+            FrozenEstimator(Score()), sensitive_features="group", **options
+        ).fit(X, y, sample_weight=weight)
+        assert weighted.thresholds_ == pytest.approx(repeated.thresholds_)
+
+    def test_a_group_with_one_kind_of_outcome(self):
+        y = np.where(self.X["group"] == "b", 0.0, self.Y)
+        with pytest.raises(ValueError, match="good and bad outcomes in every group"):
+            fitted(self.X, y, constraint="equal_opportunity", calibrator="isotonic")
+
+    @pytest.mark.parametrize(
+        ("constraint", "theirs"),
+        [
+            ("demographic_parity", "demographic_parity"),
+            ("equal_opportunity", "true_positive_rate_parity"),
+        ],
+    )
+    def test_costs_no_more_than_fairlearns(self, constraint, theirs):
+        """At the share of positives that fairlearn takes, which may randomise."""
+        fairlearn = pytest.importorskip("fairlearn.postprocessing")
+        X, y = self.X, self.Y
+        optimizer = fairlearn.ThresholdOptimizer(
+            estimator=Score(), constraints=theirs, prefit=True
+        )
+        optimizer.set_params(predict_method="predict_proba")
+        optimizer.fit(X, y, sensitive_features=X["group"])
+        who = {"sensitive_features": X["group"], "random_state": 0}
+        other = optimizer.predict(X, **who)
+        cut = float(np.quantile(X["score"], 1 - other.mean()))
+        model = fitted(X, y, constraint=constraint, threshold=cut)
+        accuracy = (model.predict(X) == y).mean()
+        assert accuracy > (other == y).mean() - 0.005
+        column = 0 if constraint == "demographic_parity" else 1
+        assert np.ptp(rates_of(model, X, y)[:, column]) < 0.03
