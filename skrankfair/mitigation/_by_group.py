@@ -19,7 +19,7 @@ from .._inputs.columns import (
     take_column,
     take_frame,
 )
-from .._inputs.score_rows import ScoreRows
+from .._inputs.score_rows import CLUSTER_WEIGHTS, ScoreRows
 from .._inputs.sklearn_private import with_names
 from .._inputs.validation import (
     Array,
@@ -30,12 +30,10 @@ from .._inputs.validation import (
     check_lengths,
     check_number,
 )
-from ._curves import CLUSTER_WEIGHTS
 from ._metadata import (
     check_given_alike,
     dense_clusters,
     disjoint_groups,
-    everyone,
     quoted,
 )
 
@@ -91,7 +89,7 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
         """
         self._check_options()
         rows = self._read(X, y, sample_weight, sensitive_features, cluster)
-        self._fit_rows(rows, outcome_names(y))
+        self._fit_rows(rows, frame_names(y))
         return self
 
     def transform(self, X: Any, sensitive_features: Any = None) -> Any:
@@ -195,7 +193,9 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
         labels, units = self._columns(X, sensitive_features, cluster)
         score, outcome = self._checked_fit(X, y)
         n_rows = len(score)
-        groups = everyone(n_rows) if labels is None else disjoint_groups(labels)
+        groups = (
+            Groups.of_everyone(n_rows) if labels is None else disjoint_groups(labels)
+        )
         clusters = None if units is None else dense_clusters(units)
         weight = None if sample_weight is None else as_weights(sample_weight)
         check_lengths(
@@ -238,7 +238,7 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
             outcome = outcome_matrix(y) if multi_output else as_numbers(y, "y")
             check_lengths(X=len(score), y=len(outcome))
         else:
-            if multi_output and outcome_names(y) is not None:
+            if multi_output and frame_names(y) is not None:
                 y = outcome_matrix(y)
             score, outcome = validate_data(
                 self,
@@ -334,11 +334,6 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-def outcome_names(y: Any) -> list[str] | None:
-    """Return the names of the columns of a frame of outcomes, else None."""
-    return frame_names(y)
 
 
 def outcome_matrix(y: Any) -> Array:

@@ -17,7 +17,6 @@ from .._inputs.validation import Array, check_choice
 from ..smoothing import NadarayaWatsonRegressor
 
 METHODS = ("nadaraya_watson", "isotonic", "platt", "binning")
-CLUSTER_WEIGHTS = ("cluster", "row")
 
 
 def check_calibrator(calibrator: Any, methods: Sequence[str] = METHODS) -> None:

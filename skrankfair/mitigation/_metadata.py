@@ -21,11 +21,6 @@ def disjoint_groups(values: Any) -> Groups:
     return groups
 
 
-def everyone(n_rows: int) -> Groups:
-    """Return all rows as one group."""
-    return Groups.of_everyone(n_rows)
-
-
 def dense_clusters(values: Any) -> Codes:
     """Return clusters as codes that all occur."""
     return encode(values, "cluster").dense()

@@ -22,7 +22,7 @@ from .._inputs.validation import (
 )
 from ._curves import Curve, Line, check_calibrator, fit_curve
 from ._fold_scores import labelled, out_of_fold, scores_of, taken
-from ._metadata import disjoint_groups, everyone, quoted
+from ._metadata import disjoint_groups, quoted
 from ._wrapper import FitRows, ModelWrapper, ScoresByGroup
 
 # A line through fewer rows above the threshold says little.
@@ -352,7 +352,11 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         check_is_fitted(self)
         features, labels, metadata = self._predict_rows(X, sensitive_features)
         score = scores_of(self.estimator_, features, metadata, self._methods())
-        groups = everyone(score.size) if labels is None else disjoint_groups(labels)
+        groups = (
+            Groups.of_everyone(score.size)
+            if labels is None
+            else disjoint_groups(labels)
+        )
         check_lengths(X=score.size, sensitive_features=groups.n_rows)
         if unseen := [g for g in groups.labels if g not in self.thresholds_]:
             warn_user(
@@ -396,7 +400,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
 
     def _find(self, rows: FitRows, scored: Array, score: Array) -> None:
         """Find the common outcome and the thresholds that go with it."""
-        groups = everyone(len(rows.y)) if rows.groups is None else rows.groups
+        groups = Groups.of_everyone(len(rows.y)) if rows.groups is None else rows.groups
         weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
         counted = np.flatnonzero(weight[scored] > 0)
         scored, score = scored[counted], score[counted]

@@ -39,7 +39,6 @@ from ._metadata import (
     check_given_alike,
     dense_clusters,
     disjoint_groups,
-    everyone,
 )
 
 
@@ -61,7 +60,7 @@ class FitRows:
 
     def calibration(self, rows: Array, score: Array, outcome: Array) -> ScoreRows:
         """Return what a calibration of the scores of some rows is fitted to."""
-        groups = everyone(len(self.y)) if self.groups is None else self.groups
+        groups = Groups.of_everyone(len(self.y)) if self.groups is None else self.groups
         of_all = ScoreRows(
             outcome[:, None],
             score[:, None],
