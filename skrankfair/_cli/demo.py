@@ -61,7 +61,7 @@ def split_by_time(ratings: pd.DataFrame, train_share: float = 0.8) -> NDArray[np
     user = _codes(_column(ratings, "user_id"))
     order = _time_order(user, _column(ratings, "timestamp"))
     size = np.bincount(user)
-    # Rounded first: 0.29 * 100 is a little less than 29 in floating point.
+    # It is rounded first: in floating point 0.29 * 100 is a little less than 29.
     n_train = np.floor(np.round(train_share * size, 6)).astype(np.int64)
     start = np.cumsum(size) - size
     in_user = np.arange(len(order)) - np.repeat(start, size)

@@ -96,7 +96,7 @@ class Estimate:
     def statistic(self) -> float:
         """Student's t of the difference, or of the logarithm of the ratio.
 
-        Of shares, the t at which their interval begins to hold the null value.
+        For shares it is the t at which their interval begins to hold the null value.
         """
         return self._test[0]
 
@@ -195,7 +195,7 @@ class GroupTest(ReadOnlyArrays):
     estimate : ndarray of shape (G,)
         What is tested: the metric, or its difference from the rest.
     standard_error : ndarray of shape (G,)
-        Of the estimate; by permutation, the spread under shuffled labels.
+        That of the estimate; by permutation, the spread under shuffled labels.
     statistic : ndarray of shape (G,)
         Student's t, of shares on the logit scale; by permutation, estimate minus
         `null_value` in units of the spread.

@@ -449,7 +449,7 @@ class GroupEstimates(ReadOnlyArrays):
         Returns
         -------
         GroupEstimates
-            With fair value 0, and the same intervals, tests and sums.
+            It has fair value 0, and the same intervals, tests and sums.
 
         Raises
         ------
@@ -494,7 +494,7 @@ class GroupEstimates(ReadOnlyArrays):
         Returns
         -------
         GroupTest
-            Not corrected for the number of groups.
+            Its p-values are not corrected for the number of groups.
 
         Raises
         ------

@@ -14,7 +14,7 @@ from .metric import Metric
 from .storage import stored
 from .table import Table
 
-# Of a total: the step that balances what a difference leaves out against rounding.
+# Relative to a total: it balances what a difference leaves out against rounding.
 _STEP = 1e-3
 
 

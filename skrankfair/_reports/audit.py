@@ -71,7 +71,7 @@ class AuditReport:
     overlapping : bool
         Whether a row may be of several groups or of none.
     correction : {"holm", "fdr_bh"}
-        For the number of groups of each metric.
+        Correction for the number of groups of each metric.
     task : {"ranking", "risk", "decision"}
         What the scores are for.
     favorable : {"high", "low"} or None

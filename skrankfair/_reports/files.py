@@ -47,7 +47,7 @@ def _replace(path: Path, content: bytes) -> None:
             shutil.copymode(path, beside)
         beside.replace(path)
     except OSError as error:
-        # Named is what the caller knows.
+        # The error names the file that the caller knows.
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         with suppress(OSError):

@@ -319,7 +319,7 @@ class MetricFinding:
 def one_test(pvalues: Array) -> bool:
     """Return whether two groups have the same test, each being the rest of the other.
 
-    Not so with matched pairs, where each of two groups has pairs of its own.
+    With matched pairs they have two, as each of the groups has pairs of its own.
     """
     if pvalues.size != 2:
         return False

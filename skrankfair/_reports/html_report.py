@@ -43,7 +43,7 @@ class ReportSection:
     plot: ForestPlot | None = None  # the plot
 
 
-# Of many groups, so many are in the overview whatever was found.
+# If there are many groups, this many are in the overview whatever was found.
 _FIRST = 10
 
 

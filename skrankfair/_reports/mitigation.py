@@ -41,7 +41,7 @@ _TITLES = {
 class Change(NamedTuple):
     """One metric before and after, and the paired difference."""
 
-    #: Of a disparity, the difference from what is fair.
+    #: For a disparity this is its difference from what is fair.
     before: GroupEstimates
     after: GroupEstimates
     change: GroupEstimates  # after minus before, on the same clusters
@@ -61,11 +61,11 @@ class MitigationReport:
     audit_before, audit_after : AuditReport
         All metrics of both scores.
     disparities : dict of Change
-        By metric; fair is 0.
+        The disparities by metric; fair is 0.
     costs : dict of Change
         "ndcg", "auc", and "log_loss" or "mean_squared_error", of all rows.
     parity_before, parity_after : PredictiveParityTest or None
-        Of equal outcomes at equal scores; None where it cannot be tested.
+        Tests of equal outcomes at equal scores; None where it cannot be tested.
     confidence_level : float
     notes : tuple of str
         What a reader should know, such as a cost that was left out.
@@ -353,7 +353,7 @@ def mitigation_report(
     metrics : str, sequence of str or None, default=None
         The metrics of the audits, as in `skrankfair.audit`; NDCG is always included.
     bandwidth : {"undersmooth", "rule_of_thumb", "cv"} or float, default="undersmooth"
-        Of the tests of predictive parity.
+        The bandwidth of the tests of predictive parity.
     confidence_level : float, default=0.95
         Confidence level of the intervals and the verdicts.
 

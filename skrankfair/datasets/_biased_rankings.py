@@ -118,7 +118,7 @@ def make_biased_rankings(
     drawn = rng.random((int(n_rankings), int(n_items))) < advantage
     taken = np.cumsum(drawn, axis=1)
     others = np.arange(1, n_items + 1) - taken
-    # Of the draws after a group is used up only the group that is left counts.
+    # After a group is used up, draws count only if they are of the group that is left.
     protected = drawn & (taken <= n_protected)
     protected |= others > n_items - n_protected
     return Bunch(

@@ -27,11 +27,11 @@ class BeforeAfterDisplay:
     Parameters
     ----------
     labels : sequence of hashable, length R
-        From the top down.
+        The labels, from the top down.
     before, after : array-like of shape (R,)
         NaN where there is no number.
     pvalue_before, pvalue_after : array-like of shape (R,) or None, default=None
-        Of no difference from fair; None colours nothing.
+        P-values of no difference from fair; None colours nothing.
     fair_value : float or None, default=0.0
         Where the vertical line is; None draws none.
     name : str, default=""

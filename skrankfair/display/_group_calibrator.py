@@ -72,7 +72,7 @@ class GroupCalibratorDisplay:
         calibrator : GroupCalibrator
             Fitted.
         column : int, default=0
-            Of the scores.
+            Which column of the scores to draw.
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
 

@@ -32,7 +32,7 @@ class MarginalOutcomeDisplay:
     above : array-like of shape (G,) or None, default=None
         Mean outcomes above the threshold; None draws none.
     threshold : float or None, default=None
-        For the label of the axis.
+        The threshold, for the label of the axis.
     name : str, default=""
         A second line below the label of the axis.
 

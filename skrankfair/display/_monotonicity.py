@@ -38,7 +38,7 @@ class MonotonicityDisplay:
     rejected : bool
         Whether the test rejected a monotone share.
     confidence_level : float, default=0.95
-        Of the band.
+        The confidence level of the band.
     group : hashable, default=""
     group_share : float or None, default=None
         Its share over all positions; None draws no line.
@@ -48,7 +48,7 @@ class MonotonicityDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     shares_ : list of matplotlib Line2D
-        Inside the band and, if there are any, outside.
+        Points inside the band and, if there are any, outside.
     fit_ : matplotlib Line2D
     band_ : matplotlib PolyCollection or None
     group_share_ : matplotlib Line2D or None

@@ -155,7 +155,7 @@ class MarginalOutcomeTest(ReadOnlyArrays):
     def outcomes(self) -> Array:
         """Marginal outcome of each group, shape (G,); NaN with too little data.
 
-        Inside the range of all outcomes above the threshold.
+        They lie inside the range of all outcomes above the threshold.
         """
         known = self.effective_clusters >= FEWEST
         value = np.clip(self.estimates.estimate, *self.range)

@@ -259,7 +259,7 @@ def _resampled(
 ) -> Array:
     """Return statistics of resampled rankings whose mean shares are monotone."""
     share, covariance = sums.estimate(MeanOfRatios()), sums.covariance(MeanOfRatios())
-    # Of a position that one ranking has: the variance of a draw of a member.
+    # A position that one ranking has gets the variance of a draw of a member.
     mean = np.average(share, weights=fit.weight)
     alone = np.isnan(np.diag(covariance))
     covariance = np.nan_to_num(covariance, nan=0.0)

@@ -91,7 +91,7 @@ class SortedScores:
     def sweep(self) -> int:
         """Return the last number of bins before the means fall somewhere.
 
-        From 2 bins on, and never as many as rows, which would be no bins at all.
+        It looks at 2 bins and more, but at fewer than rows, which would be no bins.
         """
         n_rows = round(self.mass[-1]) if self.whole else self.block.size
         block_means = np.diff(self.outcome) / np.diff(self.mass)

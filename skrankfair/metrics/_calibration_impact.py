@@ -307,7 +307,7 @@ def positive_rate_shift(
 def _ranks(ranking: Ranking, weight: Array | None) -> Array:
     """Return the rank of each ranked row, 1 the best; ties have their mean rank.
 
-    With weights, how often each row is in the list.
+    The weights say how often each row is in the list.
     """
     first, last = ranking.tie_bounds()
     if weight is None:

@@ -157,7 +157,7 @@ def _check(weights: Array, ranks: Array) -> None:
 
 def _called(function: Any, ranks: Array) -> Array:
     """Return a user's function of the ranks, one float each."""
-    # Of two ranks or more, for a function of one number to fail whatever it is given.
+    # It gets two ranks or more, so that a function of one number fails in any case.
     asked = np.repeat(ranks, 2) if ranks.size == 1 else ranks
     try:
         with np.errstate(all="ignore"):

@@ -88,7 +88,7 @@ class GroupCalibrator(CalibratesByGroup):
         A group with fewer clusters (or rows, without clusters) gets the calibration of
         all rows together, with a warning.
     n_bins : int, default=15
-        For "binning".
+        The number of bins of "binning".
 
     Attributes
     ----------
@@ -207,7 +207,7 @@ class GroupCalibrator(CalibratesByGroup):
         Parameters
         ----------
         column : int, default=0
-            Of the scores.
+            Which column of the scores to draw.
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
 

@@ -129,7 +129,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
         check_choice(self.comparison, "comparison", COMPARISONS)
 
     def _read(self, X: Any, y: Any, given: dict[str, Any]) -> tuple[Any, Any, Any, Any]:
-        """Return features, outcomes, groups (None: none given) and query codes."""
+        """Return features, outcomes, groups (or None) and query codes."""
         self._check_parameters()
         found = {
             name: take_column(X, getattr(self, name), value, name)
@@ -231,7 +231,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
 
 
 def _term(X: Any, pairs: Pairs, start: Array) -> Term | None:
-    """Return the correlation as a function of the parameters; None: equal scores."""
+    """Return the correlation by the parameters; None if scores are equal."""
     size = start.size
     if size <= FEW_FEATURES:
         linear = LinearCorrelation.of_pairs(X, pairs)

@@ -217,7 +217,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     Attributes
     ----------
     thresholds_ : dict of float
-        By group.
+        The threshold of each group.
     marginal_outcomes_, marginal_outcomes_before_ : dict of float
         Expected outcome by group, at its own threshold and at the common threshold.
     positive_rate_, positive_rate_before_ : float

@@ -220,7 +220,7 @@ def boundary_bandwidth(
 ) -> float:
     """Return the bandwidth of a line at the threshold, from the rows above it.
 
-    Of each contrast the larger bandwidth of its two groups, of several the median.
+    It is the larger one of the two groups, and the median over several contrasts.
     """
     labels = rows.groups.labels
     own = [

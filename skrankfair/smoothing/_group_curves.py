@@ -235,7 +235,7 @@ class CurveSums(ReadOnlyArrays):
     def defined(self) -> Array:
         """Where a curve has an estimate and an error, shape (H, J), bool.
 
-        Inside the range of its scores, and resting on two clusters or more.
+        There it is inside the range of its scores and rests on two clusters or more.
         """
         within = self.range
         low = np.concatenate([within.low, within.rest_low])[: self.n_curves]

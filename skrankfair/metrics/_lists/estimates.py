@@ -26,7 +26,7 @@ AVERAGES = ("queries", "representation")
 class ListsWith:
     """The number of lists, 0 for a group that is in none or is all of them.
 
-    For columns whose last is the group's share of the list, and a shared one.
+    The last column is the group's share of the list, and there is a shared one.
     """
 
     joint: int | None = None  # the number of groups whose columns follow each other
