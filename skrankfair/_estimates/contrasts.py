@@ -1,4 +1,4 @@
-"""One number with its error, and tests by group: what contrasts and tests return."""
+"""Contrasts of groups, and tests by group."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .bootstrap import (
     resampled_with_errors,
     studentised_ends,
 )
+from .estimate import Estimate
 from .intervals import (
-    ConfidenceInterval,
     Shares,
     TwoShares,
     t_ends,
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from .group_estimates import GroupEstimates
-
-METHODS = ("t", "bootstrap", "percentile")
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -62,127 +60,6 @@ def generator(random_state: Any) -> np.random.Generator:
             "random_state must be a non-negative integer, a numpy Generator or None; "
             f"got {random_state!r}."
         ) from error
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """One number with its standard error: a contrast of two groups, or of all rows.
-
-    Attributes
-    ----------
-    name : str
-        What it is, for example ``"f - m"``.
-    estimate : float
-    standard_error : float
-        By the jackknife, with the covariance of the two groups; that of a ratio by the
-        delta method.
-    df : float
-        Degrees of freedom, from the leverages of the clusters.
-    null_value : float or None
-        0 for a difference, 1 for a ratio; None where nothing is tested.
-    kind : {"difference", "ratio", "value"}
-    """
-
-    name: str
-    estimate: float
-    standard_error: float
-    df: float
-    null_value: float | None
-    kind: str
-    _shares: Shares | TwoShares | None = field(default=None, repr=False)
-    _resampled: Resampler | None = field(default=None, repr=False)
-
-    @property
-    def statistic(self) -> float:
-        """Student's t of the difference, or of the logarithm of the ratio.
-
-        For shares it is the t at which their interval begins to hold the null value.
-        """
-        return self._test[0]
-
-    @property
-    def pvalue(self) -> float:
-        """Two-sided p-value of the null value; NaN without variance or null value."""
-        return self._test[1]
-
-    @cached_property
-    def _test(self) -> tuple[float, float]:
-        found: tuple[Any, Any] = (np.nan, np.nan)
-        if isinstance(self._shares, TwoShares):
-            found = self._shares.test(self.kind, self.df)
-        elif self.null_value is not None:
-            found = t_test(*self._linear, self.df)
-        return float(found[0]), float(found[1])
-
-    @property
-    def _linear(self) -> tuple[float, float, float]:
-        """Estimate, standard error and null value on the scale of Student's t."""
-        null_value = 0.0 if self.null_value is None else self.null_value
-        if self.kind == "ratio" and self.estimate > 0:
-            error = self.standard_error / self.estimate
-            return float(np.log(self.estimate)), error, 0.0
-        return self.estimate, self.standard_error, null_value
-
-    def confidence_interval(
-        self,
-        confidence_level: float = 0.95,
-        method: str = "t",
-        n_resamples: int = 1000,
-        random_state: int | np.random.Generator | None = None,
-    ) -> ConfidenceInterval:
-        """Return the interval of the contrast.
-
-        Parameters
-        ----------
-        confidence_level : float, default=0.95
-            Confidence level of the intervals.
-        method : {"t", "bootstrap", "percentile"}, default="t"
-            "t": Student's t, on the log scale for a ratio; of two shares, the interval
-            that follows from theirs. "bootstrap": studentised, over resampled
-            clusters. "percentile": quantiles of the resampled contrast.
-        n_resamples : int, default=1000
-            Number of resamples.
-        random_state : int, Generator or None, default=None
-            Seed or generator of the random numbers. None draws anew in each call.
-
-        Returns
-        -------
-        ConfidenceInterval
-            ``low`` and ``high``, floats.
-
-        Raises
-        ------
-        ValueError
-            For a level outside (0, 1), an unknown method, or a bootstrap of a result
-            without its table of clusters.
-        """
-        check_choice(method, "method", METHODS)
-        reach = t_quantile(confidence_level, self.df)
-        if method != "t":
-            if self._resampled is None:
-                raise ValueError("This estimate has no clusters to resample.")
-            ends = self._resampled.interval(
-                self, confidence_level, method, n_resamples, random_state
-            )
-        elif isinstance(self._shares, TwoShares):
-            ends = self._shares.ends(reach, self.df, self.kind)
-        elif isinstance(self._shares, Shares):
-            ends = self._shares.ends(reach, self.df)
-        else:
-            middle, error, _ = self._linear
-            ends = t_ends(middle, error, reach)
-            if self.kind == "ratio" and self.estimate > 0:
-                ends = np.exp(ends[0]), np.exp(ends[1])
-        low, high = (float(np.squeeze(end)) for end in ends)
-        return ConfidenceInterval(low, high)
-
-    def __repr__(self) -> str:
-        """Return the contrast, its 95% interval and p-value on one line."""
-        low, high = self.confidence_interval()
-        text = f"{self.name}: {self.estimate:.4g} (95% interval {low:.4g} to {high:.4g}"
-        return (
-            f"{text})" if self.null_value is None else f"{text}, p = {self.pvalue:.3g})"
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,9 @@ from .table import Finalize
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
 
+# Of a total: what rounding leaves of it.
+_NOTHING = 1e-12
+
 
 @stored("MeanOfRatios")
 @dataclass(frozen=True)
@@ -86,6 +89,68 @@ class ColumnSum:
         if self.shared is not None:
             total = total + shared[..., None, self.shared].sum(-1)
         return total
+
+
+@stored("OfRest")
+@dataclass(frozen=True)
+class OfRest:
+    """A function of the totals of the rows outside of the group: shared minus own.
+
+    Attributes
+    ----------
+    of : callable
+        A function of the totals of a group.
+    n_supports : int
+        So many supports come before those of the rest.
+    """
+
+    of: Finalize
+    n_supports: int
+
+    @property
+    def needs(self) -> tuple[int, ...]:
+        """The numbers of the supports that it needs."""
+        own = getattr(self.of, "needs", (0,))
+        return tuple(number + self.n_supports for number in own)
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the values, shape (..., G)."""
+        everyone = shared[..., None, : by_group.shape[-1]]
+        rest = everyone - by_group
+        # What rounding leaves of a group that is everybody is nothing.
+        nothing = np.abs(rest.real) <= _NOTHING * np.abs(everyone.real)
+        return self.of(np.where(nothing, rest - rest.real, rest), shared)
+
+
+@stored("MinusRest")
+@dataclass(frozen=True)
+class MinusRest:
+    """A function of the totals of the group minus that of the rows outside of it.
+
+    Attributes
+    ----------
+    of : callable
+    n_supports : int
+    """
+
+    of: Finalize
+    n_supports: int
+
+    @property
+    def parts(self) -> tuple[Finalize, OfRest]:
+        """The function of the group, and that of the rest."""
+        return self.of, OfRest(self.of, self.n_supports)
+
+    @property
+    def needs(self) -> tuple[int, ...]:
+        """The numbers of the supports that it needs."""
+        own, rest = self.parts
+        return (*getattr(own, "needs", (0,)), *getattr(rest, "needs", (0,)))
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the differences, shape (..., G)."""
+        own, rest = self.parts
+        return own(by_group, shared) - rest(by_group, shared)
 
 
 @stored("PositionMean")

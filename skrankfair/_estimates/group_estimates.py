@@ -14,9 +14,7 @@ from .._inputs.validation import Array, check_choice, check_number
 from . import formatting as fmt
 from . import storage
 from .contrasts import (
-    METHODS,
     Contrasts,
-    Estimate,
     GroupTest,
     Resampler,
     contrasts_frame,
@@ -25,6 +23,8 @@ from .contrasts import (
     permutation_test,
     t_group_test,
 )
+from .equivalence import EquivalenceTest, check_alpha, equivalence, margin_of
+from .estimate import METHODS, Estimate
 from .finalize import of_one_length
 from .intervals import (
     ConfidenceInterval,
@@ -37,6 +37,7 @@ from .intervals import (
 from .leverage import degrees_of_freedom
 from .metric import Metric, merge_first_pass, warn_small, warn_undefined, warn_user
 from .of_totals import metric_of_totals, table_of_sums
+from .power import RequiredSize, check_design, detectable, required
 from .read_only import ReadOnlyArrays
 from .simultaneous import (
     KINDS,
@@ -509,6 +510,180 @@ class GroupEstimates(ReadOnlyArrays):
             return self.against_rest().test()
         warn_small(self)
         return t_group_test(self)
+
+    def equivalence_test(
+        self, margin: float | tuple[float, float], alpha: float = 0.05
+    ) -> EquivalenceTest:
+        """Test whether each group is shown to be within a margin of fair.
+
+        The two one-sided tests of the distance from the fair value or, for a metric
+        whose fairness is equality, of the difference from the rest. Where `test` finds
+        nothing, this says whether there is nothing to be found.
+
+        Parameters
+        ----------
+        margin : float or tuple of float
+            Largest distance that does not matter, either way (0.02), or its two bounds
+            (-0.02, 0.02). With an infinite bound it is the one-sided test of
+            non-inferiority.
+        alpha : float, default=0.05
+            Level of the test.
+
+        Returns
+        -------
+        EquivalenceTest
+            ``corrected()`` is over the groups; ``overall_pvalue`` is the
+            intersection-union test that no group is further off.
+
+        Raises
+        ------
+        ValueError
+            If 0 is not inside the margin, for a level outside (0, 0.5), or for a metric
+            that has neither a fair value nor one of the rest.
+
+        References
+        ----------
+        Schuirmann, D. J. (1987). "A Comparison of the Two One-Sided Tests Procedure
+        and the Power Approach". Journal of Pharmacokinetics 15(6).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skrankfair.metrics import pairwise_accuracy
+        >>> rng = np.random.default_rng(0)
+        >>> query = np.repeat(np.arange(2000), 10)
+        >>> group = rng.choice(["f", "m"], size=query.size)
+        >>> clicked = rng.random(query.size) < 0.3
+        >>> r = pairwise_accuracy(
+        ...     clicked,
+        ...     rng.random(query.size),
+        ...     sensitive_features=group,
+        ...     qid=query,
+        ...     comparison="inter",
+        ... )
+        >>> r.equivalence_test(margin=0.05).equivalent
+        array([ True,  True])
+        """
+        check_alpha(alpha)
+        bounds = margin_of(margin, "difference")
+        result = self if self.fair_value is not None else self.against_rest()
+        fair_value = result.fair_value or 0.0
+
+        def ends(reach: Array) -> tuple[Array, Array]:
+            low, high = result.ends(reach)
+            return low - fair_value, high - fair_value
+
+        warn_small(result)
+        return equivalence(
+            self.groups, result.estimate - fair_value, ends, result.df, bounds, alpha
+        )
+
+    def minimum_detectable(self, power: float = 0.8, alpha: float = 0.05) -> Array:
+        """Return the true distance from fair that data like these find, by group.
+
+        Parameters
+        ----------
+        power : float, default=0.8
+            Chance that the two-sided t-test finds it.
+        alpha : float, default=0.05
+            Level of the test.
+
+        Returns
+        -------
+        ndarray of shape (G,)
+            In units of the metric; the level is divided by the number of groups that
+            can be tested (two groups that are each the rest of the other are one test).
+            NaN for a group without an error.
+
+        Raises
+        ------
+        ValueError
+            Unless ``0 < alpha < power < 1``, or for a metric that is not tested by t.
+
+        See Also
+        --------
+        required : How many clusters a smaller gap needs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skrankfair.metrics import pairwise_exposure
+        >>> rng = np.random.default_rng(0)
+        >>> query = np.repeat(np.arange(200), 10)
+        >>> group = rng.choice(["f", "m"], size=query.size)
+        >>> r = pairwise_exposure(
+        ...     None, rng.random(query.size), sensitive_features=group, qid=query
+        ... )
+        >>> r.minimum_detectable().round(3)
+        array([0.036, 0.036])
+        >>> int(r.required(gap=0.02).n_clusters[0])
+        640
+        """
+        check_design(power, alpha)
+        result = self._tested()
+        return detectable(
+            result.standard_error, result.df, power, alpha / result._n_tests
+        )
+
+    def required(
+        self, gap: float, power: float = 0.8, alpha: float = 0.05
+    ) -> RequiredSize:
+        """Return how many clusters like these find a gap, by group.
+
+        These data are the pilot: the shares of the groups, the correlation within
+        clusters and their sizes are taken from it.
+
+        Parameters
+        ----------
+        gap : float
+            The true distance from fair that shall be found, in units of the metric.
+        power : float, default=0.8
+            Chance that the two-sided t-test finds it.
+        alpha : float, default=0.05
+            Level of the test, divided by the number of groups that can be tested.
+
+        Returns
+        -------
+        RequiredSize
+
+        Raises
+        ------
+        ValueError
+            For a gap that is not positive, unless ``0 < alpha < power < 1``, or for a
+            metric that is not tested by t.
+        """
+        check_design(power, alpha)
+        check_number(gap, "gap", 0, np.inf, inclusive=(False, False))
+        result = self._tested()
+        counts = np.full(len(self.groups), float(self.n_clusters)), result.n_effective
+        return required(
+            self.groups,
+            result.standard_error,
+            result.df,
+            counts,
+            gap,
+            power,
+            alpha / result._n_tests,
+        )
+
+    def _tested(self) -> GroupEstimates:
+        """Return the result itself, or its difference from the rest, to be tested."""
+        if self.metric.test_method != "t":
+            raise ValueError(
+                f"{self.name} is tested by permutation, which has no power formula."
+            )
+        return self if self.fair_value is not None else self.against_rest()
+
+    @property
+    def _n_tests(self) -> int:
+        """The number of groups with a test; two that mirror each other are one."""
+        known = np.flatnonzero(self.standard_error > 0)
+        if known.size == 2:
+            a, b = self.estimate[known]
+            mirrored = np.isclose(a, -b, rtol=1e-6, atol=0)
+            if self.fair_value == 0 and mirrored and len(self.groups) == 2:
+                return 1
+        return max(1, known.size)
 
     def _check_compared(self) -> None:
         """Raise a ValueError where noise makes the estimates of groups differ."""

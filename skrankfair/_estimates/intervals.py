@@ -187,14 +187,14 @@ class TwoShares(ReadOnlyArrays):
             low, high = self.ends(reach, df, kind)
             return (low > null_value) | (high < null_value)
 
-        t = _largest_excluding(excludes, np.broadcast(a, b, df).shape)
+        t = largest_excluding(excludes, np.broadcast(a, b, df).shape)
         low, _ = self.ends(np.zeros(t.shape), df, kind)
         unknown = np.isnan(low) | ~(np.asarray(df) > 0)
         statistic = np.where(unknown, np.nan, np.sign(a - b) * np.where(a == b, 0, t))
         return statistic, 2 * tail_of(statistic, df)
 
 
-def _largest_excluding(
+def largest_excluding(
     excludes: Callable[[Array], Array], shape: tuple[int, ...]
 ) -> Array:
     """Return the largest reach at which the interval still excludes the null value."""

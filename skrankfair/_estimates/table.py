@@ -237,7 +237,12 @@ def strata(table: Table, support: Finalize) -> Array:
     return parts
 
 
-def cluster_table(rows: ScoreRows, sample: Sample, columns: list[Array]) -> Table:
+def cluster_table(
+    rows: ScoreRows,
+    sample: Sample,
+    columns: list[Array],
+    of_everyone: list[Array] | None = None,
+) -> Table:
     """Return the sums of columns of the sample by cluster and group.
 
     Parameters
@@ -248,11 +253,13 @@ def cluster_table(rows: ScoreRows, sample: Sample, columns: list[Array]) -> Tabl
         Of these rows.
     columns : list of ndarray of shape (n,)
         In the order of the sample.
+    of_everyone : list of ndarray of shape (n_rows,) or None
+        In the order of the rows, to be summed over all groups.
 
     Returns
     -------
     Table
-        Of shape (n_clusters, G, C).
+        Of shape (n_clusters, G, C), with the sums over all groups as shared columns.
     """
     starts = sample.segment_starts
     shape = (sample.n_clusters, len(rows.groups), len(columns))
@@ -260,9 +267,14 @@ def cluster_table(rows: ScoreRows, sample: Sample, columns: list[Array]) -> Tabl
     place = sample.cluster[starts], sample.group[starts]
     for k, column in enumerate(columns):
         table[(*place, k)] = np.add.reduceat(np.asarray(column, dtype=float), starts)
+    cluster = rows.cluster_codes
+    shared = [
+        column if cluster is None else np.bincount(cluster, column, sample.n_clusters)
+        for column in of_everyone or []
+    ]
     return Table(
         table,
-        np.zeros((sample.n_clusters, 0)),
+        np.stack(shared, axis=1) if shared else np.zeros((sample.n_clusters, 0)),
         sample.frequency,
         rows.cluster_labels,
     )

@@ -375,7 +375,8 @@ def audit(
     metrics : str, sequence of str or None, default=None
         Any of "pairwise_accuracy", "intra_group_accuracy", "inter_group_accuracy",
         "pairwise_exposure", "pairwise_preference", "matched_pair_calibration",
-        "calibration_error", "ndcg", "brier_score" and "log_loss". None takes those of
+        "calibration_error", "ndcg", "brier_score", "log_loss", "selection_rate",
+        "true_positive_rate", "false_positive_rate" and "precision". None takes those of
         the task; what is then not defined for the data is left out, with a note.
     confidence_level : float, default=0.95
         Confidence level of the intervals and the verdicts.
@@ -538,6 +539,9 @@ def _defined(
         )
     elif data.cluster_of_query is None:
         reasons["ndcg"] = "the items of one list belong to several clusters"
+    if not np.isin(data.y_true, (0, 1)).all():
+        why = "it needs outcomes that are 0 or 1"
+        reasons |= {metric.name: why for metric in chosen if metric.binary_only}
     if not _are_shares(data):
         chosen = [metric for metric in chosen if not metric.shares_only]
     kept = tuple(metric for metric in chosen if metric.name not in reasons)

@@ -12,9 +12,13 @@ import numpy as np
 from .._inputs.validation import Array
 from ..metrics import (
     GroupEstimates,
+    brier_score,
     calibration_error,
+    false_positive_rate,
     log_loss,
-    mean_squared_error,
+    precision,
+    selection_rate,
+    true_positive_rate,
 )
 from ..metrics._matched_pair import matched_pair_estimates
 from ..metrics._ndcg import ndcg_estimates
@@ -31,7 +35,7 @@ TASKS = {
     "decision": "decisions, 1 or 0",
 }
 FAVORABLE = ("high", "low")
-RANKING, SCORES, EVERY = ("ranking",), ("risk",), tuple(TASKS)
+RANKING, SCORES, DECISIONS = ("ranking",), ("risk",), ("decision",)
 
 MISTAKES = "Who suffers the mistakes?"
 PLACES = "Who gets the places?"
@@ -57,6 +61,8 @@ class AuditMetric:
     scored_low: str = ""
     scored_high: str = ""
     scored_title: str = ""
+    scored_measures: str = ""
+    scored_reading: str = ""
     #: {"low", "high"} or None. Which of the two is bad for the group, where a high
     #: score is good for it, and where a low score is; None if neither is.
     worse: str | None = None
@@ -65,6 +71,7 @@ class AuditMetric:
     tasks: tuple[str, ...] = RANKING + SCORES  # those whose audit has it
     of_rows: bool = False  # whether it is of rows on their own, not of pairs
     shares_only: bool = False  # whether outcomes and scores must be in [0, 1]
+    binary_only: bool = False  # whether outcomes must be 0 or 1
     untested: str = ""  # why there is no test
     #: Whether it looks at the outcomes, so that a difference is an unfairness.
     merit: bool = True
@@ -82,6 +89,8 @@ class AuditMetric:
             low=self.scored_low or self.low,
             high=self.scored_high or self.high,
             title=self.scored_title or self.title,
+            measures=self.scored_measures or self.measures,
+            reading=self.scored_reading or self.reading,
         )
 
     def says(self, side: str) -> str:
@@ -92,7 +101,7 @@ class AuditMetric:
         return {"lower": self.low, "higher": self.high}[side]
 
 
-CATALOG = (
+_METRICS = (
     AuditMetric(
         name="pairwise_accuracy",
         estimates=partial(accuracy_estimates, comparison="all"),
@@ -113,6 +122,15 @@ CATALOG = (
         scored_low="has its higher outcomes recognised less often",
         scored_high="has its higher outcomes recognised more often",
         scored_title="AUC of the higher outcomes of the group",
+        scored_measures=(
+            "When two people have different outcomes and the one with the higher "
+            "outcome belongs to the group, how often does that one have the higher "
+            "score?"
+        ),
+        scored_reading=(
+            "Fair is the same share for the group and for all others; 50% is a coin "
+            "toss. A low share says that the group's high outcomes are missed."
+        ),
     ),
     AuditMetric(
         name="intra_group_accuracy",
@@ -133,6 +151,14 @@ CATALOG = (
         by_engagement=True,
         worse_if_low="low",
         scored_title="AUC within the group",
+        scored_measures=(
+            "When both people belong to the group, how often does the one with the "
+            "higher outcome have the higher score?"
+        ),
+        scored_reading=(
+            "A low share says that the score knows little about the group; it "
+            "cannot come from scoring the whole group too high or too low."
+        ),
     ),
     AuditMetric(
         name="inter_group_accuracy",
@@ -155,6 +181,15 @@ CATALOG = (
         scored_high="scored below people with lower outcomes less often",
         worse_if_low="high",
         scored_title="AUC across groups (xAUC)",
+        scored_measures=(
+            "How often does somebody of the group have a higher score than somebody "
+            "outside it with a lower outcome?"
+        ),
+        scored_reading=(
+            "A share below that of the rest says that the group is scored low for "
+            "its outcomes, above it that it is scored high; unlike base rates do "
+            "this too."
+        ),
     ),
     AuditMetric(
         name="pairwise_exposure",
@@ -177,6 +212,14 @@ CATALOG = (
         scored_high="scored higher",
         worse_if_low="high",
         question=PLACES,
+        scored_measures=(
+            "How often does somebody of the group have a higher score than somebody "
+            "outside it, whatever their outcomes?"
+        ),
+        scored_reading=(
+            "Equal scores would be 50%; the pairwise preference says how the "
+            "outcomes differ."
+        ),
     ),
     AuditMetric(
         name="pairwise_preference",
@@ -193,6 +236,14 @@ CATALOG = (
         ),
         untested="Nothing to test: it describes the outcomes, not the ranker.",
         question=PLACES,
+        scored_measures=(
+            "When somebody of the group and somebody outside it have different "
+            "outcomes, how often does the one of the group have the higher outcome?"
+        ),
+        scored_reading=(
+            "It describes the outcomes and not the score, so there is nothing to "
+            "test. It is the base rate with which to compare the pairwise exposure."
+        ),
     ),
     AuditMetric(
         name="matched_pair_calibration",
@@ -215,6 +266,14 @@ CATALOG = (
         scored_high="scored too low for its outcomes",
         worse_if_low="low",
         question=EQUAL_SCORES,
+        scored_measures=(
+            "How much higher are the outcomes of the group than those of others who "
+            "scored the same or barely higher?"
+        ),
+        scored_reading=(
+            "Fair is 0, in the unit of the outcome; above it the scores of the "
+            "group are too low for its outcomes, below it too high."
+        ),
     ),
     AuditMetric(
         name="calibration_error",
@@ -255,7 +314,7 @@ CATALOG = (
     ),
     AuditMetric(
         name="brier_score",
-        estimates=mean_squared_error,
+        estimates=brier_score,
         title="Brier score",
         short="Brier",
         measures="How large is the mean squared difference of outcome and score?",
@@ -287,7 +346,83 @@ CATALOG = (
         of_rows=True,
         shares_only=True,
     ),
+    AuditMetric(
+        name="selection_rate",
+        estimates=selection_rate,
+        title="Selection rate",
+        short="Selected",
+        measures="How often is the decision 1, whatever the outcomes?",
+        reading=(
+            "Demographic parity is the same share for the group and for all others; "
+            "unlike outcomes can be a reason for unlike rates."
+        ),
+        low="selected less often",
+        high="selected more often",
+        worse="low",
+        worse_if_low="high",
+        merit=False,
+        question=PLACES,
+        tasks=DECISIONS,
+        of_rows=True,
+    ),
+    AuditMetric(
+        name="true_positive_rate",
+        estimates=true_positive_rate,
+        title="True positive rate",
+        short="TPR",
+        measures="Of those with the outcome 1, how many have the decision 1?",
+        reading=(
+            "Equal opportunity is the same share for the group and for all others; "
+            "equalized odds asks it of the false positive rate too."
+        ),
+        low="selected less often among those with the outcome",
+        high="selected more often among those with the outcome",
+        worse="low",
+        worse_if_low="high",
+        question=MISTAKES,
+        tasks=DECISIONS,
+        of_rows=True,
+        binary_only=True,
+    ),
+    AuditMetric(
+        name="false_positive_rate",
+        estimates=false_positive_rate,
+        title="False positive rate",
+        short="FPR",
+        measures="Of those with the outcome 0, how many have the decision 1?",
+        reading="Equalized odds is the same share for the group and for all others.",
+        low="selected less often among those without the outcome",
+        high="selected more often among those without the outcome",
+        worse="low",
+        worse_if_low="high",
+        question=MISTAKES,
+        tasks=DECISIONS,
+        of_rows=True,
+        binary_only=True,
+    ),
+    AuditMetric(
+        name="precision",
+        estimates=precision,
+        title="Precision",
+        short="Precision",
+        measures="Of those with the decision 1, how many have the outcome 1?",
+        reading=(
+            "Predictive parity is the same share for the group and for all others; a "
+            "group with a higher share had to clear a higher bar."
+        ),
+        low="selected with the outcome less often",
+        high="selected with the outcome more often",
+        worse="high",
+        worse_if_low="low",
+        question=EQUAL_SCORES,
+        tasks=DECISIONS,
+        of_rows=True,
+        binary_only=True,
+    ),
 )
+# In the order of the questions of a reader.
+_QUESTIONS = (MISTAKES, PLACES, EQUAL_SCORES, QUALITY)
+CATALOG = tuple(sorted(_METRICS, key=lambda metric: _QUESTIONS.index(metric.question)))
 
 BY_NAME = {metric.name: metric for metric in CATALOG}
 

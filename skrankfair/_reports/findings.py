@@ -67,6 +67,8 @@ class MetricFinding:
     @property
     def tested(self) -> bool:
         """Whether the metric says what is fair."""
+        if self.metric.untested:
+            return False
         result = self.result
         return result.fair_value is not None or result.metric.against_rest is not None
 

@@ -237,7 +237,11 @@ def _plot(finding: MetricFinding) -> ForestPlot:
     scale = 100.0 if metric.share else 1.0
     names = ("estimate", "ci_low", "ci_high")
     fair_value = finding.result.fair_value
-    label = "share of pairs, %" if metric.share else "difference of outcomes"
+    label = metric.title.lower()
+    if metric.share:
+        label = f"share of {finding.result.metric.unit}, %"
+    elif fair_value is not None:
+        label = "difference of outcomes"
     if finding.against_rest:
         names = ("difference", "difference_low", "difference_high")
         fair_value, label = 0.0, "percentage points above the rest"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._estimates.finalize import ColumnSum
+from .._estimates.finalize import ColumnSum, MinusRest, OfRest
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.of_totals import metric_of_totals
@@ -116,17 +116,25 @@ class MadeMetric:
         columns |= {"y_true": rows.y, "y_score": rows.x}
         values = [columns[name] for name in self.needs]
         made = self._row_columns(self.columns(*values, **options), rows)
+        if self.counted:
+            made.append(np.ones(rows.kept.size))
         sample = rows.sample("row")
         count = row_counts(rows, sample)
-        weighted = [count * column[sample.row] for column in made]
-        if self.counted:
-            weighted.append(count)
-        sums = ClusterSums.from_clusters(
-            rows.groups.labels,
-            cluster_table(rows, sample, weighted),
-            self.supports or (self.metric.support,),
+        once = rows.weight is None or sample.frequency is not None
+        table = cluster_table(
+            rows,
+            sample,
+            [count * column[sample.row] for column in made],
+            made if once else [rows.weight * column for column in made],
         )
-        metric = replace(self.metric, pooled=not rows.groups.overlapping)
+        supports = self.supports or (self.metric.support,)
+        rests = [OfRest(support, 0) for support in supports]
+        sums = ClusterSums.from_clusters(rows.groups.labels, table, [*supports, *rests])
+        metric = replace(
+            self.metric,
+            pooled=not rows.groups.overlapping,
+            against_rest=MinusRest(self.metric.finalize, len(supports)),
+        )
         return GroupEstimates(metric, sums, _taken(options))
 
     def _row_columns(self, made: Any, rows: ScoreRows) -> list[Array]:

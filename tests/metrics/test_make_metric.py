@@ -4,6 +4,7 @@ import pickle
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 
 from skrankfair.exceptions import UndefinedMetricWarning
@@ -320,7 +321,11 @@ class TestFromSums:
             unit="rows",
         )
         assert_same(again, whole)
-        assert repr(again) == repr(whole)
+        # Sums do not tell whether groups overlap, so there is no test against the rest.
+        pd.testing.assert_frame_equal(
+            again.to_frame().drop(columns="pvalue"),
+            whole.to_frame().drop(columns="pvalue"),
+        )
 
     def test_counts_clusters(self):
         table = [[[1.0, 2.0], [0.0, 0.0]], [[1.0, 4.0], [2.0, 3.0]], [[0, 1], [1, 1]]]

@@ -220,3 +220,50 @@ def test_command_line(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "Read as a risk score of people or items; a low score is good" in out
     assert "Marginal outcomes: the last above 0.5000" in out
+
+
+@pytest.fixture(scope="module")
+def decisions():
+    columns = risks(bias=0.2)
+    columns["y_score"] = (columns["y_score"] > 0.5).astype(int)
+    return audit(**columns, favorable="low")
+
+
+class TestDecisions:
+    def test_has_the_rates(self, decisions):
+        assert set(decisions.results) == {
+            "selection_rate",
+            "true_positive_rate",
+            "false_positive_rate",
+            "precision",
+        }
+
+    def test_says_who_is_flagged_more_often(self, decisions):
+        assert decisions.headline.startswith(
+            "1 of 2 groups is worse off beyond chance: b"
+        )
+        verdicts = {f.metric.name: f.verdict for f in decisions.findings}
+        rate = verdicts["false_positive_rate"]
+        assert rate.startswith("Selected more often among those without the outcome: b")
+        assert verdicts["selection_rate"].startswith("Selected more often: b (+")
+
+    def test_is_the_contrast_of_two_groups(self, decisions):
+        result = decisions.results["selection_rate"]
+        contrast = result.contrast("b", "a")
+        (finding,) = (f for f in decisions.findings if f.result is result)
+        (row,) = (row for row in finding.rows if row.group == "b")
+        low, high = contrast.confidence_interval()
+        np.testing.assert_allclose(row.difference, contrast.estimate, rtol=1e-12)
+        np.testing.assert_allclose(
+            (row.difference_low, row.difference_high), (low, high), rtol=2e-3
+        )
+
+    def test_without_outcomes_of_two_values_there_is_the_selection_rate(self):
+        columns = risks(n_rows=300)
+        report = audit(
+            columns["y_true"] + columns["y_score"],
+            columns["y_score"] > 0.5,
+            sensitive_features=columns["sensitive_features"],
+        )
+        assert set(report.results) == {"selection_rate"}
+        assert sum("outcomes that are 0 or 1" in note for note in report.notes) == 3

@@ -1,0 +1,159 @@
+"""How large a gap data of this kind can show, and how much data a gap needs.
+
+A pilot says how much one cluster of each group tells: its standard error and degrees of
+freedom. With f times as many clusters of the same kind the error is ``1 / sqrt(f)`` of
+it and there are f times as many degrees of freedom, so unequal groups, the correlation
+within clusters and unequal clusters are all in it (degrees of freedom as of Q equal
+clusters, ``Q - 1``). Power is that of the t-test, from
+the noncentral t distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import optimize, special
+
+from .._inputs.validation import Array, check_number
+from . import formatting as fmt
+from .read_only import ReadOnlyArrays
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# How many times the data of the pilot are thought of, at most.
+_MOST = 1e12
+
+
+@dataclass(frozen=True, eq=False)
+class RequiredSize(ReadOnlyArrays):
+    """How many clusters a test needs to find a gap: one answer per group or contrast.
+
+    Attributes
+    ----------
+    groups : tuple of hashable, length G
+        Groups, or the name of a contrast.
+    gap : float
+        The true difference that shall be found.
+    power : float
+        The chance to find it.
+    factor : ndarray of shape (G,)
+        How many times the data of the pilot; below 1 where the pilot has enough. NaN
+        where the pilot says nothing about the error.
+    n_clusters : ndarray of shape (G,)
+        Clusters in all, with groups and queries in the shares of the pilot.
+    n_effective : ndarray of shape (G,)
+        Effective clusters with data of the group among them.
+    """
+
+    groups: tuple[Hashable, ...]
+    gap: float
+    power: float
+    factor: Array
+    n_clusters: Array
+    n_effective: Array
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per group.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by group: factor, n_clusters, n_effective.
+        """
+        import pandas as pd
+
+        index = pd.Index(list(self.groups), name="group", tupleize_cols=False)
+        columns = ("factor", "n_clusters", "n_effective")
+        return pd.DataFrame({name: getattr(self, name) for name in columns}, index)
+
+    def __repr__(self) -> str:
+        """Return a small table."""
+        rows = [
+            [
+                fmt.label(group),
+                fmt.number(self.factor[i], 2),
+                fmt.count(self.n_clusters[i]),
+                fmt.number(self.n_effective[i], 1),
+            ]
+            for i, group in enumerate(self.groups)
+        ]
+        header = ["group", "times the pilot", "clusters", "effective clusters"]
+        table = fmt.text_table(header, rows)
+        return f"To find {self.gap:g} with power {self.power:g}:\n{table}"
+
+
+def check_design(power: float, alpha: float) -> None:
+    """Raise a ValueError unless there is power to be had at this level."""
+    check_number(alpha, "alpha", 0, 1, inclusive=(False, False))
+    check_number(power, "power", 0, 1, inclusive=(False, False))
+    if power <= alpha:
+        raise ValueError(
+            f"power must be above alpha, which a test has without data; got {power:g} "
+            f"and {alpha:g}."
+        )
+
+
+def detectable(standard_error: Array, df: Array, power: float, alpha: float) -> Array:
+    """Return the true gaps that two-sided t-tests find with this power."""
+    df = np.asarray(df, dtype=float)
+    known = np.where(df > 0, df, 1.0)
+    critical = special.stdtrit(known, 1 - alpha / 2)
+    noncentral = special.nctdtrinc(known, 1 - power, critical)
+    usable = (df > 0) & (np.asarray(standard_error) > 0)
+    return np.where(usable, noncentral * standard_error, np.nan)
+
+
+def required(
+    groups: tuple[Hashable, ...],
+    standard_error: Array,
+    df: Array,
+    counts: tuple[Array, Array],
+    gap: float,
+    power: float,
+    alpha: float,
+) -> RequiredSize:
+    """Return the sizes at which the tests find the gap.
+
+    Parameters
+    ----------
+    groups : tuple of hashable, length G
+    standard_error, df : ndarray of shape (G,)
+        Of the pilot.
+    counts : tuple of ndarray of shape (G,)
+        Clusters of the pilot, and effective clusters.
+    gap, power, alpha : float
+    """
+    factor = np.array(
+        [
+            _factor(float(error), float(freedom), gap, power, alpha)
+            for error, freedom in zip(standard_error, df, strict=True)
+        ]
+    )
+    clusters, effective = counts
+    return RequiredSize(
+        groups, gap, power, factor, np.ceil(factor * clusters), factor * effective
+    )
+
+
+def _factor(error: float, df: float, gap: float, power: float, alpha: float) -> float:
+    """Return how many times the data of the pilot find the gap."""
+    if not (error > 0 and df > 0):
+        return float("nan")
+
+    def excess(log_factor: float) -> float:
+        factor = np.exp(log_factor)
+        freedom = max(1.0, factor * (df + 1) - 1)
+        found = detectable(error / np.sqrt(factor), freedom, power, alpha)
+        return float(np.log(found) - np.log(gap))
+
+    # One degree of freedom is the least that a test has.
+    least, most = np.log(2 / (df + 1)), np.log(_MOST)
+    if excess(least) <= 0:
+        return float(np.exp(least))
+    if excess(most) > 0:
+        return float("inf")
+    return float(np.exp(optimize.brentq(excess, least, most, xtol=1e-9)))

@@ -1,0 +1,179 @@
+"""What a pilot says of the gaps that data can show, and of the data a gap needs."""
+
+import numpy as np
+import pytest
+from statsmodels.stats.power import TTestIndPower, TTestPower
+
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.metrics import (
+    matched_pair_calibration,
+    mean_squared_error,
+    ndkl,
+    selection_rate,
+)
+
+
+def paired(n_clusters=40, seed=0):
+    """Return losses of one row of each of two groups per cluster."""
+    loss = np.random.default_rng(seed).normal(size=(n_clusters, 2)) ** 2
+    result = mean_squared_error(
+        np.sqrt(loss).ravel(),
+        np.zeros(loss.size),
+        sensitive_features=np.tile(["a", "b"], n_clusters),
+        cluster=np.repeat(np.arange(n_clusters), 2),
+    )
+    return result, loss
+
+
+class TestSpecialCases:
+    @pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
+    def test_pairs_are_statsmodels_t_test(self, power):
+        result, loss = paired()
+        spread = np.std(loss[:, 0] - loss[:, 1], ddof=1)
+        expected = spread * TTestPower().solve_power(nobs=40, power=power, alpha=0.05)
+        found = result.contrast("a", "b").minimum_detectable(power)
+        # statsmodels counts rejections on the wrong side, too.
+        assert found == pytest.approx(expected, rel=2e-3)
+
+    def test_two_samples_are_statsmodels_t_test(self):
+        rng = np.random.default_rng(1)
+        loss = rng.normal(size=(2, 50)) ** 2
+        result = mean_squared_error(
+            np.sqrt(loss).ravel(),
+            np.zeros(100),
+            sensitive_features=np.repeat(["a", "b"], 50),
+        )
+        spread = np.sqrt(loss.var(axis=1, ddof=1).mean())
+        expected = spread * TTestIndPower().solve_power(nobs1=50, power=0.8, alpha=0.05)
+        found = result.contrast("a", "b").minimum_detectable()
+        assert found == pytest.approx(expected, rel=2e-3)
+
+    def test_clusters_that_are_required(self):
+        result, loss = paired(20)
+        spread = np.std(loss[:, 0] - loss[:, 1], ddof=1)
+        expected = TTestPower().solve_power(0.3 / spread, power=0.9, alpha=0.05)
+        found = result.contrast("a", "b").required(0.3, power=0.9)
+        assert found.n_clusters[0] == pytest.approx(np.ceil(expected), abs=1)
+
+
+class TestPilot:
+    def test_what_is_required_detects_the_gap(self):
+        result, _ = paired()
+        contrast = result.contrast("a", "b")
+        gap = contrast.minimum_detectable()
+        found = contrast.required(gap)
+        assert found.factor[0] == pytest.approx(1.0, rel=1e-6)
+        assert contrast.required(gap / 2).factor[0] == pytest.approx(4.0, rel=0.05)
+        assert "power 0.8" in repr(found)
+
+    def test_of_groups_and_the_rest(self):
+        rng = np.random.default_rng(2)
+        group = rng.choice(["a", "b", "c"], 900, p=[0.1, 0.3, 0.6])
+        result = selection_rate(None, rng.random(900) < 0.4, sensitive_features=group)
+        rest = result.against_rest()
+        gaps = result.minimum_detectable()
+        assert gaps[0] > gaps[1] > gaps[2]
+        # The level is divided by the three groups.
+        alone = [rest.minimum_detectable(alpha=0.15)[i] for i in range(3)]
+        np.testing.assert_allclose(alone, rest.minimum_detectable(alpha=0.15))
+        frame = result.required(0.05).to_frame()
+        assert frame.loc["a", "n_clusters"] > frame.loc["c", "n_clusters"]
+
+    def test_two_mirrored_groups_are_one_test(self):
+        rng = np.random.default_rng(3)
+        result = selection_rate(
+            None,
+            rng.random(400) < 0.4,
+            sensitive_features=rng.choice(["a", "b"], 400),
+        )
+        contrast = result.contrast("a", "b")
+        assert result.minimum_detectable()[0] == pytest.approx(
+            contrast.minimum_detectable(), rel=5e-3
+        )
+
+    def test_two_groups_of_matched_pairs_are_two_tests(self):
+        rng = np.random.default_rng(4)
+        query = np.repeat(np.arange(100), 10)
+        result = matched_pair_calibration(
+            rng.random(1000) < 0.5,
+            rng.random(1000),
+            sensitive_features=rng.choice(["a", "b"], 1000),
+            qid=query,
+            epsilon=0.2,
+        )
+        one = result.contrast("a", "b").standard_error
+        assert one > 0
+        narrow, wide = (result.minimum_detectable(alpha=a) for a in (0.1, 0.05))
+        assert (wide > narrow).all()
+
+    def test_ratios_are_factors(self):
+        rng = np.random.default_rng(5)
+        group = np.repeat(["a", "b"], 300)
+        result = selection_rate(None, rng.random(600) < 0.4, sensitive_features=group)
+        ratio = result.contrast("a", "b", "ratio")
+        factor = ratio.minimum_detectable()
+        assert factor > 1
+        assert ratio.required(factor).factor[0] == pytest.approx(1.0, rel=1e-6)
+        assert ratio.required(1 / factor).factor[0] == pytest.approx(1.0, rel=1e-6)
+        with pytest.raises(ValueError, match="gap must be a ratio other than 1"):
+            ratio.required(1.0)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"power": 1.0}, "power must"),
+            ({"power": 0.01}, "power must be above alpha"),
+            ({"alpha": 0.0}, "alpha must"),
+            ({"gap": 0.0}, "gap must"),
+        ],
+    )
+    def test_what_is_wrong_is_named(self, options, message):
+        result, _ = paired()
+        with pytest.raises(ValueError, match=message):
+            result.required(**{"gap": 0.1} | options)
+
+    def test_permutation_tests_have_no_formula(self):
+        score = np.random.default_rng(0).random(40)
+        result = ndkl(
+            None,
+            score,
+            sensitive_features=["a", "b"] * 20,
+            qid=np.repeat(np.arange(10), 4),
+        )
+        with pytest.raises(ValueError, match="tested by permutation"):
+            result.minimum_detectable()
+
+    def test_without_an_error_it_is_unknown(self):
+        with pytest.warns(UndefinedMetricWarning, match="no standard error"):
+            result, _ = paired(1)
+        assert np.isnan(result.contrast("a", "b").minimum_detectable())
+        assert np.isnan(result.contrast("a", "b").required(0.1).factor[0])
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("sizes", ["equal", "power law"])
+def test_power_is_as_promised(sizes):
+    """Of a gap that shall be found in 80% of all samples, 80% are found."""
+    rng = np.random.default_rng(0)
+    n_clusters, n_samples = 60, 800
+    lengths = np.full(n_clusters, 6)
+    if sizes != "equal":
+        lengths = np.minimum(3 * rng.random(n_clusters) ** (-1 / 1.5), 40).astype(int)
+    cluster = np.repeat(np.arange(n_clusters), lengths)
+    group = np.where(rng.random(cluster.size) < 0.5, "a", "b")
+
+    def sample(gap):
+        effect = 0.3 * rng.normal(size=n_clusters)[cluster] * (group == "a")
+        loss = 4 + effect + gap * (group == "a") + 0.5 * rng.normal(size=cluster.size)
+        return mean_squared_error(
+            np.sqrt(np.maximum(loss, 0)),
+            np.zeros(cluster.size),
+            sensitive_features=group,
+            cluster=cluster,
+        ).contrast("a", "b")
+
+    pilots = [sample(0.0).minimum_detectable() for _ in range(100)]
+    gap = float(np.mean(pilots))
+    found = np.mean([sample(gap).pvalue < 0.05 for _ in range(n_samples)])
+    error = np.sqrt(0.8 * 0.2 / n_samples)
+    assert abs(found - 0.8) < 0.02 + 3 * error
