@@ -2,36 +2,88 @@
 
 python -m benchmarks.fuzz --minutes 60
 python -m benchmarks.fuzz --calls 100000
+python -m benchmarks.fuzz --only dips --check row_order --seed 17
 """
 
 import argparse
+import resource
+import signal
 import time
-
-import numpy as np
+from collections import Counter
 
 from tests import fuzz
 
+#: One call may take so long (s), and all of them so much memory.
+LONGEST, MOST_MEMORY = 60, 6 << 30
+#: Calls that take long are made in one round of so many.
+SLOW = {
+    "audit": 8,
+    "audit_cv": 8,
+    "mitigation_report": 16,
+    "MitigationReport.summary": 32,
+    "GroupCalibratedClassifier": 4,
+    "GroupThresholdClassifier": 4,
+    "marginal_outcome_test": 4,
+}
+
+
+#: Checks that make several calls, in one round of so many.
+EVERY = {"parts_are_the_whole": 2, "threads": 4, "column_types": 2, "row_order": 2}
+
+
+def too_long(*_):
+    """Raise an error, which no call may."""
+    raise TimeoutError(f"longer than {LONGEST} s")
+
+
+def rounds(first, only, check):
+    """Yield what is called, with a new seed in each round."""
+    chosen = [
+        (kind, name, how)
+        for kind, name, how in fuzz.tasks()
+        if only in (None, name) and check in (None, how)
+    ]
+    seed = first
+    while True:
+        for kind, name, how in chosen:
+            if only or (
+                seed % SLOW.get(name, 1) == 0 and seed % EVERY.get(how, 1) == 0
+            ):
+                yield kind, name, how, seed
+        seed += 1
+
 
 def main() -> int:
-    """Call every function in turn, with a new seed in each round."""
+    """Call everything in turn, and print each failure with its reproducer."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=float("inf"))
-    parser.add_argument("--calls", type=int, default=10_000)
+    parser.add_argument("--calls", type=int)
     parser.add_argument("--seed", type=int, default=1000)
+    parser.add_argument("--only")
+    parser.add_argument("--check", choices=fuzz.CHECKS)
     asked = parser.parse_args()
-    limited = asked.minutes < float("inf")
+    most = asked.calls or (10_000 if asked.minutes == float("inf") else 10**12)
+    if asked.only and asked.check and not asked.calls:
+        most = 1
     end = time.monotonic() + 60 * asked.minutes
-    functions, calls, failures, seed = fuzz.callables(), 0, [], asked.seed
-    while time.monotonic() < end and (limited or calls < asked.calls):
-        for name, function in functions.items():
-            for check in fuzz.CHECKS:
-                said = check(name, function, np.random.default_rng(seed))
-                calls += 1
-                if said:
-                    failures.append(f"seed {seed}: {said}")
-        seed += 1
-    print(f"{calls:,} calls, {len(failures)} failures")
-    print("\n".join(failures))
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    signal.signal(signal.SIGALRM, too_long)
+    calls, failures, spent = Counter(), 0, Counter()
+    for kind, name, check, seed in rounds(asked.seed, asked.only, asked.check):
+        if calls.total() >= most or time.monotonic() > end:
+            break
+        signal.alarm(LONGEST)
+        start = time.perf_counter()
+        wrong = fuzz.attempt(kind, name, check, seed)[2]
+        if wrong:
+            failures += 1
+            print(fuzz.reproducer(kind, name, check, seed), "\n", flush=True)
+        signal.alarm(0)
+        calls[check] += 1
+        spent[name] += time.perf_counter() - start
+    print(", ".join(f"{check} {n:,}" for check, n in calls.most_common()))
+    print(f"{calls.total():,} calls, {failures} failures, seeds {asked.seed} to {seed}")
+    print("most time:", ", ".join(f"{n} {s:.0f} s" for n, s in spent.most_common(8)))
     return int(bool(failures))
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._inputs.columns import (
@@ -19,7 +18,7 @@ from ._inputs.columns import (
     take_column,
     without_columns,
 )
-from ._inputs.sklearn_private import n_rows_of, rows_of, with_names
+from ._inputs.sklearn_private import n_rows_of, rows_of, tags_of, with_names
 from ._inputs.validation import Array, as_weights, check_lengths, encode
 from .metrics import ndcg
 
@@ -237,8 +236,8 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self.estimator).input_tags
-        tags.target_tags = get_tags(self.estimator).target_tags
+        tags.input_tags = tags_of(self.estimator).input_tags
+        tags.target_tags = tags_of(self.estimator).target_tags
         return tags
 
 

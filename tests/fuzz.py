@@ -1,186 +1,339 @@
-"""Calls that are good by construction, of which one or two arguments are spoilt."""
+"""What every call must keep to, and the smallest call that does not."""
 
 import copy
 import inspect
+import pickle
+import traceback
 import warnings
+import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
+import polars as pl
 from sklearn.exceptions import NotFittedError
 
-from skrankfair import audit, inference, metrics, smoothing
-from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.metrics._disparities import DISPARITIES
+from skrankfair._estimates.refit import RefitSums
+from skrankfair.metrics import GroupEstimates
+from tests import fuzz_calls
+from tests.fuzz_calls import Call
 
-NAN, INF = float("nan"), float("inf")
 ALLOWED = (ValueError, TypeError, NotFittedError, ImportError)
-#: What a call needs beside its columns.
-NEEDED = {
-    "positive_rate_shift": {"threshold": 0.5, "n_resamples": 3},
-    "rank_shift": {"n_resamples": 3},
-    "nadaraya_watson": {"grid": [0.2, 0.5], "bandwidth": 0.2},
-    "matched_pair_calibration": {"epsilon": 0.2},
-    "skew_at_k": {"k": 2},
-    **{
-        name: {"threshold": 0.5}
-        for name in (
-            *("accuracy", "balanced_accuracy", "f1", "precision", "selection_rate"),
-            *("true_positive_rate", "false_positive_rate", "equalized_odds"),
-            *("true_negative_rate", "false_negative_rate", *DISPARITIES),
-        )
-    },
-    "marginal_outcome_test": {"threshold": 0.3, "n_resamples": 50},
-    "predictive_parity_test": {"n_resamples": 50},
-    "outcome_inequality_test": {"n_resamples": 50},
-    **{
-        f"normalized_discounted_{kind}": {"step": 2}
-        for kind in ("difference", "ratio", "kl")
-    },
+#: Metrics of the order of the scores alone.
+OF_RANKS = {
+    *("pairwise_accuracy", "pairwise_exposure", "dips", "exposure", "exposure_gap"),
+    *("ndcg", "ndkl", "skew_at_k", "exposure_parity", "pairwise_parity"),
+    *("normalized_discounted_difference", "normalized_discounted_ratio"),
+    *("normalized_discounted_kl", "auc"),
 }
-COLUMNS = (
-    "y_true",
-    "y_score",
-    "sensitive_features",
-    "qid",
-    "cluster",
-    "sample_weight",
-)
-SPOILT = (
-    *(None, NAN, INF, -INF, 0, -1, 1, 2, 0.5, 1e308, 5e-324, 2**63, 10**400, True),
-    *("", "a", b"a", [], {}, (), object(), object, 1j, slice(3), np.zeros(0)),
-    *(np.zeros((2, 3)), np.array(0.5), np.array([NAN]), np.datetime64("NaT")),
-)
 
 
-def callables():
-    """Return every public function that takes columns, by name."""
-    modules = (metrics, inference, smoothing)
-    found = {name: getattr(m, name) for m in modules for name in m.__all__}
-    found["audit"] = audit
-    return {
-        name: function
-        for name, function in found.items()
-        if inspect.isfunction(function)
-        and {"y_true", "y_score"} <= set(inspect.signature(function).parameters)
-    }
+def quiet():
+    """Return a context that allows warnings, but none of a computation gone wrong."""
+    context = warnings.catch_warnings()
+    context.__enter__()
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("error", RuntimeWarning)
+    return context
 
 
-def good_call(name, function, rng):
-    """Return arguments that the function takes."""
-    n = int(rng.integers(12, 40))
-    query = np.sort(rng.integers(0, max(1, n // 6), n))
-    columns = {
-        "y_true": rng.integers(0, 2, n).astype(float),
-        "y_score": np.round(rng.random(n), int(rng.integers(1, 4))),
-        "sensitive_features": rng.choice(list("abc")[: rng.integers(2, 4)], n),
-        "qid": query,
-        "cluster": query // 2,
-        "sample_weight": rng.integers(1, 3, n)[query].astype(float),
-    }
-    if rng.random() < 0.5:
-        del columns["cluster"]
-    parameters = inspect.signature(function).parameters
-    given = {key: value for key, value in columns.items() if key in parameters}
-    return {**given, **NEEDED.get(name, {})}
-
-
-def spoil(value, rng):
-    """Return something else than a good argument."""
-    column = isinstance(value, np.ndarray) and value.ndim == 1 and value.size
-    if not column or rng.random() < 0.2:
-        return SPOILT[int(rng.integers(len(SPOILT)))]
-    how, row = int(rng.integers(6)), int(rng.integers(value.size))
-    if how == 0:
-        return value[:-1]
-    if how == 1:
-        return value[:0]
-    if how == 2:
-        return value.reshape(-1, 1)
-    if how == 3:
-        return np.repeat(value[:1], value.size)
-    out = value.astype(object)
-    out[row] = SPOILT[int(rng.integers(len(SPOILT)))]
-    return out if how == 4 else out.tolist()
-
-
-def attack(name, function, rng):
-    """Call once, spoilt; return what is wrong with the outcome, or None."""
-    arguments = good_call(name, function, rng)
-    options = [p for p in inspect.signature(function).parameters if p != "kwargs"]
-    for _ in range(int(rng.integers(1, 3))):
-        key = options[int(rng.integers(len(options)))]
-        if key in ("n_resamples", "n_permutations", "n_jobs", "grid_size"):
-            continue
-        arguments[key] = spoil(arguments.get(key), rng)
-    before = copy.deepcopy(arguments)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("error", RuntimeWarning)
-        try:
-            result = function(**arguments)
+def outcome(call, shown=False):
+    """Return what a call returns, and print it; None if it is refused as it may be."""
+    context = quiet()
+    try:
+        result = call()
+        if shown:
             repr(result)
-        except ALLOWED:
-            result = None
-        except Exception as error:  # noqa: BLE001
-            return f"{name}({before}) raised {error!r}"
-    for key, value in before.items():
-        if isinstance(value, np.ndarray) and value.dtype != object:
-            now = arguments[key]
-            if not np.array_equal(value, now, equal_nan=value.dtype.kind == "f"):
-                return f"{name} changed {key}"
-    return None
-
-
-def relation(name, function, rng):
-    """Return what a good call does wrong when its rows change places, or None."""
-    arguments = good_call(name, function, rng)
-    n = arguments["y_score"].size
-    rows = rng.permutation(n)
-    other = {
-        key: value[rows] if isinstance(value, np.ndarray) else value
-        for key, value in arguments.items()
-    }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        try:
-            results = [function(**arguments), function(**other)]
-        except ValueError:
+    except ALLOWED:
+        return None
+    except Exception as error:
+        if of_scikit_learn(error):
             return None
-    if not hasattr(results[0], "estimate"):
+        raise
+    finally:
+        context.__exit__(None, None, None)
+    return result
+
+
+def of_scikit_learn(error):
+    """Whether an error is from scikit-learn: its check of X or y, or a model's fit."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    ours = max((i for i, file in enumerate(files) if "/skrankfair/" in file), default=0)
+    return any("/sklearn/" in file for file in files[ours:])
+
+
+def numbers(result, errors=True):
+    """Return the numbers of a result that do not depend on chance, by name."""
+    if isinstance(result, GroupEstimates):
+        random = isinstance(result.sums, RefitSums)
+        names = (
+            "estimate",
+            "support",
+            *(("standard_error",) * (errors and not random)),
+        )
+        return {name: np.asarray(getattr(result, name)) for name in names}
+    for name in ("estimate", "curves", "outcomes"):
+        if hasattr(result, name):
+            return {name: np.asarray(getattr(result, name), dtype=float)}
+    if isinstance(result, float | np.ndarray):
+        return {"value": np.asarray(result)}
+    return {}
+
+
+def differences(one, two, tolerance=1e-6):
+    """Return in what numbers two results differ."""
+    return [
+        f"{name}: {one[name]} and {two[name]}"
+        for name in one
+        if one[name].shape != two[name].shape
+        or not np.allclose(
+            one[name], two[name], rtol=tolerance, atol=1e-9, equal_nan=True
+        )
+    ]
+
+
+def compared(call, other, tolerance=1e-6, errors=True):
+    """Return how the results of two calls differ that should not, or None."""
+    results = outcome(call), outcome(other)
+    if results[0] is None or results[1] is None:
         return None
-    one, two = (np.asarray(r.estimate, dtype=float) for r in results)
-    if not np.allclose(one, two, rtol=1e-6, atol=1e-9, equal_nan=True):
-        return f"{name} depends on the order of rows: {one} and {two} of {arguments}"
+    found = differences(*(numbers(r, errors) for r in results), tolerance)
+    return "; ".join(found) or None
+
+
+# Checks: each takes a good call and random numbers, and says what is wrong, or None.
+
+
+def polite(call, rng):
+    """A spoilt call is refused politely, and leaves its arguments alone."""
+    call = fuzz_calls.spoilt(call, rng)
+    return unharmed(call)
+
+
+def unharmed(call):
+    """Return what a call does to its arguments, or raises that it may not."""
+    before = copy.deepcopy(call.arguments)
+    try:
+        outcome(call, shown=True)
+    except Exception as error:  # noqa: BLE001
+        return f"raised {type(error).__name__}: {error}"
+    for key, value in before.items():
+        now = call.arguments[key]
+        if isinstance(value, np.ndarray) and value.dtype != object:
+            if not np.array_equal(value, now, equal_nan=value.dtype.kind == "f"):
+                return f"changed {key}"
+        elif isinstance(value, pd.DataFrame) and not value.equals(now):
+            return f"changed {key}"
     return None
 
 
-def parts(name, function, rng):
-    """Return what is wrong with the sum of parts of one query each, or None."""
-    arguments = good_call(name, function, rng)
-    if "qid" not in arguments or "cluster" in arguments:
+def row_order(call, rng):
+    """The order of the rows does not matter."""
+    if call.arguments.get("adjacent") or not call.n_rows:
         return None
-    query = arguments["qid"]
+    return compared(call, call.take(rng.permutation(call.n_rows)))
 
-    def measure(rows):
-        some = {
-            key: value[rows] if isinstance(value, np.ndarray) else value
-            for key, value in arguments.items()
-        }
-        return function(**some)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        try:
-            whole = measure(np.ones(query.size, dtype=bool))
-            if not isinstance(whole, metrics.GroupEstimates):
-                return None
-            total = sum(measure(query == q).compact() for q in np.unique(query))
-        except ValueError:
-            return None  # what fits a curve or chooses from the data does not add up
-        for what in ("estimate", "standard_error"):
-            one, two = getattr(whole, what), getattr(total, what)
-            if not np.allclose(one, two, rtol=1e-6, atol=1e-9, equal_nan=True):
-                return f"{name}: {what} of parts {two}, of the whole {one}: {arguments}"
+def group_names(call, rng):
+    """Neither do the names of the groups."""
+    labels = call.columns.get("sensitive_features")
+    if labels is None or labels.ndim > 1 or call.arguments.get("group") is not None:
+        return None
+    old = np.unique(labels)
+    if call.arguments.get("reference") in old.tolist():
+        return None
+    new = np.array([f"g{i}" for i in rng.permutation(old.size)])
+    renamed = call.but(sensitive_features=new[np.searchsorted(old, labels)])
+    results = outcome(call), outcome(renamed)
+    if any(not isinstance(r, GroupEstimates) for r in results):
+        return None
+    if results[0].groups != tuple(old.tolist()):
+        return None
+    order = [results[1].groups.index(name) for name in new.tolist()]
+    two = {name: values[order] for name, values in numbers(results[1]).items()}
+    return "; ".join(differences(numbers(results[0]), two)) or None
+
+
+def monotone_scores(call, rng):
+    """Metrics of ranks do not change with the scale of the scores."""
+    if call.name not in OF_RANKS:
+        return None
+    return compared(call, call.but(y_score=np.exp(3 * call.arguments["y_score"]) - 7))
+
+
+def weights_are_copies(call, rng):
+    """A weight is how often the query (or the row) is there."""
+    given = call.arguments
+    if "y_score" not in given or "sample_weight" not in call.columns:
+        return None
+    if given.get("adjacent") or not call.n_rows:
+        return None
+    ranked = "qid" in given
+    if ranked and "cluster" in given:
+        return None
+    if "bandwidth" in inspect.signature(call.function).parameters:
+        # Cross-validation leaves out a row with all its copies.
+        call = call.but(bandwidth=0.2)
+    unit = given["qid"] if ranked else np.arange(call.n_rows)
+    weight = rng.integers(0, 4, unit.max() + 1)[unit]
+    if not weight.any():
+        return None
+    rows = np.concatenate([np.flatnonzero(weight > copy_) for copy_ in range(3)])
+    number = np.concatenate(
+        [np.full((weight > copy_).sum(), copy_) for copy_ in range(3)]
+    )
+    repeated = call.take(rows).but(sample_weight=np.ones(rows.size))
+    if ranked:
+        repeated = repeated.but(qid=unit[rows] * 3 + number)
+    return compared(call.but(sample_weight=weight.astype(float)), repeated)
+
+
+def parts_are_the_whole(call, rng):
+    """Parts of one query (or cluster) each add up to the whole, stored or not."""
+    given = call.arguments
+    by = next((key for key in ("cluster", "qid") if key in call.columns), None)
+    ranked = "qid" in inspect.signature(call.function).parameters
+    if by is None or "y_score" not in given or (ranked and "qid" not in given):
+        return None  # one list is no sum of its parts
+    label = np.asarray(given[by])
+    if len(label) != call.n_rows:
+        return None
+    whole = outcome(call)
+    if not isinstance(whole, GroupEstimates) or isinstance(whole.sums, RefitSums):
+        return None
+    parts = [outcome(call.take(np.flatnonzero(label == q))) for q in np.unique(label)]
+    if any(part is None for part in parts):
+        return None
+    kept = (
+        GroupEstimates.compact,
+        lambda part: pickle.loads(pickle.dumps(part)),
+        lambda part: GroupEstimates.from_json(part.to_json()),
+    )[int(rng.integers(3))]
+    try:
+        total = sum(kept(part) for part in parts)
+    except ValueError:
+        return None  # what chooses numbers from its rows does not add up
+    if total.groups != whole.groups:
+        return None
+    return "; ".join(differences(numbers(whole), numbers(total))) or None
+
+
+def column_types(call, rng):
+    """Lists and columns of pandas and polars are read as arrays are."""
+
+    def converted(value):
+        if not isinstance(value, np.ndarray) or value.ndim != 1:
+            return value
+        kind = int(rng.integers(3))
+        index = rng.permutation(value.size)
+        return (list, pl.Series, lambda v: pd.Series(v, index=index))[kind](value)
+
+    names = [name for name in call.columns if name not in ("X", "y")]
+    return compared(
+        call, call.but(**{n: converted(call.arguments[n]) for n in names}), 1e-12
+    )
+
+
+def threads(call, rng):
+    """Threads find what one of them finds."""
+    alone = outcome(call)
+    context = quiet()
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            together = list(pool.map(lambda _: tried(call), range(3)))
+    finally:
+        context.__exit__(None, None, None)
+    for result in together:
+        if (alone is None) != (result is None):
+            return f"{alone!r} alone, {result!r} in threads"
+        if alone is not None and (
+            found := differences(numbers(alone), numbers(result), 1e-12)
+        ):
+            return "; ".join(found)
     return None
 
 
-CHECKS = (attack, relation, parts)
+def tried(call):
+    """Return what a call returns; None if it is refused."""
+    try:
+        return call()
+    except ALLOWED:
+        return None
+
+
+CHECKS = {
+    check.__name__: check
+    for check in (
+        *(polite, row_order, group_names, monotone_scores, weights_are_copies),
+        *(parts_are_the_whole, column_types, threads),
+    )
+}
+#: Kinds that are checked by relations, and those that are only spoilt.
+RELATED = ("columns",)
+
+
+def tasks():
+    """Return all pairs of what is called and a check, as kind, name and check."""
+    return [
+        (kind, name, check)
+        for kind, found in fuzz_calls.names().items()
+        for name in found
+        for check in (CHECKS if kind in RELATED else ("polite",))
+    ]
+
+
+def random_numbers(name, check, seed):
+    """Return the generator of one call."""
+    return np.random.default_rng([seed, zlib.crc32(f"{name} {check}".encode())])
+
+
+def attempt(kind, name, check, seed):
+    """Make one call with its check; return the call, and what is wrong or None."""
+    rng = random_numbers(name, check, seed)
+    call = fuzz_calls.make(kind, name, rng)
+    state = copy.deepcopy(rng.bit_generator.state)
+    return call, state, said_by(check, call, state)
+
+
+def said_by(check, call, state):
+    """Return what a check says of a call, with random numbers from a state."""
+    rng = np.random.default_rng()
+    rng.bit_generator.state = state
+    try:
+        return CHECKS[check](call, rng)
+    except Exception as error:  # noqa: BLE001
+        return f"raised {type(error).__name__}: {error}"
+
+
+def shrunk(check, call, state):
+    """Return a call with as few rows as are still wrong, by halves."""
+    while call.n_rows > 1:
+        half = call.n_rows // 2
+        for rows in (np.arange(half), np.arange(half, call.n_rows)):
+            if said_by(check, smaller := call.take(rows), state):
+                call = smaller
+                break
+        else:
+            return call
+    return call
+
+
+def reproducer(kind, name, check, seed):
+    """Return what is wrong with a call, on as few rows as show it; None if nothing."""
+    call, state, said = attempt(kind, name, check, seed)
+    if not said:
+        return None
+    call = shrunk(check, call, state)
+    said = said_by(check, call, state)
+    if check == "polite":
+        rng = np.random.default_rng()
+        rng.bit_generator.state = state
+        call = fuzz_calls.spoilt(call, rng)
+    arguments = ", ".join(f"{k}={v!r}" for k, v in call.arguments.items())
+    return (
+        f"{name}, {check}: {said}\n  {name}({arguments})\n  "
+        f"python -m benchmarks.fuzz --only {name} --check {check} --seed {seed}"
+    )
+
+
+__all__ = ["CHECKS", "Call", "attempt", "reproducer", "shrunk", "tasks"]

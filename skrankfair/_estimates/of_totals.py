@@ -148,7 +148,7 @@ def table_of_sums(
     """
     try:
         sums = np.array(values, dtype=float)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"table must hold numbers ({error}).") from error
     if sums.ndim != 3 or sums.shape[1] != len(groups) or not sums.size:
         raise ValueError(

@@ -16,7 +16,7 @@ import sklearn
 from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.metrics._scorer import _BaseScorer, _cached_call
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.metadata_routing import (
     MetadataRequest,
@@ -36,6 +36,16 @@ n_rows_of: Callable[[Any], int] = _num_samples
 
 # Earlier versions ask a frame for the interchange protocol, which polars 2 lacks.
 _FINDS_NAMES = parse_version(sklearn.__version__) >= parse_version("1.9")
+
+
+def tags_of(estimator: Any) -> Any:
+    """Return the tags of an estimator; a TypeError for what is none."""
+    try:
+        return get_tags(estimator)
+    except AttributeError as error:
+        raise TypeError(
+            f"estimator must be an estimator of scikit-learn; got {estimator!r}."
+        ) from error
 
 
 def with_names(X: Any) -> Any:

@@ -558,4 +558,5 @@ def as_weights(values: Any, name: str = "sample_weight") -> Array:
         )
     if not weights.any():
         raise ValueError(f"{name} must have a positive value; all are zero.")
+    check_magnitude(**{name: weights})
     return weights

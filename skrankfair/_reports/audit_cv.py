@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
@@ -25,6 +24,7 @@ from .._inputs.sklearn_private import (
     response_values,
     routing_enabled,
     rows_of,
+    tags_of,
 )
 from .._inputs.validation import Array, check_choice, check_lengths, check_number
 from ..mitigation._fold_scores import fitted_fold
@@ -189,7 +189,8 @@ def audit_cv(
     if cv is None and split_by is None:
         split_by = columns.get("cluster", columns.get("qid"))
         cv = None if split_by is None else GroupKFold(_N_SPLITS)
-    splitter = check_cv(cv, y, classifier=is_classifier(estimator))
+    classifier = tags_of(estimator).estimator_type == "classifier"
+    splitter = check_cv(cv, y, classifier=classifier)
     splits = list(splitter.split(X, y, split_by))
     if isinstance(response_method, str):
         auto = response_method == "auto"

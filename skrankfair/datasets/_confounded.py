@@ -164,7 +164,7 @@ def _numbers(values: Any, name: str, shape: tuple[int, ...], high: float) -> Arr
     """Return an array of a shape, with numbers between 0 and `high`."""
     try:
         array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.empty(0)
     # This also catches NaN, which is on neither side.
     if array.shape != shape or not ((array >= 0) & (array <= high)).all():

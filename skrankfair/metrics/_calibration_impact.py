@@ -545,7 +545,7 @@ def rank_shift(
             "sensitive_features is a membership matrix."
         )
     check_magnitude(y_true=data.y_true, y_score=data.ranking.score)
-    one_list = data.ranking.n_queries == 1
+    one_list = not data.has_queries
     if not one_list and data.cluster_of_query is None:
         raise ValueError("cluster must be constant within a query.")
     sample = _ranked_sample(data, cluster_weight, one_list)

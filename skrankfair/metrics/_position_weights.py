@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.validation import Array, as_numbers, check_number
+from .._inputs.validation import Array, as_numbers, check_magnitude, check_number
 
 NAMES = ("uniform", "dcg", "reciprocal", "geometric", "top")
 #: Most columns of a table of ranks; its cross products take 8 times the square.
@@ -145,7 +145,7 @@ def check_decreasing(weights: Array) -> None:
 
 
 def _check(weights: Array, ranks: Array) -> None:
-    """Raise a ValueError for a weight that is not finite or is negative."""
+    """Raise a ValueError for a weight that is not finite, negative or too large."""
     wrong = ~np.isfinite(weights) | (weights < 0)
     if wrong.any():
         place = int(np.argmax(wrong))
@@ -153,6 +153,7 @@ def _check(weights: Array, ranks: Array) -> None:
             "position_weight must be finite and not negative at every rank; it is "
             f"{weights[place]} at rank {ranks[place]}."
         )
+    check_magnitude(position_weight=weights)
 
 
 def _called(function: Any, ranks: Array) -> Array:

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -143,6 +144,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
             dtype=np.float64,
             y_numeric=isinstance(self, RegressorMixin),
         )
+        assert_all_finite(y, input_name="y")  # scikit-learn trusts arrays of objects
         n_rows = features.shape[0]
         groups, query = None, np.zeros(n_rows, dtype=np.int64)
         if found["sensitive_features"] is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import assert_all_finite, column_or_1d, get_tags, indexable
+from sklearn.utils import assert_all_finite, column_or_1d, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
@@ -25,7 +25,7 @@ from .._inputs.columns import (
     without_columns,
 )
 from .._inputs.score_rows import ScoreRows
-from .._inputs.sklearn_private import consumed_metadata, with_names
+from .._inputs.sklearn_private import consumed_metadata, tags_of, with_names
 from .._inputs.validation import (
     Array,
     Codes,
@@ -249,7 +249,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self.estimator).input_tags
+        tags.input_tags = tags_of(self.estimator).input_tags
         tags.target_tags.required = True
         return tags
 

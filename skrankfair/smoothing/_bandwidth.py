@@ -42,6 +42,14 @@ def check_bandwidth(bandwidth: Any) -> None:
     check_number(bandwidth, "bandwidth", 0, np.inf, inclusive=(False, False))
 
 
+def enough(effective: Array) -> Array:
+    """Return where there are the effective clusters that a value needs.
+
+    Rounding decides nothing: a weight of 2 is the row twice, in another sum.
+    """
+    return np.asarray(effective > FEWEST * (1 - 1e-9))
+
+
 def robust_scale(x: Array, weight: Array | None = None) -> float:
     """Return the standard deviation, or the scaled interquartile range if smaller.
 
@@ -50,8 +58,8 @@ def robust_scale(x: Array, weight: Array | None = None) -> float:
     standard deviation is taken.
     """
     weight = np.ones(x.size) if weight is None else weight
-    mean = np.average(x, weights=weight)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.average(x, weights=weight)
         deviation = float(np.sqrt(np.average((x - mean) ** 2, weights=weight)))
         low, high = weighted_quantile(x, [0.25, 0.75], weight)
         spread = float(high - low) / _NORMAL_IQR
@@ -70,7 +78,7 @@ def choose_bandwidth(rule: Any, sample: Sample, kernel: Kernel) -> float:
     power = 4 if rule == "undersmooth" else 5
     scale = robust_scale(sample.x, sample.weight) * kernel.relative_width
     bandwidth = scale * sample.n_active ** (-1 / power)
-    if rule != "cv" or bandwidth == 0:
+    if rule != "cv" or not 0 < bandwidth < np.inf:
         return bandwidth
     candidates = bandwidth * FACTORS
     scores = [leave_cluster_out_error(h, sample, kernel) for h in candidates]

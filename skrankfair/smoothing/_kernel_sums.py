@@ -106,7 +106,7 @@ def kernel_sums(
     with np.errstate(over="ignore", invalid="ignore"):
         width = (high - low) / bandwidth
         cells = width * kernel.cells
-        thin_mass = max(_THIN, _ROUNDING * width**2)
+        thin_mass = max(_THIN, _ROUNDING * width * width)
     if not cells < LARGEST_LATTICE:
         return windowed_sums(points, x, columns, bandwidth, kernel)
     if kernel.cells:

@@ -154,6 +154,16 @@ class TestReference:
             )
             np.testing.assert_allclose(values, again.estimate, atol=1e-12)
 
+    def test_one_query_is_one_cluster_and_has_a_weight(self):
+        rng = np.random.default_rng(0)
+        y, s = rng.random((2, 12))
+        options = {"qid": [7] * 12, "bandwidth": 0.2, "n_resamples": 3}
+        with pytest.warns(UndefinedMetricWarning, match="no standard error"):
+            one = rank_shift(y, s, **options)
+        twice = rank_shift(y, s, sample_weight=[2.0] * 12, **options)
+        assert (one.n_clusters, twice.n_clusters) == (1, 2)
+        assert twice.support == 2 * one.support
+
     def test_resample_of_one_list(self):
         y, s, group, cluster, _ = rows(3, 12, ties=True)
         r = ranks(y, s, group, cluster, None, kernel="gaussian")

