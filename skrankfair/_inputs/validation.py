@@ -480,7 +480,9 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
 
 
 def _is_binary(array: Array) -> bool:
-    return array.dtype.kind in "iuf" and bool(((array == 0) | (array == 1)).all())
+    if not array.size or array.dtype.kind not in "iuf":
+        return False
+    return bool(((array == 0) | (array == 1)).all())
 
 
 def _label_groups(column: Codes) -> Groups:
