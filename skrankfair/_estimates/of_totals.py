@@ -30,12 +30,21 @@ class LastColumn:
 
 @dataclass(frozen=True)
 class OfTotals:
-    """A function of the totals of a group, which need not accept complex numbers."""
+    """A function of the totals of a group, which need not accept complex numbers.
 
-    #: Totals of shape (..., C) to values of shape (...).
+    Attributes
+    ----------
+    function : callable
+        Totals of shape (..., C) to values of shape (...).
+    name : str
+        The metric, for messages.
+    counted : bool
+        Whether a last column is not the function's, but a count.
+    """
+
     function: Callable[[Array], Any] = field(compare=False)
-    name: str  # the metric, for messages
-    counted: bool  # whether a last column is not the function's, but a count
+    name: str
+    counted: bool
 
     def __eq__(self, other: object) -> bool:
         """Whether both compute the same, though one was made in another process."""

@@ -495,7 +495,13 @@ def audit(
 def checked_task(
     task: Any, favorable: Any, qid: Any, y_score: Array
 ) -> tuple[str, str | None]:
-    """Return the task, inferred if need be, and the good end of the score if known."""
+    """Return the task, inferred if need be, and the good end of the score if known.
+
+    Raises
+    ------
+    ValueError
+        For an unknown task or end, or decisions that are not 0 or 1.
+    """
     inferred = inferred_task(qid, y_score)
     task = inferred if task is None else task
     check_choice(task, "task", tuple(TASKS))

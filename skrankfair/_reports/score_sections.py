@@ -25,12 +25,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScoreColumns:
-    """The columns of an audit as the caller gave them, each row on its own."""
+    """The columns of an audit as the caller gave them, each row on its own.
 
-    #: Shape (n,).
+    Attributes
+    ----------
+    y_true, y_score : array-like of shape (n,)
+    who : mapping of str to array-like of shape (n,) or None
+        Groups, clusters and weights.
+    threshold : float or None
+    confidence_level : float
+    """
+
     y_true: Any
     y_score: Any
-    who: Mapping[str, Any]  # shape (n,): groups, clusters and weights
+    who: Mapping[str, Any]
     threshold: float | None
     confidence_level: float
 

@@ -57,10 +57,15 @@ _DEGREES = {"constant": 0, "local_linear": 2}
 
 @dataclass(frozen=True)
 class ValueAtBoundary:
-    """The regression of the outcome on the score, at the threshold."""
+    """The regression of the outcome on the score, at the threshold.
 
-    #: "constant", or "local_linear", which is corrected for its bias: with one
-    #: bandwidth for both this is the value of a quadratic.
+    Attributes
+    ----------
+    boundary : {"constant", "local_linear"}
+        "local_linear" is corrected for its bias: with one bandwidth for both this is
+        the value of a quadratic.
+    """
+
     boundary: str
 
     def weights(self, by_group: Array) -> Array:

@@ -33,19 +33,32 @@ _ARGUMENTS = ("y_true", "y_score", "member")
 
 @dataclass(frozen=True)
 class MadeMetric:
-    """A metric that `make_metric` made, called like those of the package."""
+    """A metric that `make_metric` made, called like those of the package.
 
-    metric: Metric  # what becomes of the totals
-    #: Rows, or the rows of one query, to columns. Its keyword-only parameters are
-    #: options of the metric.
+    Attributes
+    ----------
+    metric : Metric
+        What becomes of the totals.
+    columns : callable
+        Rows, or the rows of one query, to columns. Its keyword-only parameters are
+        options of the metric.
+    needs : tuple of str
+        What `columns` is called with.
+    per : {"row", "query"}
+    supports : tuple of callable
+        What each says of the totals is how much data the estimate rests on.
+    counted : bool
+        Whether a column that counts rows or queries follows those of `columns`.
+    check : callable or None
+        Called with the rows and the options, to refuse values.
+    """
+
+    metric: Metric
     columns: Callable[..., Any]
-    needs: tuple[str, ...] = ("y_true", "y_score")  # what `columns` is called with
-    per: str = "row"  # {"row", "query"}
-    #: What each says of the totals is how much data the estimate rests on.
+    needs: tuple[str, ...] = ("y_true", "y_score")
+    per: str = "row"
     supports: tuple[Finalize, ...] = ()
-    #: Whether a column that counts rows or queries follows those of `columns`.
     counted: bool = False
-    #: Called with the rows and the options, to refuse values.
     check: Callable[..., None] | None = None
 
     @property

@@ -56,6 +56,15 @@ def robust_scale(x: Array, weight: Array | None = None) -> float:
     The range is divided by 1.349, which makes it the standard deviation of a normal
     distribution; where it is 0, because more than half of the values are equal, the
     standard deviation is taken.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+    weight : ndarray of shape (n,) or None
+
+    Returns
+    -------
+    float
     """
     weight = np.ones(x.size) if weight is None else weight
     with np.errstate(over="ignore", invalid="ignore"):
@@ -69,9 +78,19 @@ def robust_scale(x: Array, weight: Array | None = None) -> float:
 
 
 def choose_bandwidth(rule: Any, sample: Sample, kernel: Kernel) -> float:
-    """Return the bandwidth that the rule (or number) gives for the sample.
+    """Return the bandwidth that the rule gives for the sample.
 
-    It is 0 if all scores are equal.
+    Parameters
+    ----------
+    rule : {"rule_of_thumb", "undersmooth", "cv"} or float
+        A number is returned as it is.
+    sample : Sample
+    kernel : Kernel
+
+    Returns
+    -------
+    float
+        0 if all scores are equal.
     """
     if not isinstance(rule, str):
         return float(rule)
@@ -90,8 +109,19 @@ def leave_cluster_out_error(
 ) -> float:
     """Return the mean squared error of predicting each cluster from all others.
 
-    Rows are weighted as in the curve. Where the others have no weight, their mean is
-    the prediction.
+    Where the others have no weight, their mean is the prediction.
+
+    Parameters
+    ----------
+    bandwidth : float
+    sample : Sample
+    kernel : Kernel
+    method : {"auto", "exact", "fast"}
+
+    Returns
+    -------
+    float
+        Weighted as the rows are in the curve.
     """
     weight, y = sample.weight, sample.y
     total, mass = kernel_sums(

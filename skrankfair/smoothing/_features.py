@@ -20,13 +20,21 @@ _BLOCK_VALUES = 1 << 20
 
 
 class Block(NamedTuple):
-    """Sums of the features over the rows of some clusters in a group."""
+    """Sums of the features over the rows of some clusters in a group.
 
-    #: Shape (m,), int64.
+    Attributes
+    ----------
+    cluster, group : ndarray of shape (m,), int64
+    outcome : ndarray of shape (m, r)
+        ``A``: of the features times the outcome.
+    mass : ndarray of shape (m, r)
+        ``B``: of the features.
+    """
+
     cluster: Array
     group: Array
-    outcome: Array  # shape (m, r): ``A``, sums of features times outcome
-    mass: Array  # shape (m, r): ``B``, sums of features
+    outcome: Array
+    mass: Array
 
 
 def cluster_blocks(
@@ -84,9 +92,20 @@ def group_scatter(
 ) -> tuple[Array, Array, Array]:
     """Return totals and cross products of the kernel sums of all clusters.
 
-    The totals ``Σ_m A_m`` and ``Σ_m B_m`` on the grid have shape (G, 2, J), the sums of
-    the products of all of these (G, 2, J, G, 2, J). Last is the number of clusters with
-    rows of each group, shape (G,).
+    Parameters
+    ----------
+    sample : Sample
+    features : Features
+    n_groups : int
+
+    Returns
+    -------
+    totals : ndarray of shape (G, 2, J)
+        ``Σ_m A_m`` and ``Σ_m B_m`` on the grid.
+    scatter : ndarray of shape (G, 2, J, G, 2, J)
+        ``Σ_m`` of the products of all of these.
+    active : ndarray of shape (G,)
+        Number of clusters with rows of the group.
     """
     width = 2 * features.rank
     totals = np.zeros((n_groups, width))
@@ -115,9 +134,21 @@ def paired_columns(
 ) -> Iterator[tuple[int, int, Array, Array, float]]:
     """Yield the sums of the clusters that have rows of two groups, block by block.
 
-    First come the numbers g and h of the groups, ``g <= h``; then outcome and mass of
-    the same clusters in g, times how often each counts, and in h, shape (m, 2 * rank)
-    each; last the number of these clusters.
+    Parameters
+    ----------
+    sample : Sample
+    features : Features or MomentFeatures
+    n_groups : int
+
+    Yields
+    ------
+    g, h : int
+        The groups, ``g <= h``.
+    weighted, columns : ndarray of shape (m, 2 * rank)
+        Outcome and mass of the same clusters in g, times how often each counts, and
+        in h.
+    count : float
+        The number of these clusters.
     """
     for block in cluster_blocks(sample, features):
         columns = np.hstack([block.outcome, block.mass])
@@ -149,8 +180,19 @@ def influence_blocks(
 ) -> Iterator[tuple[Array, Array]]:
     """Yield clusters and their influences ``ψ_m = (A_m - f B_m) / Σ B`` on the grid.
 
-    The sample is of one group; `estimate` is its curve f and `mass` is ``Σ_m B_m``, of
-    shape (J,) each.
+    For a sample of one group.
+
+    Parameters
+    ----------
+    sample : Sample
+    features : Features
+    estimate, mass : ndarray of shape (J,)
+        The curve and ``Σ_m B_m``.
+
+    Yields
+    ------
+    cluster : ndarray of shape (m,), int64
+    influence : ndarray of shape (m, J)
     """
     for block in cluster_blocks(sample, features):
         influence = features.at_grid(block.outcome)
@@ -182,9 +224,16 @@ def _sum_dense(values: Array, factors: Array, segment: Array, size: int) -> Arra
 
 @dataclass(frozen=True)
 class GridFeatures:
-    """The kernel at the points of a grid themselves: exact."""
+    """The kernel at the points of a grid themselves: exact.
 
-    grid: Array  # shape (J,)
+    Attributes
+    ----------
+    grid : ndarray of shape (J,)
+    bandwidth : float
+    kernel : Kernel
+    """
+
+    grid: Array
     bandwidth: float
     kernel: Kernel
 
@@ -232,7 +281,12 @@ class WindowFeatures(GridFeatures):
 
 @dataclass(frozen=True)
 class MomentFeatures(GridFeatures):
-    """The kernel times powers of the distance in bandwidths, 0 to `degree`: exact."""
+    """The kernel times powers of the distance in bandwidths, 0 to `degree`: exact.
+
+    Attributes
+    ----------
+    degree : int
+    """
 
     degree: int = 4
 
@@ -263,12 +317,21 @@ class FourierFeatures:
     ``K(u) = Σ_k c_k cos(ω_k u)`` up to the kernel a period away, and
     ``cos(ω (x - s)) = cos(ωx) cos(ωs) + sin(ωx) sin(ωs)`` separates rows from points:
     few features do for any number of points.
+
+    Attributes
+    ----------
+    grid : ndarray of shape (J,)
+    low : float
+        The origin.
+    frequency : float
+        The lowest frequency.
+    amplitude : ndarray of shape (m,)
+        Of the frequencies 0, 1, ... times the lowest.
     """
 
-    grid: Array  # shape (J,)
-    low: float  # the origin
-    frequency: float  # the lowest frequency
-    #: Shape (m,): those of the frequencies 0, 1, ... times the lowest.
+    grid: Array
+    low: float
+    frequency: float
     amplitude: Array
 
     @classmethod
@@ -328,7 +391,18 @@ def choose_features(
 ) -> Features:
     """Return the cheapest features: all points, those within reach, or a basis.
 
-    The method "exact" takes all points.
+    Parameters
+    ----------
+    grid : ndarray of shape (J,)
+    x : ndarray of shape (n,)
+    bandwidth : float
+    kernel : Kernel
+    method : {"auto", "exact", "fast"}
+        "exact" takes all points.
+
+    Returns
+    -------
+    GridFeatures or FourierFeatures
     """
     exact = GridFeatures(grid, bandwidth, kernel)
     if method == "exact" or (method == "auto" and x.size * grid.size <= EXACT_WORK):

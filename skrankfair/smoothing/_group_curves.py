@@ -20,19 +20,31 @@ _N_BARS = 40
 
 @dataclass(frozen=True, eq=False)
 class ScoreRange(ReadOnlyArrays):
-    """Where the scores of each group (and of its rest) are."""
+    """Where the scores of each group (and of its rest) are.
 
-    groups: tuple[Hashable, ...]  # length G
-    #: Shape (G,): smallest and largest score.
+    Attributes
+    ----------
+    groups : tuple of hashable, length G
+    low, high : ndarray of shape (G,)
+        Smallest and largest score.
+    rest_low, rest_high : ndarray of shape (G,)
+        Of the rows outside of the group.
+    all_low, all_high : float
+    rows : ndarray of shape (G,)
+        Number of rows, with their weights.
+    bars : ndarray of shape (G, 40)
+        Rows by score, in equal parts of the range of the grid.
+    """
+
+    groups: tuple[Hashable, ...]
     low: Array
     high: Array
-    #: Shape (G,): the same of the rows outside of the group.
     rest_low: Array
     rest_high: Array
     all_low: float
     all_high: float
-    rows: Array  # shape (G,): number of rows, with their weights
-    bars: Array  # shape (G, 40): rows by score, in equal parts of the range of the grid
+    rows: Array
+    bars: Array
 
     @classmethod
     def of_sample(
@@ -106,19 +118,37 @@ class CurveSums(ReadOnlyArrays):
     The curves are those of the groups, H = G. With rests, H = 2 G + 1: then follow the
     rests of the groups, and last all rows, which are the rest of a group that a part of
     the data lacks.
+
+    Attributes
+    ----------
+    groups : tuple of hashable, length G
+    count : float
+        Number of clusters.
+    active : ndarray of shape (H,)
+        Number of clusters with rows of the curve.
+    all_totals : ndarray of shape (H, 2, J)
+        ``Σ A`` and ``Σ B`` over clusters.
+    all_scatter : ndarray of shape (H, 2, J, H, 2, J)
+        Their cross products.
+    moments : Moments or None
+        For local quadratic regression.
+    outcomes : tuple of float
+        The distinct outcomes if they are at most two, else the smallest, NaN and the
+        largest.
+    range : ScoreRange
+    grid : ndarray of shape (J,)
+    rests : bool
     """
 
-    groups: tuple[Hashable, ...]  # length G
-    count: float  # number of clusters
-    active: Array  # shape (H,): number of clusters with rows of the curve
-    all_totals: Array  # shape (H, 2, J): ``Σ A`` and ``Σ B`` over clusters
-    all_scatter: Array  # shape (H, 2, J, H, 2, J): their cross products
-    moments: Moments | None  # for local quadratic regression
-    #: The distinct outcomes if they are at most two, else the smallest, NaN and the
-    #: largest.
+    groups: tuple[Hashable, ...]
+    count: float
+    active: Array
+    all_totals: Array
+    all_scatter: Array
+    moments: Moments | None
     outcomes: tuple[float, ...]
     range: ScoreRange
-    grid: Array  # shape (J,)
+    grid: Array
     rests: bool
 
     @classmethod
@@ -136,9 +166,24 @@ class CurveSums(ReadOnlyArrays):
     ) -> CurveSums:
         """Sum the kernel over the clusters of a sample.
 
-        `everyone`, all rows as one group, asks for the rests too: they are then groups
-        G to 2 G - 1 of the sample. `weight`, shape (N,), says how many rows each row of
-        the input is, and `moments` whether local quadratic regression is wanted.
+        Parameters
+        ----------
+        groups : tuple of hashable, length G
+        sample : Sample
+            With the rests as groups G to 2 G - 1, if `everyone` is given.
+        weight : ndarray of shape (N,)
+            How many rows each row of the input is.
+        grid : ndarray of shape (J,)
+        bandwidth : float
+        kernel : Kernel
+        everyone : Sample or None
+            All rows as one group.
+        moments : bool, default=False
+            Whether local quadratic regression is wanted.
+
+        Returns
+        -------
+        CurveSums
         """
         n_curves, whole = len(groups), sample
         if everyone is not None:

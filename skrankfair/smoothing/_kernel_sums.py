@@ -24,6 +24,12 @@ class RepeatedMeans:
     Called with weights of the rows, shape (n,), it returns the curve at every row; NaN
     where the weights leave nothing near. What does not depend on the weights is
     computed in the first call.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n,)
+    bandwidth : float
+    kernel : Kernel
     """
 
     def __init__(self, x: Array, y: Array, bandwidth: float, kernel: Kernel) -> None:
@@ -93,12 +99,24 @@ def kernel_sums(
     kernel: Kernel,
     method: str = "auto",
 ) -> Array:
-    """Return the kernel sums of every column at every point, shape (k, P).
+    """Return the kernel sums of every column at every point.
 
-    `columns` have shape (k, n); the last is a non-negative mass. "exact" evaluates the
-    kernel for every point and row. "fast" spreads the rows over a lattice that is fine
-    enough for a relative error of about 1e-7, and convolves. "auto" is "fast" where
-    that pays.
+    Parameters
+    ----------
+    points : ndarray of shape (P,)
+    x : ndarray of shape (n,)
+    columns : ndarray of shape (k, n)
+        What is summed. The last is a non-negative mass.
+    bandwidth : float
+    kernel : Kernel
+    method : {"auto", "exact", "fast"}
+        "exact" evaluates the kernel for every point and row. "fast" spreads the rows
+        over a lattice that is fine enough for a relative error of about 1e-7, and
+        convolves. "auto" is "fast" where that pays.
+
+    Returns
+    -------
+    ndarray of shape (k, P)
     """
     if method == "exact" or (method == "auto" and points.size * x.size <= EXACT_WORK):
         return exact_sums(points, x, columns, bandwidth, kernel)
@@ -220,8 +238,14 @@ class Lattice:
 
     Rows go to the four nearest nodes with the weights of cubic interpolation, and the
     sums at the points are read from the four nearest nodes: the error is of fourth
-    order in the cell, where linear binning has the second. Rows and points are between
-    `low` and `high`.
+    order in the cell, where linear binning has the second.
+
+    Parameters
+    ----------
+    low, high : float
+        Range of rows and points.
+    bandwidth : float
+    kernel : Kernel
     """
 
     def __init__(

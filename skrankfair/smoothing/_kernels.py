@@ -21,22 +21,39 @@ _FLAT_TOP_STEP = 0.05
 
 @dataclass(frozen=True)
 class Kernel:
-    """A symmetric function that integrates to one."""
+    """A symmetric function that integrates to one.
+
+    Attributes
+    ----------
+    name : str
+    function : callable
+        The kernel of distances in units of the bandwidth, elementwise.
+    order : float
+        Its first moment that is not 0; infinite for `flat_top`.
+    reach : float
+        Distance beyond which it is 0, or below about 1e-13 of its maximum.
+    compact : bool
+        Whether it is exactly 0 beyond `reach`.
+    relative_width : float
+        Bandwidth that smooths as much as the gaussian kernel's bandwidth 1.
+    cells : int
+        Cells of the lattice a bandwidth that the fast path needs for an error of 1e-7;
+        0 for a parabola within the reach.
+    parabola : tuple of float
+        Constant and factor of the squared distance, if it is one.
+    transform : callable or None
+        Fourier transform, for kernels without frequencies beyond `band`.
+    band : float
+    """
 
     name: str
-    #: The kernel of distances in units of the bandwidth, elementwise.
     function: Callable[[Array], Array]
-    order: float  # its first moment that is not 0; infinite for `flat_top`
-    reach: float  # distance beyond which it is 0, or below about 1e-13 of its maximum
-    compact: bool  # whether it is exactly 0 beyond `reach`
-    #: Bandwidth that smooths as much as the gaussian kernel's bandwidth 1.
+    order: float
+    reach: float
+    compact: bool
     relative_width: float
-    #: Cells of the lattice per bandwidth that the fast path needs for an error of 1e-7;
-    #: 0 for a parabola within the reach.
     cells: int
-    #: Constant and factor of the squared distance, if it is one.
     parabola: tuple[float, float] = (0.0, 0.0)
-    #: Fourier transform, for kernels without frequencies beyond `band`.
     transform: Callable[[Array], Array] | None = None
     band: float = np.inf
 
@@ -158,6 +175,12 @@ KERNELS = {
 
 
 def get_kernel(name: Any) -> Kernel:
-    """Return the kernel of this name."""
+    """Return the kernel of this name.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name.
+    """
     check_choice(name, "kernel", tuple(KERNELS))
     return KERNELS[name]

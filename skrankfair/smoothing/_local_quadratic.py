@@ -29,28 +29,44 @@ _NOTHING = 1e-12
 
 
 class NullContrast(NamedTuple):
-    """The difference of two curves, with its error if they were one curve."""
+    """The difference of two curves, with its error if they were one curve.
 
-    #: Shape (J,), as all of them.
+    Attributes
+    ----------
+    difference, standard_error : ndarray of shape (J,)
+    overlap : ndarray of shape (J,)
+        The part of the spread of the group label that the score does not explain.
+    variance : ndarray of shape (J,)
+        Variance of the outcomes of both groups.
+    """
+
     difference: Array
     standard_error: Array
-    #: Shape (J,): the part of the spread of the group label that the score does not
-    #: explain.
     overlap: Array
-    variance: Array  # shape (J,): variance of the outcomes of both groups
+    variance: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Moments(ReadOnlyArrays):
-    """Kernel moments of curves on a grid, with their cross products over clusters."""
+    """Kernel moments of curves on a grid, with their cross products over clusters.
 
-    #: Shape (H, 8, J): sums over clusters of ``K u^k``, k = 0 to 4, and ``K u^k y``, k
-    #: = 0 to 2, with ``u = (S - s) / h``.
+    Attributes
+    ----------
+    totals : ndarray of shape (H, 8, J)
+        Sums over clusters of ``K u^k``, k = 0 to 4, and ``K u^k y``, k = 0 to 2, with
+        ``u = (S - s) / h``.
+    products : ndarray of shape (J, H, 8, H, 8)
+        Sums over clusters of the products of these at one point.
+    squares : ndarray of shape (H, 5, J)
+        Sums over rows of ``K² u^k`` with squared weights.
+    second : ndarray of shape (H, J)
+        Sums of ``K y²``.
+    """
+
     totals: Array
-    #: Shape (J, H, 8, H, 8): sums over clusters of the products of these at one point.
     products: Array
-    squares: Array  # shape (H, 5, J): sums over rows of ``K² u^k`` with squared weights
-    second: Array  # shape (H, J): sums of ``K y²``
+    squares: Array
+    second: Array
 
     @classmethod
     def of_sample(
@@ -115,9 +131,17 @@ class Moments(ReadOnlyArrays):
     def fit(self, curve: int, count: float) -> tuple[Array, Array, Array]:
         """Return the curve of one group: a quadratic in the score around each point.
 
-        `count` is the number of all clusters. Estimates and standard errors come with
-        ``1 / Σ_m l_m²`` for the weights l of the clusters in the value: how many of
-        them it rests on.
+        Parameters
+        ----------
+        curve : int
+        count : float
+            The number of all clusters.
+
+        Returns
+        -------
+        estimate, standard_error, effective : ndarray of shape (J,)
+            ``effective`` is ``1 / Σ_m l_m²`` for the weights l of the clusters in the
+            value: how many of them it rests on.
         """
         total = self.totals[curve]
         inverse = _inverse(total)
@@ -180,12 +204,21 @@ def _columns(sums: Array, size: int) -> Array:
 
 
 class _RowSums(NamedTuple):
-    """Sums over rows, by group and point."""
+    """Sums over rows, by group and point.
 
-    linear: Array  # shape (2, 5, G, J): sums of ``K u^k y^r``, r = 0 and 1
-    #: Shape (r, k, G, J): sums of ``K² u^k y^r`` with squared weights, r and k from 0.
+    Attributes
+    ----------
+    linear : ndarray of shape (2, 5, G, J)
+        Of ``K u^k y^r``, r = 0 and 1.
+    squared : ndarray of shape (r, k, G, J)
+        Of ``K² u^k y^r`` with squared weights, r and k from 0.
+    second : ndarray of shape (G, J)
+        Of ``K y²``.
+    """
+
+    linear: Array
     squared: Array
-    second: Array  # shape (G, J): sums of ``K y²``
+    second: Array
 
 
 def _row_sums(

@@ -64,10 +64,21 @@ def _weights(
 def product_means(
     points: Array, X: Array, columns: Array, bandwidths: Array, kernel: Kernel
 ) -> Array:
-    """Return the weighted mean of the first of two columns at every point, shape (P,).
+    """Return the weighted mean of the first of two columns at every point.
 
-    `columns`, shape (2, n), are the weighted outcomes and the weights. NaN where no row
-    has a weight.
+    Parameters
+    ----------
+    points : ndarray of shape (P, d)
+    X : ndarray of shape (n, d)
+    columns : ndarray of shape (2, n)
+        Weighted outcomes, and weights.
+    bandwidths : ndarray of shape (d,)
+    kernel : Kernel
+
+    Returns
+    -------
+    ndarray of shape (P,)
+        NaN where no row has a weight.
     """
     means = np.full(len(points), np.nan)
     for part, weights in _weights(points, X, bandwidths, kernel):
@@ -81,8 +92,20 @@ def grid_means(
 ) -> Array:
     """Return the weighted mean at every node of a grid, whose kernel sums separate.
 
-    `axes` are the nodes along each column of X, and `columns`, shape (2, n), the
-    weighted outcomes and the weights. NaN where no row has a weight.
+    Parameters
+    ----------
+    axes : sequence of ndarray, length d
+        Nodes along each column.
+    X : ndarray of shape (n, d)
+    columns : ndarray of shape (2, n)
+        Weighted outcomes, and weights.
+    bandwidths : ndarray of shape (d,)
+    kernel : Kernel
+
+    Returns
+    -------
+    ndarray of shape (k_1, ..., k_d)
+        NaN where no row has a weight.
     """
     sums = np.zeros((2, *(axis.size for axis in axes)))
     step = max(1, _CHUNK // max(axis.size for axis in axes))

@@ -130,6 +130,45 @@ def test_metrics_of_mean_shares_and_of_all_groups_are_the_same(
         _assert_same(monkeypatch, metric, y, score, average="representation", **who)
 
 
+OF_ITEMS = [
+    metrics.pairwise_exposure,
+    lambda y, s, **who: metrics.pairwise_preference(y, None, **who),
+    *(
+        partial(metrics.pairwise_accuracy, comparison=comparison, **strata)
+        for comparison in ("all", "intra", "inter")
+        for strata in ({}, {**STRATA, "engagement": np.linspace(0, 3, 120)})
+    ),
+    *(
+        partial(metrics.matched_pair_calibration, epsilon=0.4, direction=direction)
+        for direction in ("below", "both")
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(OF_ITEMS)))
+@pytest.mark.parametrize("overlapping", [False, True])
+def test_items_of_many_groups_have_the_same_covariance(
+    monkeypatch, number: int, *, overlapping: bool
+) -> None:
+    metric = OF_ITEMS[number]
+    for ties in (False, True):
+        columns = _columns(number, overlapping=overlapping, ties=ties)
+        y, score, group, query = (column[:120] for column in columns)
+        for who in ({}, {"qid": query, "variance": "item"}, {"cluster": query}):
+            results = []
+            for few in (10**9, 0):
+                monkeypatch.setattr(cells, "FEW_GROUPS", few)
+                result = metric(np.round(y), score, sensitive_features=group, **who)
+                results.append(result)
+                if result.metric.against_rest is not None:
+                    results.append(result.against_rest())
+            half = len(results) // 2
+            for one, other in zip(results[:half], results[half:], strict=True):
+                assert_allclose(one.estimate, other.estimate, rtol=1e-10, atol=1e-12)
+                assert_allclose(one.covariance, other.covariance, rtol=1e-9, atol=1e-12)
+                assert_allclose(one.df, other.df, rtol=1e-9)
+
+
 def test_groups_without_rows_have_no_estimate(monkeypatch) -> None:
     monkeypatch.setattr(cells, "FEW_GROUPS", 0)
     y, score, group, query = _columns(0, overlapping=True, ties=True)

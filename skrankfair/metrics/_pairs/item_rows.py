@@ -8,6 +8,7 @@ from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import collected_warnings, warn_undefined, warn_user
 from ..._estimates.sums import ClusterSums
 from ..._estimates.table import Finalize, Table
+from ..._inputs import cells as limits
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array, Codes, check_choice
 from .cluster_rows import (
@@ -154,9 +155,14 @@ def _item_rows(data: RankedData, source: Source) -> tuple[Array, Array, list[Arr
 
 
 def _empty_rows(data: RankedData, source: Source) -> Array:
-    """Return zeros of shape (n, G, blocks, B), each column in one piece of memory."""
+    """Return zeros of shape (n, G, blocks, B).
+
+    Of few groups each column is in one piece of memory.
+    """
     layout = source.layout
     shape = len(source.groups), layout.n_blocks, layout.n_buckets, data.ranking.n_rows
+    if len(source.groups) > limits.FEW_GROUPS:  # whose rows are read some at a time
+        return np.zeros((shape[-1], *shape[:-1]))
     return np.moveaxis(np.zeros(shape), -1, 0)
 
 
@@ -165,10 +171,14 @@ def _fill_rows(
 ) -> tuple[Array, list[Array]]:
     """Fill in the sums of every ranked item; return the shared ones and products."""
     weight = data.row_weight
-    own = [
-        source.fill(table[:, group], group, weight)
-        for group in range(len(source.groups))
-    ]
+    own, many = [], len(source.groups) > limits.FEW_GROUPS
+    for group in range(len(source.groups)):
+        columns = table[:, group]
+        if many:  # one pass over the rows, which are far apart in the table
+            columns = np.moveaxis(np.zeros((*columns.shape[1:], len(columns))), -1, 0)
+        own.append(source.fill(columns, group, weight))
+        if many:
+            table[:, group] = columns
     shared = source.shared_rows()
     _subtract_shared(table, shared)
     return shared.reshape(len(shared), -1), own

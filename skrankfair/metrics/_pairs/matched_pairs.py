@@ -69,6 +69,12 @@ class MatchedPairs(NearPairs):
     #: The value of (j, i) is that of (i, j) negated.
     mirror = np.diag([-1.0, 1.0])
 
+    @property
+    def crossed(self) -> bool:
+        """Whether two groups may count the same pair: not if one item is below."""
+        one_way = self.direction == "below" and not self.ranking.has_ties
+        return self.groups.overlapping or not one_way
+
     @cached_property
     def _known(self) -> dict[int, tuple[Matching, Array, Array]]:
         return {}

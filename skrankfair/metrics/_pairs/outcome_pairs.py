@@ -14,12 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._inputs import cells as limits
 from ..._inputs.cells import Memberships
 from ..._inputs.ranking import Ranking, order_rows
 from ..._inputs.validation import Array, Groups
 from .sources import OWN, REST, ColumnLayout, CrossSource, FocalSums
 
 _FEW_GRADES = 64
+#: Groups that are counted in one sweep over the levels.
+_TOGETHER = 16
 _SAMPLE = 1000
 
 
@@ -279,7 +282,10 @@ class OutcomePairs:
         member = self.groups.mask(group)
         if self.comparison == "all":
             return replace(self.total(), of_rest=~member)
-        every, inside = self.counts.worse(group, self.groups)
+        if len(self.groups) > limits.FEW_GROUPS:
+            every, (inside,) = self.counts.all_worse, self._inside(group, focal=True)
+        else:
+            every, inside = self.counts.worse(group, self.groups)
         take_inside = member if self.comparison == "intra" else ~member
         half = np.where(take_inside, inside.half, every.half - inside.half)
         count = np.where(take_inside, inside.count, every.count - inside.count)
@@ -368,6 +374,28 @@ class OutcomePairs:
             else:
                 columns[np.arange(values.size), block, self.bucket] += values
 
+    @cached_property
+    def _chunks(self) -> dict[bool, tuple[int, list[list[PairCounts]]]]:
+        return {}
+
+    def _inside(self, group: int, *, focal: bool) -> list[PairCounts]:
+        """Return the counts of partners, or of focal rows by stratum, in the group.
+
+        Some groups are counted in one sweep, of which these are kept.
+        """
+        together = _TOGETHER if len(self.groups) > limits.FEW_GROUPS else 1
+        chunk, first = self._chunks.get(focal), group - group % together
+        if chunk is None or chunk[0] != first:
+            members = [
+                self.groups.mask(g)
+                for g in range(first, min(first + together, len(self.groups)))
+            ]
+            masks = [[m] if focal else self._bucket_masks(m) for m in members]
+            found = iter(self.counts.count([m for part in masks for m in part], focal))
+            chunk = first, [[next(found) for _ in part] for part in masks]
+            self._chunks[focal] = chunk
+        return chunk[1][group - first]
+
     def _bucket_masks(self, mask: Array | None) -> list[Array | None]:
         if self.bucket is None:
             return [mask]
@@ -394,7 +422,7 @@ class OutcomePairs:
         Value and number for pairs of the group, then for pairs of the rest.
         """
         member = self.groups.mask(group)
-        inside = self.counts.count(self._bucket_masks(member), focal=False)
+        inside = self._inside(group, focal=False)
         half = np.column_stack([c.half for c in inside]) / 2
         count = np.column_stack([c.count for c in inside])
         total_value, total_count = self.total_partner()
@@ -427,6 +455,8 @@ class OutcomePairs:
     ) -> Array:
         """Return the products of own, rest and shared columns over outcome pairs."""
         groups, n_buckets = self.groups, self.n_buckets
+        if len(groups) > limits.FEW_GROUPS and not groups.overlapping:
+            return self._disjoint_products(weight)
         shared_weight = self.layout.shared_weight
         n_shared = 2 if shared_weight else 0
         n_groups = len(groups)
@@ -457,6 +487,64 @@ class OutcomePairs:
                 ]
         return products.reshape(size * n_buckets, -1)
 
+    def _disjoint_products(self, weight: Array | None) -> Array:
+        """Return `products` of groups of which each row is of one, in one sweep.
+
+        From the moments between two groups: which columns a pair adds to is known from
+        the groups of its two items.
+        """
+        n_groups, n_buckets = len(self.groups), self.n_buckets
+        codes, parts = self.groups.values.astype(np.int64), []
+        for start in range(0, n_groups, _TOGETHER):
+            some = range(start, min(start + _TOGETHER, n_groups))
+            masks = [codes == group for group in some]
+            counts = self.counts.count(masks, focal=True, ties=True)
+            parts.append(
+                class_moments(counts, codes, self.bucket, n_buckets, weight, n_groups)
+            )
+        value, square, count = (
+            np.concatenate([getattr(part, name) for part in parts], axis=2)
+            for name in ("value", "square", "count")
+        )
+        n_shared = 2 if self.layout.shared_weight else 0
+        size = 4 * n_groups + n_shared
+        products = np.zeros((size, n_buckets, size, n_buckets))
+        for bucket in range(n_buckets):
+            for i in range(2):
+                for j in range(2):
+                    kind = (square, value, count)[i + j][:, bucket]
+                    products[i::2, bucket, j::2, bucket] = self._between(kind)
+        return products.reshape(size * n_buckets, -1)
+
+    def _between(self, moments: Array) -> Array:
+        """Return sums over pairs by the sides of two groups, and the shared ones.
+
+        `moments` are the sums over pairs by the groups of both items, shape (G, G).
+        The result has own and rest of each group in turn, then what is shared.
+        """
+        n_groups = len(moments)
+        own, same = moments.sum(axis=1), np.diag(moments).copy()
+        either = own + moments.sum(axis=0) - same
+        across = moments - np.diag(same)
+        shared = int(self.layout.shared_weight)
+        out = np.zeros((2 * n_groups + shared,) * 2)
+        first, second = slice(0, 2 * n_groups, 2), slice(1, 2 * n_groups, 2)
+        if self.comparison == "inter":
+            out[first, first] = np.diag(own - same)
+            out[second, second] = np.diag(either - own)
+            out[first, second], out[second, first] = across, across.T
+            return out
+        # Less the shared ones, the rest are the pairs that a group takes away.
+        taken, less = own, np.diag(own)
+        if self.comparison == "intra":
+            own, taken = same, either
+            less = across + across.T + np.diag(either)
+        out[first, first], out[second, second] = np.diag(own), less
+        out[first, second] = out[second, first] = -np.diag(own)
+        out[-1, first], out[-1, second], out[-1, -1] = own, -taken, moments.sum()
+        out[:, -1] = out[-1]
+        return out
+
     def _signs(self, focal: int, partner: int) -> tuple[float, float]:
         """Return how often a pair adds to a group's own columns and to the rest's."""
         counts = self.includes(focal, partner)
@@ -471,10 +559,11 @@ def class_moments(
     bucket: Array | None,
     n_buckets: int,
     weight: Array | None,
+    n_classes: int = 4,
 ) -> Moments:
     """Sum counts by the class and bucket of the focal row."""
     key = classes * n_buckets if bucket is None else classes * n_buckets + bucket
-    shape = (4, n_buckets, len(counts))
+    shape = (n_classes, n_buckets, len(counts))
     out = Moments(np.zeros(shape), np.zeros(shape), np.zeros(shape))
     for partner, c in enumerate(counts):
         value = c.half / 2
@@ -485,8 +574,8 @@ def class_moments(
             (out.count, c.count),
         ):
             part = part if weight is None else part * weight
-            sums = np.bincount(key, weights=part, minlength=4 * n_buckets)
-            total[:, :, partner] = sums.reshape(4, n_buckets)
+            sums = np.bincount(key, weights=part, minlength=n_classes * n_buckets)
+            total[:, :, partner] = sums.reshape(n_classes, n_buckets)
     return out
 
 
@@ -552,6 +641,66 @@ class ScorePairs(CrossSource):
         rows = np.flatnonzero(~member)
         counts = self._count(member, False, rows)
         return FocalSums(rows, counts.half / 2, counts.count)
+
+    @property
+    def _many(self) -> bool:
+        return len(self.groups) > limits.FEW_GROUPS and not self.groups.overlapping
+
+    @cached_property
+    def _bounds(self) -> tuple[Array, Array]:
+        return self.ranking.tie_bounds()
+
+    def _around(self, before: Array) -> tuple[Array, Array, Array]:
+        """Return how many of a mask are below, level with and above each row."""
+        ranking = self.ranking
+        first, last = self._bounds
+        edges = before[ranking.starts]
+        low, high = before[first], before[last]
+        below = edges[1:][ranking.query] - high
+        return below, high - low, low - edges[:-1][ranking.query]
+
+    @cached_property
+    def _around_all(self) -> tuple[Array, Array, Array]:
+        return self._around(exclusive_cumsum(np.ones(self.ranking.n_rows, dtype=bool)))
+
+    def fill(self, columns: Array, group: int, weight: Array | None) -> Array:
+        """Set each item's sums; of many groups return Σ x xᵀ with each other group."""
+        if not self._many:
+            return super().fill(columns, group, weight)
+        member, codes = self.groups.mask(group), self.groups.values
+        below, level, above = self._around(exclusive_cumsum(member))
+        # Of members the partners are all others, and of others the members.
+        won = np.where(member, self._around_all[0] - below, above).astype(float)
+        lost = np.where(member, self._around_all[2] - above, below)
+        ties = np.where(member, self._around_all[1] - level, level)
+        count = won + lost
+        if not self.strict:
+            won += ties / 2
+            count += ties
+        columns[:, 0, 0], columns[:, 1, 0] = won, count
+        w = 1.0 * ~member if weight is None else weight * ~member
+        value, number, tied = (
+            np.bincount(codes, weights=part * w, minlength=len(self.groups))
+            for part in (won, count, ties)
+        )
+        square = value if self.strict else value - tied / 4
+        return np.array([[square, value], [value, number]])
+
+    def products(
+        self, weight: Array | None, own: Sequence[Array] | None = None
+    ) -> Array:
+        """Return Σ x xᵀ over pairs, x the columns that one pair adds to."""
+        if not self._many:
+            return super().products(weight, own)
+        every = np.arange(len(self.groups))
+        if own is None:
+            columns = np.empty((self.groups.n_rows, 2, 1))
+            own = [self.fill(columns, g, weight) for g in range(every.size)]
+        blocks = np.stack(own).transpose(0, 1, 3, 2)
+        # Seen from the other group a pair is its mirror image.
+        products = blocks @ self.mirror.T
+        products[every, :, every] = blocks.sum(axis=2)
+        return products.reshape(2 * every.size, -1)
 
     def class_products(
         self,

@@ -149,6 +149,11 @@ class CrossSource(Protocol):
         return None
 
     @property
+    def crossed(self) -> bool:
+        """Whether two groups may count the same pair."""
+        return True
+
+    @property
     def layout(self) -> ColumnLayout:
         """The columns of a group: those of its own pairs."""
         return ColumnLayout(self.n_columns, self.n_buckets)
@@ -192,7 +197,7 @@ class CrossSource(Protocol):
         products = np.zeros((n_groups, n_columns, n_groups, n_columns))
         for a in range(n_groups):
             products[a, :, a] = own[a]
-        for a, b in combinations(range(n_groups), 2):
+        for a, b in combinations(range(n_groups), 2) if self.crossed else ():
             block = self._cross_products(a, b, weight)
             products[a, :, b], products[b, :, a] = block, block.T
         return products.reshape(n_columns * n_groups, -1)
