@@ -178,6 +178,19 @@ def test_groups_without_rows_have_no_estimate(monkeypatch) -> None:
         assert np.isnan(result.estimate).all()
 
 
+@pytest.mark.parametrize("adjacent", [False, True])
+def test_groups_without_pairs_have_no_threshold(monkeypatch, *, adjacent: bool) -> None:
+    monkeypatch.setattr(cells, "FEW_GROUPS", 0)
+    y, score, group, query = _columns(0, overlapping=False, ties=False)
+    group[:2], query[:2] = 5, 14  # a query of one group alone
+    result = metrics.matched_pair_calibration(
+        y, score, sensitive_features=group, qid=query, adjacent=adjacent
+    )
+    assert np.isnan(result.estimate[5])
+    assert np.isnan(result.first_pass["epsilon"][5])
+    assert np.isfinite(result.estimate[:5]).all()
+
+
 def test_permutations_shuffle_the_same_labels(monkeypatch) -> None:
     y, score, group, query = _columns(3, overlapping=False, ties=True)
     pvalues = []

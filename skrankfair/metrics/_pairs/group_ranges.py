@@ -179,7 +179,7 @@ class _Selection:
             some, self.total, out=np.ones(some.size), where=self.total > 0
         )
         last = differences.size - 1
-        place = np.minimum((share * last).astype(np.int64), last)
+        place = (np.minimum(share, 1.0) * last).astype(np.int64)
         yield np.where(self.total > 0, differences[place], np.nan)
 
     def _between(self) -> Array:
