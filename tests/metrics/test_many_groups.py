@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skrankfair import metrics
 from skrankfair._estimates.group_estimates import GroupEstimates
 from skrankfair._inputs import cells
-from skrankfair._inputs.ranking import ranked_data
+from skrankfair._inputs.ranking import Ranking, ranked_data
 from skrankfair.metrics._pairs import group_ranges
 from skrankfair.metrics._pairs.group_ranges import GroupMatching
 from skrankfair.metrics._pairs.score_ranges import Matching
@@ -189,6 +189,21 @@ def test_groups_without_pairs_have_no_threshold(monkeypatch, *, adjacent: bool) 
     assert np.isnan(result.estimate[5])
     assert np.isnan(result.first_pass["epsilon"][5])
     assert np.isfinite(result.estimate[:5]).all()
+
+
+@pytest.mark.parametrize("few", [0, 8])
+def test_items_are_summed_block_by_block(monkeypatch, few: int) -> None:
+    monkeypatch.setattr(cells, "FEW_GROUPS", few)
+    y, score, group, query = _columns(1, overlapping=False, ties=False)
+    who = {"sensitive_features": group, "qid": query, "variance": "item"}
+    results = []
+    for rows in (1 << 17, 50):
+        monkeypatch.setattr(Ranking.blocks, "__defaults__", (rows,))
+        results.append(metrics.pairwise_exposure(y, score, **who))
+        results.append(metrics.matched_pair_calibration(y, score, epsilon=0.4, **who))
+    for one, other in zip(results[:2], results[2:], strict=True):
+        assert_allclose(one.estimate, other.estimate, rtol=1e-10)
+        assert_allclose(one.covariance, other.covariance, rtol=1e-9, atol=1e-14)
 
 
 def test_permutations_shuffle_the_same_labels(monkeypatch) -> None:

@@ -106,7 +106,7 @@ def item_sums(data: RankedData, make_source: MakeSource, by_block: bool) -> Clus
     totals = _weighted_sum(rows, weight) / 2, _weighted_sum(shared, weight) / 2
     order = data.ranking.order
     labels = order if data.kept is None else data.kept[order]
-    groups = source.groups
+    groups = data.groups  # of all rows, where the source may be of the last ones
     # The items of a group and all others are two samples; clusters may have both.
     member: Array | None = np.stack([groups.mask(g) for g in range(len(groups))], 1)
     if data.cluster is not None:
