@@ -14,7 +14,7 @@ from .._estimates.sums import ClusterSums
 from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import check_choice, check_number
-from ._pairs.cluster_rows import QuerySums, sum_over_queries
+from ._pairs.cluster_rows import sum_over_queries
 from ._pairs.swaps import swap_sums
 from ._position_weights import PositionWeight, check_decreasing
 
@@ -65,7 +65,8 @@ def _dips_estimates(
     check_number(tie_cost, "tie_cost", 0, 1)
     visits = weight.visits(int(data.ranking.lengths.max()))
     check_decreasing(visits)
-    table = swap_sums(data.ranking, data.y_true, data.groups, visits, float(tie_cost))
+    sums = swap_sums(data.ranking, data.y_true, data.groups, visits, float(tie_cost))
+    table = sums.by_cell
     if average == "queries":
         for value, largest in ((0, 1), (2, 3)):
             there = table[..., largest] > 0
@@ -76,7 +77,7 @@ def _dips_estimates(
                 where=there,
             )
             table[..., largest] = there
-    rows = sum_over_queries(data, QuerySums.of_all(table))
+    rows = sum_over_queries(data, sums)
     result = GroupEstimates(
         metric=Metric(
             name="dips",

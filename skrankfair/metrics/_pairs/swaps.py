@@ -14,8 +14,11 @@ from functools import cached_property
 
 import numpy as np
 
-from ..._inputs.ranking import Ranking
+from ..._inputs import cells as limits
+from ..._inputs.cells import Memberships
+from ..._inputs.ranking import Ranking, stable_order
 from ..._inputs.validation import Array, Groups
+from .cluster_rows import QuerySums
 from .outcome_pairs import Level, outcome_codes, outcome_levels
 
 _BITS = 32
@@ -26,8 +29,8 @@ _PART = 1 << 17
 
 def swap_sums(
     ranking: Ranking, y: Array, groups: Groups, visits: Array, tie_cost: float
-) -> Array:
-    """Return the sums of every query and group, of shape (Q, G, 6).
+) -> QuerySums:
+    """Return the sums of queries and groups, six of each.
 
     Of the pairs (i in the group, j outside) the numerator and the normaliser, then
     those of (i outside, j in the group), then the number of pairs of both kinds. Rows
@@ -35,6 +38,12 @@ def swap_sums(
     `tie_cost` is what a pair of equal outcomes counts.
     """
     n_groups = len(groups)
+    if n_groups > limits.FEW_GROUPS:
+        parts = [
+            _cell_sums(_Block(part, y[rows], visits, tie_cost), groups.take(rows))
+            for rows, _, part in ranking.blocks()
+        ]
+        return QuerySums.joined(parts)
     mirrored = n_groups == 2 and not groups.overlapping
     table = np.zeros((ranking.n_queries, n_groups, 6))
     for rows, queries, part in ranking.blocks():
@@ -49,7 +58,107 @@ def swap_sums(
     if mirrored:
         # With two groups the rest of one is the other.
         table[:, 1] = table[:, 0][:, [2, 3, 0, 1, 5, 4]]
-    return table
+    return QuerySums.of_all(table)
+
+
+def _cell_sums(block: _Block, groups: Groups) -> QuerySums:
+    """Return the sums of all groups at once, by the cells of queries and groups.
+
+    What has the better item in a group, or the worse one, over all rows of the query,
+    less what has both: the same sums of each cell as a list of its own.
+    """
+    ranking = block.ranking
+    members = Memberships.of(ranking, groups)
+    rows = members.rows
+    out = np.zeros((members.sizes.size, 6))
+    if not rows.size:
+        return QuerySums.of_cells(members.cells, out)
+    visits = ranking.tie_means(block.visits[ranking.position()])
+    tied = block.tied_visits() if ranking.has_ties else np.zeros(ranking.n_rows)
+    better, worse = _visits_by_row(ranking, block.codes, visits, tied, block.tie_cost)
+    inner = members.ranking(ranking)
+    codes = outcome_codes(block.y[rows], inner)
+    inside = members.sums(
+        _visits_by_row(inner, codes, visits[rows], tied[rows], block.tie_cost)[0]
+    )
+    out[:, 0] = members.sums_of_rows(better) - inside
+    out[:, 2] = members.sums_of_rows(worse) - inside
+    # Of all rows of the query, less those of the cell: smaller, equal, larger outcomes.
+    counts = [
+        every[rows] - own
+        for every, own in zip(
+            _outcome_counts(ranking, block.codes),
+            _outcome_counts(inner, codes),
+            strict=True,
+        )
+    ]
+    smaller, equal, larger = counts
+    cumulated = np.concatenate(([0.0], np.cumsum(block.visits)))
+    largest = (1 - block.tie_cost) * cumulated[smaller]
+    largest += block.tie_cost * cumulated[smaller + equal]
+    out[:, 1] = members.sums(largest)
+    # The worst ranking has the members j in increasing order of their outcomes.
+    place = _place_by_outcome(inner, codes)
+    cost = (larger + block.tie_cost * equal) * block.visits[place]
+    out[:, 3] = members.sums(cost)
+    both = equal if block.tie_cost > 0 else 0
+    out[:, 4], out[:, 5] = members.sums(smaller + both), members.sums(larger + both)
+    return QuerySums.of_cells(members.cells, out)
+
+
+def _visits_by_row(
+    ranking: Ranking, codes: Array, visits: Array, tied: Array, tie_cost: float
+) -> tuple[Array, Array]:
+    """Return Σ visits over unfavourable pairs of each row, as the better and the worse.
+
+    `visits` are those of each row, and `tied` those of a pair of its tied block.
+    """
+    as_better, as_worse = np.zeros(ranking.n_rows), np.zeros(ranking.n_rows)
+    for level in outcome_levels(ranking, codes, tie_cost > 0):
+        rows, cost = level.rows, tie_cost if level.bit is None else 1.0
+        high = np.ones(ranking.n_rows, dtype=bool) if level.bit is None else level.bit
+        low = high if level.bit is None else ~high
+        at = np.arange(ranking.n_rows)
+        first, last = (at, at + 1) if level.bounds is None else level.bounds
+        before = np.zeros(at.size + 1)
+        np.cumsum(visits[rows] * low, out=before[1:])
+        above = before[first] - before[level.starts[:-1]][level.block]
+        number = np.concatenate(([0], np.cumsum(low)))
+        level_with = number[last] - number[first] - (low & high)
+        as_better[rows] += cost * high * (above + tied[rows] * level_with)
+        number = np.concatenate(([0], np.cumsum(high)))
+        below = number[level.starts[1:]][level.block] - number[last]
+        level_with = number[last] - number[first] - (low & high)
+        value = visits[rows] * below + tied[rows] * level_with
+        as_worse[rows] += cost * low * value
+    return as_better, as_worse
+
+
+def _outcome_counts(ranking: Ranking, codes: Array) -> tuple[Array, Array, Array]:
+    """Return how many rows of the query have a smaller, an equal, a larger outcome."""
+    place = _place_by_outcome(ranking, codes)
+    order = np.empty_like(place)
+    start = np.repeat(ranking.starts[:-1], ranking.lengths)
+    order[start + place] = np.arange(place.size)
+    query, code = ranking.query[order], codes[order]
+    new = np.ones(order.size, dtype=bool)
+    new[1:] = (query[1:] != query[:-1]) | (code[1:] != code[:-1])
+    first = np.flatnonzero(new)
+    run = np.cumsum(new) - 1
+    size = np.diff(np.append(first, order.size))[run]
+    smaller, equal = np.empty_like(place), np.empty_like(place)
+    smaller[order] = first[run] - start[order]
+    equal[order] = size
+    return smaller, equal, np.repeat(ranking.lengths, ranking.lengths) - smaller - equal
+
+
+def _place_by_outcome(ranking: Ranking, codes: Array) -> Array:
+    """Return the place of each row in its query, by increasing outcome, from 0."""
+    levels = int(codes.max()) + 1
+    order = stable_order(ranking.query.astype(np.int64) * levels + codes)
+    place = np.empty_like(order)
+    place[order] = ranking.position()
+    return place
 
 
 @dataclass(frozen=True)
@@ -66,7 +175,7 @@ class _Block:
         """Outcome codes of the rows."""
         return outcome_codes(self.y, self.ranking)
 
-    def _tied_visits(self) -> Array:
+    def tied_visits(self) -> Array:
         """Return the expected visits to j while i is below it, both of a tied block.
 
         Over random orders of the m rows of the block, ``Σ_k F(k) (end - 1 - k)`` of the
@@ -88,7 +197,7 @@ class _Block:
         """
         ranking = self.ranking
         visits = ranking.tie_means(self.visits[ranking.position()])
-        tied = self._tied_visits() if ranking.has_ties else None
+        tied = self.tied_visits() if ranking.has_ties else None
         totals = np.zeros((len(masks), 2 * ranking.n_queries))
         keys = [2 * ranking.query + mask for mask in masks]
         equal = self.tie_cost > 0

@@ -1,0 +1,156 @@
+"""Pairs of a member and another of the query; value: the member is ranked above."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..._inputs import cells as limits
+from ..._inputs.cells import Memberships
+from ..._inputs.ranking import Ranking
+from ..._inputs.validation import Array, Groups
+from .outcome_pairs import PairCounts, exclusive_cumsum
+from .sources import CrossSource, FocalSums
+
+
+@dataclass(frozen=True)
+class ScorePairs(CrossSource):
+    """Pairs (i, j), i in the group and j outside it; value: i is ranked above j."""
+
+    ranking: Ranking
+    groups: Groups
+    #: Leave out pairs of equal scores, which otherwise have value one half.
+    strict: bool = False
+
+    #: The value of (j, i) is one minus that of (i, j).
+    mirror = np.array([[-1.0, 1.0], [0.0, 1.0]])
+
+    def _count(self, mask: Array, focal: bool, rows: Array) -> PairCounts:
+        """Return the pairs of some rows with those of the mask in the same query."""
+        ranking = self.ranking
+        query = ranking.query[rows]
+        first, last = ranking.tie_bounds(rows)
+        before = exclusive_cumsum(mask)
+        edges = before[ranking.starts]
+        low, high = before[first], before[last]
+        below = edges[1:][query] - high
+        above = low - edges[:-1][query]
+        ties = high - low
+        half = 2 * (below if focal else above)
+        if self.strict:
+            return PairCounts(half, below + above, None)
+        half += ties
+        return PairCounts(half, below + above + ties, ties)
+
+    def cell_sums(self, members: Memberships) -> Array:
+        """Return the sums of `parts` of all groups at once, shape (E, 2, 1).
+
+        All pairs of the members, less those between them, of which half are won.
+        """
+        ranking, size = self.ranking, members.sizes
+        rows, length = members.rows, ranking.lengths[members.cells.query]
+        first, last = ranking.tie_bounds()
+        below = ranking.starts[1:][ranking.query] - last
+        tied = last - first
+        won = members.sums_of_rows(below + (0 if self.strict else (tied - 1) / 2))
+        number = size * (length - size)
+        won -= size * (size - 1) / 2
+        if self.strict and ranking.has_ties and rows.size:
+            first, last = members.ranking(ranking).tie_bounds()
+            between = members.sums(last - first) - size  # each tied pair twice
+            won += between / 2
+            number = number - (members.sums_of_rows(tied) - size - between)
+        return np.stack([won, number], axis=1)[..., None]
+
+    def focal(self, group: int) -> FocalSums:
+        """Return value and number of the pairs of each row of the group."""
+        member = self.groups.mask(group)
+        rows = np.flatnonzero(member)
+        counts = self._count(~member, True, rows)
+        return FocalSums(rows, counts.half / 2, counts.count)
+
+    def partner(self, group: int) -> FocalSums:
+        """Return value and number of the pairs of each row outside the group."""
+        member = self.groups.mask(group)
+        rows = np.flatnonzero(~member)
+        counts = self._count(member, False, rows)
+        return FocalSums(rows, counts.half / 2, counts.count)
+
+    @property
+    def _many(self) -> bool:
+        return len(self.groups) > limits.FEW_GROUPS and not self.groups.overlapping
+
+    @cached_property
+    def _bounds(self) -> tuple[Array, Array]:
+        return self.ranking.tie_bounds()
+
+    def _around(self, before: Array) -> tuple[Array, Array, Array]:
+        """Return how many of a mask are below, level with and above each row."""
+        ranking = self.ranking
+        first, last = self._bounds
+        edges = before[ranking.starts]
+        low, high = before[first], before[last]
+        below = edges[1:][ranking.query] - high
+        return below, high - low, low - edges[:-1][ranking.query]
+
+    @cached_property
+    def _around_all(self) -> tuple[Array, Array, Array]:
+        return self._around(exclusive_cumsum(np.ones(self.ranking.n_rows, dtype=bool)))
+
+    def fill(self, columns: Array, group: int, weight: Array | None) -> Array:
+        """Set each item's sums; of many groups return Σ x xᵀ with each other group."""
+        if not self._many:
+            return super().fill(columns, group, weight)
+        member, codes = self.groups.mask(group), self.groups.values
+        below, level, above = self._around(exclusive_cumsum(member))
+        # Of members the partners are all others, and of others the members.
+        won = np.where(member, self._around_all[0] - below, above).astype(float)
+        lost = np.where(member, self._around_all[2] - above, below)
+        ties = np.where(member, self._around_all[1] - level, level)
+        count = won + lost
+        if not self.strict:
+            won += ties / 2
+            count += ties
+        columns[:, 0, 0], columns[:, 1, 0] = won, count
+        w = 1.0 * ~member if weight is None else weight * ~member
+        value, number, tied = (
+            np.bincount(codes, weights=part * w, minlength=len(self.groups))
+            for part in (won, count, ties)
+        )
+        square = value if self.strict else value - tied / 4
+        return np.array([[square, value], [value, number]])
+
+    def products(
+        self, weight: Array | None, own: Sequence[Array] | None = None
+    ) -> Array:
+        """Return Σ x xᵀ over pairs, x the columns that one pair adds to."""
+        if not self._many:
+            return super().products(weight, own)
+        every = np.arange(len(self.groups))
+        if own is None:
+            columns = np.empty((self.groups.n_rows, 2, 1))
+            own = [self.fill(columns, g, weight) for g in range(every.size)]
+        blocks = np.stack(own).transpose(0, 1, 3, 2)
+        # Seen from the other group a pair is its mirror image.
+        products = blocks @ self.mirror.T
+        products[every, :, every] = blocks.sum(axis=2)
+        return products.reshape(2 * every.size, -1)
+
+    def class_products(
+        self,
+        focal: Array,
+        partners: Array,
+        pair: tuple[int, int],
+        opposite: bool,
+        weight: Array | None,
+    ) -> Array:
+        """Return Σ x xᵀ over the pairs of two classes."""
+        rows = np.flatnonzero(focal)
+        counts = self._count(partners, True, rows)
+        w = np.ones(rows.size) if weight is None else weight[rows]
+        value, number = counts.half @ w / 2, counts.count @ w
+        square = value if counts.ties is None else value - counts.ties @ w / 4
+        return np.array([[square, value], [value, number]])
