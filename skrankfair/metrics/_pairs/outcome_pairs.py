@@ -489,8 +489,8 @@ class OutcomePairs:
     def _disjoint_products(self, weight: Array | None) -> Array:
         """Return `products` of groups of which each row is of one, in one sweep.
 
-        From the moments between two groups: which columns a pair adds to is known from
-        the groups of its two items.
+        They come from the moments between two groups, since the groups of both items
+        say which columns are added to.
         """
         n_groups, n_buckets = len(self.groups), self.n_buckets
         codes, parts = self.groups.values.astype(np.int64), []
