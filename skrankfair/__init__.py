@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from . import (
         datasets,
         display,
+        distributed,
         exceptions,
         inference,
         metrics,
@@ -30,6 +31,7 @@ __all__ = [
     "audit_cv",
     "datasets",
     "display",
+    "distributed",
     "exceptions",
     "inference",
     "metrics",

@@ -41,6 +41,7 @@ ROOT_LEVEL = LEVEL["__main__"]
 HEAVY = {
     "catboost",
     "dask",
+    "duckdb",
     "jinja2",
     "lightgbm",
     "matplotlib",

@@ -14,6 +14,7 @@ MODULES = (
     "skrankfair",
     "skrankfair.datasets",
     "skrankfair.display",
+    "skrankfair.distributed",
     "skrankfair.inference",
     "skrankfair.metrics",
     "skrankfair.mitigation",
@@ -504,6 +505,22 @@ step : int
     Number of items between cuts.
 zero_division : float
     The ratio where nothing outside the group is among the first k.
+y_true : str or None
+    Column of the outcomes.
+y_score : str or None
+    Column of the scores.
+sensitive_features : str, list of str or None
+    Column of the groups;
+qid : str or None
+    Column of the query,
+cluster : str or None
+    Column of the independent units,
+engagement : str or None
+    Column of the engagement after the click.
+sample_weight : str or None
+    Column of the weight,
+n_jobs : int or None
+    Number of parts that are measured at a time,
 """
 #: Callables whose data come as columns of X *or* arrays describe several together.
 OWN_WORDS = (

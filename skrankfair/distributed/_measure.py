@@ -1,0 +1,159 @@
+"""One function for data of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .._inputs.validation import check_number
+from ..metrics import GroupEstimates
+from ._plan import Plan, make_plan, total_of
+
+
+def measure(
+    data: Any,
+    metrics: Any,
+    *,
+    y_true: str | None = None,
+    y_score: str | None = None,
+    sensitive_features: Any = None,
+    qid: str | None = None,
+    cluster: str | None = None,
+    engagement: str | None = None,
+    sample_weight: str | None = None,
+    n_partitions: int | None = None,
+    memory_limit: str | None = None,
+    temp_directory: Any = None,
+    n_jobs: int | None = None,
+) -> dict[str, GroupEstimates]:
+    """Measure data of any size by metrics whose results add up.
+
+    The rows of each cluster (or query) are brought into one part, every part is
+    measured on its own, and the results are summed. They are those of all data in
+    memory: estimates, standard errors, degrees of freedom and tests.
+
+    Parameters
+    ----------
+    data : path, list of paths, frame, Dask DataFrame, or table of another engine
+        Parquet or CSV files by path or pattern (``"log/*.parquet"``), a pyarrow Table,
+        Dataset or RecordBatchReader, a polars LazyFrame or a DuckDB relation go
+        through DuckDB on this machine, which moves to disk what does not fit into
+        memory. A Dask DataFrame is shuffled and measured by the scheduler that is
+        active. pandas and polars frames in memory are measured as they are.
+    metrics : str, callable, sequence of these or dict of str to these
+        Names or functions of `skrankfair.metrics`, `functools.partial` of them, and
+        metrics of your own by `make_metric`.
+    y_true : str or None, default=None
+        Column of the outcomes.
+    y_score : str or None, default=None
+        Column of the scores.
+    sensitive_features : str, list of str or None, default=None
+        Column of the groups; several are crossed. None makes all rows one group.
+    qid : str or None, default=None
+        Column of the query, for metrics of rankings.
+    cluster : str or None, default=None
+        Column of the independent units, such as users with several queries. None makes
+        each query its own unit, or each row where there are no queries.
+    engagement : str or None, default=None
+        Column of the engagement after the click.
+    sample_weight : str or None, default=None
+        Column of the weight, as the metrics take it.
+    n_partitions : int or None, default=None
+        Number of parts. None takes one per 2 million rows and at least one per job;
+        that of a Dask DataFrame is its own.
+    memory_limit : str or None, default=None
+        Memory of DuckDB, such as "2GB". None is DuckDB's own limit.
+    temp_directory : path-like or None, default=None
+        Where the parts wait on disk. None is the temporary directory of the system.
+    n_jobs : int or None, default=None
+        Number of parts that are measured at a time, in processes of joblib.
+
+    Returns
+    -------
+    dict of str to GroupEstimates
+        Without their tables, as `GroupEstimates.compact` returns them.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, a query is in two clusters, or a metric does not add up
+        over parts: pairs of one list, or a threshold that is chosen from all data.
+    ImportError
+        If the package of the engine is not installed.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For groups without an estimate or an error in all data.
+
+    See Also
+    --------
+    skrankfair.metrics.GroupEstimates.to_json : Store a result, to be added to later.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from skrankfair.distributed import measure
+    >>> rng = np.random.default_rng(0)
+    >>> log = pd.DataFrame({"session": np.repeat(np.arange(500), 10)})
+    >>> log["region"] = rng.choice(["north", "south"], size=len(log))
+    >>> log["score"] = rng.random(len(log))
+    >>> log["clicked"] = rng.random(len(log)) < 0.3
+    >>> found = measure(
+    ...     log,
+    ...     ["pairwise_accuracy", "pairwise_exposure"],
+    ...     y_true="clicked",
+    ...     y_score="score",
+    ...     sensitive_features="region",
+    ...     qid="session",
+    ... )
+    >>> found["pairwise_exposure"].groups
+    ('north', 'south')
+    """
+    plan = make_plan(
+        metrics,
+        {
+            "y_true": y_true,
+            "y_score": y_score,
+            "sensitive_features": sensitive_features,
+            "qid": qid,
+            "cluster": cluster,
+            "engagement": engagement,
+            "sample_weight": sample_weight,
+        },
+    )
+    if n_partitions is not None:
+        check_number(n_partitions, "n_partitions", 1, np.inf, integer=True)
+    kind = _kind(data)
+    if kind == "dask":
+        from ._dask import parts_of_dask
+
+        return total_of(parts_of_dask(data, plan, n_partitions))
+    if kind == "frame":
+        return total_of([_in_memory(data, plan)])
+    from ._duckdb import parts_of_duckdb
+
+    return total_of(
+        parts_of_duckdb(data, plan, n_partitions, memory_limit, temp_directory, n_jobs)
+    )
+
+
+def _kind(data: Any) -> str:
+    """Return by what the data are measured."""
+    root = type(data).__module__.partition(".")[0]
+    if root in ("dask", "dask_expr"):
+        return "dask"
+    lazy = type(data).__name__ in ("LazyFrame", "Dataset", "RecordBatchReader")
+    if root in ("pandas", "polars") and not lazy:
+        return "frame"
+    return "duckdb"
+
+
+def _in_memory(data: Any, plan: Plan) -> Mapping[str, GroupEstimates]:
+    missing = [name for name in plan.names if name not in data.columns]
+    if missing:
+        there = ", ".join(map(str, data.columns))
+        raise ValueError(f"data has no column {missing[0]!r}; it has {there}.")
+    return plan.measure(data)

@@ -1,0 +1,186 @@
+"""What to measure of which columns, and what one part of the data gives."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .. import metrics as library
+from .._estimates.metric import collected_warnings, warn_undefined
+from ..metrics import GroupEstimates
+
+#: The arguments of a metric that are columns.
+COLUMNS = (
+    "y_true",
+    "y_score",
+    "sensitive_features",
+    "qid",
+    "cluster",
+    "engagement",
+    "sample_weight",
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure, and the names of the columns.
+
+    Attributes
+    ----------
+    metrics : dict of str to callable
+    columns : dict of str to str or list of str
+        The name of the column (the names, of groups that are crossed) of each argument
+        that is given.
+    """
+
+    metrics: Mapping[str, Callable[..., GroupEstimates]]
+    columns: Mapping[str, Any]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all columns, each once."""
+        found: list[str] = []
+        for name in self.columns.values():
+            found += [name] if isinstance(name, str) else list(name)
+        return list(dict.fromkeys(found))
+
+    @property
+    def partition_by(self) -> str | None:
+        """The column whose equal values must be in one part; None for rows."""
+        return self.columns.get("cluster", self.columns.get("qid"))
+
+    def measure(self, frame: Any) -> dict[str, GroupEstimates]:
+        """Return the results of one part of the data, without their tables.
+
+        Parameters
+        ----------
+        frame : frame
+            With the columns of the plan, of any library that narwhals knows.
+        """
+        import narwhals as nw
+
+        native = nw.from_native(frame, eager_only=True)
+        values = {}
+        for argument, name in self.columns.items():
+            several = not isinstance(name, str)
+            column = native.select(name) if several else native[name]
+            values[argument] = nw.to_native(column)
+        found = {}
+        with collected_warnings():  # a group may well be missing in one part
+            for name, metric in self.metrics.items():
+                taken = parameters_of(metric)
+                given = {k: v for k, v in values.items() if k in taken}
+                found[name] = metric(**given).compact()
+        return found
+
+
+def parameters_of(metric: Callable[..., Any]) -> set[str]:
+    """Return the names of the parameters of a metric that are columns.
+
+    Without those that a partial has set.
+    """
+    fixed = metric.keywords if isinstance(metric, partial) else {}
+    return (set(COLUMNS) & set(inspect.signature(metric).parameters)) - set(fixed)
+
+
+def named_metrics(metrics: Any) -> dict[str, Callable[..., GroupEstimates]]:
+    """Return metrics by name.
+
+    Raises
+    ------
+    ValueError
+        For what is neither a name nor a function of `skrankfair.metrics`, nor a partial
+        of one, or for two of one name.
+    """
+    if isinstance(metrics, Mapping):
+        return {str(name): _metric(metric) for name, metric in metrics.items()}
+    if isinstance(metrics, str) or callable(metrics):
+        metrics = [metrics]
+    found: dict[str, Callable[..., GroupEstimates]] = {}
+    for metric in metrics:
+        function = _metric(metric)
+        named = function.func if isinstance(function, partial) else function
+        name = str(getattr(named, "__name__", repr(named)))
+        if name in found:
+            raise ValueError(
+                f"metrics has {name!r} twice; name each by a dict, such as "
+                "{'inter': partial(pairwise_accuracy, comparison='inter')}."
+            )
+        found[name] = function
+    if not found:
+        raise ValueError("metrics must name at least one metric; it is empty.")
+    return found
+
+
+def _metric(metric: Any) -> Callable[..., GroupEstimates]:
+    known = isinstance(metric, str) and metric in library.__all__
+    function = getattr(library, metric) if known else metric
+    if isinstance(function, type) or not callable(function):
+        raise ValueError(
+            "metrics must be names or functions of skrankfair.metrics, partials of "
+            f"them, or a dict of these; got {metric!r}."
+        )
+    return function
+
+
+def make_plan(metrics: Any, columns: Mapping[str, Any]) -> Plan:
+    """Return the plan, or a ValueError that says what does not add up over parts."""
+    functions = named_metrics(metrics)
+    given = {name: column for name, column in columns.items() if column is not None}
+    for argument, column in given.items():
+        several = argument == "sensitive_features" and isinstance(column, Sequence)
+        if not (isinstance(column, str) or several):
+            raise ValueError(
+                f"{argument} must be the name of a column; got {column!r}."
+            )
+    for name, function in functions.items():
+        _check_additive(name, function, given)
+    return Plan(functions, given)
+
+
+def _check_additive(
+    name: str, function: Callable[..., Any], given: Mapping[str, Any]
+) -> None:
+    parameters = inspect.signature(function).parameters
+    if "qid" in parameters and "qid" not in given:
+        raise ValueError(
+            f"{name} compares the items of one list, and pairs of items in two parts "
+            "of the data are lost; name the column of the query by qid=, or measure "
+            "the list in memory."
+        )
+    if "quantile" in parameters and not _is_set(function, "epsilon"):
+        raise ValueError(
+            f"{name} chooses its threshold from all data; choose it once and pass it: "
+            f"partial({name}, epsilon=0.05)."
+        )
+    if "engagement" in given and "bins" in parameters:
+        edges = parameters["bins"].default
+        if np.ndim(edges) == 0:
+            raise ValueError(
+                f"{name} chooses the strata of engagement from all data; pass the "
+                f"edges: partial({name}, bins=[0, 1, 5, 100])."
+            )
+
+
+def _is_set(function: Callable[..., Any], option: str) -> bool:
+    keywords = function.keywords if isinstance(function, partial) else {}
+    return keywords.get(option) is not None
+
+
+def total_of(
+    parts: Sequence[Mapping[str, GroupEstimates]],
+) -> dict[str, GroupEstimates]:
+    """Return the results of all parts, by a tree of sums."""
+    level = list(parts)
+    if not level:
+        raise ValueError("data must have at least one row; it has none.")
+    while len(level) > 1:
+        pairs = zip(level[::2], level[1::2], strict=False)
+        rest = level[-1:] if len(level) % 2 else []
+        level = [{name: a[name] + b[name] for name in a} for a, b in pairs] + rest
+    return {name: warn_undefined(result) for name, result in level[0].items()}

@@ -1,0 +1,230 @@
+"""Parts of data measured by engines are the whole measured in memory."""
+
+from functools import partial
+
+import dask.dataframe as dd
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from skrankfair.distributed import measure
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.metrics import (
+    brier_score,
+    dips,
+    exposure,
+    matched_pair_calibration,
+    ndcg,
+    normalized_discounted_difference,
+    pairwise_accuracy,
+    pairwise_exposure,
+    selection_rate,
+)
+
+METRICS = {
+    "inter": partial(pairwise_accuracy, comparison="inter"),
+    "queries": partial(pairwise_accuracy, average="queries"),
+    "exposure": pairwise_exposure,
+    "matched": partial(matched_pair_calibration, epsilon=0.05),
+    "dips": dips,
+    "shares": exposure,
+    "brier": brier_score,
+    "selected": partial(selection_rate, threshold=0.5),
+    "ndcg": partial(ndcg, sensitive_features=None),
+    "rND": partial(normalized_discounted_difference, step=2),
+}
+WHO = {
+    "y_true": "y",
+    "y_score": "s",
+    "sensitive_features": "g",
+    "qid": "q",
+    "cluster": "u",
+}
+
+
+@pytest.fixture(scope="module", name="frame")
+def _frame():
+    rng = np.random.default_rng(0)
+    query = np.repeat(np.arange(400), 6)
+    frame = pd.DataFrame({"q": query, "u": query % 90, "unused": "x"})
+    frame["g"] = rng.choice(["a", "b", "c"], len(frame), p=[0.1, 0.3, 0.6])
+    frame["s"] = rng.random(len(frame)).round(2)
+    frame["y"] = (rng.random(len(frame)) < 0.4).astype(int)
+    return frame.sample(frac=1, random_state=0).reset_index(drop=True)
+
+
+@pytest.fixture(scope="module", name="whole")
+def _whole(frame):
+    return measure(frame, METRICS, **WHO)
+
+
+@pytest.fixture(scope="module", name="sources")
+def _sources(frame, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("log")
+    half = len(frame) // 2
+    frame.iloc[:half].to_parquet(folder / "1.parquet")
+    frame.iloc[half:].to_parquet(folder / "2.parquet")
+    frame.to_csv(folder / "all.csv", index=False)
+    table = pa.Table.from_pandas(frame)
+    return {
+        "pattern": lambda: str(folder / "*.parquet"),
+        "files": lambda: [folder / "1.parquet", folder / "2.parquet"],
+        "csv": lambda: folder / "all.csv",
+        "table": lambda: table,
+        "dataset": lambda: ds.dataset(
+            folder, format="parquet", exclude_invalid_files=1
+        ),
+        "reader": table.to_reader,
+        "lazy frame": lambda: pl.from_pandas(frame).lazy(),
+        "polars": lambda: pl.from_pandas(frame),
+        "relation": lambda: duckdb.from_arrow(table),
+        "dask": lambda: dd.from_pandas(frame, npartitions=4),
+    }
+
+
+KINDS = (
+    *("pattern", "files", "csv", "table", "dataset", "reader", "lazy frame", "polars"),
+    *("relation", "dask"),
+)
+
+
+def assert_same(found, whole):
+    assert found.keys() == whole.keys()
+    for name, result in found.items():
+        expected = whole[name]
+        assert result.groups == expected.groups
+        for part in ("estimate", "standard_error", "support", "df", "pvalue"):
+            np.testing.assert_allclose(
+                getattr(result, part), getattr(expected, part), rtol=1e-9, atol=1e-12
+            )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_source_is_the_whole(kind, sources, whole):
+    assert_same(measure(sources[kind](), METRICS, n_partitions=3, **WHO), whole)
+
+
+@pytest.mark.parametrize("n_partitions", [1, 7, 64])
+def test_any_number_of_parts_is_the_whole(n_partitions, sources, whole):
+    for kind in ("pattern", "dask"):
+        found = measure(sources[kind](), METRICS, n_partitions=n_partitions, **WHO)
+        assert_same(found, whole)
+
+
+def test_in_processes(sources, whole):
+    found = measure(
+        sources["pattern"](),
+        METRICS,
+        n_partitions=4,
+        n_jobs=2,
+        memory_limit="1GB",
+        **WHO,
+    )
+    assert_same(found, whole)
+
+
+def test_rows_alone_need_no_cluster(sources, frame):
+    who = {name: WHO[name] for name in ("y_true", "y_score", "sensitive_features")}
+    for kind in ("pattern", "dask"):
+        found = measure(sources[kind](), "brier_score", n_partitions=5, **who)
+        expected = brier_score(frame["y"], frame["s"], sensitive_features=frame["g"])
+        assert_same(found, {"brier_score": expected})
+
+
+def test_several_columns_are_crossed(frame, tmp_path):
+    frame = frame.assign(h=np.where(frame["s"] > 0.5, 1, 0))
+    frame.to_parquet(tmp_path / "f.parquet")
+    found = measure(
+        tmp_path / "f.parquet",
+        ["pairwise_exposure"],
+        n_partitions=3,
+        **WHO | {"sensitive_features": ["g", "h"]},
+    )
+    assert ("a", 0) in found["pairwise_exposure"].groups
+
+
+def test_results_can_be_stored_and_added(sources, whole):
+    found = measure(sources["pattern"](), {"a": METRICS["inter"]}, **WHO)["a"]
+    again = type(found).from_json(found.to_json())
+    doubled = again + found
+    np.testing.assert_allclose(doubled.estimate, whole["inter"].estimate)
+    assert doubled.n_clusters == 2 * whole["inter"].n_clusters
+
+
+def test_a_group_that_one_part_lacks_is_no_warning(tmp_path):
+    frame = pd.DataFrame({"q": np.repeat(np.arange(40), 4), "s": np.arange(160.0)})
+    frame["g"] = np.where(frame["q"] % 2 == 0, "a", "b")
+    frame["y"] = frame["s"] % 3
+    frame.loc[:7, "g"] = "rare"
+    frame.to_parquet(tmp_path / "f.parquet")
+    who = {"y_score": "s", "sensitive_features": "g", "qid": "q"}
+    metrics = {"mean": partial(selection_rate, threshold=80.0)}
+    found = measure(tmp_path / "f.parquet", metrics, n_partitions=8, **who)
+    assert found["mean"].groups == ("a", "b", "rare")
+    with pytest.warns(UndefinedMetricWarning, match="without pairs"):
+        measure(tmp_path / "f.parquet", "pairwise_exposure", n_partitions=8, **who)
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("metrics", "columns", "message"),
+        [
+            ("no_such", {}, "metrics must be names or functions"),
+            ([], {}, "metrics must name at least one"),
+            ([METRICS["inter"], METRICS["queries"]], {}, "'pairwise_accuracy' twice"),
+            ("dips", {"y_score": "nope"}, "no column 'nope'; it has q, u"),
+            ("dips", {"qid": ["q"]}, "qid must be the name of a column"),
+            ("dips", {"qid": None}, "name the column of the query by qid="),
+            ("matched_pair_calibration", {}, "choose it once and pass it"),
+            ("pairwise_accuracy", {"engagement": "s"}, "pass the edges"),
+            ("dips", {"cluster": "s"}, "s must be constant within a query; q"),
+        ],
+    )
+    def test_say_what_to_do(self, metrics, columns, message, sources):
+        with pytest.raises(ValueError, match=message):
+            measure(sources["pattern"](), metrics, **WHO | columns)
+
+    def test_of_dask_and_frames(self, sources, frame):
+        for data in (frame, sources["dask"]()):
+            with pytest.raises(ValueError, match="no column 'nope'"):
+                measure(data, "dips", **WHO | {"y_score": "nope"})
+
+    def test_n_partitions(self, sources):
+        with pytest.raises(ValueError, match="n_partitions must"):
+            measure(sources["pattern"](), "dips", n_partitions=0, **WHO)
+
+    def test_data_of_no_kind(self):
+        with pytest.raises(ValueError, match="data must be a path"):
+            measure(3, "dips", **WHO)
+        with pytest.raises(ValueError, match="files of this computer"):
+            measure("https://example.org/a.parquet", "dips", **WHO)
+
+    def test_no_file(self, tmp_path):
+        with pytest.raises(ValueError, match="cannot be read by DuckDB"):
+            measure(tmp_path / "none.parquet", "dips", **WHO)
+
+    def test_no_rows(self, frame, tmp_path):
+        frame.iloc[:0].to_parquet(tmp_path / "f.parquet")
+        with pytest.raises(ValueError, match="at least one row"):
+            measure(tmp_path / "f.parquet", "dips", **WHO)
+
+    def test_missing_groups_are_named(self, frame, tmp_path):
+        frame = frame.assign(g=frame["g"].where(frame.index != 5))
+        frame.to_parquet(tmp_path / "f.parquet")
+        with pytest.raises(ValueError, match="sensitive_features"):
+            measure(tmp_path / "f.parquet", "dips", **WHO)
+
+    def test_nothing_is_left_behind(self, sources, tmp_path):
+        measure(sources["pattern"](), "dips", temp_directory=tmp_path, **WHO)
+        with pytest.raises(ValueError, match="constant within a query"):
+            measure(
+                sources["pattern"](),
+                "dips",
+                temp_directory=tmp_path,
+                **WHO | {"cluster": "s"},
+            )
+        assert not list(tmp_path.iterdir())
