@@ -92,14 +92,14 @@ KINDS = (
 )
 
 
-def assert_same(found, whole):
+def assert_same(found, whole, rtol=1e-9):
     assert found.keys() == whole.keys()
     for name, result in found.items():
         expected = whole[name]
         assert result.groups == expected.groups
         for part in ("estimate", "standard_error", "support", "df", "pvalue"):
             np.testing.assert_allclose(
-                getattr(result, part), getattr(expected, part), rtol=1e-9, atol=1e-12
+                getattr(result, part), getattr(expected, part), rtol=rtol, atol=1e-12
             )
 
 
@@ -132,7 +132,8 @@ def test_rows_alone_need_no_cluster(sources, frame):
     for kind in ("pattern", "dask"):
         found = measure(sources[kind](), "brier_score", n_partitions=5, **who)
         expected = brier_score(frame["y"], frame["s"], sensitive_features=frame["g"])
-        assert_same(found, {"brier_score": expected})
+        # Rows with less than 1/400 of a group's data are summed to first order.
+        assert_same(found, {"brier_score": expected}, rtol=2e-3)
 
 
 def test_several_columns_are_crossed(frame, tmp_path):
