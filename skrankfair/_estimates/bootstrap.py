@@ -16,9 +16,8 @@ from scipy import special
 
 from .._inputs.validation import Array
 from .sums import ClusterSums, slopes_at
-from .table import Finalize, draw_counts
+from .table import AnyTable, Finalize, count_chunks, draw_counts
 
-_CHUNK = 64
 # More undefined resamples than this, and there is no interval.
 _MOST_UNDEFINED = 0.2
 
@@ -52,31 +51,25 @@ def resampled_with_errors(
     shape (B, m, 2, 2), by the delta method within the resample.
     """
     table = sums.bootstrap_table()
-    flat, (n_groups, n_columns) = table.flat(), sums.by_group.shape
-    size = n_groups * n_columns
-    shared = size + np.arange(sums.shared.size)
+    n_columns = table.n_columns
     factor = sums.count / (sums.count - 1) if sums.count > 1 else np.nan
-    for start in range(0, n_resamples, _CHUNK):
-        counts = draw_counts(table, min(_CHUNK, n_resamples - start), rng)
-        totals = counts @ flat
-        by_group = totals[:, :size].reshape(-1, n_groups, n_columns)
-        values = finalize(by_group, totals[:, size:])
-        slopes = slopes_at(finalize, by_group, totals[:, size:])
+    sides = first[:, None] if second is None else np.stack([first, second], axis=1)
+    for chunk in count_chunks(table, n_resamples):
+        counts = draw_counts(table, chunk, rng)
+        by_group, shared = table.drawn(counts)
+        values = finalize(by_group, shared)
+        slopes = slopes_at(finalize, by_group, shared)
+        common = _squares(counts, table.shared)
         covariance = np.zeros((len(counts), first.size, 2, 2))
-        for place, a in enumerate(first):
-            both = [a] if second is None else [a, second[place]]
-            own = [g * n_columns + np.arange(n_columns) for g in both]
-            columns = np.concatenate([*own, shared])
-            rows = flat[:, columns]
-            products = counts @ np.einsum("qi,qj->qij", rows, rows).reshape(
-                table.n_rows, -1
-            )
-            products = products.reshape(-1, columns.size, columns.size)
-            weights = np.zeros((len(counts), 2, columns.size))
-            for side, group in enumerate(both):
+        for place, groups in enumerate(sides.tolist()):
+            products = _products(table, groups, counts, common)
+            weights = np.zeros((len(counts), 2, products.shape[1]))
+            for side, group in enumerate(groups):
                 part = slice(side * n_columns, (side + 1) * n_columns)
                 weights[:, side, part] = slopes[:, group, :n_columns]
-                weights[:, side, len(both) * n_columns :] = slopes[:, group, n_columns:]
+                weights[:, side, len(groups) * n_columns :] = slopes[
+                    :, group, n_columns:
+                ]
             covariance[:, place] = (
                 factor * weights @ products @ np.swapaxes(weights, 1, 2)
             )
@@ -84,6 +77,28 @@ def resampled_with_errors(
         if second is not None:
             others = values[:, second]
         yield values[:, first], others, covariance
+
+
+def _squares(counts: Array, rows: Array) -> Array:
+    """Return cross products of columns for rows that count so often, (B, K, K)."""
+    size = rows.shape[1]
+    both = np.einsum("qi,qj->qij", rows, rows).reshape(len(rows), size**2)
+    return (counts @ both).reshape(len(counts), size, size)
+
+
+def _products(
+    table: AnyTable, groups: list[int], counts: Array, common: Array
+) -> Array:
+    """Return the cross products of the columns of groups and the shared ones.
+
+    Rows without data of the groups have part in those of the shared ones, `common`.
+    """
+    rows, part = table.part_of(groups)
+    products = _squares(counts[:, rows], part.flat())
+    if not isinstance(rows, slice):
+        own = len(groups) * table.n_columns
+        products[:, own:, own:] = common
+    return products
 
 
 def studentised_ends(

@@ -14,30 +14,40 @@ has ``M = Σ M_c`` over them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._inputs.validation import Array
-from .table import strata
+from .columns import Columns
+from .folded import nowhere
+from .table import Cells, SparseTable, strata
 
 if TYPE_CHECKING:
+    from .folded import Folded
     from .sums import ClusterSums
-    from .table import Finalize, Folded
+    from .table import Finalize, Table
 
 
-#: Sums over rows of products of two arrays (G, n): by group, or of pairs of groups.
+#: Sums over rows of products of two arrays, by group or of pairs of groups.
 Dot = Callable[[Array, Array], Array]
+
+#: The powers of the shares that the products of `_Rows` begin with.
+_SINGLES = ((1, 1), (1, 1), (1, 2))
+_BESIDE = ((2, 2), (2, 3), (3, 2), (1, 2), (2, 1), (1, 1), (2, 2))
+_NAMES = tuple(map(tuple, ("dd", "de", "ed", "vu", "uv", "vv", "uu")))
+# Of so few groups all pairs are as quick as some.
+_FEW_GROUPS = 64
 
 
 @dataclass(frozen=True)
 class _Rows:
     """Functions of the shares h of rows: ``v = h / (1 - h)``, ``u = v h``, ``d = v²``.
 
-    And ``e = d h``, of shape (G, n); each times the square root of how often the row
-    counts, so that products count.
+    And ``e = d h``, of shape (G, n) or, of entries, (n,); each times the square root of
+    how often the row counts, so that products count.
     """
 
     h: Array
@@ -48,30 +58,42 @@ class _Rows:
 
     @classmethod
     def of(cls, share: Array, times: Array | None) -> _Rows:
-        """Return them for shares of shape (G, n) of rows that count so many times."""
+        """Return them for the shares of rows that count so many times."""
         v = share / np.maximum(1 - share, 1e-9)
         u, d = v * share, v * v
-        rows = cls(share, v, u, d, d * share)
-        if times is None:
-            return rows
-        root = np.sqrt(times)
-        return cls(*(root * part for part in (rows.h, v, u, d, rows.e)))
+        return cls(share, v, u, d, d * share)._counted(times)
 
-    def singles(self) -> Array:
+    @classmethod
+    def of_small(cls, share: Array, times: Array | None) -> _Rows:
+        """Return what they are to first order: powers of the shares."""
+        square = share**2
+        rows = cls(share, share, square, square, square * share)
+        return rows._counted(times)
+
+    def _counted(self, times: Array | None) -> _Rows:
+        if times is None:
+            return self
+        root = np.sqrt(times)
+        parts = (self.h, self.v, self.u, self.d, self.e)
+        return _Rows(*(root * part for part in parts))
+
+    def singles(self, dot: Dot) -> Array:
         """Return the sums of h², v² and v² h over the rows, shape (3, G)."""
         pairs = ((self.h, self.h), (self.v, self.v), (self.v, self.u))
-        return np.stack([_by_group(x, y) for x, y in pairs])
+        return np.stack([dot(x, y) for x, y in pairs])
 
-    def beside(self, other: _Rows, dot: Dot) -> list[Array]:
-        """Return the sums of the products that ``tr(M M')`` is made of."""
+    def beside(self, other: _Rows, dot: Dot, *, mirrored: bool = False) -> list[Array]:
+        """Return the sums of the products that ``tr(M M')`` is made of.
+
+        `mirrored`: the sums are the same with both in the other order.
+        """
         de, vu = dot(self.d, other.e), dot(self.v, other.u)
-        same = other is self and dot is _by_group
         return [
             dot(self.d, other.d),
             de,
-            de if same else dot(self.e, other.d),
+            de if mirrored else dot(self.e, other.d),
             vu,
-            vu if same else dot(self.u, other.v),
+            vu if mirrored else dot(self.u, other.v),
             dot(self.v, other.v),
             dot(self.u, other.u),
         ]
@@ -79,11 +101,6 @@ class _Rows:
 
 def _by_group(x: Array, y: Array) -> Array:
     return np.einsum("gq,gq->g", x, y)
-
-
-def _by_pair(x: Array, y: Array) -> Array:
-    product: Array = x @ y.T
-    return product
 
 
 def degrees_of_freedom(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Array]:
@@ -102,8 +119,8 @@ def degrees_of_freedom(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Ar
     n_effective : ndarray of shape (G,)
         ``1 / Σ_q h_q²`` of the smallest sample behind the estimate; 0 without data.
     """
-    moments = _Moments(sums, finalize, np.arange(len(sums.groups)), pairs=False)
-    trace, products, square = moments.result()
+    none = np.zeros(0, dtype=int)
+    trace, products, square = _Moments(sums, finalize, none, none).result()
     with np.errstate(divide="ignore", invalid="ignore"):
         df = trace.sum(0) ** 2 / products.sum((0, 1))
         effective = np.where(square > 0, 1 / square, np.inf).min(axis=0)
@@ -114,12 +131,15 @@ def contrast_degrees(
     sums: ClusterSums, finalize: Finalize, first: Array, second: Array
 ) -> Array:
     """Return degrees of freedom of differences of two groups, given by number."""
+    if not first.size:
+        return np.zeros(0)
     used, place = np.unique(np.concatenate([first, second]), return_inverse=True)
-    trace, products, _ = _Moments(sums, finalize, used, pairs=True).result()
-    one, both = trace.sum(0), products.sum((0, 1))
     a, b = place[: first.size], place[first.size :]
+    trace, products, _ = _Moments(sums.of_groups(used), finalize, a, b).result()
+    one, both = trace.sum(0), products.sum((0, 1))
+    own, between = both[: used.size], both[used.size :]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return (one[a] + one[b]) ** 2 / (both[a, a] + both[b, b] + 2 * both[a, b])
+        return (one[a] + one[b]) ** 2 / (own[a] + own[b] + 2 * between)
 
 
 class _Moments:
@@ -131,85 +151,196 @@ class _Moments:
     ----------
     sums : ClusterSums
     finalize : callable
-    columns : ndarray of shape (G,)
-        The groups, by number.
-    pairs : bool
-        Whether products are of every two groups, shape (G, G), or of each with itself.
+    first, second : ndarray of shape (m,)
+        Pairs of groups, by number, that products are of beside each with itself.
     """
 
     def __init__(
-        self, sums: ClusterSums, finalize: Finalize, columns: Array, *, pairs: bool
+        self, sums: ClusterSums, finalize: Finalize, first: Array, second: Array
     ) -> None:
-        self.sums, self.columns, self.pairs = sums, columns, pairs
-        self.dot = _by_pair if pairs else _by_group
+        self.sums, self.first, self.second = sums, first, second
         needs = getattr(finalize, "needs", (0,))
         self.samples = [(k, s) for k in needs for s in range(sums.support.shape[1])]
-        self.total = np.stack([sums.support[k, s, columns] for k, s in self.samples])
+        total = np.stack([sums.support[k, s] for k, s in self.samples])
+        with np.errstate(divide="ignore"):
+            self.scale = np.where(total > 0, 1 / total, 0.0)
+        size, self.n_groups = total.shape
+        self.singles = np.zeros((3, size, self.n_groups))
+        self.parts = np.zeros((7, size, size, self.n_groups + first.size))
 
     def result(self) -> tuple[Array, Array, Array]:
-        """Return ``tr(M_c)`` and ``Σ h²``, shape (C, G), ``tr(M_c M_c')`` between."""
-        size, n_groups = self.total.shape
-        shape = (n_groups, n_groups) if self.pairs else (n_groups,)
-        parts = np.zeros((7, size, size, *shape))
-        singles = np.zeros((3, size, n_groups))
-        for shares, times in self._shares():
-            rows = [_Rows.of(share, times) for share in shares]
-            for i, a in enumerate(rows):
-                singles[:, i] += a.singles()
-                for j, b in enumerate(rows):
-                    apart = self.samples[i][1] != self.samples[j][1]
-                    if apart and not self.pairs:
-                        continue  # no row is in two strata of a group
-                    parts[:, i, j] += a.beside(b, self.dot)
-        square, v_squared, e = singles
+        """Return ``tr(M_c)``, ``tr(M_c M_c')`` and ``Σ h²`` by sample.
+
+        Of shape (C, G), (C, C, G + m) and (C, G).
+        """
+        if isinstance(self.sums.rows, SparseTable):
+            self._add_entries(self.sums.rows)
+        else:
+            self._add_rows()
+        square, v_squared, e = self.singles
         trace = (1 + square) * v_squared - 2 * e
-        c = square[:, None, :, None] if self.pairs else square[:, None]
-        c_other = square[None, :, None, :] if self.pairs else square[None]
-        dd, de, ed, vu, uv, vv, uu = parts
+        every = np.arange(self.n_groups)
+        first, second = np.append(every, self.first), np.append(every, self.second)
+        c, c_other = square[:, None, first], square[None, :, second]
+        dd, de, ed, vu, uv, vv, uu = self.parts
         products = (1 + c + c_other) * dd - 2 * (de + ed) + 2 * (vu * uv + vv * uu)
         products += c * c_other * vv**2 - 2 * vv * (c_other * uv + c * vu)
         if self.sums.folded is not None:
-            more, more_products = self._of_folded(self.sums.folded)
+            more, more_products = self._of_folded(self.sums.folded, first, second)
             square, trace = square + more, trace + more
             products += more_products
         return trace, products, square
 
-    def _shares(self) -> Iterator[tuple[list[Array], Array | None]]:
-        """Yield shares of rows by sample, (G, n), and how often each row counts."""
-        with np.errstate(divide="ignore"):
-            scale = np.where(self.total > 0, 1 / self.total, 0.0)[..., None]
-        for table in self.sums.blocks():
-            rows = table.of_groups(self.columns)
-            needed = {k for k, _ in self.samples}
-            amounts = {k: strata(rows, self.sums.supports[k]) for k in needed}
-            shares = [
-                np.multiply(amounts[k][:, s].T, factor, order="C")
-                for (k, s), factor in zip(self.samples, scale, strict=True)
-            ]
-            times = None
-            if table.weight is not None:
-                once = np.minimum(table.weight, 1.0)
-                shares = [share * once for share in shares]
-                times = np.zeros(once.shape)
-                np.divide(table.weight, once, out=times, where=once > 0)
-            yield shares, times
+    def _amounts(self, table: Table) -> list[Array]:
+        """Return how much data the rows of a table have, by sample."""
+        needed = {k: strata(table, self.sums.supports[k]) for k, _ in self.samples}
+        return [needed[k][:, s] for k, s in self.samples]
 
-    def _of_folded(self, folded: Folded) -> tuple[Array, Array]:
-        """Return what the folded rows add, to first order."""
-        columns = self.columns
-        with np.errstate(divide="ignore"):
-            scale = np.where(self.total > 0, 1 / self.total**2, 0.0)
-        square = np.stack([folded.square[k, s, columns] for k, s in self.samples])
-        products = np.stack(
-            [
-                [folded.quartic[k, s, :, j, r] for j, r in self.samples]
-                for k, s in self.samples
+    def _apart(self, i: int, j: int) -> bool:
+        """Return whether no row is in both samples: in two strata of a group."""
+        return not self.first.size and self.samples[i][1] != self.samples[j][1]
+
+    def _add_rows(self) -> None:
+        """Add the rows of a table with all groups."""
+        for table in self.sums.cells():
+            once, times = _times(table.weight)
+            shares = [
+                np.multiply(amount.T, factor[:, None], order="C")
+                for amount, factor in zip(self._amounts(table), self.scale, strict=True)
             ]
-        )
-        if self.pairs:
-            products = products[..., columns[:, None], columns]
-            return square * scale, (
-                products * scale[:, None, :, None] * scale[None, :, None, :]
+            rows = [
+                _Rows.of(share if once is None else share * once, times)
+                for share in shares
+            ]
+            self._add(rows, _by_group, self._with_pairs)
+
+    def _with_pairs(self, x: Array, y: Array) -> Array:
+        """Return the products of arrays (G, n), by group and of the pairs."""
+        if not self.first.size:
+            return _by_group(x, y)
+        if self.n_groups <= _FEW_GROUPS or self.first.size > 4 * self.n_groups:
+            both = x @ y.T
+            return np.append(np.diag(both), both[self.first, self.second])
+        between = _by_group(x[self.first], y[self.second])
+        return np.append(_by_group(x, y), between)
+
+    def _add(self, rows: list[_Rows], dot: Dot, beside: Dot, sign: int = 1) -> None:
+        """Add rows of each sample, or take them off."""
+        size = beside(rows[0].h, rows[0].h).size
+        for i, a in enumerate(rows):
+            self.singles[:, i] += sign * a.singles(dot)
+            for j, b in enumerate(rows):
+                if not self._apart(i, j):
+                    mirrored = i == j and not self.first.size
+                    found = a.beside(b, beside, mirrored=mirrored)
+                    self.parts[:, i, j, :size] += sign * np.stack(found)
+
+    def _add_entries(self, table: SparseTable) -> None:
+        """Add the entries of a sparse table, and to first order what is without."""
+        gaps = table.shared.shape[1] > 0
+        outside = self._nowhere(table)
+        if gaps:
+            self._add_nowhere(outside)
+        columns: list[Any] = []
+        for cells in self.sums.cells():
+            if not isinstance(cells, Cells):
+                continue
+
+            def dot(x: Array, y: Array, cells: Cells = cells) -> Array:
+                return cells.dot(x[:, None], y[:, None])
+
+            once, times = _times(cells.weight)
+            factor = 1.0 if once is None else once
+            own = [
+                _Rows.of(amount[:, 0] * scale[cells.group] * factor, times)
+                for amount, scale in zip(self._amounts(cells), self.scale, strict=True)
+            ]
+            self._add(own, dot, dot)
+            if gaps:
+                without = [
+                    _Rows.of_small(amount[cells.row] * scale[cells.group], times)
+                    for amount, scale in zip(outside, self.scale, strict=True)
+                ]
+                self._add(without, dot, dot, sign=-1)
+            if self.first.size:
+                columns.append((cells.row, cells.group, own))
+        if columns:
+            self._add_between(columns, outside, _times(table.weight)[1])
+
+    def _nowhere(self, table: SparseTable) -> list[Array]:
+        """Return how much data each row shows of a group that is nowhere, by sample.
+
+        Of a row that counts less than once, that much less.
+        """
+        none = nowhere(table, self.sums.supports)[..., 0]
+        once, _ = _times(table.weight)
+        return [
+            none[:, k, s] * (1.0 if once is None else once) for k, s in self.samples
+        ]
+
+    def _add_nowhere(self, amounts: list[Array]) -> None:
+        """Add all rows as if none had an entry, to first order."""
+        _, times = _times(self.sums.rows.weight)
+        times = np.ones(amounts[0].size) if times is None else times
+        for i, a in enumerate(amounts):
+            for number, (p, q) in enumerate(_SINGLES):
+                total = times @ a ** (p + q)
+                self.singles[number, i] += total * self.scale[i] ** (p + q)
+            for j, b in enumerate(amounts):
+                if self._apart(i, j):
+                    continue
+                for number, (p, q) in enumerate(_BESIDE):
+                    scale = self.scale[i] ** p * self.scale[j] ** q
+                    found = times @ (a**p * b**q) * scale
+                    self.parts[number, i, j, : self.n_groups] += found
+
+    def _add_between(
+        self, columns: list[Any], outside: list[Array], times: Array | None
+    ) -> None:
+        """Add the products of the pairs of groups."""
+        row, group = (np.concatenate([part[i] for part in columns]) for i in (0, 1))
+        root = 1.0 if times is None else np.sqrt(times)
+        made = []
+        for i, (amount, scale) in enumerate(zip(outside, self.scale, strict=True)):
+            made.append(
+                {
+                    name: Columns(
+                        row,
+                        group,
+                        np.concatenate([getattr(part[2][i], name) for part in columns]),
+                        (root * amount**power)[:, None],
+                        (scale**power)[:, None],
+                    )
+                    for name, power in (("v", 1), ("u", 2), ("d", 2), ("e", 3))
+                }
             )
-        products = products[..., columns, columns]
-        return square * scale, products * scale[:, None] * scale[None]
+        for i, a in enumerate(made):
+            for j, b in enumerate(made):
+                for number, (x, y) in enumerate(_NAMES):
+                    found = a[x].products(b[y], self.first, self.second)
+                    self.parts[number, i, j, self.n_groups :] += found
+
+    def _of_folded(
+        self, folded: Folded, first: Array, second: Array
+    ) -> tuple[Array, Array]:
+        """Return what the folded rows add, to first order."""
+        square = np.stack([folded.square[k, s, :-1] for k, s in self.samples])
+        n_strata = folded.square.shape[1]
+        number = np.array([k * n_strata + s for k, s in self.samples])
+        products = folded.quartic_between(first, second)[number[:, None], number]
+        scale = self.scale**2
+        left, right = scale[:, None, first], scale[None, :, second]
+        return square * scale, products * left * right
+
+
+def _times(weight: Array | None) -> tuple[Array | None, Array | None]:
+    """Return how much of a row is left out, and how often; None is once.
+
+    A row that counts less than once is left out whole.
+    """
+    if weight is None:
+        return None, None
+    once = np.minimum(weight, 1.0)
+    times = np.zeros(once.shape)
+    np.divide(weight, once, out=times, where=once > 0)
+    return once, times

@@ -12,7 +12,7 @@ from .._inputs.validation import Array, check_choice, check_number, encode
 from .finalize import ColumnSum
 from .metric import Metric
 from .storage import stored
-from .table import Table
+from .table import AnyTable, Table
 
 # Relative to a total: it balances what a difference leaves out against rounding.
 _STEP = 1e-3
@@ -150,7 +150,7 @@ def metric_of_totals(
 
 def table_of_sums(
     values: Any, groups: Sequence[Hashable], labels: Any, *, counted: bool
-) -> Table:
+) -> AnyTable:
     """Return a user's sums by cluster and group, (Q, G, C), as a table.
 
     `counted`: a last column says whether a cluster has something of a group.

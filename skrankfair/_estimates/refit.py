@@ -11,9 +11,7 @@ import numpy as np
 from .._inputs.validation import Array
 from .storage import stored
 from .sums import ClusterSums
-from .table import Finalize, Table, draw_counts
-
-_CHUNK = 64
+from .table import AnyTable, Finalize, count_chunks, draw_counts
 
 #: From how often each cluster counts to the column totals, shape (G, C).
 Refit = Callable[[Array], Array]
@@ -40,7 +38,7 @@ class RefitSums(ClusterSums):
     def of_table(
         cls,
         groups: tuple[Hashable, ...],
-        table: Table,
+        table: AnyTable,
         supports: Sequence[Finalize],
         refit: Refit,
         n_resamples: int | None = None,
@@ -68,8 +66,8 @@ class RefitSums(ClusterSums):
                 "The bootstrap fits the curve anew and needs the rows, which compact() "
                 "or copying dropped; use method='t'."
             )
-        for start in range(0, n_resamples, _CHUNK):
-            counts = _counts(self.table, min(_CHUNK, n_resamples - start), rng)
+        for chunk in count_chunks(self.table, n_resamples):
+            counts = draw_counts(self.table, chunk, rng)
             totals = np.stack([self.refit(count) for count in counts])
             yield totals, np.zeros((len(counts), 0))
 
@@ -141,16 +139,6 @@ class RefitSums(ClusterSums):
         return RefitSums(
             **parts, refit=refit, n_resamples=self.n_resamples, seed=self.seed
         )
-
-
-def _counts(table: Table, chunk: int, rng: np.random.Generator) -> Array:
-    """Return how often each row is in each resample, however large the weights."""
-    if table.weight is None:
-        return draw_counts(table, chunk, rng)
-    total = table.weight.sum()
-    n_draws = int(min(max(1.0, np.rint(total)), 2.0**53))
-    counts = rng.multinomial(n_draws, table.weight / total, size=chunk)
-    return counts * (total / n_draws)
 
 
 def _both(first: RefitSums, second: RefitSums) -> Refit | None:

@@ -15,16 +15,28 @@ from typing import Any, Self
 import numpy as np
 
 from .._inputs.validation import Array, sort_labels
+from .columns import Columns, low_rank
 from .finalize import Beside
+from .folded import Folded, Products, amounts, gradient_of, summed_amounts
+from .gaps import LARGE_SHARE, large_gaps, shared_share
+from .memory import check_memory
+from .merge import join, same_rows, stack
 from .storage import stored
-from .table import Finalize, Folded, Table, draw_counts, same_rows, stack, strata
+from .table import (
+    AnyTable,
+    Cells,
+    Finalize,
+    SparseTable,
+    Table,
+    count_chunks,
+    draw_counts,
+)
 
 _STEP = 1e-200
-_CHUNK = 64
 # Numbers of a block of rows.
 _BLOCK = 1 << 20
-# A row with a larger share of the data of a group is kept by `compact`.
-_LARGE_SHARE = 1 / 400
+# Places of a block that have no entry.
+_GAPS = 1 << 17
 # Rounding of a left-out estimate, in units of its terms.
 _NOISE = 16 * np.finfo(float).eps
 
@@ -52,13 +64,13 @@ class ClusterSums:
         What each says of a row's columns is how much data a group has there: its own,
         the rest's.
     kind : {"cluster", "item"}
-    table : Table or None
+    table : Table, SparseTable or None
         All rows; None after `compact`.
-    leading : Table or None
+    leading : Table, SparseTable or None
         After `compact`, the rows with a large share of the data of a group.
     folded : Folded or None
         The sums over the other rows.
-    pairs : ndarray of shape (K, K) or None
+    pairs : Products or None
         Of items: the cross products of the columns over pairs, which the rows of both
         items count.
     """
@@ -69,20 +81,23 @@ class ClusterSums:
     count: float
     supports: tuple[Finalize, ...]
     kind: str
-    table: Table | None
-    leading: Table | None = None
+    table: AnyTable | None
+    leading: AnyTable | None = None
     folded: Folded | None = None
-    pairs: Array | None = None
+    pairs: Products | None = None
 
     @classmethod
     def from_clusters(
-        cls, groups: tuple[Hashable, ...], table: Table, supports: Sequence[Finalize]
+        cls,
+        groups: tuple[Hashable, ...],
+        table: AnyTable,
+        supports: Sequence[Finalize],
     ) -> ClusterSums:
         """Sum a table whose rows are independent clusters."""
         weight = table.frequency
         return cls(
             groups=groups,
-            by_group=np.tensordot(weight, table.by_group, 1),
+            by_group=table.total(),
             shared=weight @ table.shared,
             count=float(weight.sum()),
             supports=tuple(supports),
@@ -94,8 +109,8 @@ class ClusterSums:
     def from_items(
         cls,
         groups: tuple[Hashable, ...],
-        table: Table,
-        pairs: Array,
+        table: AnyTable,
+        pairs: Array | Products,
         totals: tuple[Array, Array],
         supports: Sequence[Finalize],
     ) -> ClusterSums:
@@ -104,14 +119,16 @@ class ClusterSums:
         Parameters
         ----------
         groups : tuple of hashable
-        table : Table
-        pairs : ndarray of shape (K, K)
+        table : Table or SparseTable
+        pairs : ndarray of shape (K, K) or Products
             Cross products of the columns over the pairs of two rows.
         totals : tuple of ndarray
             Column totals over the pairs, by group and shared.
         supports : sequence of callable
             How much data of a group an item's columns show.
         """
+        if not isinstance(pairs, Products):
+            pairs = Products(pairs, len(groups), totals[1].size)
         return cls(
             groups=groups,
             by_group=totals[0],
@@ -124,7 +141,7 @@ class ClusterSums:
         )
 
     @property
-    def rows(self) -> Table:
+    def rows(self) -> AnyTable:
         """The rows that are there: all of them, or the leading ones."""
         rows = self.leading if self.table is None else self.table
         if rows is None:
@@ -144,8 +161,16 @@ class ClusterSums:
     @property
     def scatter(self) -> Array:
         """Cross products of the columns over all rows, shape (K, K)."""
-        scatter = self.rows.scatter()
-        return scatter if self.folded is None else scatter + self.folded.scatter
+        size = self.totals.size
+        check_memory(
+            8.0 * size**2,
+            f"The cross products of {size} columns",
+            "ask for contrasts of the groups that matter.",
+        )
+        scatter = Products.of_table(self.rows, all_pairs=True)
+        if self.folded is not None:
+            scatter += self.folded.scatter
+        return scatter.dense()
 
     @property
     def support(self) -> Array:
@@ -159,72 +184,69 @@ class ClusterSums:
 
     @cached_property
     def _support_and_active(self) -> tuple[Array, Array]:
-        folded = self.folded
-        shape = len(self.supports), 1 + (self.rows.member is not None)
-        support = np.zeros((*shape, len(self.groups)))
-        active = np.zeros(support.shape)
-        if folded is not None:
-            support, active = folded.support[..., :-1], folded.active[..., :-1]
-        for table in self.blocks() if self.rows.n_rows else ():
-            for_all = [strata(table, function) for function in self.supports]
-            if table.weight is None:
-                sums = [part.sum(axis=0) for part in for_all]
-                counts = [np.count_nonzero(part > 0, axis=0) for part in for_all]
-            else:
-                sums = [np.tensordot(table.weight, part, 1) for part in for_all]
-                counts = [np.tensordot(table.weight, part > 0, 1) for part in for_all]
-            support = support + np.stack(sums)
-            active = active + np.stack(counts)
-        return support, active
+        support, active = summed_amounts(self.rows, self.supports, (1, 0))
+        if self.folded is not None:
+            support = support + self.folded.support[..., :-1]
+            active = active + self.folded.active[..., :-1]
+        return support, 1.0 * active
 
-    def blocks(self) -> Iterator[Table]:
-        """Yield the rows that are there, some at a time."""
+    def cells(self) -> Iterator[Table]:
+        """Yield the rows that are there, some at a time.
+
+        Of a sparse table each entry is a row of its own, and so is each place without
+        one whose row is not small.
+        """
         rows = self.rows
-        size = max(1, _BLOCK // max(1, self.totals.size))
-        for start in range(0, max(1, rows.n_rows), size):
-            yield rows.take(slice(start, start + size))
+        yield from rows.cells(_BLOCK)
+        if isinstance(rows, SparseTable):
+            row, group = self._large_gaps
+            for start in range(0, row.size, _GAPS):
+                some = slice(start, start + _GAPS)
+                yield rows.empty_cells(row[some], group[some])
 
-    def amounts(self, table: Table) -> Array:
-        """Return the supports of rows by stratum and group, (n_rows, S, M, G)."""
-        parts = [strata(table, support) for support in self.supports]
-        return np.stack(parts, axis=1)
+    @cached_property
+    def _large_gaps(self) -> tuple[Array, Array]:
+        if not isinstance(self.rows, SparseTable):
+            return np.zeros(0, dtype=int), np.zeros(0, dtype=int)
+        return large_gaps(self.rows, self.supports, self.support)
 
     def compact(self) -> Self:
         """Return the same sums without the table.
 
         Rows with a large share of the data of a group stay as they are, so that errors
         and degrees of freedom are those of the whole; the others are folded into
-        sums, where each is small enough for its first order.
+        sums, where each is small enough for its first order. Of many groups the rows
+        with the largest shares stay, as many as there is room for.
         """
         rows = self.rows
         share = self._largest_share()
-        most = max(1, _BLOCK // max(1, self.totals.size))
-        keep = share > _LARGE_SHARE
-        if np.count_nonzero(keep) > most:
-            keep &= share >= np.partition(share, -most)[-most]
+        first = np.argsort(-share, kind="stable")
+        first = first[share[first] > LARGE_SHARE]
+        room = np.cumsum(rows.sizes()[first])
+        leading = np.sort(first[: max(1, np.searchsorted(room, _BLOCK, "right"))])
         folded = self.folded
-        if not keep.all():
-            more = Folded.of_rows(rows.take(np.flatnonzero(~keep)), self.supports)
+        if leading.size < rows.n_rows:
+            others = np.delete(np.arange(rows.n_rows), leading)
+            more = Folded.of_rows(rows.take(others), self.supports)
             folded = more if folded is None else folded + more
-        leading = rows.take(np.flatnonzero(keep))
-        return replace(self, table=None, leading=leading, folded=folded)
+        return replace(self, table=None, leading=rows.take(leading), folded=folded)
 
     def _largest_share(self) -> Array:
         """Return the largest share of each row in any support or shared column."""
-        rows = self.rows
-        size = rows.frequency @ np.abs(rows.shared)
+        share = shared_share(self.rows)
         with np.errstate(divide="ignore"):
             scale = np.where(self.support > 0, 1 / self.support, 0.0)
-            common = np.where(size > 0, 1 / size, 0.0)
-        return np.concatenate(
-            [
-                np.maximum(
-                    (self.amounts(table) * scale).max(axis=(1, 2, 3), initial=0.0),
-                    (np.abs(table.shared) * common).max(axis=1, initial=0.0),
-                )
-                for table in self.blocks()
-            ]
-        )
+        start = 0
+        for cells in self.cells():
+            own = amounts(cells, self.supports) * cells.last(scale)
+            largest = own.max(axis=(1, 2, 3), initial=0.0)
+            if isinstance(cells, Cells):
+                np.maximum.at(share, cells.row, largest)
+            else:
+                part = share[start : start + cells.n_rows]
+                np.maximum(part, largest, out=part)
+                start += cells.n_rows
+        return share
 
     def estimate(self, finalize: Finalize) -> Array:
         """Return the metric of the totals."""
@@ -236,18 +258,21 @@ class ClusterSums:
 
     def gradient(self, finalize: Finalize) -> Array:
         """Return the derivatives of the metric, shape (G, K), by a complex step."""
-        n_groups, n_columns = self.by_group.shape
-        slopes = self.slopes(finalize)
-        gradient = np.zeros((n_groups, n_groups, n_columns))
-        gradient[np.arange(n_groups), np.arange(n_groups)] = slopes[:, :n_columns]
-        return np.hstack([gradient.reshape(n_groups, -1), slopes[:, n_columns:]])
+        return gradient_of(self.slopes(finalize), self.by_group.shape[1])
 
-    def influence(self, finalize: Finalize) -> Iterator[Array]:
-        """Yield what each row adds to the jackknife, block by block, shape (n, G).
+    def _factor(self, finalize: Finalize) -> Array:
+        """Return the root of (n - 1) / n by stratum and group, shape (M, G)."""
+        number = self.active[_needs(finalize)].max(axis=0)
+        factor: Array = np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
+        return factor
 
-        ``sqrt(w_q (n - 1) / n) (θ_(-q) - θ)``: the estimate without row q minus that of
-        all, n the number of rows with data of the group in the stratum of q, w_q how
-        often the row counts; a row that counts less than once is left out whole.
+    def influence(self, finalize: Finalize) -> Iterator[tuple[Table, Array]]:
+        """Yield what each row adds to the jackknife, block by block of `cells`.
+
+        ``sqrt(w_q (n - 1) / n) (θ_(-q) - θ)``, of shape (n, G) or, of entries, (n, 1):
+        the estimate without row q minus that of all, n the number of rows with data of
+        the group in the stratum of q, w_q how often the row counts; a row that counts
+        less than once is left out whole.
         """
         estimate = self.estimate(finalize)
         terms = np.hstack(
@@ -257,10 +282,9 @@ class ClusterSums:
             ]
         )
         noise = _NOISE * np.abs(np.nan_to_num(self.slopes(finalize)) * terms).sum(1)
-        number = self.active[_needs(finalize)].max(axis=0)
-        factor = np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
-        for table in self.blocks():
-            by_group, shared, weight = table.by_group, table.shared, table.weight
+        factor = self._factor(finalize)
+        for cells in self.cells():
+            by_group, shared, weight = cells.by_group, cells.shared, cells.weight
             if weight is not None:
                 once = np.minimum(weight, 1.0)
                 by_group, shared = (
@@ -268,20 +292,44 @@ class ClusterSums:
                     once[:, None] * shared,
                 )
             with np.errstate(divide="ignore", invalid="ignore"):
-                change = finalize(self.by_group - by_group, self.shared - shared)
-                change -= estimate
-                change[np.abs(change) <= noise] = 0.0
+                total = cells.at(self.by_group)
+                change = finalize(total - by_group, self.shared - shared)
+                change -= cells.at(estimate)
+                change[np.abs(change) <= cells.at(noise)] = 0.0
             if weight is not None:
                 times = np.zeros(weight.shape)
                 np.divide(np.sqrt(weight), once, out=times, where=once > 0)
                 change *= times[:, None]
-            if table.member is None:
-                change *= factor[0]
+            if cells.member is None:
+                change *= cells.at(factor[0])
             else:
-                change *= np.where(table.member, factor[0], factor[1])
+                change *= np.where(
+                    cells.member, cells.at(factor[0]), cells.at(factor[1])
+                )
             if weight is not None:
                 change[weight == 0] = 0.0
-            yield change
+            yield cells, change
+
+    def _by_shared(self, finalize: Finalize) -> tuple[Array, Array]:
+        """Return what rows without data of a group add to it, to first order.
+
+        Factors of rows (n_rows, D) and of groups (G, D), whose product it is.
+        """
+        rows, slopes = self.rows, self.slopes(finalize)[:, self.by_group.shape[1] :]
+        left = rows.shared
+        if rows.weight is not None:
+            left = left * np.sqrt(rows.weight)[:, None]
+        return left, -self._factor(finalize)[-1][:, None] * slopes
+
+    def _columns(self, finalize: Finalize) -> Columns:
+        """Return the influence of all rows of a sparse table."""
+        none = np.zeros(0, dtype=int)
+        parts = [(none, none, np.zeros(0))]
+        for cells, change in self.influence(finalize):
+            if isinstance(cells, Cells):
+                parts.append((cells.row, cells.group, change[:, 0]))
+        row, group, value = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return Columns(row, group, value, *self._by_shared(finalize))
 
     def covariance(self, finalize: Finalize) -> Array:
         """Return the jackknife covariance of the metric, shape (G, G).
@@ -293,48 +341,117 @@ class ClusterSums:
         the variance. NaN where `undefined`.
         """
         n_groups = len(self.groups)
-        covariance = np.zeros((n_groups, n_groups))
+        check_memory(
+            16.0 * n_groups**2,
+            f"The covariance of {n_groups} groups with each other",
+            "ask for standard_error, or for the contrasts that matter.",
+        )
         with np.errstate(invalid="ignore", over="ignore"):
-            for change in self.influence(finalize):
-                covariance += change.T @ change
-            gradient = self.gradient(finalize)
+            covariance = self._all_products(finalize)
+            slopes = self.slopes(finalize)
             if self.folded is not None:
-                covariance += gradient @ self.folded.scatter @ gradient.T
+                covariance += self.folded.scatter.form_of_all(slopes)
             if self.pairs is not None:
-                products = gradient @ self.pairs @ gradient.T
+                products = self.pairs.form_of_all(slopes)
                 least = np.sqrt(_kept_share(np.diag(covariance), np.diag(products)))
                 covariance -= least[:, None] * products * least
         unknown = ~np.isfinite(np.diag(covariance)) | self.undefined(finalize)
         covariance[unknown] = covariance[:, unknown] = np.nan
         return covariance
 
+    def _all_products(self, finalize: Finalize) -> Array:
+        """Return the covariance of the rows that are there."""
+        n_groups = len(self.groups)
+        covariance = np.zeros((n_groups, n_groups))
+        if not isinstance(self.rows, SparseTable):
+            for _, change in self.influence(finalize):
+                covariance += change.T @ change
+            return covariance
+        columns, every = self._columns(finalize), np.arange(n_groups)
+        step = max(1, _BLOCK // n_groups)
+        for start in range(0, n_groups, step):
+            some = every[start : start + step]
+            pairs = np.repeat(some, n_groups), np.tile(every, some.size)
+            block = columns.products(columns, *pairs)
+            covariance[some] = block.reshape(some.size, -1)
+        return covariance
+
     def variance(self, finalize: Finalize) -> Array:
         """Return the diagonal of `covariance`, shape (G,), without the rest of it."""
-        variance = np.zeros(len(self.groups))
+        every = np.arange(len(self.groups))
         with np.errstate(invalid="ignore", over="ignore"):
-            for change in self.influence(finalize):
-                variance += np.einsum("qg,qg->g", change, change)
-            slopes = self.slopes(finalize)
-            if self.folded is not None:
-                variance += self._quadratic(slopes, self.folded.scatter)
+            variance = self._squares(finalize)
             if self.pairs is not None:
-                products = self._quadratic(slopes, self.pairs)
+                products = self.pairs.form(self.slopes(finalize), every, every)
                 variance -= _kept_share(variance, products) * products
         variance[~np.isfinite(variance) | self.undefined(finalize)] = np.nan
         return variance
 
-    def _quadratic(self, slopes: Array, products: Array) -> Array:
-        """Return ``J_g · products · J_g`` of the columns of each group, shape (G,)."""
-        n_groups, n_columns = self.by_group.shape
-        shared = self.by_group.size + np.arange(self.shared.size)
-        values = np.empty(n_groups)
-        for group in range(n_groups):
-            own = group * n_columns + np.arange(n_columns)
-            columns = np.concatenate([own, shared])
-            values[group] = (
-                slopes[group] @ products[np.ix_(columns, columns)] @ slopes[group]
-            )
-        return values
+    def _squares(self, finalize: Finalize) -> Array:
+        """Return the variance before the products of pairs are taken off."""
+        variance, every = np.zeros(len(self.groups)), np.arange(len(self.groups))
+        gaps = isinstance(self.rows, SparseTable) and self.shared.size > 0
+        if gaps:
+            left, right = self._by_shared(finalize)
+            variance += low_rank(right @ (left.T @ left), right)
+        for cells, change in self.influence(finalize):
+            variance += cells.dot(change, change)
+            if gaps and isinstance(cells, Cells):
+                low = low_rank(left[cells.row], right[cells.group])[:, None]
+                variance -= cells.dot(low, low)
+        if self.folded is not None:
+            variance += self.folded.scatter.form(self.slopes(finalize), every, every)
+        return variance
+
+    def covariances(
+        self, finalize: Finalize, first: Array, second: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return variances and covariances of pairs of groups, given by number.
+
+        Parameters
+        ----------
+        finalize : callable
+        first, second : ndarray of shape (m,)
+
+        Returns
+        -------
+        of_first, of_second, between : ndarray of shape (m,)
+        """
+        if not first.size:
+            return np.zeros(0), np.zeros(0), np.zeros(0)
+        used, place = np.unique(np.concatenate([first, second]), return_inverse=True)
+        a, b = place[: first.size], place[first.size :]
+        some = self.of_groups(used)
+        variance = some.variance(finalize)
+        if not isinstance(some.rows, SparseTable):
+            return variance[a], variance[b], some.covariance(finalize)[a, b]
+        with np.errstate(invalid="ignore", over="ignore"):
+            columns, slopes = some._columns(finalize), some.slopes(finalize)
+            both = columns.products(columns, a, b)
+            if some.folded is not None:
+                both += some.folded.scatter.form(slopes, a, b)
+            if some.pairs is not None:
+                every = np.arange(used.size)
+                products = some.pairs.form(slopes, every, every)
+                least = np.sqrt(_kept_share(some._squares(finalize), products))
+                both -= least[a] * some.pairs.form(slopes, a, b) * least[b]
+        both[np.isnan(variance[a]) | np.isnan(variance[b])] = np.nan
+        return variance[a], variance[b], both
+
+    def of_groups(self, columns: Array) -> ClusterSums:
+        """Return the sums of some groups, given by number."""
+        if columns.size == len(self.groups):
+            return self
+        table, leading, folded = self.table, self.leading, self.folded
+        return replace(
+            self,
+            groups=tuple(self.groups[i] for i in columns),
+            by_group=self.by_group[columns],
+            table=None if table is None else table.of_groups(columns),
+            leading=None if leading is None else leading.of_groups(columns),
+            folded=None if folded is None else folded.of_groups(columns),
+            pairs=None if self.pairs is None else self.pairs.of_groups(columns),
+        )
 
     def undefined(self, finalize: Finalize) -> Array:
         """Return which groups have no standard error, shape (G,)."""
@@ -343,7 +460,7 @@ class ClusterSums:
         alone = ((active > 0) & (active < 2)).any(axis=(0, 1))
         return few | alone | np.isnan(self.estimate(finalize))
 
-    def bootstrap_table(self) -> Table:
+    def bootstrap_table(self) -> AnyTable:
         """Return the table of clusters; a ValueError if there is none to resample."""
         if self.table is None:
             raise ValueError(
@@ -365,48 +482,28 @@ class ClusterSums:
         Each resample draws as many clusters as there are, with replacement.
         """
         table = self.bootstrap_table()
-        flat, size = table.flat(), self.by_group.size
-        for start in range(0, n_resamples, _CHUNK):
-            counts = draw_counts(table, min(_CHUNK, n_resamples - start), rng)
-            totals = counts @ flat
-            yield (
-                totals[:, :size].reshape(-1, *self.by_group.shape),
-                totals[:, size:],
-            )
+        for chunk in count_chunks(table, n_resamples):
+            yield table.drawn(draw_counts(table, chunk, rng))
 
     def pooled(self) -> ClusterSums:
         """Return the sums of all groups as one group."""
-
-        def pool(table: Table | None) -> Table | None:
-            if table is None:
-                return None
-            return replace(
-                table,
-                by_group=table.by_group.sum(axis=1, keepdims=True),
-                member=None,
-            )
-
-        n_groups, n_columns = self.by_group.shape
-        n_shared = self.shared.size
-        add = np.zeros((n_columns + n_shared, self.totals.size))
-        add[:n_columns, : self.by_group.size] = np.tile(np.eye(n_columns), n_groups)
-        add[n_columns:, self.by_group.size :] = np.eye(n_shared)
-        folded = self.folded
+        table, leading, folded = self.table, self.leading, self.folded
         return replace(
             self,
             groups=("overall",),
             by_group=self.by_group.sum(axis=0, keepdims=True),
-            table=pool(self.table),
-            leading=pool(self.leading),
-            folded=folded and folded.pooled(add),
-            pairs=None if self.pairs is None else add @ self.pairs @ add.T,
+            table=None if table is None else table.pooled(),
+            leading=None if leading is None else leading.pooled(),
+            folded=None if folded is None else folded.pooled(),
+            pairs=None if self.pairs is None else self.pairs.pooled(),
         )
 
     def aligned(self, groups: tuple[Hashable, ...]) -> ClusterSums:
         """Return the sums with the columns of these groups, 0 where one is absent."""
         if groups == self.groups:
             return self
-        place = np.array([groups.index(group) for group in self.groups], dtype=int)
+        number = {group: i for i, group in enumerate(groups)}
+        place = np.array([number[group] for group in self.groups], dtype=int)
         n_columns = self.by_group.shape[1]
         return replace(
             self._spread(place, len(groups), np.arange(n_columns), n_columns),
@@ -422,43 +519,17 @@ class ClusterSums:
         self, rows: Array, n_rows: int, columns: Array, n_columns: int
     ) -> ClusterSums:
         """Return the sums with groups and columns at these places of more."""
-
-        def spread(values: Array) -> Array:
-            wide = np.zeros((*values.shape[:-2], n_rows, n_columns))
-            wide[..., rows[:, None], columns] = values
-            return wide
-
-        kept = np.concatenate(
-            [
-                (rows[:, None] * n_columns + columns).ravel(),
-                n_rows * n_columns + np.arange(self.shared.size),
-            ]
-        ).astype(int)
-
-        def square(values: Array) -> Array:
-            wide = np.zeros((n_rows * n_columns + self.shared.size,) * 2)
-            wide[np.ix_(kept, kept)] = values
-            return wide
-
-        def widen(table: Table | None) -> Table | None:
-            if table is None:
-                return None
-            member = table.member
-            if member is not None:
-                member = np.zeros((table.n_rows, n_rows), dtype=bool)
-                member[:, rows] = table.member
-            return replace(table, by_group=spread(table.by_group), member=member)
-
-        folded = self.folded
-        if folded is not None:
-            folded = folded.spread(square(folded.scatter), rows, n_rows)
+        wide = np.zeros((n_rows, n_columns))
+        wide[rows[:, None], columns] = self.by_group
+        places = rows, n_rows, columns, n_columns
+        table, leading, folded = self.table, self.leading, self.folded
         return replace(
             self,
-            by_group=spread(self.by_group),
-            table=widen(self.table),
-            leading=widen(self.leading),
-            folded=folded,
-            pairs=None if self.pairs is None else square(self.pairs),
+            by_group=wide,
+            table=None if table is None else table.spread(*places),
+            leading=None if leading is None else leading.spread(*places),
+            folded=None if folded is None else folded.spread(*places),
+            pairs=None if self.pairs is None else self.pairs.spread(*places),
         )
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
@@ -505,15 +576,8 @@ class ClusterSums:
             )
         other = other.aligned(self.groups)
         rows = same_rows(a, b)
-        b_by_group = other.table.by_group if other.table else b.by_group
-        joined = Table(
-            np.concatenate([a.by_group, b_by_group[rows]], axis=2),
-            np.concatenate([a.shared, b.shared[rows]], axis=1),
-            a.weight,
-            a.labels,
-            a.member,
-        )
-        size = a.by_group.shape[2], a.shared.shape[1]
+        joined = join(a, b if other.table is None else other.table, rows)
+        size = a.n_columns, a.shared.shape[1]
         return ClusterSums(
             groups=self.groups,
             by_group=np.concatenate([self.by_group, other.by_group], axis=1),

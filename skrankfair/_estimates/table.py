@@ -1,14 +1,17 @@
-"""The rows of the sums, and what stays of rows that are folded away."""
+"""The rows of the sums: all groups of each row, or those that it has data of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array
+from .memory import check_memory
 from .storage import stored
 
 #: ``finalize(by_group, shared)``: from totals of shape ``(..., G, C)`` and ``(..., D)``
@@ -17,6 +20,11 @@ from .storage import stored
 #: differentiated by a complex step). An attribute ``needs`` names the supports that
 #: must be there for an estimate, by their number; without it the first one.
 Finalize = Callable[[Array, Array], Array]
+
+# A table of so few groups, or numbers, has all groups of each row.
+_FEW_GROUPS, _FEW_NUMBERS = 3, 1 << 16
+# At most so many resamples, and so many counts and totals of them, at once.
+_CHUNK, _MOST_COUNTS = 64, 1 << 22
 
 
 @stored("Table")
@@ -56,8 +64,11 @@ class Table:
         weight: Array | None = None,
         labels: Array,
         member: Array | None = None,
-    ) -> Table:
+    ) -> AnyTable:
         """Return the table of the groups that each row has data of.
+
+        It has all groups of each row where they are few or most rows have most of
+        them, and is a `SparseTable` otherwise.
 
         Parameters
         ----------
@@ -76,21 +87,20 @@ class Table:
 
         Returns
         -------
-        Table
+        Table or SparseTable
         """
-        place = row * np.int64(n_groups) + group
-        shape = n_rows, n_groups
-        by_group = np.zeros((*shape, values.shape[1]))
-        for column, sums in enumerate(values.T):
-            found = np.bincount(place, weights=sums, minlength=n_rows * n_groups)
-            by_group[..., column] = found.reshape(shape)
-        members = None
-        if member is not None:
-            members = np.zeros(shape, dtype=bool)
-            members.ravel()[place[member]] = True
         if shared is None:
             shared = np.zeros((n_rows, 0))
-        return cls(by_group, shared, weight, labels, members)
+        key = row * np.int64(n_groups) + group
+        if not (key[1:] > key[:-1]).all():
+            row, group, values, member = _in_order(key, values, member, n_groups)
+        dense = _all_groups(n_rows, n_groups, values.shape[1], row.size)
+        if not dense:
+            row, group = _small(row, group)
+        entries = SparseTable(
+            row, group, values, member, n_groups, shared, weight, labels
+        )
+        return entries.dense() if dense else entries
 
     @property
     def n_rows(self) -> int:
@@ -98,26 +108,61 @@ class Table:
         return self.by_group.shape[0]
 
     @property
+    def n_groups(self) -> int:
+        """The number of groups."""
+        return self.by_group.shape[1]
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns of each group."""
+        return self.by_group.shape[2]
+
+    @property
     def frequency(self) -> Array:
         """How often each row counts, shape (n_rows,)."""
         return np.ones(self.n_rows) if self.weight is None else self.weight
 
-    def of_groups(self, columns: Array) -> Table:
+    def total(self) -> Array:
+        """Return the column totals by group, shape (G, C)."""
+        total: Array = np.tensordot(self.frequency, self.by_group, 1)
+        return total
+
+    def cells(self, size: int) -> Iterator[Table]:
+        """Yield the rows, blocks of about so many numbers at a time."""
+        step = max(1, size // max(1, self.n_groups * self.n_columns))
+        for start in range(0, max(1, self.n_rows), step):
+            yield self.take(slice(start, start + step))
+
+    def at(self, values: Array) -> Array:
+        """Return what each group has, for all rows at once."""
+        return values
+
+    def sum(self, values: Array, weight: Array | None = None) -> Array:
+        """Return the sum over the rows, shape (..., G), of values (n_rows, ..., G)."""
+        total: Array = (
+            values.sum(axis=0) if weight is None else np.tensordot(weight, values, 1)
+        )
+        return total
+
+    def last(self, values: Array) -> Array:
+        """Return the same of values of shape (..., G)."""
+        return values
+
+    def dot(self, x: Array, y: Array) -> Array:
+        """Return the sums over the rows of products of values (n_rows, G)."""
+        return np.einsum("qg,qg->g", x, y)
+
+    def of_groups(self, columns: Array) -> AnyTable:
         """Return the rows with the columns of some groups."""
-        if np.array_equal(columns, np.arange(self.by_group.shape[1])):
+        if np.array_equal(columns, np.arange(self.n_groups)):
             return self
         member = None if self.member is None else self.member[:, columns]
         return replace(self, by_group=self.by_group[:, columns], member=member)
 
     def flat(self) -> Array:
         """Return the rows as one matrix of shape (n_rows, G * C + D)."""
-        flat = self.by_group.reshape(self.n_rows, -1)
-        return np.hstack([flat, self.shared]) if self.shared.size else flat
-
-    def scatter(self) -> Array:
-        """Return the cross products of the columns, shape (K, K)."""
-        flat = self.flat()
-        return (flat if self.weight is None else flat * self.weight[:, None]).T @ flat
+        flat = self.by_group.reshape(self.n_rows, self.n_groups * self.n_columns)
+        return np.hstack([flat, self.shared]) if self.shared.shape[1] else flat
 
     def take(self, rows: Array | slice) -> Table:
         """Return some of the rows."""
@@ -127,103 +172,380 @@ class Table:
             self.by_group[rows], self.shared[rows], weight, self.labels[rows], member
         )
 
+    def drawn(self, counts: Array) -> tuple[Array, Array]:
+        """Return totals by group and shared ones of rows that count so often.
 
-@stored("Folded")
-@dataclass(frozen=True)
-class Folded:
-    """Sums over the rows that `compact` has folded away, none of which weighs much.
+        `counts` has shape (B, n_rows), and these (B, G, C) and (B, D).
+        """
+        shape = len(counts), self.n_groups, self.n_columns
+        size = self.n_groups * self.n_columns
+        by_group = counts @ self.by_group.reshape(self.n_rows, size)
+        return by_group.reshape(shape), counts @ self.shared
 
-    A support says how much data a row has of a group; with `Table.member` the members
-    of the group and all others are two strata, else all rows are one. The last of the
-    G + 1 groups is a group that is nowhere: what the shared columns alone say, which
-    holds for every group that these rows lack.
+    def part_of(self, groups: list[int]) -> tuple[Array | slice, Table]:
+        """Return the rows with data of some groups, and their table."""
+        return slice(None), self.of_groups(np.array(groups)).dense()
+
+    def sizes(self) -> Array:
+        """Return how many numbers each row is, shape (n_rows,)."""
+        size = self.n_groups * self.n_columns + self.shared.shape[1]
+        return np.full(self.n_rows, size)
+
+    def dense(self) -> Table:
+        """Return the table itself."""
+        return self
+
+    def pooled(self) -> Table:
+        """Return the rows with all groups as one."""
+        by_group = self.by_group.sum(axis=1, keepdims=True)
+        return replace(self, by_group=by_group, member=None)
+
+    def summed(self, codes: Array, size: int, labels: Array) -> AnyTable:
+        """Return the rows of each code added up, without weights.
+
+        The members of a row are those of its first one.
+        """
+        order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[order], np.arange(size))
+        member = None if self.member is None else self.member[order[starts]]
+        by_group = np.add.reduceat(self.by_group[order], starts, axis=0)
+        shared = np.add.reduceat(self.shared[order], starts, axis=0)
+        return Table(by_group, shared, None, labels, member)
+
+    def spread(
+        self, groups: Array, n_groups: int, columns: Array, n_columns: int
+    ) -> AnyTable:
+        """Return the rows with groups and columns at these places of more."""
+        places = self.n_rows * self.n_groups
+        if not _all_groups(self.n_rows, n_groups, n_columns, places):
+            return self.sparse().spread(groups, n_groups, columns, n_columns)
+        wide = np.zeros((self.n_rows, n_groups, n_columns))
+        wide[..., groups[:, None], columns] = self.by_group
+        member = self.member
+        if member is not None:
+            member = np.zeros((self.n_rows, n_groups), dtype=bool)
+            member[:, groups] = self.member
+        return replace(self, by_group=wide, member=member)
+
+    def sparse(self) -> SparseTable:
+        """Return the rows with the groups that each has data of."""
+        there = (self.by_group != 0).any(axis=2)
+        if self.member is not None:
+            there |= self.member
+        row, group = np.nonzero(there)
+        return SparseTable(
+            row,
+            group,
+            self.by_group[row, group],
+            None if self.member is None else self.member[row, group],
+            self.n_groups,
+            self.shared,
+            self.weight,
+            self.labels,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells(Table):
+    """Rows with one of many groups each, as `SparseTable` yields them.
 
     Attributes
     ----------
-    scatter : ndarray of shape (K, K)
-        Cross products of the columns.
-    active : ndarray of shape (S, M, G + 1)
-        Number of rows behind each support.
-    support : ndarray of shape (S, M, G + 1)
-        Its sum.
-    square : ndarray of shape (S, M, G + 1)
-        The sum of its squares.
-    quartic : ndarray of shape (S, M, G + 1, S, M, G + 1)
-        The sums of the products of two squares.
+    row, group : ndarray of shape (n,), int
+        The row of the table that each is of, and the group.
+    of : int
+        The number of groups.
     """
 
-    scatter: Array
-    active: Array
-    support: Array
-    square: Array
-    quartic: Array
+    row: Array
+    group: Array
+    of: int
 
-    @classmethod
-    def of_rows(cls, table: Table, supports: Sequence[Finalize]) -> Folded:
-        """Return the sums over the rows of a table."""
-        weight = table.frequency
-        nowhere = np.zeros((table.n_rows, 1, table.by_group.shape[2]))
-        by_group = np.concatenate([table.by_group, nowhere], axis=1)
-        outside = np.zeros((table.n_rows, 1), dtype=bool)
-        member = table.member
-        if member is not None:
-            member = np.hstack([member, outside])
-        wide = Table(by_group, table.shared, table.weight, table.labels, member)
-        parts = np.stack([strata(wide, support) for support in supports], axis=1)
-        squares = parts.reshape(table.n_rows, -1) ** 2
-        quartic = (squares * weight[:, None]).T @ squares
-        return cls(
-            table.scatter(),
-            np.tensordot(weight, parts > 0, 1),
-            np.tensordot(weight, parts, 1),
-            np.tensordot(weight, parts**2, 1),
-            quartic.reshape(*parts.shape[1:], *parts.shape[1:]),
+    def at(self, values: Array) -> Array:
+        """Return what the group of each row has, of values of shape (G, ...)."""
+        found: Array = values[self.group][:, None]
+        return found
+
+    def last(self, values: Array) -> Array:
+        """Return the same of values of shape (..., G)."""
+        found: Array = np.moveaxis(values[..., self.group], -1, 0)[..., None]
+        return found
+
+    def sum(self, values: Array, weight: Array | None = None) -> Array:
+        """Return the sum over the rows by group, shape (..., G)."""
+        if weight is not None:
+            values = values * weight.reshape(-1, *(1,) * (values.ndim - 1))
+        flat = values.reshape(len(values), -1).T
+        sums = [np.bincount(self.group, part, minlength=self.of) for part in flat]
+        return np.reshape(sums, (*values.shape[1:-1], self.of))
+
+    def dot(self, x: Array, y: Array) -> Array:
+        """Return the sums over the rows of products, by group."""
+        return np.bincount(self.group, (x * y)[:, 0], minlength=self.of)
+
+
+@stored("SparseTable")
+@dataclass(frozen=True)
+class SparseTable:
+    """The rows of the sums, with the groups that each has data of.
+
+    Attributes
+    ----------
+    row, group : ndarray of shape (N,), int
+        Where each entry belongs; by row and, within it, by group, each place once.
+    values : ndarray of shape (N, C)
+        The columns, which are 0 where there is no entry.
+    member : ndarray of shape (N,), bool, or None
+        Of items: whether the row of the entry belongs to its group.
+    n_groups : int
+    shared, weight, labels
+        As those of `Table`.
+    """
+
+    row: Array
+    group: Array
+    values: Array
+    member: Array | None
+    n_groups: int
+    shared: Array
+    weight: Array | None
+    labels: Array
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return self.shared.shape[0]
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns of each group."""
+        return self.values.shape[1]
+
+    @property
+    def frequency(self) -> Array:
+        """How often each row counts, shape (n_rows,)."""
+        return np.ones(self.n_rows) if self.weight is None else self.weight
+
+    @cached_property
+    def starts(self) -> Array:
+        """First entry of each row, and the number of entries."""
+        return np.searchsorted(self.row, np.arange(self.n_rows + 1))
+
+    @property
+    def by_group(self) -> Array:
+        """All groups of each row, shape (n_rows, G, C)."""
+        return self.dense().by_group
+
+    def stored(self) -> AnyTable:
+        """Return the table as it is, or with all groups of each row."""
+        size = self.n_rows, self.n_groups, self.n_columns, self.row.size
+        return self.dense() if _all_groups(*size) else self
+
+    def dense(self) -> Table:
+        """Return the rows with all groups of each."""
+        shape = self.n_rows, self.n_groups
+        check_memory(
+            8.0 * shape[0] * shape[1] * self.n_columns,
+            f"A table of {shape[0]} clusters with {shape[1]} groups each",
+            "measure fewer groups at once.",
+        )
+        by_group = np.zeros((*shape, self.n_columns))
+        by_group[self.row, self.group] = self.values
+        member = None
+        if self.member is not None:
+            member = np.zeros(shape, dtype=bool)
+            member[self.row, self.group] = self.member
+        return Table(by_group, self.shared, self.weight, self.labels, member)
+
+    def total(self) -> Array:
+        """Return the column totals by group, shape (G, C)."""
+        total = np.zeros((self.n_groups, self.n_columns))
+        for cells in self.cells(1 << 20):
+            total += cells.sum(cells.by_group.swapaxes(1, 2), cells.weight).T
+        return total
+
+    def cells(self, size: int) -> Iterator[Cells]:
+        """Yield the entries as rows, about so many numbers at a time."""
+        step = max(1, size // (4 * (self.n_columns + self.shared.shape[1] + 2)))
+        for start in range(0, self.row.size, step):
+            some = slice(start, start + step)
+            member = None if self.member is None else self.member[some, None]
+            columns = self.values[some, None]
+            yield self._cells(self.row[some], self.group[some], columns, member)
+
+    def empty_cells(self, row: Array, group: Array) -> Cells:
+        """Return rows of places without an entry."""
+        columns = np.broadcast_to(0.0, (row.size, 1, self.n_columns))
+        member = None
+        if self.member is not None:
+            member = np.zeros((row.size, 1), dtype=bool)
+        return self._cells(row, group, columns, member)
+
+    def _cells(
+        self, row: Array, group: Array, columns: Array, member: Array | None
+    ) -> Cells:
+        weight = None if self.weight is None else self.weight[row]
+        return Cells(
+            *(columns, self.shared[row], weight, row, member),
+            row=row,
+            group=group,
+            of=self.n_groups,
         )
 
-    def pooled(self, add: Array) -> Folded:
-        """Return the sums of all groups as one, columns added by a matrix.
+    def without_entry(self, row: Array, group: Array) -> Array:
+        """Return which of these places have no entry, shape (n,), bool."""
+        key = self.row * np.int64(self.n_groups) + self.group
+        asked = row * np.int64(self.n_groups) + group
+        place = np.minimum(np.searchsorted(key, asked), max(key.size - 1, 0))
+        return key[place] != asked if key.size else np.ones(row.size, dtype=bool)
 
-        The sums of squares are bounds, as if all groups were in the same rows.
-        """
-        groups = np.arange(self.square.shape[-1] - 1)
-        square = np.sqrt(self.square[..., :-1]).sum(-1, keepdims=True) ** 2
-        root = np.einsum("smgsmg->smg", self.quartic)[..., groups] ** 0.25
-        fourth = root.sum(-1) ** 4
-        quartic = np.sqrt(np.multiply.outer(fourth, fourth))[:, :, None, :, :, None]
-        nowhere = np.zeros_like(square)
+    def _of(self, entries: Array, **changed: Any) -> SparseTable:
+        """Return the table of some entries, with changes."""
+        member = None if self.member is None else self.member[entries]
+        parts = {
+            "row": self.row[entries],
+            "group": self.group[entries],
+            "values": self.values[entries],
+            "member": member,
+        }
+        return replace(self, **(parts | changed))
 
-        def with_nowhere(values: Array) -> Array:
-            return np.concatenate([values, nowhere], axis=-1)
+    def of_groups(self, columns: Array) -> AnyTable:
+        """Return the rows with the columns of some groups."""
+        place = np.full(self.n_groups, -1)
+        place[columns] = np.arange(len(columns))
+        found = place[self.group]
+        entries = np.flatnonzero(found >= 0)
+        chosen = self._of(entries, group=found[entries], n_groups=len(columns))
+        return chosen.in_order().stored()
 
-        return Folded(
-            add @ self.scatter @ add.T,
-            with_nowhere(self.active[..., :-1].max(-1, keepdims=True)),
-            with_nowhere(self.support[..., :-1].sum(-1, keepdims=True)),
-            with_nowhere(square),
-            np.pad(quartic, [(0, 0), (0, 0), (0, 1)] * 2),
+    def in_order(self) -> SparseTable:
+        """Return the table with its entries by row and group."""
+        key = self.row * np.int64(self.n_groups) + self.group
+        if (key[1:] > key[:-1]).all():
+            return self
+        row, group, values, member = _in_order(
+            key, self.values, self.member, self.n_groups
+        )
+        row, group = _small(row, group)
+        return replace(self, row=row, group=group, values=values, member=member)
+
+    def take(self, rows: Array | slice) -> SparseTable:
+        """Return some of the rows."""
+        chosen = np.arange(self.n_rows)[rows]
+        first, size = self.starts[chosen], np.diff(self.starts)[chosen]
+        entries = np.repeat(first - np.cumsum(size) + size, size)
+        entries += np.arange(entries.size)
+        weight = None if self.weight is None else self.weight[chosen]
+        return self._of(
+            entries,
+            row=np.repeat(np.arange(chosen.size), size),
+            shared=self.shared[chosen],
+            weight=weight,
+            labels=self.labels[chosen],
         )
 
-    def spread(self, scatter: Array, rows: Array, n_groups: int) -> Folded:
-        """Return the sums with the groups at these places of more."""
-        source = np.full(n_groups + 1, -1)
-        source[rows] = np.arange(len(rows))
-        return Folded(
-            scatter,
-            self.active[..., source],
-            self.support[..., source],
-            self.square[..., source],
-            self.quartic[:, :, source][..., source],
+    def drawn(self, counts: Array) -> tuple[Array, Array]:
+        """Return totals by group and shared ones of rows that count so often."""
+        from scipy import sparse
+
+        shape = self.n_rows, self.n_groups
+        by_group = np.empty((len(counts), self.n_groups, self.n_columns))
+        for column, values in enumerate(self.values.T):
+            parts = np.ascontiguousarray(values), self.group, self.starts
+            matrix = sparse.csr_array(parts, shape=shape)
+            by_group[..., column] = (matrix.T @ counts.T).T
+        return by_group, counts @ self.shared
+
+    @cached_property
+    def _by_group(self) -> tuple[Array, Array]:
+        """The entries by group, and the first of each group."""
+        order = np.argsort(self.group, kind="stable")
+        ends = np.cumsum(np.bincount(self.group, minlength=self.n_groups))
+        return order, np.concatenate([[0], ends])
+
+    def part_of(self, groups: list[int]) -> tuple[Array | slice, Table]:
+        """Return the rows with data of some groups, and their table."""
+        order, first = self._by_group
+        entries = [order[first[group] : first[group + 1]] for group in groups]
+        every = np.concatenate(entries)
+        rows, place = np.unique(self.row[every], return_inverse=True)
+        by_group = np.zeros((rows.size, len(groups), self.n_columns))
+        number = np.repeat(np.arange(len(groups)), [part.size for part in entries])
+        by_group[place, number] = self.values[every]
+        weight = None if self.weight is None else self.weight[rows]
+        return rows, Table(by_group, self.shared[rows], weight, self.labels[rows])
+
+    def sizes(self) -> Array:
+        """Return how many numbers each row is, shape (n_rows,)."""
+        return np.diff(self.starts) * (self.n_columns + 2) + self.shared.shape[1]
+
+    def pooled(self) -> Table:
+        """Return the rows with all groups as one."""
+        by_group = np.empty((self.n_rows, 1, self.n_columns))
+        for column, values in enumerate(self.values.T):
+            found = np.bincount(self.row, values, minlength=self.n_rows)
+            by_group[:, 0, column] = found
+        return Table(by_group, self.shared, self.weight, self.labels)
+
+    def summed(self, codes: Array, size: int, labels: Array) -> AnyTable:
+        """Return the rows of each code added up, without weights."""
+        shared = np.zeros((size, self.shared.shape[1]))
+        np.add.at(shared, codes, self.shared)
+        return Table.from_entries(
+            codes[self.row],
+            self.group,
+            self.values,
+            n_rows=size,
+            n_groups=self.n_groups,
+            shared=shared,
+            labels=labels,
+            member=self.member,
         )
 
-    def __add__(self, other: Folded) -> Folded:
-        """Return the sums over the rows of both."""
-        return Folded(
-            self.scatter + other.scatter,
-            self.active + other.active,
-            self.support + other.support,
-            self.square + other.square,
-            self.quartic + other.quartic,
-        )
+    def spread(
+        self, groups: Array, n_groups: int, columns: Array, n_columns: int
+    ) -> SparseTable:
+        """Return the rows with groups and columns at these places of more."""
+        values = np.zeros((self.row.size, n_columns))
+        values[:, columns] = self.values
+        wide = replace(self, group=groups[self.group], values=values, n_groups=n_groups)
+        return wide.in_order()
+
+    def sparse(self) -> SparseTable:
+        """Return the table itself."""
+        return self
+
+
+AnyTable: TypeAlias = Table | SparseTable
+
+
+def _all_groups(n_rows: int, n_groups: int, n_columns: int, n_entries: int) -> bool:
+    """Return whether a table has all groups of each row, and not entries."""
+    places = n_rows * n_groups
+    few = n_groups <= _FEW_GROUPS or places * n_columns <= _FEW_NUMBERS
+    return few or places <= 3 * n_entries
+
+
+def _in_order(
+    key: Array, values: Array, member: Array | None, n_groups: int
+) -> tuple[Array, Array, Array, Array | None]:
+    """Return row, group, values and members by place, those of one place added."""
+    order = np.argsort(key, kind="stable")
+    key, values = key[order], values[order]
+    member = None if member is None else member[order]
+    first = np.flatnonzero(np.diff(key, prepend=-1))
+    if first.size < key.size:
+        key, values = key[first], np.add.reduceat(values, first, axis=0)
+        member = None if member is None else np.logical_or.reduceat(member, first)
+    return *np.divmod(key, n_groups), values, member
+
+
+def _small(row: Array, group: Array) -> tuple[Array, Array]:
+    """Return numbers of rows and groups as integers of 32 bits where these do."""
+    if max(int(row.max(initial=0)), int(group.max(initial=0))) < 2**31:
+        return row.astype(np.int32), group.astype(np.int32)
+    return row, group
 
 
 def strata(table: Table, support: Finalize) -> Array:
@@ -242,7 +564,7 @@ def cluster_table(
     sample: Sample,
     columns: list[Array],
     of_everyone: list[Array] | None = None,
-) -> Table:
+) -> AnyTable:
     """Return the sums of columns of the sample by cluster and group.
 
     Parameters
@@ -258,25 +580,25 @@ def cluster_table(
 
     Returns
     -------
-    Table
-        Of shape (n_clusters, G, C), with the sums over all groups as shared columns.
+    Table or SparseTable
+        Of n_clusters rows, with the sums over all groups as shared columns.
     """
     starts = sample.segment_starts
-    shape = (sample.n_clusters, len(rows.groups), len(columns))
-    table = np.zeros(shape)
-    place = sample.cluster[starts], sample.group[starts]
-    for k, column in enumerate(columns):
-        table[(*place, k)] = np.add.reduceat(np.asarray(column, dtype=float), starts)
-    cluster = rows.cluster_codes
+    values = [np.add.reduceat(np.asarray(c, dtype=float), starts) for c in columns]
+    cluster, n_rows = rows.cluster_codes, sample.n_clusters
     shared = [
-        column if cluster is None else np.bincount(cluster, column, sample.n_clusters)
+        column if cluster is None else np.bincount(cluster, column, n_rows)
         for column in of_everyone or []
     ]
-    return Table(
-        table,
-        np.stack(shared, axis=1) if shared else np.zeros((sample.n_clusters, 0)),
-        sample.frequency,
-        rows.cluster_labels,
+    return Table.from_entries(
+        sample.cluster[starts],
+        sample.group[starts],
+        np.stack(values, axis=1),
+        n_rows=n_rows,
+        n_groups=len(rows.groups),
+        shared=np.stack(shared, axis=1) if shared else None,
+        weight=sample.frequency,
+        labels=rows.cluster_labels,
     )
 
 
@@ -287,77 +609,26 @@ def row_counts(rows: ScoreRows, sample: Sample) -> Array:
     return rows.weight[sample.row]
 
 
-def draw_counts(table: Table, chunk: int, rng: np.random.Generator) -> Array:
-    """Return how often each row is in each resample, shape (chunk, n_rows)."""
-    n_rows, weight, scale = table.n_rows, table.weight, 1.0
+def count_chunks(table: AnyTable, n_resamples: int) -> Iterator[int]:
+    """Yield how many resamples to draw at once, so that they are not too large."""
+    numbers = table.n_rows + table.n_groups * table.n_columns
+    step = max(1, min(_CHUNK, _MOST_COUNTS // max(1, numbers)))
+    for start in range(0, n_resamples, step):
+        yield min(step, n_resamples - start)
+
+
+def draw_counts(table: AnyTable, chunk: int, rng: np.random.Generator) -> Array:
+    """Return how often each row is in each resample, shape (chunk, n_rows).
+
+    A cluster of weight 2 is there twice: as many draws as clusters, however many.
+    """
+    n_rows, weight = table.n_rows, table.weight
     if weight is None:
         drawn = rng.integers(0, n_rows, (chunk, n_rows))
-    else:
-        # A cluster of weight 2 is there twice: as many draws as clusters.
-        edges = np.cumsum(weight)
-        n_draws = max(1, round(edges[-1]))
-        scale = edges[-1] / n_draws
-        drawn = np.searchsorted(edges, rng.random((chunk, n_draws)) * edges[-1])
-        np.minimum(drawn, n_rows - 1, out=drawn)
-    drawn += np.arange(chunk)[:, None] * n_rows
-    counts = np.bincount(drawn.ravel(), minlength=chunk * n_rows)
-    return counts.reshape(chunk, n_rows) * scale
-
-
-def stack(a: Table, b: Table) -> Table:
-    """Return the rows of both."""
-    if not (a.n_rows and b.n_rows):
-        return a if a.n_rows else b
-    weight = None
-    if a.weight is not None or b.weight is not None:
-        parts = [np.ones(t.n_rows) if t.weight is None else t.weight for t in (a, b)]
-        weight = np.concatenate(parts)
-    if a.labels.dtype != b.labels.dtype and "O" not in (
-        a.labels.dtype.kind,
-        b.labels.dtype.kind,
-    ):
-        labels = np.concatenate([a.labels.astype(object), b.labels.astype(object)])
-    else:
-        labels = np.concatenate([a.labels, b.labels])
-    return Table(
-        np.concatenate([a.by_group, b.by_group]),
-        np.concatenate([a.shared, b.shared]),
-        weight,
-        labels,
-        None
-        if a.member is None or b.member is None
-        else np.vstack([a.member, b.member]),
-    )
-
-
-def same_rows(a: Table, b: Table) -> Array:
-    """Return the rows of `b` in the order of the clusters of `a`."""
-    import pandas as pd
-
-    if not pd.Index(a.labels).is_unique:
-        raise ValueError(
-            "A paired comparison needs clusters with labels of their own; some labels "
-            "repeat, as when parts that each number their queries from 0 are added."
-        )
-    rows = np.arange(a.n_rows)
-    same = a.n_rows == b.n_rows
-    if same and not np.array_equal(a.labels, b.labels):
-        try:
-            rows[np.argsort(a.labels, kind="stable")] = np.argsort(
-                b.labels, kind="stable"
-            )
-        except TypeError:  # labels of mixed types
-            place = {label: row for row, label in enumerate(b.labels.tolist())}
-            rows = np.array([place.get(label, 0) for label in a.labels.tolist()])
-        same = np.array_equal(a.labels, b.labels[rows])
-    if same:
-        ones = np.ones(a.n_rows)
-        weights = [ones if t.weight is None else t.weight for t in (a, b)]
-        same = np.array_equal(weights[0], weights[1][rows])
-    if not same:
-        raise ValueError(
-            "A paired comparison needs two results on the same clusters (queries, or "
-            f"the items of one list) with the same weights; got {a.n_rows} and "
-            f"{b.n_rows} clusters whose labels or weights differ."
-        )
-    return rows
+        drawn += np.arange(chunk)[:, None] * n_rows
+        counts = np.bincount(drawn.ravel(), minlength=chunk * n_rows)
+        return counts.reshape(chunk, n_rows).astype(float)
+    total = weight.sum()
+    n_draws = int(min(max(1.0, np.rint(total)), 2.0**53))
+    drawn = rng.multinomial(n_draws, weight / total, size=chunk)
+    return drawn * (total / n_draws)

@@ -13,12 +13,10 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.metric import collected_warnings, warn_user
 from .._estimates.sums import ClusterSums
-from .._estimates.table import Table
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.sklearn_private import rows_of
 from .._inputs.validation import Array, Codes, encode
 from ..metrics import GroupEstimates
-from ..metrics._pairs.cluster_rows import sum_rows
 from .audit import AuditReport, _defined, _measured, _report, audit, checked_task
 from .catalog import AuditMetric, chosen_metrics
 
@@ -238,15 +236,8 @@ def _summed(parts: Sequence[ClusterSums], labels: Array) -> ClusterSums:
     """Return the sums of lists that may share units: one row per unit."""
     # A list of one unit has sums over clusters: it has no pairs between units.
     total = reduce(add, [replace(part, kind="item") for part in parts])
-    units, rows = encode(labels, "cluster").dense(), total.rows
-    first = np.unique(units.codes, return_index=True)[1]
-    table = Table(
-        sum_rows(rows.by_group, units.codes, units.size),
-        sum_rows(rows.shared, units.codes, units.size),
-        None,
-        units.all_labels,
-        None if rows.member is None else rows.member[first],
-    )
+    units = encode(labels, "cluster").dense()
+    table = total.rows.summed(units.codes, units.size, units.all_labels)
     return replace(total, table=table, count=float(units.size))
 
 

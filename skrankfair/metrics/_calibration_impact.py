@@ -14,7 +14,7 @@ from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_user
 from .._estimates.refit import Refit, RefitSums
-from .._estimates.table import Table, cluster_table, row_counts
+from .._estimates.table import AnyTable, Table, cluster_table, row_counts
 from .._inputs.ranking import RankedData, Ranking, ranked_data
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import (
@@ -89,7 +89,7 @@ def shift_estimates(
     unit: str,
     support: ColumnSum,
     groups: Groups,
-    table: Table,
+    table: AnyTable,
     refit: Refit,
     resamples: tuple[int, int],
     parameters: Mapping[str, Any],
@@ -131,9 +131,7 @@ def _without_errors(sums: RefitSums) -> Array:
     table, finalize, active = sums.table, sums.finalize, sums.active[0, 0]
     if table is None or finalize is None or active.min() >= _SURELY_DRAWN:
         return active < 2
-    plain = replace(
-        sums, refit=lambda counts: np.tensordot(counts, table.by_group, axes=1)
-    )
+    plain = replace(sums, refit=lambda counts: table.drawn(counts[None])[0][0])
     return np.isnan(np.diag(plain.covariance(finalize)))
 
 
@@ -364,7 +362,7 @@ class _RankShift:
             return np.concatenate([table, items], axis=2)
         return np.concatenate([table, table[:, :, 1:]], axis=2)
 
-    def table(self) -> Table:
+    def table(self) -> AnyTable:
         """Return the table of clusters."""
         data = self.data
         by_query = self.by_query()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import expit, logit
 
-from skrankfair._estimates import sums as _sums
+from skrankfair._estimates import table as _table
 from skrankfair._estimates.finalize import ColumnSum, MeanOfRatios
 from skrankfair._estimates.metric import Metric
 from skrankfair._estimates.sums import ClusterSums
@@ -217,7 +217,7 @@ def test_bootstrap_is_reproducible(accuracy):
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 def test_bootstrap_does_not_depend_on_the_chunk(accuracy, monkeypatch, chunk):
     expected = accuracy.resampled(100, 0)
-    monkeypatch.setattr(_sums, "_CHUNK", chunk)
+    monkeypatch.setattr(_table, "_CHUNK", chunk)
     np.testing.assert_allclose(accuracy.resampled(100, 0), expected, rtol=1e-13)
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from skrankfair._estimates.leverage import degrees_of_freedom
+from skrankfair._estimates.merge import stack
 from skrankfair._estimates.sums import ClusterSums
-from skrankfair._estimates.table import Table, draw_counts, stack
+from skrankfair._estimates.table import Table, draw_counts
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     GroupEstimates,

@@ -1,26 +1,424 @@
-"""Tables of sums that are made of the entries of few groups per row."""
+"""Tables of the groups that each row has data of: the same numbers, less memory."""
 
-from __future__ import annotations
+import itertools
+import tracemalloc
+from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from skrankfair._estimates.table import Table
+from skrankfair._estimates import folded as _folded
+from skrankfair._estimates import memory as _memory
+from skrankfair._estimates import sums as _sums
+from skrankfair._estimates import table as _table
+from skrankfair._estimates.bootstrap import resampled_with_errors
+from skrankfair._estimates.finalize import ColumnSum, DifferenceToRest, MeanOfRatios
+from skrankfair._estimates.leverage import contrast_degrees, degrees_of_freedom
+from skrankfair._estimates.merge import join, stack
+from skrankfair._estimates.sums import ClusterSums
+from skrankfair._estimates.table import SparseTable, Table
+
+REST = DifferenceToRest(1, 1.0)
+SUPPORTS = [ColumnSum(1, 2), ColumnSum(3, 4, slice(1, 2))]
+EXACT = {"rtol": 1e-11, "atol": 1e-13}
 
 
-def test_entries_of_one_place_are_added_in_any_order() -> None:
-    table = Table.from_entries(
-        np.array([1, 0, 1, 1]),
-        np.array([2, 0, 2, 1]),
-        np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]),
-        n_rows=3,
-        n_groups=3,
-        labels=np.arange(3),
-        member=np.array([True, False, True, False]),
+def entropy(by_group, shared):
+    """Needs its own columns and, if there is one, the first shared column."""
+    size = by_group[..., 1] + 1.0
+    common = shared[..., None, 0] / 50 if shared.shape[-1] else 0.0
+    return np.log(size + common) * by_group[..., 0] / size
+
+
+def ratio(by_group, shared):
+    return MeanOfRatios()(by_group, shared)
+
+
+@st.composite
+def tables(draw, shared=None):
+    """Draw a table, in which few rows may have data of a group."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_rows, n_groups = draw(st.integers(1, 40)), draw(st.integers(1, 12))
+    n_shared = 2 if shared else draw(st.sampled_from([0, 2]))
+    there = rng.random((n_rows, n_groups)) < draw(st.sampled_from([0.1, 0.3, 1.0]))
+    size = rng.integers(1, 9, (n_rows, n_groups)) * there
+    by_group = np.zeros((n_rows, n_groups, 4))
+    by_group[..., 1] = size
+    by_group[..., 0] = rng.uniform(0, 1, size.shape) * size
+    common = np.zeros((n_rows, n_shared))
+    if n_shared:
+        # The rest is all the others: its columns are what the shared ones lack.
+        common[:, 1] = rng.integers(1, 9, n_rows) + size.sum(1)
+        common[:, 0] = rng.uniform(0, 1, n_rows) * common[:, 1]
+        by_group[..., 2:] = -by_group[..., :2]
+    weight = None
+    if draw(st.booleans()):
+        weight = rng.choice([0.25, 1.0, 2.0, 3.5], n_rows)
+    member = None
+    if draw(st.booleans()):
+        member = rng.random((n_rows, n_groups)) < 0.3
+    return Table(by_group, common, weight, np.arange(n_rows), member)
+
+
+def both_sums(table, kind="cluster"):
+    """Return the sums of a table with all groups, and of one of entries."""
+    groups = tuple(range(table.n_groups))
+    found = []
+    for storage in (table, table.sparse()):
+        if kind == "cluster":
+            found.append(
+                ClusterSums.from_clusters(
+                    groups, storage, SUPPORTS[: 1 + bool(table.shared.size)]
+                )
+            )
+            continue
+        size = table.n_groups * table.n_columns + table.shared.shape[1]
+        half = np.random.default_rng(0).normal(size=(size, size)) / 10
+        totals = table.total() / 2, table.frequency @ table.shared / 2
+        found.append(
+            ClusterSums.from_items(
+                groups,
+                storage,
+                half @ half.T,
+                totals,
+                SUPPORTS[: 1 + bool(table.shared.size)],
+            )
+        )
+    return found
+
+
+def finalizers(table):
+    return (ratio, entropy, REST) if table.shared.size else (ratio, entropy)
+
+
+def assert_same(dense, sparse, finalize, **tolerance):
+    """Compare all that sums say."""
+    tolerance = tolerance or EXACT
+    for name in ("by_group", "shared", "count", "support", "active"):
+        assert_allclose(getattr(sparse, name), getattr(dense, name), **tolerance)
+    assert_allclose(sparse.estimate(finalize), dense.estimate(finalize), **tolerance)
+    variance = dense.variance(finalize)
+    assert_allclose(sparse.variance(finalize), variance, **tolerance)
+    covariance = dense.covariance(finalize)
+    assert_allclose(sparse.covariance(finalize), covariance, **tolerance)
+    df, effective = degrees_of_freedom(dense, finalize)
+    found = degrees_of_freedom(sparse, finalize)
+    assert_allclose(found[1], effective, **tolerance)
+    # Where one row has nearly all data, rounding is all that is left.
+    some = effective > 1.2
+    assert_allclose(found[0][some], df[some], **tolerance)
+    n_groups = len(dense.groups)
+    first, second = np.array(list(itertools.product(range(n_groups), repeat=2))).T
+    for sums in (dense, sparse):
+        of_first, of_second, between = sums.covariances(finalize, first, second)
+        assert_allclose(between, covariance[first, second], **tolerance)
+        known = ~np.isnan(between)
+        assert_allclose(of_first[known], variance[first][known], **tolerance)
+        assert_allclose(of_second[known], variance[second][known], **tolerance)
+    some = some[first] & some[second]
+    assert_allclose(
+        contrast_degrees(sparse, finalize, first[some], second[some]),
+        contrast_degrees(dense, finalize, first[some], second[some]),
+        **tolerance,
     )
+
+
+@contextmanager
+def entries_only():
+    """Let tables stay tables of entries, and products sparse, however small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_table, "_all_groups", lambda *_: False)
+        patch.setattr(_folded, "_all_numbers", lambda size: size < 0)
+        yield
+
+
+EACH = settings(max_examples=40, deadline=None)
+
+
+def test_entries_of_one_place_are_added_in_any_order():
+    where = np.array([1, 0, 1, 1]), np.array([2, 0, 2, 1])
+    values = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
     expected = np.zeros((3, 3, 2))
     expected[0, 0], expected[1, 1], expected[1, 2] = [3, 4], [7, 8], [6, 8]
-    assert_allclose(table.by_group, expected)
-    assert table.shared.shape == (3, 0)
-    assert table.member is not None
-    assert np.argwhere(table.member).tolist() == [[1, 2]]
+    options = {"n_rows": 3, "n_groups": 3, "labels": np.arange(3)}
+    member = np.array([True, False, True, False])
+    dense = Table.from_entries(*where, values, member=member, **options)
+    with entries_only():
+        sparse = Table.from_entries(*where, values, member=member, **options)
+    assert (type(dense), type(sparse)) == (Table, SparseTable)
+    for table in (dense, sparse.dense()):
+        assert_allclose(table.by_group, expected)
+        assert table.shared.shape == (3, 0)
+        assert np.argwhere(table.member).tolist() == [[1, 2]]
+
+
+def test_the_smaller_storage_is_taken():
+    def table(n_rows, n_groups, share):
+        there = np.random.default_rng(0).random((n_rows, n_groups)) < share
+        where, values = np.nonzero(there), np.ones((there.sum(), 1))
+        options = {"n_rows": n_rows, "n_groups": n_groups}
+        return Table.from_entries(*where, values, labels=np.arange(n_rows), **options)
+
+    assert isinstance(table(100_000, 2, 0.5), Table)
+    assert isinstance(table(1000, 1000, 0.9), Table)
+    assert isinstance(table(1000, 1000, 0.02), SparseTable)
+    assert isinstance(table(100, 100, 0.02), Table)
+
+
+@EACH
+@given(table=tables(), kind=st.sampled_from(["cluster", "item"]))
+def test_entries_give_the_numbers_of_all_groups(table, kind):
+    with entries_only():
+        dense, sparse = both_sums(table, kind)
+        assert isinstance(sparse.table, SparseTable)
+        for finalize in finalizers(table):
+            assert_same(dense, sparse, finalize)
+
+
+@EACH
+@given(table=tables(), share=st.sampled_from([1 / 400, 0.05, 2.0]))
+def test_folded_entries_give_the_numbers_of_folded_groups(table, share):
+    with entries_only(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_sums, "LARGE_SHARE", share)
+        dense, sparse = (sums.compact() for sums in both_sums(table))
+        for finalize in finalizers(table):
+            assert_same(dense, sparse, finalize)
+        assert_allclose(sparse.scatter, dense.scatter, **EXACT)
+
+
+@EACH
+@given(a=tables(True), b=tables(True), compact=st.booleans())
+def test_sums_of_parts_are_those_of_the_whole(a, b, compact):
+    with entries_only():
+        parts = [both_sums(replace(t, member=None)) for t in (a, b)]
+        parts[1] = [
+            replace(sums, groups=tuple(f"b{g}" if g > 2 else g for g in sums.groups))
+            for sums in parts[1]
+        ]
+        if compact:
+            parts = [[sums.compact() for sums in part] for part in parts]
+        dense, sparse = (one + other for one, other in zip(*parts, strict=True))
+        assert sparse.groups == dense.groups
+        for finalize in finalizers(a):
+            assert_same(dense, sparse, finalize)
+
+
+@EACH
+@given(table=tables())
+def test_all_groups_as_one(table):
+    with entries_only():
+        dense, sparse = (sums.pooled() for sums in both_sums(table))
+        for finalize in finalizers(table)[:2]:
+            assert_same(dense, sparse, finalize)
+        dense, sparse = (sums.compact().pooled() for sums in both_sums(table))
+        assert_allclose(sparse.variance(ratio), dense.variance(ratio), **EXACT)
+
+
+@EACH
+@given(table=tables(), seed=st.integers(0, 99))
+def test_two_models_side_by_side(table, seed):
+    rows = np.random.default_rng(seed).permutation(table.n_rows)
+    with entries_only():
+        dense = join(table, table, rows)
+        sparse = join(table.sparse(), table.sparse(), rows)
+        assert isinstance(sparse, SparseTable)
+        assert_allclose(sparse.by_group, dense.by_group)
+        assert_allclose(sparse.shared, dense.shared)
+        both = stack(table, table.sparse())
+        assert_allclose(both.by_group, stack(table, table).by_group)
+        codes = np.arange(table.n_rows) // 2
+        size = codes.max() + 1
+        parts = [
+            t.summed(codes, size, np.arange(size)) for t in (table, table.sparse())
+        ]
+        assert_allclose(parts[1].by_group, parts[0].by_group)
+        assert_allclose(parts[1].shared, parts[0].shared)
+
+
+@EACH
+@given(table=tables(), seed=st.integers(0, 99))
+def test_bootstrap_of_entries_draws_the_same(table, seed):
+    with entries_only():
+        found = []
+        for sums in both_sums(table):
+            totals = next(sums.resample(7, np.random.default_rng(seed)))
+            first = np.arange(len(sums.groups))
+            for second in (None, first[::-1]):
+                rng = np.random.default_rng(seed)
+                with np.errstate(all="ignore"):
+                    parts = resampled_with_errors(sums, entropy, first, second, 7, rng)
+                    totals += next(iter(parts))
+            found.append(totals)
+    for dense, sparse in zip(*found, strict=True):
+        assert_allclose(sparse, dense, rtol=1e-9, atol=1e-10)
+
+
+def many(n_rows=3000, n_groups=600, per_row=8, seed=0, with_shared=True):
+    """Return a table of many groups, a few of them in each row.
+
+    One group has nearly all data; of the rest most is in five rows that lack it.
+    """
+    rng = np.random.default_rng(seed)
+    row = np.repeat(np.arange(n_rows), per_row)
+    group = rng.integers(1, n_groups, row.size)
+    row, group = (
+        np.append(row, np.arange(n_rows)[5:]),
+        np.append(group, row[5:n_rows] * 0),
+    )
+    size = rng.integers(1, 9, row.size) * np.exp(rng.normal(size=row.size))
+    size *= np.where(group == 0, 50, np.where(row < 5, 5, 0.01))
+    mean = rng.uniform(0, 1, row.size)
+    values = np.stack([mean * size, size, -mean * size, -size], axis=1)
+    shared = np.zeros((n_rows, 0))
+    if with_shared:
+        shared = np.stack([np.bincount(row, values[:, i]) for i in (0, 1)], axis=1)
+    else:
+        values = values[:, :2]
+    return Table.from_entries(
+        row,
+        group,
+        values,
+        n_rows=n_rows,
+        n_groups=n_groups,
+        shared=shared,
+        labels=np.arange(n_rows),
+    )
+
+
+def test_without_shared_columns_many_groups_are_exact():
+    table = many(with_shared=False)
+    assert isinstance(table, SparseTable)
+    groups = tuple(range(table.n_groups))
+    dense, sparse = (
+        ClusterSums.from_clusters(groups, storage, SUPPORTS[:1])
+        for storage in (table.dense(), table)
+    )
+    assert_allclose(sparse.variance(ratio), dense.variance(ratio), rtol=1e-11)
+    for found, expected in zip(
+        degrees_of_freedom(sparse, ratio), degrees_of_freedom(dense, ratio), strict=True
+    ):
+        assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_rows_without_a_group_are_small_enough_for_first_order():
+    table = many()
+    groups = tuple(range(table.n_groups))
+    dense, sparse = (
+        ClusterSums.from_clusters(groups, storage, SUPPORTS)
+        for storage in (table.dense(), table)
+    )
+    # The rest of the first group is in few rows, which are looked at exactly.
+    row, group = sparse._large_gaps
+    assert np.bincount(group, minlength=2)[0] == 5
+    for finalize in (ratio, REST, entropy):
+        assert_allclose(sparse.variance(finalize), dense.variance(finalize), rtol=0.01)
+        for found, expected in zip(
+            degrees_of_freedom(sparse, finalize),
+            degrees_of_freedom(dense, finalize),
+            strict=True,
+        ):
+            assert_allclose(found, expected, rtol=0.01)
+    first, second = np.zeros(40, dtype=int), np.arange(1, 41)
+    for finalize in (REST, entropy):
+        found = np.array(sparse.covariances(finalize, first, second))
+        expected = np.array(dense.covariances(finalize, first, second))
+        scale = np.sqrt(expected[0] * expected[1])
+        assert (np.abs(found - expected) < 0.01 * scale).all()
+        assert_allclose(
+            contrast_degrees(sparse, finalize, first, second),
+            contrast_degrees(dense, finalize, first, second),
+            rtol=0.01,
+        )
+    del row
+
+
+def test_compact_of_many_groups_is_small_and_near(monkeypatch):
+    table = many(n_rows=30_000, n_groups=2000)
+    groups = tuple(range(table.n_groups))
+    whole = ClusterSums.from_clusters(groups, table, SUPPORTS)
+    compact = whole.compact()
+    for finalize in (ratio, REST):
+        assert_allclose(compact.variance(finalize), whole.variance(finalize), rtol=0.05)
+    assert compact.folded is not None
+    assert not compact.folded.scatter.complete
+    message = "compact.. keeps the variance of each of 2 groups.*before compact"
+    with pytest.raises(ValueError, match=message):
+        compact.covariances(ratio, np.array([0]), np.array([1]))
+    both = compact + compact
+    expected = (whole + whole).variance(ratio)
+    assert_allclose(both.variance(ratio), expected, rtol=0.05)
+
+
+def test_rows_of_small_weight_are_as_effective_when_folded():
+    by_group = np.ones((1000, 1, 2))
+    by_group[:, 0, 0] = np.random.default_rng(0).normal(size=1000)
+    weight = np.full(1000, 0.3)
+    table = Table(by_group, np.zeros((1000, 0)), weight, np.arange(1000))
+    sums = ClusterSums.from_clusters(("a",), table, SUPPORTS[:1])
+    df, effective = degrees_of_freedom(sums, ratio)
+    assert effective[0] == pytest.approx(1000)
+    folded_df, folded_effective = degrees_of_freedom(sums.compact(), ratio)
+    assert folded_effective[0] == pytest.approx(1000)
+    assert folded_df[0] == pytest.approx(df[0], rel=0.01)
+
+
+def peak_of(function):
+    """Return the most memory that a call takes beyond what was there, in bytes."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_grows_with_entries_and_groups():
+    n_rows, n_groups = 20_000, 2000
+    table = many(n_rows=n_rows, n_groups=n_groups, per_row=4)
+    groups = tuple(range(n_groups))
+
+    def everything():
+        sums = ClusterSums.from_clusters(groups, table, SUPPORTS)
+        assert np.isfinite(sums.variance(REST)[1:]).all()
+        degrees_of_freedom(sums, REST)
+        first, second = np.zeros(3, dtype=int), np.arange(1, 4)
+        sums.covariances(REST, first, second)
+        contrast_degrees(sums, REST, first, second)
+        (sums.compact() + sums.compact()).variance(REST)
+
+    # With all groups of each row the table alone would take 1.3 GB. What is worked on
+    # at once, whatever the size, is the constant.
+    assert peak_of(everything) < 150 * table.row.size + 1000 * n_groups + 32e6
+
+
+def test_what_is_too_large_is_refused_in_words(monkeypatch):
+    monkeypatch.setattr(_memory, "memory_limit", lambda: 1e6)
+    table = many()
+    with pytest.raises(ValueError, match=r"A table of 3000 clusters with 600 groups"):
+        table.dense()
+    sums = ClusterSums.from_clusters(tuple(range(600)), table, SUPPORTS)
+    message = (
+        r"covariance of 600 groups with each other would take 0\.00536 GiB of memory, "
+        r"more than the limit of 0\.000931 GiB.*: ask for standard_error"
+    )
+    with pytest.raises(ValueError, match=message):
+        sums.covariance(ratio)
+    with pytest.raises(ValueError, match="cross products of 2402 columns"):
+        _ = sums.scatter
+
+
+def test_the_limit_is_half_of_the_memory(monkeypatch, tmp_path):
+    _memory.memory_limit.cache_clear()
+    allowed = tmp_path / "memory.max"
+    monkeypatch.setattr(_memory, "_CONTAINER", (str(allowed),))
+    whole = _memory.memory_limit()
+    assert 1e8 < whole < 1e15
+    for text, expected in (("max\n", whole), ("2000000\n", 1e6)):
+        allowed.write_text(text)
+        _memory.memory_limit.cache_clear()
+        assert _memory.memory_limit() == expected
+    _memory.memory_limit.cache_clear()

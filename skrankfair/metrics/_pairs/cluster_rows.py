@@ -17,7 +17,7 @@ import numpy as np
 
 from ..._estimates.finalize import ColumnSum
 from ..._estimates.sums import ClusterSums
-from ..._estimates.table import Finalize, Table
+from ..._estimates.table import AnyTable, Finalize, Table
 from ..._inputs import cells as limits
 from ..._inputs.cells import Cells, Memberships
 from ..._inputs.ranking import RankedData
@@ -236,7 +236,7 @@ def _flat(rows: Array) -> Array:
     return rows.reshape(len(rows), math.prod(rows.shape[1:]))
 
 
-def sum_over_queries(data: RankedData, sums: QuerySums) -> Table:
+def sum_over_queries(data: RankedData, sums: QuerySums) -> AnyTable:
     """Return the table of clusters: queries of one cluster are summed.
 
     A query that is its own cluster is weighted as a row; within a cluster the weight

@@ -1,0 +1,68 @@
+"""Values of rows and groups of which most are of low rank, and the rest are entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._inputs.validation import Array
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A matrix X of rows and groups: ``left · rightᵀ`` where it has no entry.
+
+    A row without data of a group changes it through the shared columns only, and to
+    first order by a product of what the row has and what the group makes of it.
+
+    Attributes
+    ----------
+    row, group : ndarray of shape (n,), int
+        Where the entries are.
+    value : ndarray of shape (n,)
+        What is there.
+    left : ndarray of shape (n_rows, r)
+    right : ndarray of shape (G, r)
+    """
+
+    row: Array
+    group: Array
+    value: Array
+    left: Array
+    right: Array
+
+    def _more(self) -> Array:
+        """Return what the entries are more than what would be there without."""
+        return self.value - low_rank(self.left[self.row], self.right[self.group])
+
+    def _sparse(self, groups: Array) -> Any:
+        """Return that of some groups as a sparse matrix, shape (n_rows, m)."""
+        from scipy import sparse
+
+        place = np.full(len(self.right), -1)
+        place[groups] = np.arange(groups.size)
+        some = place[self.group] >= 0
+        where = self.row[some], place[self.group[some]]
+        shape = len(self.left), groups.size
+        return sparse.csr_array((self._more()[some], where), shape=shape)
+
+    def products(self, other: Columns, first: Array, second: Array) -> Array:
+        """Return ``Σ x_a y_b`` over the rows for pairs of groups (a, b), shape (m,)."""
+        groups, a = np.unique(first, return_inverse=True)
+        others, b = np.unique(second, return_inverse=True)
+        x, y = self._sparse(groups), other._sparse(others)
+        both = (x.T @ y).tocsr()[a, b]
+        low_x, low_y = self.right[first], other.right[second]
+        return (
+            np.asarray(both).ravel()
+            + low_rank((x.T @ other.left)[a], low_y)
+            + low_rank(low_x, (y.T @ self.left)[b])
+            + low_rank(low_x @ (self.left.T @ other.left), low_y)
+        )
+
+
+def low_rank(left: Array, right: Array) -> Array:
+    """Return the sums of products of rows, shape (n,)."""
+    return np.einsum("nr,nr->n", left, right)
