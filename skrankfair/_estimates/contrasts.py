@@ -354,23 +354,20 @@ class Contrasts(ReadOnlyArrays):
         """Return contrasts of groups, given by number."""
         check_choice(kind, "kind", ("difference", "ratio"))
         a, b = result.estimate[first], result.estimate[second]
-        variance = np.diag(result.covariance)
-        shared = result.covariance[first, second]
+        one, other, shared = result.covariances(first, second)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = kind == "ratio"
             u, v = (
                 (1 / b, -a / b**2) if ratio else (np.ones(a.shape), -np.ones(a.shape))
             )
-            error = (
-                u**2 * variance[first] + v**2 * variance[second] + 2 * u * v * shared
-            )
+            error = u**2 * one + v**2 * other + 2 * u * v * shared
             error = np.sqrt(np.maximum(error, 0.0))
         same = first == second
         error = np.where(same, 0.0 * error, error)
         df = contrast_degrees(result.sums, result.metric.finalize, first, second)
         shares = None
         if isinstance(result.shares, Shares) and not same.any():
-            correlation = correlation_of(shared, variance[first], variance[second])
+            correlation = correlation_of(shared, one, other)
             sides = [result.shares.take(part) for part in (first, second)]
             if result.variance == "cluster":
                 sides = [replace(side, df=df) for side in sides]

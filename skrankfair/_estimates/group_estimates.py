@@ -35,6 +35,7 @@ from .intervals import (
     t_quantile,
 )
 from .leverage import degrees_of_freedom
+from .memory import check_memory
 from .metric import Metric, merge_first_pass, warn_small, warn_undefined, warn_user
 from .of_totals import metric_of_totals, table_of_sums
 from .power import RequiredSize, check_design, detectable, required
@@ -53,6 +54,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..display import GroupEstimatesDisplay
+
+# Of so few groups the covariance of all is as quick as that of some.
+_MOST_COVARIANCES = 64
+# Of more groups than this the largest t is bounded without their correlation.
+_MOST_CORRELATED = 1000
 
 
 class Permutation(Protocol):
@@ -244,6 +250,24 @@ class GroupEstimates(ReadOnlyArrays):
         """Covariance of the estimates, shape (G, G), by the jackknife over clusters."""
         return self.sums.covariance(self.metric.finalize)
 
+    def covariances(self, first: Array, second: Array) -> tuple[Array, Array, Array]:
+        """Return variances and covariances of pairs of groups, given by number.
+
+        Unlike `covariance` it looks at no other pairs, where there are many groups.
+
+        Parameters
+        ----------
+        first, second : ndarray of shape (m,), int
+
+        Returns
+        -------
+        of_first, of_second, between : ndarray of shape (m,)
+        """
+        if len(self.groups) > _MOST_COVARIANCES:
+            return self.sums.covariances(self.metric.finalize, first, second)
+        variance = np.diag(self.covariance)
+        return variance[first], variance[second], self.covariance[first, second]
+
     @cached_property
     def standard_error(self) -> Array:
         """Standard errors, shape (G,)."""
@@ -417,7 +441,8 @@ class GroupEstimates(ReadOnlyArrays):
         """Return intervals that hold for all groups at once.
 
         The quantile is that of the largest ``|t|`` over the groups, simulated with
-        their estimated correlation, so it is below Bonferroni's.
+        their estimated correlation, so it is below Bonferroni's. Of more than 1,000
+        groups it is that of independent ones, which is as large or larger (Šidák 1967).
 
         Parameters
         ----------
@@ -438,8 +463,10 @@ class GroupEstimates(ReadOnlyArrays):
         check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
         every = np.arange(len(self.groups))
         alone = np.stack([every, np.full(every.size, -1)], axis=1)
+        correlated = every.size <= _MOST_CORRELATED and self.sums.has_covariance
+        spread = self.covariance if correlated else self.standard_error**2
         reach = simultaneous(
-            self.covariance, alone, self.df, n_resamples, random_state
+            spread, alone, self.df, n_resamples, random_state
         ).quantile(confidence_level, "sup_t")
         warn_small(self)
         return ConfidenceInterval(*self.ends(reach))
@@ -752,12 +779,19 @@ class GroupEstimates(ReadOnlyArrays):
         """
         self._check_compared()
         if reference is None:
+            n_groups = float(len(self.groups))
+            check_memory(
+                200 * n_groups**2,
+                f"Contrasts of all pairs of {n_groups:.0f} groups",
+                "pass a reference to compare every other group with.",
+            )
             pairs = list(combinations(self.groups, 2))
         else:
             self._index(reference, "reference")
             pairs = [(g, reference) for g in self.groups if g != reference]
+        place = {group: i for i, group in enumerate(self.groups)}
         first, second = (
-            np.array([self._index(pair[side], "group") for pair in pairs], dtype=int)
+            np.array([place[pair[side]] for pair in pairs], dtype=int)
             for side in (0, 1)
         )
         warn_small(self)

@@ -9,9 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from .._inputs.validation import Array
+from .memory import check_memory
 from .storage import stored
 from .sums import ClusterSums
 from .table import AnyTable, Finalize, count_chunks, draw_counts
+
+# Of so few groups the covariance of all is kept, and not the variances alone.
+_FEW_GROUPS = 64
 
 #: From how often each cluster counts to the column totals, shape (G, C).
 Refit = Callable[[Array], Array]
@@ -89,24 +93,52 @@ class RefitSums(ClusterSums):
 
     def _over_resamples(self, finalize: Finalize, n_resamples: int) -> Array:
         n_groups = len(self.groups)
+        check_memory(
+            8.0 * n_groups**2,
+            f"The covariance of {n_groups} groups with each other",
+            "ask for standard_error.",
+        )
         covariance = np.full((n_groups, n_groups), np.nan)
+        known, values = self._values(finalize, n_resamples)
+        if known.size:
+            block = np.atleast_2d(np.cov(values.T, ddof=1))
+            covariance[np.ix_(known, known)] = block
+        return covariance
+
+    def _values(self, finalize: Finalize, n_resamples: int) -> tuple[Array, Array]:
+        """Return which groups have values in all resamples, and these, (B, m).
+
+        They are spread as those of few clusters, as the jackknife.
+        """
         if self.count <= 1 or self.refit is None:
-            return covariance
+            return np.zeros(0, dtype=int), np.zeros((n_resamples, 0))
         rng = np.random.default_rng(self.seed)
         values = np.concatenate(
             [finalize(*part) for part in self.resample(n_resamples, rng)]
         )
         known = np.flatnonzero(~self.undefined(finalize) & ~np.isnan(values).any(0))
-        factor = self.count / (self.count - 1)  # of few clusters, as the jackknife
-        block = np.atleast_2d(np.cov(values[:, known].T, ddof=1)) * factor
-        covariance[np.ix_(known, known)] = block
-        return covariance
+        return known, values[:, known] * np.sqrt(self.count / (self.count - 1))
 
     def variance(self, finalize: Finalize) -> Array:
         """Return the diagonal of `covariance`."""
         if self.n_resamples is None:
             return super().variance(finalize)
-        return np.diag(self.covariance(finalize)).copy()
+        if self.kept is not None or len(self.groups) <= _FEW_GROUPS:
+            return np.diag(self.covariance(finalize)).copy()
+        variance = np.full(len(self.groups), np.nan)
+        known, values = self._values(finalize, self.n_resamples)
+        variance[known] = values.var(axis=0, ddof=1)
+        return variance
+
+    def covariances(
+        self, finalize: Finalize, first: Array, second: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return variances and covariances of pairs of groups, given by number."""
+        if self.n_resamples is None:
+            return super().covariances(finalize, first, second)
+        covariance = self.covariance(finalize)
+        variance = np.diag(covariance)
+        return variance[first], variance[second], covariance[first, second]
 
     def compact(self) -> RefitSums:
         """Return the same without the rows; the covariance is computed before."""

@@ -104,8 +104,16 @@ def simultaneous(
 ) -> Simultaneous:
     """Return the simultaneous quantiles of estimates (-1: alone) or their contrasts.
 
-    Estimates whose variance is 0, because all clusters agree, count as independent.
+    Estimates whose variance is 0, because all clusters agree, count as independent. So
+    do all where `covariance` is only the variances, of shape (K,), of estimates alone.
     """
+    if covariance.ndim == 1:
+        variance = np.where(covariance == 0, 1.0, covariance)
+        estimate = np.where(np.isnan(variance), np.nan, 1.0)
+        return Simultaneous(
+            *(estimate, np.sqrt(variance), df, covariance, contrasts),
+            *(n_resamples, random_state),
+        )
     scaled = covariance.copy()
     variance = np.diag(covariance)
     known = variance[variance > 0]
@@ -124,7 +132,7 @@ def simultaneous(
 
 
 CORRECTIONS = ("sup_t", "bonferroni", "holm", "fdr_bh")
-_CHUNK = 2000
+_CHUNK, _MOST_DRAWS = 2000, 1 << 21
 _SMALLEST = 1e-300
 
 
@@ -140,7 +148,8 @@ class Simultaneous:
     estimate: Array  # shape (T,): NaN where undefined, which is no test
     standard_error: Array  # shape (T,)
     df: Array  # shape (T,)
-    #: Shape (K, K): that of what the contrasts are made of; NaN where undefined.
+    #: Shape (K, K): that of what the contrasts are made of; NaN where undefined. Or
+    #: shape (K,), the variances of estimates that count as independent.
     covariance: Array
     #: Shape (T, 2), int64: the two of these whose difference each contrast is; -1 is no
     #: second one.
@@ -180,6 +189,10 @@ class Simultaneous:
         known = np.flatnonzero(some & ~np.isnan(self.estimate))
         if not known.size:
             return np.zeros(self.n_resamples)
+        if self.covariance.ndim == 1:
+            # The quantiles of the largest of independent ones.
+            level = (np.arange(self.n_resamples) + 0.5) / self.n_resamples
+            return -special.ndtri(-np.expm1(np.log(level) / known.size) / 2)
         first, second = self.contrasts[known].T
         used = np.unique(np.concatenate([first, second[second >= 0]]))
         values, vectors = np.linalg.eigh(self.covariance[np.ix_(used, used)])
@@ -188,8 +201,9 @@ class Simultaneous:
         place[used] = np.arange(used.size)
         rng = generator(self.random_state)
         largest = np.empty(self.n_resamples)
-        for start in range(0, self.n_resamples, _CHUNK):
-            part = slice(start, min(start + _CHUNK, self.n_resamples))
+        step = max(1, min(_CHUNK, _MOST_DRAWS // known.size))
+        for start in range(0, self.n_resamples, step):
+            part = slice(start, min(start + step, self.n_resamples))
             draws = rng.standard_normal((part.stop - start, used.size)) @ root
             values = draws[:, place[first]]
             values -= np.where(second >= 0, draws[:, place[second]], 0.0)

@@ -403,6 +403,11 @@ class ClusterSums:
             variance += self.folded.scatter.form(self.slopes(finalize), every, every)
         return variance
 
+    @property
+    def has_covariance(self) -> bool:
+        """Whether the covariance of two groups is known, and not folded away."""
+        return self.folded is None or self.folded.scatter.complete
+
     def covariances(
         self, finalize: Finalize, first: Array, second: Array
     ) -> tuple[Array, Array, Array]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy import special
 
 from skrankfair._estimates import folded as _folded
 from skrankfair._estimates import memory as _memory
@@ -19,8 +20,10 @@ from skrankfair._estimates.bootstrap import resampled_with_errors
 from skrankfair._estimates.finalize import ColumnSum, DifferenceToRest, MeanOfRatios
 from skrankfair._estimates.leverage import contrast_degrees, degrees_of_freedom
 from skrankfair._estimates.merge import join, stack
+from skrankfair._estimates.metric import collected_warnings
 from skrankfair._estimates.sums import ClusterSums
 from skrankfair._estimates.table import SparseTable, Table
+from skrankfair.metrics import mean_squared_error, positive_rate_shift
 
 REST = DifferenceToRest(1, 1.0)
 SUPPORTS = [ColumnSum(1, 2), ColumnSum(3, 4, slice(1, 2))]
@@ -422,3 +425,59 @@ def test_the_limit_is_half_of_the_memory(monkeypatch, tmp_path):
         _memory.memory_limit.cache_clear()
         assert _memory.memory_limit() == expected
     _memory.memory_limit.cache_clear()
+
+
+def result_of_many(n_groups=1200, n_rows=5000):
+    rng = np.random.default_rng(0)
+    y, g = rng.uniform(size=n_rows), rng.integers(0, n_groups, n_rows)
+    g[:n_groups] = np.arange(n_groups)
+    g[n_groups : 2 * n_groups] = np.arange(n_groups)
+    cluster = rng.integers(0, n_rows // 2, n_rows)
+    with collected_warnings():
+        return mean_squared_error(
+            y, np.full(n_rows, 0.5), sensitive_features=g, cluster=cluster
+        )
+
+
+def test_results_of_many_groups_make_no_table_of_all_pairs(monkeypatch):
+    result = result_of_many()
+    assert isinstance(result.sums.table, SparseTable)
+    expected = replace(result.sums, table=result.sums.table.dense())
+    covariance = expected.covariance(result.metric.finalize)
+    monkeypatch.setattr(_memory, "memory_limit", lambda: 2e7)
+    with collected_warnings():
+        contrast = result.contrast(0, 1)
+        variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+        assert_allclose(contrast.standard_error, np.sqrt(variance), rtol=1e-10)
+        frame = result.contrasts(reference=7)
+        assert len(frame) == 1199
+        others = np.delete(np.arange(1200), 7)
+        variance = covariance[others, others] + covariance[7, 7]
+        variance -= 2 * covariance[others, 7]
+        assert_allclose(frame["standard_error"], np.sqrt(variance), rtol=1e-9)
+        low, high = result.simultaneous_interval()
+        # Of independent estimates the quantile has a closed form.
+        level = (1 + 0.95 ** (1 / np.isfinite(result.standard_error).sum())) / 2
+        reach = special.stdtrit(result.df, level)
+        assert_allclose(high - low, 2 * reach * result.standard_error, rtol=1e-3)
+        assert result.disparity_bound() >= result.disparity()
+
+
+def test_contrasts_of_too_many_pairs_are_refused(monkeypatch):
+    monkeypatch.setattr(_memory, "memory_limit", lambda: 1e8)
+    with pytest.raises(ValueError, match="all pairs of 1200 groups would take.*pass a"):
+        result_of_many().contrasts()
+
+
+def test_errors_of_many_groups_by_resampling_need_no_covariance(monkeypatch):
+    rng = np.random.default_rng(1)
+    n_groups, n_rows = 70, 1400
+    g = np.arange(n_rows) % n_groups
+    y, score = rng.integers(0, 2, n_rows), rng.uniform(size=n_rows)
+    result = positive_rate_shift(
+        y, score, sensitive_features=g, threshold=0.5, bandwidth=0.2, n_resamples=5
+    )
+    sums, finalize = result.sums, result.metric.finalize
+    expected = np.sqrt(np.diag(sums.covariance(finalize)))
+    monkeypatch.setattr(type(sums), "covariance", None)
+    assert_allclose(result.standard_error, expected, rtol=1e-12)
