@@ -446,6 +446,7 @@ ARGUMENTS = {
     "reference": None,
     "text": "{}",
     "power": 0.8,
+    "gap": 0.1,
     "margin": 0.1,
     "name": "mean",
     "table": np.ones((4, 2, 2)),

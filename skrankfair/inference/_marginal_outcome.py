@@ -248,8 +248,7 @@ class MarginalOutcomeTest(ReadOnlyArrays):
         error = np.sqrt(np.maximum(own[first] + own[second] - 2 * both, 0))
         if self.binary:
             low, high = self.range
-            share = self._variance / (high - low) ** 2
-            few = self.effective_clusters * share < 1
+            few = self.effective_clusters * self._variance < (high - low) ** 2
             error[few[first] | few[second]] = np.nan
         return error
 

@@ -17,6 +17,7 @@ from .._inputs.validation import (
     as_numbers,
     check_choice,
     check_lengths,
+    check_magnitude,
     check_number,
     encode,
 )
@@ -411,6 +412,7 @@ def pairwise_fairness_objective(
     check_choice(loss, "loss", LOSSES)
     check_choice(comparison, "comparison", COMPARISONS)
     y = as_numbers(y_true, "y_true")
+    check_magnitude(y_true=y)
     groups = as_groups(sensitive_features)
     query = np.zeros(y.size, dtype=np.int64)
     if qid is not None:
