@@ -210,8 +210,8 @@ def equivalence(
 def _beside(
     ends: Ends, bound: float
 ) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
-    """Return whether an interval is below a bound, and whether it is above."""
-    return lambda reach: ends(reach)[1] < bound, lambda reach: ends(reach)[0] > bound
+    """Return how far intervals are below a bound, and above it; negative if not."""
+    return lambda reach: bound - ends(reach)[1], lambda reach: ends(reach)[0] - bound
 
 
 def _one_sided(
@@ -219,15 +219,15 @@ def _one_sided(
 ) -> Callable[[Array, tuple[int, ...]], Array]:
     """Return the p-value of one bound: the tail where an end of the interval meets it.
 
-    `holds` says whether the interval is on the right side of the bound, `fails` whether
+    `holds` says how far the interval is on the right side of the bound, `fails` how far
     it is beyond it.
     """
 
     def pvalue(df: Array, shape: tuple[int, ...]) -> Array:
         nearest = np.zeros(shape)
-        right = holds(nearest)
+        right = holds(nearest) > 0
         inside = tail_of(largest_excluding(holds, shape), df)
         beyond = 1 - tail_of(largest_excluding(fails, shape), df)
-        return np.where(right, inside, np.where(fails(nearest), beyond, 0.5))
+        return np.where(right, inside, np.where(fails(nearest) > 0, beyond, 0.5))
 
     return pvalue

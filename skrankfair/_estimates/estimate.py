@@ -11,6 +11,7 @@ import numpy as np
 from .._inputs.validation import Array, check_choice, check_number
 from .intervals import (
     ConfidenceInterval,
+    Positives,
     Shares,
     TwoShares,
     t_ends,
@@ -51,7 +52,7 @@ class Estimate:
     df: float
     null_value: float | None
     kind: str
-    _shares: Shares | TwoShares | None = field(default=None, repr=False)
+    _shares: Shares | TwoShares | Positives | None = field(default=None, repr=False)
     _resampled: Resampler | None = field(default=None, repr=False)
 
     @property
@@ -135,7 +136,7 @@ class Estimate:
         """Return the interval of a number of standard errors each way."""
         if isinstance(self._shares, TwoShares):
             return self._shares.ends(reach, self.df, self.kind)
-        if isinstance(self._shares, Shares):
+        if self._shares is not None:
             return self._shares.ends(reach, self.df)
         middle, error, _ = self._linear
         low, high = t_ends(middle, error, reach)

@@ -28,9 +28,11 @@ from .estimate import METHODS, Estimate
 from .finalize import of_one_length
 from .intervals import (
     ConfidenceInterval,
+    Positives,
     Shares,
     TwoShares,
     check_level,
+    root_ends,
     t_ends,
     t_quantile,
 )
@@ -274,10 +276,15 @@ class GroupEstimates(ReadOnlyArrays):
         return np.sqrt(self.sums.variance(self.metric.finalize))
 
     @cached_property
-    def shares(self) -> Shares | TwoShares | None:
-        """Shares with what their intervals need; two of each for their difference."""
+    def shares(self) -> Shares | TwoShares | Positives | None:
+        """Shares with what their intervals need; two of each for their difference.
+
+        Of means of what is never negative, these.
+        """
         parts = self.metric.parts
         if parts is None:
+            if self.metric.positive:
+                return Positives(self.estimate, self.standard_error)
             if not self.metric.share:
                 return None
             return Shares(self.estimate, self.standard_error, self.n_effective, self.df)
@@ -401,6 +408,11 @@ class GroupEstimates(ReadOnlyArrays):
         warn_small(self)
         if method == "t":
             return ConfidenceInterval(*self.ends(reach))
+        if self.metric.noise is not None:
+            raise ValueError(
+                f"method must be 't' for {self.name}, in whose resamples noise counts "
+                f"twice; got {method!r}."
+            )
         every = np.arange(len(self.groups))
         low, high = Resampler(self.sums, self.metric.finalize, every).interval(
             self,
@@ -430,6 +442,9 @@ class GroupEstimates(ReadOnlyArrays):
             return self.shares.ends(reach, self.df, "difference")
         if self.shares is not None:
             return self.shares.ends(reach, self.df)
+        if self.metric.noise is not None:
+            noise = self.sums.estimate(self.metric.noise)
+            return root_ends(self.estimate, self.standard_error, noise, reach)
         return t_ends(self.estimate, self.standard_error, reach)
 
     def simultaneous_interval(

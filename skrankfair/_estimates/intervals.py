@@ -3,7 +3,8 @@
 A share lies in [0, 1] and its interval too: Student's t on the scale of the logit. A
 share of 0 or 1 (or clusters that all agree) has no variance to be seen, and gets the
 exact binomial interval (or the binomial variance) of as many trials as there are
-effective clusters. A difference of two shares has the interval that follows from those
+effective clusters. The mean of a loss is positive, and its interval that of its
+logarithm. A difference of two shares has the interval that follows from those
 of both (Zou and Donner 2008, "MOVER"), a ratio the same on the scale of the logarithm.
 """
 
@@ -19,8 +20,9 @@ from scipy import special
 from .._inputs.validation import Array, check_number
 from .read_only import ReadOnlyArrays
 
-# Sizes of |t| between which a p-value is searched.
-_SMALLEST_T, _LARGEST_T, _STEPS = 1e-6, 1e6, 60
+# Sizes of |t| between which a p-value is searched: by halves of the logarithm, until
+# a straight line is good enough.
+_SMALLEST_T, _LARGEST_T, _HALVINGS, _LINES = 1e-6, 1e6, 12, 4
 
 
 class ConfidenceInterval(NamedTuple):
@@ -121,6 +123,30 @@ class Shares(ReadOnlyArrays):
 
 
 @dataclass(frozen=True, eq=False)
+class Positives(ReadOnlyArrays):
+    """Means of what is never negative, with intervals on the scale of the logarithm.
+
+    Attributes
+    ----------
+    estimate, standard_error : ndarray
+    """
+
+    estimate: Array
+    standard_error: Array
+
+    def take(self, rows: Array) -> Positives:
+        """Return some of them."""
+        return Positives(self.estimate[rows], self.standard_error[rows])
+
+    def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
+        """Return the interval of so many standard errors; NaN without variance."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            error = self.standard_error / self.estimate
+            low, high = t_ends(np.log(self.estimate), error, reach)
+        return np.exp(low), np.exp(high)
+
+
+@dataclass(frozen=True, eq=False)
 class TwoShares(ReadOnlyArrays):
     """Pairs of shares whose difference or ratio is asked for."""
 
@@ -183,11 +209,11 @@ class TwoShares(ReadOnlyArrays):
         null_value = 1.0 if kind == "ratio" else 0.0
         a, b = self.first.estimate, self.second.estimate
 
-        def excludes(reach: Array) -> Array:
+        def excess(reach: Array) -> Array:
             low, high = self.ends(reach, df, kind)
-            return (low > null_value) | (high < null_value)
+            return np.fmax(low - null_value, null_value - high)
 
-        t = largest_excluding(excludes, np.broadcast(a, b, df).shape)
+        t = largest_excluding(excess, np.broadcast(a, b, df).shape)
         low, _ = self.ends(np.zeros(t.shape), df, kind)
         unknown = np.isnan(low) | ~(np.asarray(df) > 0)
         statistic = np.where(unknown, np.nan, np.sign(a - b) * np.where(a == b, 0, t))
@@ -195,15 +221,28 @@ class TwoShares(ReadOnlyArrays):
 
 
 def largest_excluding(
-    excludes: Callable[[Array], Array], shape: tuple[int, ...]
+    excess: Callable[[Array], Array], shape: tuple[int, ...]
 ) -> Array:
-    """Return the largest reach at which the interval still excludes the null value."""
+    """Return the largest reach at which the interval still excludes the null value.
+
+    `excess` is how far the null value is outside the interval, negative inside.
+    """
     low, high = np.full(shape, _SMALLEST_T), np.full(shape, _LARGEST_T)
-    for _ in range(_STEPS):
-        middle = np.sqrt(low * high)
-        outside = excludes(middle)
-        low, high = np.where(outside, middle, low), np.where(outside, high, middle)
-    return low
+    # The interval of a large reach may end at infinity.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        above, below, middle = excess(low), excess(high), low
+        for step in range(_HALVINGS + _LINES):
+            middle = np.sqrt(low * high)
+            if step >= _HALVINGS:
+                line = low + (high - low) * above / (above - below)
+                middle = np.where((line >= low) & (line <= high), line, middle)
+            found = excess(middle)
+            outside = found > 0
+            low = np.where(outside, middle, low)
+            above = np.where(outside, found, above)
+            high = np.where(outside, high, middle)
+            below = np.where(outside, below, found)
+    return middle
 
 
 def t_test(
@@ -239,3 +278,19 @@ def t_ends(estimate: Any, standard_error: Any, reach: Array) -> tuple[Array, Arr
     """Return ``estimate ± reach · standard error``; NaN where no variance is seen."""
     margin = reach * np.where(standard_error == 0, np.nan, standard_error)
     return estimate - margin, estimate + margin
+
+
+def root_ends(
+    estimate: Array, standard_error: Array, noise: Array, reach: Array
+) -> tuple[Array, Array]:
+    """Return intervals of root mean squares, which noise makes larger.
+
+    The interval is that of the square: its upper end of the square as it is, its lower
+    one of what is left without the noise.
+    """
+    square = estimate**2
+    margin = (
+        2 * estimate * reach * np.where(standard_error == 0, np.nan, standard_error)
+    )
+    low = np.sqrt(np.maximum(square - noise - margin, 0.0))
+    return low, np.sqrt(square + margin)

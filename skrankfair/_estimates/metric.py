@@ -50,6 +50,7 @@ class Metric:
     #: metric is not the fair value for rankings without bias, as that of a distance.
     test_method: str = "t"
     share: bool = False  # whether the estimates are shares, in [0, 1]
+    positive: bool = False  # whether they are means of what is never negative
     #: The two shares, if the metric is a difference of two.
     parts: tuple[Finalize, Finalize] | None = None
     #: Whether the columns of the groups add up to those of all rows.
@@ -62,6 +63,9 @@ class Metric:
     #: Which estimates are better for a group, "high" or "low", where either are. It
     #: says nothing about the numbers, so results without it can be added.
     better: str | None = field(default=None, compare=False)
+    #: Column totals to what noise alone would make of the square of an estimate that is
+    #: a root mean square.
+    noise: Finalize | None = None
 
     def as_difference(
         self, name: str, finalize: Finalize, support: Finalize | None = None

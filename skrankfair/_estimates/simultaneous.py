@@ -65,14 +65,16 @@ def disparity_bound(
 
     Intervals of all distances whose maximum or sum the disparity is hold at once, so
     the bound is crossed with at most the probability that they do not. They are those
-    of all pairs of groups, or of the groups themselves where there are many pairs.
+    of all pairs of groups, or of the groups themselves where there are many pairs or
+    pairs have no contrast.
     """
     estimate, fair_value = result.estimate, result.fair_value
     value = disparity(estimate, result.metric, kind)
     if not np.isfinite(value) or (kind == "ratio" and value == 0):
         return value  # no ratio is below that of a group at 0
     n_groups = estimate.size
-    if kind in (*_FROM_FAIR, "worst") or n_groups > _MOST_GROUPS:
+    alone = n_groups > _MOST_GROUPS or result.metric.not_compared is not None
+    if kind in (*_FROM_FAIR, "worst") or alone:
         ends = result.simultaneous_interval(confidence_level)
         low, high = np.asarray(ends.low), np.asarray(ends.high)
         if kind == "worst":
@@ -134,6 +136,8 @@ def simultaneous(
 CORRECTIONS = ("sup_t", "bonferroni", "holm", "fdr_bh")
 _CHUNK, _MOST_DRAWS = 2000, 1 << 21
 _SMALLEST = 1e-300
+# Relative to the largest eigenvalue, one that is only rounding.
+_NOISE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +200,8 @@ class Simultaneous:
         first, second = self.contrasts[known].T
         used = np.unique(np.concatenate([first, second[second >= 0]]))
         values, vectors = np.linalg.eigh(self.covariance[np.ix_(used, used)])
-        root = (vectors * np.sqrt(np.clip(values, 0, None))).T
+        some = values > _NOISE * values[-1]  # smooth curves are of a low rank
+        root = (vectors[:, some] * np.sqrt(values[some])).T
         place = np.zeros(int(used.max()) + 2, dtype=int)
         place[used] = np.arange(used.size)
         rng = generator(self.random_state)
@@ -204,7 +209,7 @@ class Simultaneous:
         step = max(1, min(_CHUNK, _MOST_DRAWS // known.size))
         for start in range(0, self.n_resamples, step):
             part = slice(start, min(start + step, self.n_resamples))
-            draws = rng.standard_normal((part.stop - start, used.size)) @ root
+            draws = rng.standard_normal((part.stop - start, len(root))) @ root
             values = draws[:, place[first]]
             values -= np.where(second >= 0, draws[:, place[second]], 0.0)
             values /= spread[known]

@@ -25,11 +25,13 @@ from .._inputs.validation import (
     check_number,
 )
 from ..smoothing._bandwidth import check_bandwidth, choose_bandwidth
+from ..smoothing._curve import curve_on_grid
 from ..smoothing._kernel_sums import RepeatedMeans, kernel_sums
 from ..smoothing._kernels import Kernel, get_kernel
 
 # Relative to the outcomes, a fall of a mean that is only rounding.
 _ROUNDING = 1e-10
+_N_POINTS = 64
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,56 @@ class SortedScores:
         np.divide(sums, mass, out=means, where=mass > 0)
         return means[self.block]
 
+    def noise(self, n_bins: int, sample: Sample) -> float:
+        """Return the expected sum of `error` if the scores were the mean outcomes.
+
+        It is the sum over bins of the variance of the mean gap, from the clusters, each
+        times the mass of its bin. Bins that lie within a block of equal scores have one
+        mean and count as one; a bin of one cluster has no variance, and the whole of
+        its gap may be noise.
+        """
+        edges = self._merged(self.edges(n_bins))
+        mass = np.diff(edges)
+        gap = self._within(edges, self.gap) / mass
+        place: Any
+        row, place, part = self._parts_of_rows(edges)
+        part *= sample.share[row]
+        pull = part * (sample.x[row] - sample.y[row] - gap[place])
+        cluster: Any = sample.cluster[row]
+        if np.unique(sample.cluster).size < sample.cluster.size:
+            key, same = np.unique(cluster * mass.size + place, return_inverse=True)
+            part, pull = np.bincount(same, part), np.bincount(same, pull)
+            cluster, place = key // mass.size, key % mass.size
+        times = 1.0 if sample.frequency is None else sample.frequency[cluster]
+        squares = np.bincount(place, times * pull**2, minlength=mass.size) / mass
+        leverage = np.bincount(place, times * part**2, minlength=mass.size) / mass**2
+        alone = leverage > 1 - _ROUNDING
+        known = np.where(alone, 0.0, squares / np.where(alone, 1.0, 1 - leverage))
+        return float(np.where(alone, mass * gap**2, known).sum())
+
+    def _merged(self, edges: Array) -> Array:
+        """Return the edges of bins without those between bins of one block."""
+        block = np.searchsorted(self.mass, edges, side="right") - 1
+        block[self.mass[block] == edges] = -1  # between two blocks
+        between = np.zeros(edges.size, dtype=bool)
+        between[1:-1] = (block[1:-1] >= 0) & (block[:-2] == block[1:-1])
+        between[1:-1] &= block[2:] == block[1:-1]
+        return np.unique(edges[~between])
+
+    def _parts_of_rows(self, edges: Array) -> tuple[Array, Array, Array]:
+        """Return rows, the bins they are in, and what part of the row is."""
+        cuts = np.union1d(self.mass, edges)
+        middle = (cuts[1:] + cuts[:-1]) / 2
+        block = np.searchsorted(self.mass, middle) - 1
+        share = np.diff(cuts) / np.diff(self.mass)[block]
+        count = np.bincount(block, minlength=self.mass.size - 1)
+        times = count[self.block]
+        row = np.repeat(np.arange(self.block.size), times)
+        first = np.concatenate([[0], np.cumsum(count)])[self.block]
+        nth = np.arange(row.size) - np.repeat(np.cumsum(times) - times, times)
+        piece = first[row] + nth
+        return row, np.searchsorted(edges, middle)[piece] - 1, share[piece]
+
 
 METHODS = ("smooth", "binned", "sweep")
 _NOT_COMPARED = (
@@ -155,20 +207,57 @@ class RootMeanSquare:
         return np.sqrt(np.where(ratio.real < 0, 0, ratio))
 
 
+@stored("KnownNoise")
+@dataclass(frozen=True)
+class KnownNoise:
+    """The expected square of an error that is 0, by group, as it was found."""
+
+    by_group: tuple[float, ...]
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return it, shape (G,)."""
+        return np.array(self.by_group)
+
+
 @stored("BinnedGaps")
 @dataclass(frozen=True)
 class BinnedGaps:
-    """The same from the columns of bins: gaps, then masses."""
+    """The same from the columns of bins: gaps, masses, their squares and product."""
 
     n_bins: int
 
+    @property
+    def columns(self) -> list[slice]:
+        """The columns of each kind, B of them."""
+        return [slice(i * self.n_bins, (i + 1) * self.n_bins) for i in range(5)]
+
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the roots, shape (..., G)."""
-        gap, mass = by_group[..., : self.n_bins], by_group[..., self.n_bins : -1]
+        gap, mass = (by_group[..., part] for part in self.columns[:2])
         squares = np.zeros_like(gap)
         np.divide(gap * gap, mass, out=squares, where=mass.real != 0)
         columns = np.stack([squares.sum(-1), mass.sum(-1)], axis=-1)
         return RootMeanSquare()(columns, shared)
+
+
+@stored("BinnedNoise")
+@dataclass(frozen=True)
+class BinnedNoise:
+    """The expected square of an error that is 0, from the columns of `BinnedGaps`."""
+
+    n_bins: int
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return it, shape (..., G); a bin of one cluster is noise as a whole."""
+        parts = BinnedGaps(self.n_bins).columns
+        gap, mass, gaps, masses, both = (by_group[..., part] for part in parts)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean, leverage = gap / mass, masses / mass**2
+            squares = gaps - 2 * mean * both + mean**2 * masses
+            noise = np.where(
+                leverage > 1 - _ROUNDING, gap * mean, squares / mass / (1 - leverage)
+            )
+            return np.where(mass > 0, noise, 0.0).sum(-1) / mass.sum(-1)
 
 
 def bandwidth_of_group(
@@ -197,6 +286,7 @@ class _Part:
     square: Array
     #: Maps weights of the rows to sum of squares and mass.
     refit: Callable[[Array], tuple[float, float]]
+    noise: float  # the sum of squares that noise alone would give
 
 
 def _smooth_part(sample: Sample, bandwidth: float, kernel: Kernel) -> _Part:
@@ -218,7 +308,11 @@ def _smooth_part(sample: Sample, bandwidth: float, kernel: Kernel) -> _Part:
         gap = np.where(weight > 0, x - means(weight), 0.0)
         return float(weight @ gap**2), float(weight.sum())
 
-    return _Part(gap**2 - 2 * (y * level - slope), refit)
+    # The variance of the curve, at a few scores and between them by lines.
+    points = np.unique(np.quantile(x, np.linspace(0, 1, _N_POINTS)))
+    error = curve_on_grid(sample, points, bandwidth, kernel).standard_error
+    noise = float(weight @ np.interp(x, points, error**2))
+    return _Part(gap**2 - 2 * (y * level - slope), refit, noise)
 
 
 def _binned_part(sample: Sample, n_bins: int | None) -> tuple[_Part, int]:
@@ -232,15 +326,15 @@ def _binned_part(sample: Sample, n_bins: int | None) -> tuple[_Part, int]:
         again = SortedScores.of_rows(sample.x, sample.y, weight, scores.block)
         return again.error(chosen), float(weight.sum())
 
-    return _Part(square, refit), chosen
+    return _Part(square, refit, scores.noise(chosen, sample)), chosen
 
 
 def _fitted(
     rows: ScoreRows,
     sample: Sample,
     make_part: Callable[[Hashable, Sample], _Part],
-) -> RefitSums:
-    """Return the sums of parts that are fitted to each group."""
+) -> tuple[RefitSums, KnownNoise]:
+    """Return the sums of parts that are fitted to each group, and their noise."""
     labels = rows.groups.labels
     square = np.zeros(sample.x.size)
     parts: list[tuple[Array, _Part]] = []
@@ -250,7 +344,7 @@ def _fitted(
             part = make_part(label, sample.take(own))
             square[own] = part.square
         else:
-            part = _Part(np.zeros(0), lambda weight: (0.0, 0.0))
+            part = _Part(np.zeros(0), lambda weight: (0.0, 0.0), 0.0)
         parts.append((own, part))
     counts = row_counts(rows, sample)
     table = cluster_table(rows, sample, [sample.share * square, sample.share, counts])
@@ -263,7 +357,11 @@ def _fitted(
             totals[g, 2] = counts[own] @ times[own]
         return totals
 
-    return RefitSums.of_table(labels, table, [_ROWS], refit)
+    mass = [float(sample.weight[own].sum()) for own, _ in parts]
+    noise = (
+        p.noise / w if w else np.nan for (_, p), w in zip(parts, mass, strict=True)
+    )
+    return RefitSums.of_table(labels, table, [_ROWS], refit), KnownNoise(tuple(noise))
 
 
 def _check_edges(bins: Any, x: Array) -> Array | None:
@@ -289,15 +387,20 @@ def _edge_sums(rows: ScoreRows, sample: Sample, edges: Array) -> ClusterSums:
     """Return the sums of bins with fixed edges, which add up."""
     n_bins = edges.size - 1
     place = np.minimum(np.searchsorted(edges, sample.x, side="right") - 1, n_bins - 1)
-    table = np.zeros((sample.n_clusters, len(rows.groups), 2 * n_bins + 1))
+    table = np.zeros((sample.n_clusters, len(rows.groups), 5 * n_bins + 1))
     cells = sample.cluster * len(rows.groups) + sample.group
     for column, values in (
         (place, sample.share * (sample.x - sample.y)),
         (n_bins + place, sample.share),
-        (np.full(place.size, 2 * n_bins), row_counts(rows, sample)),
+        (np.full(place.size, 5 * n_bins), row_counts(rows, sample)),
     ):
         key = cells * table.shape[2] + column
         table += np.bincount(key, values, minlength=table.size).reshape(table.shape)
+    gap, mass, *squares = BinnedGaps(n_bins).columns
+    for part, (one, other) in zip(
+        squares, ((gap, gap), (mass, mass), (gap, mass)), strict=True
+    ):
+        table[..., part] = table[..., one] * table[..., other]
     return ClusterSums.from_clusters(
         rows.groups.labels,
         Table(
@@ -306,7 +409,7 @@ def _edge_sums(rows: ScoreRows, sample: Sample, edges: Array) -> ClusterSums:
             sample.frequency,
             rows.cluster_labels,
         ),
-        [ColumnSum(2 * n_bins, 2 * n_bins + 1)],
+        [ColumnSum(5 * n_bins, 5 * n_bins + 1)],
     )
 
 
@@ -392,14 +495,22 @@ def calibration_error(
     rows.
 
     Standard errors are those of the delta method over clusters. For "smooth" they
-    include the error of the curve itself; for the bins they take the bins as given. The
-    bootstrap refits the curve or the bins. All of them are errors around the estimate
-    and do not see its bias: noise makes any estimated curve miss the scores, so the
-    estimated error of calibrated scores is above 0, and an interval near 0 is not to be
-    trusted. The smaller the group, the larger that error, so groups have no contrast
+    include the error of the curve itself; for the bins they take the bins as given.
+    They are errors around the estimate and do not see its bias: noise makes any
+    estimated curve miss the scores, so the estimated error of calibrated scores is
+    above 0. Intervals see it (Bröcker 2012; Kumar, Liang and Ma 2019). The square of
+    the estimate is expected to be larger by the mean variance of the curve (or of the
+    means of the bins), which is estimated over clusters; the lower end of the interval
+    is that of the square less this noise, and the upper end that of the square as it
+    is. So the interval of a calibrated group begins at 0, and is wide where there are
+    few rows. It knows nothing of what a bandwidth or a bin is too wide to show.
+    Resamples would have the noise twice: ``method="bootstrap"`` is refused.
+
+    The smaller the group, the larger its noise, so groups have no contrast
     (``contrast`` raises a ValueError): a test would reject in most data sets with
-    equally well calibrated groups of which one has 3% of the rows (Bröcker 2012; Kumar,
-    Liang and Ma 2019). `predictive_parity_test` compares the curves themselves.
+    equally well calibrated groups of which one has 3% of the rows.
+    `predictive_parity_test` compares the curves themselves. ``disparity_bound`` is made
+    of the intervals of the groups.
 
     Results add up only for "binned" with given edges; curves are fitted to all rows.
 
@@ -457,11 +568,12 @@ def calibration_error(
     if edges is not None:
         sums = _edge_sums(rows, sample, edges)
         n_bins = edges.size - 1
-        support = ColumnSum(2 * n_bins, 2 * n_bins + 1)
+        support = ColumnSum(5 * n_bins, 5 * n_bins + 1)
         finalize: Any = BinnedGaps(n_bins)
+        noise: Any = BinnedNoise(n_bins)
         first_pass: dict[str, Any] = {"bins": tuple(edges.tolist())}
     else:
-        sums = _fitted(rows, sample, make_part)
+        sums, noise = _fitted(rows, sample, make_part)
         finalize, support = RootMeanSquare(), _ROWS
         first_pass = {"bandwidth" if method == "smooth" else "bins": chosen}
     metric = Metric(
@@ -471,6 +583,7 @@ def calibration_error(
         unit="rows",
         not_compared=_NOT_COMPARED,
         better="low",
+        noise=noise,
     )
     if method == "smooth":
         parameters |= {"kernel": kernel, "cluster_weight": cluster_weight}

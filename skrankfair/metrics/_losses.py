@@ -23,7 +23,14 @@ def _mean_loss(
 ) -> MadeMetric:
     """Return the mean of a function of outcome and score, by group."""
     return MadeMetric(
-        Metric(name, MeanOfRatios(), ColumnSum(1, 2), unit="rows", better="low"),
+        Metric(
+            name,
+            MeanOfRatios(),
+            ColumnSum(1, 2),
+            unit="rows",
+            positive=True,
+            better="low",
+        ),
         lambda y_true, y_score: (loss(y_true, y_score), 1.0),
         check=check,
     )
@@ -119,7 +126,8 @@ def log_loss(
     Notes
     -----
     With the sum L_m of the losses of cluster m, N rows and mean θ, the variance is
-    ``M / (M - 1) · Σ_m (L_m - n_m θ)² / N²`` over the M clusters.
+    ``M / (M - 1) · Σ_m (L_m - n_m θ)² / N²`` over the M clusters. Losses are skewed,
+    and intervals are those of the logarithm of the mean.
 
     Examples
     --------

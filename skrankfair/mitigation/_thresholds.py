@@ -20,6 +20,7 @@ from .._inputs.validation import (
     check_lengths,
     check_number,
 )
+from ..smoothing import nadaraya_watson
 from ._curves import Curve, Line, check_calibrator, fit_curve
 from ._fold_scores import labelled, out_of_fold, scores_of, taken
 from ._metadata import disjoint_groups, quoted
@@ -220,6 +221,12 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         The threshold of each group.
     marginal_outcomes_, marginal_outcomes_before_ : dict of float
         Expected outcome by group, at its own threshold and at the common threshold.
+        The former are equal by construction, up to the grid of scores.
+    marginal_outcome_errors_ : dict of float
+        Standard errors of the outcomes at the groups' own thresholds, cluster-robust:
+        those of `skrankfair.smoothing.nadaraya_watson` at the out-of-fold scores of the
+        group, whichever the calibrator. They say how unequal the outcomes may still be.
+        NaN where a group has no known outcomes around its threshold.
     positive_rate_, positive_rate_before_ : float
         Share of positives among the out-of-fold scores.
     pooled_threshold_ : float
@@ -249,6 +256,10 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     by one threshold per group in general: at equal means of the two, what one group is
     ahead in true positives it is behind in false positives, and the larger of the two
     distances between two groups is as small as it can be.
+
+    The thresholds are estimates: on new rows the outcomes at them differ by what
+    ``marginal_outcome_errors_`` says, most of all for a small group.
+    `skrankfair.inference.marginal_outcome_test` tests it on new rows.
 
     References
     ----------
@@ -424,6 +435,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             label: float(curve.predict(np.array([thresholds[label]]))[0])
             for label, curve in zip(groups.labels, by_group, strict=True)
         }
+        self.marginal_outcome_errors_ = self._errors(rows, scored, score, groups)
         cut = np.array(list(thresholds.values()))[groups.values]
         self.positive_rate_ = float(np.average(score >= cut, weights=weight))
         self.positive_rate_before_ = float(np.average(before, weights=weight))
@@ -537,6 +549,31 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
                 UserWarning,
             )
         return [*curves, pooled]
+
+    def _errors(
+        self, rows: FitRows, scored: Array, score: Array, groups: Groups
+    ) -> dict[Hashable, float]:
+        """Return the standard error of each group's outcome at its threshold."""
+        errors = {}
+        known = ~np.isin(scored, _unknown(rows.y))
+        for g, label in enumerate(groups.labels):
+            own, errors[label] = np.flatnonzero(groups.mask(g) & known), np.nan
+            at = self.thresholds_[label]
+            if not (own.size and score[own].min() <= at <= score[own].max()):
+                continue
+            if np.ptp(score[own]) == 0:
+                continue
+            which = scored[own]
+            weight, codes = rows.weight, rows.cluster_codes
+            curve = nadaraya_watson(
+                (rows.y[which] == self.classes_[1]).astype(float),
+                score[own],
+                [at],
+                cluster=None if codes is None else codes[which],
+                sample_weight=None if weight is None else weight[which],
+            )
+            errors[label] = float(curve.standard_error[0])
+        return errors
 
     def _warn_of_lines(self, groups: Groups) -> None:
         below = [

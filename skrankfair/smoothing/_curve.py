@@ -8,6 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from .._estimates.intervals import (
+    ConfidenceInterval,
+    t_ends,
+    t_quantile,
+)
 from .._estimates.read_only import ReadOnlyArrays
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import Array, as_numbers, check_choice
@@ -15,6 +20,7 @@ from ._bandwidth import check_bandwidth, choose_bandwidth
 from ._features import Features, choose_features, cluster_blocks, influence_blocks
 from ._kernel_sums import kernel_sums
 from ._kernels import Kernel, get_kernel
+from ._local_quadratic import share_interval
 
 METHODS = ("auto", "exact", "fast")
 
@@ -72,6 +78,36 @@ class SmoothCurve(ReadOnlyArrays):
             squares += np.einsum("mj,mj->j", self._weighted(block.cluster, mass), mass)
         with np.errstate(divide="ignore", invalid="ignore"):
             return self.mass**2 / squares
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
+        """Return an interval of the smoothed curve at each point.
+
+        It is that of the expected weighted mean of the outcomes near the point, and
+        does not know how far this is from their mean at the point itself.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.95
+            Confidence level of the intervals.
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, each of shape (J,): Student's t with the effective
+            clusters minus one as degrees of freedom; for outcomes in [0, 1] Clopper and
+            Pearson's with an effective number of clusters, inside [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If the level is outside (0, 1).
+        """
+        effective = self.effective_clusters
+        reach = t_quantile(confidence_level, effective - 1)
+        y = self._sample.y
+        if y.min() >= 0 and y.max() <= 1 and get_kernel(self.kernel).order <= 2:
+            return share_interval(self.estimate, self.standard_error, effective, reach)
+        return ConfidenceInterval(*t_ends(self.estimate, self.standard_error, reach))
 
     def influence(self) -> Array:
         """Return how far each cluster pulls the curve, shape (n clusters, J).
@@ -171,7 +207,8 @@ def nadaraya_watson(
     Returns
     -------
     SmoothCurve
-        Estimate, standard error, covariance over the grid and influence of clusters.
+        Estimate, standard error, intervals, covariance over the grid and influence of
+        clusters.
 
     Raises
     ------

@@ -15,7 +15,12 @@ from skrankfair._estimates.metric import Metric
 from skrankfair._estimates.sums import ClusterSums
 from skrankfair._estimates.table import Table
 from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
-from skrankfair.metrics import GroupEstimates, pairwise_accuracy, pairwise_exposure
+from skrankfair.metrics import (
+    GroupEstimates,
+    mean_squared_error,
+    pairwise_accuracy,
+    pairwise_exposure,
+)
 from tests.metrics.simulate import columns, coverage, result_of, tolerance
 
 
@@ -80,6 +85,23 @@ def test_intervals_of_shares_stay_inside_and_agree_with_the_test(clusters):
             assert low < high
             outside = not low <= 0.3 <= high
             assert outside == (pvalue < level)
+
+
+def test_interval_of_losses_is_students_of_the_logarithm():
+    rng = np.random.default_rng(0)
+    p, group = rng.random(40), rng.choice(["a", "b"], 40)
+    r = mean_squared_error(rng.random(40) < p, p, sensitive_features=group)
+    reach = stats.t.ppf(0.975, r.df) * r.standard_error / r.estimate
+    low, high = r.confidence_interval()
+    np.testing.assert_allclose(low, r.estimate * np.exp(-reach))
+    np.testing.assert_allclose(high, r.estimate * np.exp(reach))
+    one = r.overall
+    reach = stats.t.ppf(0.975, one.df) * one.standard_error / one.estimate
+    low, high = one.confidence_interval()
+    assert (low, high) == pytest.approx(one.estimate * np.exp([-reach, reach]))
+    # Nothing is known where no loss is seen.
+    nothing = mean_squared_error([0, 1] * 4, [0, 1] * 4)
+    assert np.isnan(nothing.confidence_interval()).all()
 
 
 @pytest.mark.parametrize("n", [5, 12])

@@ -509,3 +509,99 @@ def test_groups_have_no_contrast(method):
     for contrast in (lambda: r.contrast("a", "b"), r.contrasts):
         with pytest.raises(ValueError, match="Use skrankfair.inference.predictive_par"):
             contrast()
+
+
+class TestNoise:
+    """Intervals know how large noise alone makes the estimate."""
+
+    @pytest.mark.parametrize("options", METHODS, ids=str)
+    def test_interval_of_calibrated_scores_begins_at_0(self, options):
+        above, largest = 0, 0.0
+        for seed in range(25):
+            rng = np.random.default_rng(seed)
+            s = rng.random(300)
+            y = (rng.random(300) < s).astype(float)
+            r = calibration_error(y, s, **options)
+            low, high = (end[0] for end in r.confidence_interval())
+            assert low <= r.estimate[0] < high
+            above += low > 0
+            largest = max(largest, r.estimate[0] - 1.96 * r.standard_error[0])
+        assert above <= 3
+        assert largest > 0  # the estimate and its error alone are wrong
+
+    @pytest.mark.parametrize("ties", [False, True])
+    @pytest.mark.parametrize("bins", [1, 4, 15, 60])
+    @pytest.mark.parametrize("clustered", [False, True])
+    def test_noise_of_bins_is_the_variance_of_their_means(self, ties, bins, clustered):
+        y, s, _, cluster = rows(ties=ties)
+        cluster = cluster if clustered else np.arange(y.size)
+        r = calibration_error(y, s, cluster=cluster, method="binned", bins=bins)
+        place, share = _bins(s, bins)
+        noise = 0.0
+        for b in range(bins):
+            part = np.where(place == b, share, 0.0).sum(1)
+            mass = part.sum()
+            if mass == 0:
+                continue
+            gap = part @ (s - y) / mass
+            pull = np.bincount(cluster, part * (s - y - gap))
+            alone = 1 - np.sum(np.bincount(cluster, part) ** 2) / mass**2
+            some = pull @ pull / mass / alone if alone > 1e-9 else mass * gap**2
+            noise += some
+        found = r.sums.estimate(r.metric.noise)[0]
+        assert found == pytest.approx(noise / y.size, rel=1e-9)
+
+    def test_edges_have_the_noise_of_the_same_bins(self):
+        y, s, group, cluster = rows()
+        who = {"sensitive_features": group, "cluster": cluster}
+        own = np.sort(s[group == "a"])
+        edges = [0, *(own[[-(-b * own.size // 4) for b in (1, 2, 3)]] - 1e-9), 1]
+        given = calibration_error(y, s, **who, method="binned", bins=edges)
+        number = calibration_error(y, s, **who, method="binned", bins=4)
+        np.testing.assert_allclose(given.estimate[0], number.estimate[0])
+        for r in (given, number):
+            assert r.sums.estimate(r.metric.noise)[0] == pytest.approx(
+                number.metric.noise.by_group[0], rel=1e-9
+            )
+        parts = [cluster < 20, cluster >= 20]
+        whole = sum(
+            calibration_error(
+                *(y[part], s[part]),
+                sensitive_features=group[part],
+                cluster=cluster[part],
+                method="binned",
+                bins=edges,
+            )
+            for part in parts
+        )
+        np.testing.assert_allclose(
+            whole.confidence_interval(), given.confidence_interval()
+        )
+
+    def test_noise_of_a_curve_is_its_variance_over_clusters(self):
+        y, s, _, cluster = rows()
+        r = calibration_error(y, s, cluster=cluster, bandwidth=0.1)
+        curve = nadaraya_watson(y, s, s, bandwidth=0.1, cluster=cluster)
+        sizes = np.bincount(cluster)[cluster]
+        expected = np.average(curve.standard_error**2, weights=1 / sizes)
+        assert r.metric.noise.by_group[0] == pytest.approx(expected, rel=0.02)
+
+    def test_disparity_is_bounded_by_the_intervals(self):
+        y, s, group, _ = rows(n_clusters=100)
+        r = calibration_error(y, s, sensitive_features=group)
+        low, high = r.simultaneous_interval(0.9)
+        assert r.disparity_bound(0.9) == pytest.approx(high.max() - low.min())
+        with pytest.raises(ValueError, match="method must be 't' for calibration_err"):
+            r.confidence_interval(method="bootstrap")
+
+
+def _bins(s, bins):
+    """Return the bins of each row, shape (n, n), and what part of it is in each.
+
+    Rows of a block of equal scores share the places of the block.
+    """
+    order = np.argsort(s, kind="stable")
+    rank = np.empty(s.size, dtype=int)
+    rank[order] = np.arange(s.size)
+    same = s[:, None] == s
+    return np.broadcast_to(rank * bins // s.size, same.shape), same / same.sum(0)

@@ -109,6 +109,24 @@ class TestClosedForm:
         # The level, and a little for the error of the thresholds themselves.
         assert after <= binom.ppf(0.999, n_seeds, 0.07)
 
+    def test_errors_say_how_far_the_outcomes_are_from_the_truth(self):
+        truth = {"a": lambda s: s, "b": lambda s: s**2}
+        deviations = []
+        for seed in range(30):
+            X, y, _ = uniform(2000, seed)
+            X = X.assign(group=np.where(X["group"] == "b", "b", "a"))
+            model = fitted(X, y)
+            errors = model.marginal_outcome_errors_
+            deviations += [
+                (model.marginal_outcomes_[g] - truth[g](model.thresholds_[g]))
+                / errors[g]
+                for g in "ab"
+            ]
+        # The outcomes are one level in both groups, so some of the noise cancels.
+        assert 0.6 < np.sqrt(np.mean(np.square(deviations))) < 1.5
+        few = fitted(*uniform(200, 0)[:2]).marginal_outcome_errors_
+        assert all(few[g] > 2 * errors[g] for g in "ab")
+
     def test_is_to_calibrate_and_take_one_threshold(self):
         X, y, _ = scores(20_000, 0)
         fresh = scores(20_000, 1)[0]

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from skrankfair.smoothing import nadaraya_watson
 from skrankfair.smoothing._features import FourierFeatures, GridFeatures, WindowFeatures
@@ -260,3 +261,38 @@ class TestBadInput:
                 method=method,
             )
             np.testing.assert_allclose(r.estimate, [2 / 3, 1.0], rtol=1e-9)
+
+
+class TestInterval:
+    def test_of_real_outcomes_is_students(self):
+        rng = np.random.default_rng(0)
+        s, y = rng.random(200), rng.normal(size=200)
+        curve = nadaraya_watson(y, s, [0.2, 0.5])
+        reach = stats.t.ppf(0.95, curve.effective_clusters - 1)
+        low, high = curve.confidence_interval(0.9)
+        np.testing.assert_allclose(low, curve.estimate - reach * curve.standard_error)
+        np.testing.assert_allclose(high, curve.estimate + reach * curve.standard_error)
+        with pytest.raises(ValueError, match="confidence_level"):
+            curve.confidence_interval(1.0)
+
+    def test_of_shares_is_inside_and_holds_the_smoothed_curve(self):
+        missed = []
+        for seed in range(60):
+            rng = np.random.default_rng(seed)
+            s = rng.random(400)
+            y = (rng.random(400) < 0.05 * s).astype(float)
+            curve = nadaraya_watson(y, s, [0.02, 0.5, 0.98], bandwidth=0.1)
+            low, high = curve.confidence_interval()
+            assert (low >= 0).all()
+            assert (high <= 1).all()
+            x = np.linspace(0, 1, 2001)
+            near = np.exp(
+                -0.5 * ((np.array([0.02, 0.5, 0.98])[:, None] - x) / 0.1) ** 2
+            )
+            smooth = near @ (0.05 * x) / near.sum(1)
+            missed.append((smooth < low) | (smooth > high))
+        assert np.mean(missed) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 60)
+        nobody = nadaraya_watson(np.zeros(50), np.linspace(0, 1, 50), [0.5])
+        low, high = nobody.confidence_interval()
+        assert low[0] == 0
+        assert 0 < high[0] < 1
