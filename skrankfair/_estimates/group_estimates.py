@@ -40,7 +40,7 @@ from .leverage import degrees_of_freedom
 from .memory import check_memory
 from .metric import Metric, merge_first_pass, warn_small, warn_undefined, warn_user
 from .of_totals import metric_of_totals, table_of_sums
-from .power import RequiredSize, check_design, detectable, required
+from .power import RequiredSize, detectable_of, required_of
 from .read_only import ReadOnlyArrays
 from .simultaneous import (
     KINDS,
@@ -661,11 +661,7 @@ class GroupEstimates(ReadOnlyArrays):
         >>> int(r.required(gap=0.02).n_clusters[0])
         640
         """
-        check_design(power, alpha)
-        result = self._tested()
-        return detectable(
-            result.standard_error, result.df, power, alpha / result._n_tests
-        )
+        return detectable_of(self, power, alpha)
 
     def required(
         self, gap: float, power: float = 0.8, alpha: float = 0.05
@@ -694,38 +690,7 @@ class GroupEstimates(ReadOnlyArrays):
             For a gap that is not positive, unless ``0 < alpha < power < 1``, or for a
             metric that is not tested by t.
         """
-        check_design(power, alpha)
-        check_number(gap, "gap", 0, np.inf, inclusive=(False, False))
-        result = self._tested()
-        counts = np.full(len(self.groups), float(self.n_clusters)), result.n_effective
-        return required(
-            self.groups,
-            result.standard_error,
-            result.df,
-            counts,
-            gap,
-            power,
-            alpha / result._n_tests,
-        )
-
-    def _tested(self) -> GroupEstimates:
-        """Return the result itself, or its difference from the rest, to be tested."""
-        if self.metric.test_method != "t":
-            raise ValueError(
-                f"{self.name} is tested by permutation, which has no power formula."
-            )
-        return self if self.fair_value is not None else self.against_rest()
-
-    @property
-    def _n_tests(self) -> int:
-        """The number of groups with a test; two that mirror each other are one."""
-        known = np.flatnonzero(self.standard_error > 0)
-        if known.size == 2:
-            a, b = self.estimate[known]
-            mirrored = np.isclose(a, -b, rtol=1e-6, atol=0)
-            if self.fair_value == 0 and mirrored and len(self.groups) == 2:
-                return 1
-        return max(1, known.size)
+        return required_of(self, gap, power, alpha)
 
     def _check_compared(self) -> None:
         """Raise a ValueError where noise makes the estimates of groups differ."""

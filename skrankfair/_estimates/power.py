@@ -24,6 +24,8 @@ from .read_only import ReadOnlyArrays
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .group_estimates import GroupEstimates
+
 # How many times the data of the pilot are thought of, at most.
 _MOST = 1e12
 
@@ -137,6 +139,52 @@ def required(
     return RequiredSize(
         groups, gap, power, factor, np.ceil(factor * clusters), factor * effective
     )
+
+
+def detectable_of(result: GroupEstimates, power: float, alpha: float) -> Array:
+    """Return the distances from fair that a result like this finds, by group."""
+    check_design(power, alpha)
+    result = _tested(result)
+    level = alpha / _n_tests(result)
+    return detectable(result.standard_error, result.df, power, level)
+
+
+def required_of(
+    result: GroupEstimates, gap: float, power: float, alpha: float
+) -> RequiredSize:
+    """Return the sizes at which a result like this finds the gap, by group."""
+    check_design(power, alpha)
+    check_number(gap, "gap", 0, np.inf, inclusive=(False, False))
+    result = _tested(result)
+    counts = np.full(len(result.groups), float(result.n_clusters)), result.n_effective
+    return required(
+        result.groups,
+        result.standard_error,
+        result.df,
+        counts,
+        gap,
+        power,
+        alpha / _n_tests(result),
+    )
+
+
+def _tested(result: GroupEstimates) -> GroupEstimates:
+    """Return the result itself, or its difference from the rest, to be tested."""
+    if result.metric.test_method != "t":
+        raise ValueError(
+            f"{result.name} is tested by permutation, which has no power formula."
+        )
+    return result if result.fair_value is not None else result.against_rest()
+
+
+def _n_tests(result: GroupEstimates) -> int:
+    """Return the number of groups with a test; two that mirror each other are one."""
+    known = np.flatnonzero(result.standard_error > 0)
+    if known.size == len(result.groups) == 2 and result.fair_value == 0:
+        a, b = result.estimate
+        if np.isclose(a, -b, rtol=1e-6, atol=0):
+            return 1
+    return max(1, known.size)
 
 
 def _factor(error: float, df: float, gap: float, power: float, alpha: float) -> float:
