@@ -408,11 +408,7 @@ class GroupEstimates(ReadOnlyArrays):
         warn_small(self)
         if method == "t":
             return ConfidenceInterval(*self.ends(reach))
-        if self.metric.noise is not None:
-            raise ValueError(
-                f"method must be 't' for {self.name}, in whose resamples noise counts "
-                f"twice; got {method!r}."
-            )
+        self.metric.check_resampled(method)
         every = np.arange(len(self.groups))
         low, high = Resampler(self.sums, self.metric.finalize, every).interval(
             self,

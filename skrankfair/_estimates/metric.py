@@ -67,6 +67,14 @@ class Metric:
     #: a root mean square.
     noise: Finalize | None = None
 
+    def check_resampled(self, method: str) -> None:
+        """Raise a ValueError where resamples have noise of their own."""
+        if self.noise is not None:
+            raise ValueError(
+                f"method must be 't' for {self.name}, in whose resamples noise counts "
+                f"twice; got {method!r}."
+            )
+
     def as_difference(
         self, name: str, finalize: Finalize, support: Finalize | None = None
     ) -> Metric:
