@@ -584,7 +584,9 @@ def cluster_table(
         Of n_clusters rows, with the sums over all groups as shared columns.
     """
     starts = sample.segment_starts
-    values = [np.add.reduceat(np.asarray(c, dtype=float), starts) for c in columns]
+    values = np.empty((starts.size, len(columns)))
+    for number, column in enumerate(columns):
+        np.add.reduceat(column, starts, dtype=float, out=values[:, number])
     cluster, n_rows = rows.cluster_codes, sample.n_clusters
     shared = [
         column if cluster is None else np.bincount(cluster, column, n_rows)
@@ -593,7 +595,7 @@ def cluster_table(
     return Table.from_entries(
         sample.cluster[starts],
         sample.group[starts],
-        np.stack(values, axis=1),
+        values,
         n_rows=n_rows,
         n_groups=len(rows.groups),
         shared=np.stack(shared, axis=1) if shared else None,

@@ -109,9 +109,11 @@ class Sample:
             share = share / np.repeat(np.add.reduceat(share, starts), lengths)
         elif cluster_weight == "cluster":
             share = np.ones(rows.size)
-        return cls(
-            x[rows], y[rows], share, cluster[rows], group, frequency, n_clusters, rows
-        )
+        del key
+        cluster = cluster[rows]
+        if np.array_equal(rows, cluster):  # each row is its own cluster
+            rows = cluster
+        return cls(x[rows], y[rows], share, cluster, group, frequency, n_clusters, rows)
 
     @property
     def count(self) -> float:

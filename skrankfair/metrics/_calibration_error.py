@@ -387,30 +387,28 @@ def _edge_sums(rows: ScoreRows, sample: Sample, edges: Array) -> ClusterSums:
     """Return the sums of bins with fixed edges, which add up."""
     n_bins = edges.size - 1
     place = np.minimum(np.searchsorted(edges, sample.x, side="right") - 1, n_bins - 1)
-    table = np.zeros((sample.n_clusters, len(rows.groups), 5 * n_bins + 1))
-    cells = sample.cluster * len(rows.groups) + sample.group
-    for column, values in (
-        (place, sample.share * (sample.x - sample.y)),
-        (n_bins + place, sample.share),
-        (np.full(place.size, 5 * n_bins), row_counts(rows, sample)),
-    ):
-        key = cells * table.shape[2] + column
-        table += np.bincount(key, values, minlength=table.size).reshape(table.shape)
+    starts = sample.segment_starts
+    table = np.zeros((starts.size, 5 * n_bins + 1))
+    entry = np.repeat(np.arange(starts.size), np.diff(starts, append=place.size))
+    np.add.at(table, (entry, place), sample.share * (sample.x - sample.y))
+    np.add.at(table, (entry, n_bins + place), sample.share)
+    table[:, -1] = np.add.reduceat(row_counts(rows, sample), starts)
     gap, mass, *squares = BinnedGaps(n_bins).columns
     for part, (one, other) in zip(
         squares, ((gap, gap), (mass, mass), (gap, mass)), strict=True
     ):
-        table[..., part] = table[..., one] * table[..., other]
-    return ClusterSums.from_clusters(
-        rows.groups.labels,
-        Table(
-            table,
-            np.zeros((sample.n_clusters, 0)),
-            sample.frequency,
-            rows.cluster_labels,
-        ),
-        [ColumnSum(5 * n_bins, 5 * n_bins + 1)],
+        table[:, part] = table[:, one] * table[:, other]
+    rows_of_sums = Table.from_entries(
+        sample.cluster[starts],
+        sample.group[starts],
+        table,
+        n_rows=sample.n_clusters,
+        n_groups=len(rows.groups),
+        weight=sample.frequency,
+        labels=rows.cluster_labels,
     )
+    support = ColumnSum(5 * n_bins, 5 * n_bins + 1)
+    return ClusterSums.from_clusters(rows.groups.labels, rows_of_sums, [support])
 
 
 def calibration_error(

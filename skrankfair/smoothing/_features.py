@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from .._estimates.memory import check_memory
 from .._inputs.score_rows import Sample
 from .._inputs.validation import Array
 from ._kernel_sums import EXACT_WORK, kernel_values
@@ -108,6 +109,11 @@ def group_scatter(
         Number of clusters with rows of the group.
     """
     width = 2 * features.rank
+    check_memory(
+        24.0 * (n_groups * width) ** 2,
+        f"The covariance of {n_groups} curves with each other",
+        "compare fewer groups at once.",
+    )
     totals = np.zeros((n_groups, width))
     scatter = np.zeros((n_groups, n_groups, width, width))
     active = np.zeros(n_groups)

@@ -5,6 +5,7 @@ import pytest
 from scipy import special, stats
 from statsmodels.stats.multitest import multipletests
 
+from skrankfair._estimates import memory
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import predictive_parity_test
 from tests.reference import predictive_parity as naive
@@ -540,6 +541,13 @@ class TestBadInput:
             getattr(t, name)(kind="both")
         with pytest.raises(ValueError, match="confidence_level"):
             getattr(t, name)(1.5)
+
+
+def test_more_curves_than_memory_allows_are_refused(monkeypatch):
+    monkeypatch.setattr(memory, "memory_limit", lambda: 1e4)
+    y, s, group, _ = rows()
+    with pytest.raises(ValueError, match="covariance of 3 curves.*compare fewer"):
+        predictive_parity_test(y, s, sensitive_features=group, **FIXED, **PAPER)
 
 
 def test_frame_has_a_row_a_contrast_and_point():

@@ -1,0 +1,187 @@
+"""Memory and time of every metric with many groups, each in a process of its own.
+
+Of 10,000 groups in a million rows, with errors and degrees of freedom. The memory is
+what tracemalloc sees beyond the inputs (NumPy reports to it); the time is in units of
+that of two groups, without it. What fails, or takes more than `LIMIT`, says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import pathlib
+import resource
+import subprocess
+import sys
+import time
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from skrankfair import metrics
+
+DOCS = pathlib.Path(__file__).parents[1] / "docs" / "performance.md"
+MARK = "## Ten thousand groups"
+#: Address space of a process, in bytes, and seconds.
+LIMIT, PATIENCE = 6 << 30, 100
+
+LISTS = (
+    "dips",
+    "exposure",
+    "exposure_gap",
+    "exposure_parity",
+    "matched_pair_calibration",
+    "ndkl",
+    "normalized_discounted_difference",
+    "pairwise_accuracy",
+    "pairwise_exposure",
+    "pairwise_parity",
+    "precision_at_k",
+    "recall_at_k",
+    "share_at_k",
+    "skew_at_k",
+)
+SCORES = (
+    "brier_score",
+    "calibration_error",
+    "log_loss",
+    "mean_absolute_error",
+    "mean_squared_error",
+)
+DECISIONS = (
+    "accuracy",
+    "balanced_accuracy",
+    "f1",
+    "selection_rate",
+    "true_positive_rate",
+)
+OPTIONS: dict[str, dict[str, Any]] = {
+    "matched_pair_calibration": {"epsilon": 0.01},
+    "calibration_error": {"method": "binned", "bins": list(np.linspace(0, 1, 11))},
+}
+OF_ONE_LIST = ("pairwise_accuracy", "pairwise_exposure", "matched_pair_calibration")
+
+
+def call(name: str, n_rows: int, n_groups: int) -> Callable[[], Any]:
+    """Return the call of a metric with its errors."""
+    rng = np.random.default_rng(0)
+    name, _, one_list = name.partition(", ")
+    y = (rng.random(n_rows) < 0.3).astype(float)
+    score = rng.permutation(n_rows) / n_rows
+    who: dict[str, Any] = {"sensitive_features": rng.integers(0, n_groups, n_rows)}
+    if name in LISTS and not one_list:
+        who["qid"] = rng.integers(0, max(1, n_rows // 50), n_rows)
+    if name in DECISIONS:
+        score = (score > 0.7).astype(float)
+    metric = getattr(metrics, name)
+
+    def measured() -> None:
+        result = metric(y, score, **who, **OPTIONS.get(name, {}))
+        _ = result.standard_error, result.df
+
+    return measured
+
+
+def of_process(name: str, n_rows: int, n_groups: int, traced: bool) -> dict[str, Any]:
+    """Measure in this process, which may die of it."""
+    resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
+    warnings.simplefilter("ignore")
+    work = call(name, n_rows, n_groups)
+    if not traced:
+        times = []
+        for _ in range(3):
+            start = time.process_time()
+            work()
+            times.append(time.process_time() - start)
+        return {"seconds": min(times)}
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    work()
+    return {"bytes": tracemalloc.get_traced_memory()[1] - before}
+
+
+def measure(name: str, n_rows: int, n_groups: int, traced: bool) -> dict[str, Any]:
+    """Measure in a process of its own; an error is its last line."""
+    command = [sys.executable, __file__, "--one", name, str(n_rows), str(n_groups)]
+    try:
+        run = subprocess.run(
+            [*command, str(int(traced))],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"more than {PATIENCE} s"}
+    if run.returncode:
+        lines = run.stderr.strip().splitlines() or ["killed"]
+        return {"error": lines[-1][:120]}
+    found: dict[str, Any] = json.loads(run.stdout)
+    return found
+
+
+def row_of(name: str, n_rows: int, n_groups: int) -> str:
+    """Return a line of the table."""
+    two = measure(name, n_rows, 2, False)
+    many = measure(name, n_rows, n_groups, False)
+    memory = measure(name, n_rows, n_groups, True)
+    title = f"`{name.partition(', ')[0]}`{name[len(name.partition(', ')[0]) :]}"
+    for part in (two, many, memory):
+        if "error" in part:
+            return f"| {title} | | | {part['error']} |"
+    allowed = 150 * n_rows + 1000 * n_groups
+    return (
+        f"| {title} | {many['seconds'] / two['seconds']:.1f} "
+        f"| {memory['bytes'] / n_rows:.0f} | {memory['bytes'] / allowed:.2f} |"
+    )
+
+
+def table(names: list[str], n_rows: int, n_groups: int) -> list[str]:
+    """Return the section of the page, printing its lines as they come."""
+    lines = [
+        MARK,
+        "",
+        f"{n_groups:,} groups in {n_rows:,} rows, lists of about 50 items, with",
+        "standard errors and degrees of freedom. The time is in units of that of two",
+        "groups (must 3); bytes are the peak memory beyond the inputs, also as a share",
+        "of what is allowed: 150 bytes per row and 1,000 per group.",
+        "",
+        f"Measured {dt.date.today().isoformat()} with `python benchmarks/memory.py`.",
+        "",
+        "| metric | time | bytes per row | of what is allowed |",
+        "|---|---|---|---|",
+    ]
+    for name in names:
+        lines.append(row_of(name, n_rows, n_groups))
+        print(lines[-1], flush=True)
+    return [*lines, ""]
+
+
+def main() -> int:
+    """Measure all metrics, or one in this process."""
+    if sys.argv[1:2] == ["--one"]:
+        name, n_rows, n_groups, traced = sys.argv[2:]
+        found = of_process(name, int(n_rows), int(n_groups), traced == "1")
+        print(json.dumps(found))
+        return 0
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=float, default=1e6)
+    parser.add_argument("--groups", type=float, default=1e4)
+    parser.add_argument("--write", action="store_true", help="renew the page")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    one_list = [f"{name}, one list" for name in OF_ONE_LIST]
+    names = options.names or sorted([*LISTS, *SCORES, *DECISIONS, *one_list])
+    lines = table(names, int(options.rows), int(options.groups))
+    if options.write:
+        page = DOCS.read_text(encoding="utf-8").partition(MARK)[0].rstrip()
+        DOCS.write_text("\n".join([page, "", *lines]), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
