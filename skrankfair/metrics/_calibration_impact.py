@@ -32,6 +32,7 @@ from ._pairs.cluster_rows import QuerySums, sum_over_queries
 
 # Clusters of which a resample leaves out all with a probability of e^-60.
 _SURELY_DRAWN = 60
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -274,9 +275,11 @@ def positive_rate_shift(
     calibrated = Calibrated.of_sample(sample, rows.groups, bandwidth, smoother)
     counts = row_counts(rows, sample)
     before = sample.x > threshold
+    # A mean outcome that is the threshold but for rounding is not above it.
+    above = threshold + _ROUNDING * max(1.0, abs(threshold))
 
     def shift(cluster_counts: Array | None) -> Array:
-        return (calibrated.scores(cluster_counts) > threshold) * 1.0 - before
+        return (calibrated.scores(cluster_counts) > above) * 1.0 - before
 
     def refit(cluster_counts: Array) -> Array:
         weight = counts * cluster_counts[sample.cluster]

@@ -28,7 +28,7 @@ from .sources import FocalSums
 #: The sums of a pair are linear in these: u**p * v**q.
 _MONOMIALS = ((0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1))
 _MIRROR = np.diag([-1.0, 1.0, 1.0, -1.0, 1.0, 1.0])
-#: Smaller determinants, relative to their first term, mean that u does not vary.
+#: Smaller variances of u, whose scale is the threshold, mean that it does not vary.
 _SAME = 1e-12
 #: Rows whose sums are held at once.
 _CHUNK = 1 << 14
@@ -79,7 +79,7 @@ class LocalLinear:
         # Where all pairs are tied, their mean is the value at 0.
         tied = (s0.real > 0) & (s2.real == 0)
         np.divide(y0, s0, out=value, where=tied)
-        varied = determinant.real > _SAME * s0.real * s2.real
+        varied = determinant.real > _SAME * s0.real**2
         np.divide(s2 * y0 - s1 * y1, determinant, out=value, where=varied)
         return value, count
 
