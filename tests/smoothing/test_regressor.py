@@ -193,7 +193,7 @@ def test_bad_columns():
         model.fit([[0.0], [1.0]], [0, 1], cluster=[1, 2, 3])
     with pytest.raises(ValueError, match="sample_weight must not be negative"):
         model.fit([[0.0], [1.0]], [0, 1], sample_weight=[1, -1])
-    with pytest.raises(ValueError, match="X must have a column beside"):
+    with pytest.raises(ValueError, match="X must have a column of features beside"):
         NadarayaWatsonRegressor(cluster="c").fit(pd.DataFrame({"c": [0, 1]}), [0, 1])
 
 
