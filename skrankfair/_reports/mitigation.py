@@ -455,7 +455,7 @@ def mitigation_report(
     disparities = {
         name: Change.of(*(_disparity(part[name]) for part in results))
         for name in results[0]
-        if _tested(results[0][name])
+        if name in results[1] and _tested(results[0][name])
     }
     costs, more = _costs(y, first, second, columns, results)
     parity, also = _parity(y, first, second, columns, bandwidth)

@@ -12,6 +12,7 @@ from .._estimates import formatting as fmt
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.intervals import ConfidenceInterval, check_level
 from .._estimates.metric import Metric
+from .._estimates.read_only import ReadOnlyArrays
 from .._inputs.validation import Array, check_choice, check_given
 from ._rates import (
     false_positive_rate,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class EqualizedOdds:
+class EqualizedOdds(ReadOnlyArrays):
     """True and false positive rates by group: what `equalized_odds` returns.
 
     Like the two results in it, it can be added to that of other data.

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
+from skrankfair._estimates.finalize import MeanOfRatios
+from skrankfair._estimates.metric import Metric
 from skrankfair._estimates.simultaneous import disparity, disparity_bound
 from skrankfair._estimates.sums import ClusterSums
 from skrankfair._estimates.table import Table
@@ -26,6 +28,11 @@ NAN, INF = float("nan"), float("inf")
 N_REPLICATIONS = 300
 # The bound's quantile is one of 20 000 draws.
 DRAWS = 0.03
+
+
+def with_fair_value(value):
+    """Return a metric of which nothing else is asked."""
+    return Metric("mean", MeanOfRatios(), MeanOfRatios(), fair_value=value)
 
 
 class TestDisparity:
@@ -58,7 +65,7 @@ class TestDisparity:
         ],
     )
     def test_by_hand(self, estimate, fair_value, kind, expected):
-        value = disparity(np.array(estimate), fair_value, kind)
+        value = disparity(np.array(estimate), with_fair_value(fair_value), kind)
         assert value == pytest.approx(expected, nan_ok=True)
 
     def test_of_a_result(self):
@@ -119,9 +126,9 @@ class TestDisparity:
             with pytest.raises(
                 ValueError, match=f"{kind}' needs a metric with a fair value"
             ):
-                disparity(np.array([0.1, 0.2]), None, kind)
+                disparity(np.array([0.1, 0.2]), with_fair_value(None), kind)
         with pytest.raises(ValueError, match="kind must be one of"):
-            disparity(np.array([0.1, 0.2]), None, "gap")
+            disparity(np.array([0.1, 0.2]), with_fair_value(None), "gap")
 
 
 def make_covariance(n_groups, scale=0.02):
@@ -173,7 +180,7 @@ class TestBound:
         estimate = np.linspace(0.4, 0.7, n_groups)
         result = means(estimate, make_covariance(n_groups, 0.005), df=40)
         sign = -1 if kind == "ratio" else 1
-        values = [disparity(estimate, 0.5, kind)] + [
+        values = [disparity(estimate, with_fair_value(0.5), kind)] + [
             disparity_bound(result, kind, level) for level in (0.5, 0.9, 0.99)
         ]
         assert (np.diff(values) * sign > 0).all()
@@ -235,7 +242,7 @@ def test_holds_as_often_as_it_says(kind, truth):
     level, n_clusters, held = 0.9, 30, 0
     truth = np.array(truth)
     root = np.linalg.cholesky(make_covariance(truth.size) * n_clusters)
-    true_disparity = disparity(truth, 0.5, kind)
+    true_disparity = disparity(truth, with_fair_value(0.5), kind)
     for _ in range(N_REPLICATIONS):
         rows = truth + rng.normal(size=(n_clusters, truth.size)) @ root.T
         result = result_of(rows)

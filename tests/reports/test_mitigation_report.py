@@ -421,3 +421,12 @@ class TestLosses:
         y, score = [0, 1, 1], [1.0, 0.0, 0.5]
         expected = sklearn_log_loss(y, score)
         assert log_loss(y, score).estimate[0] == pytest.approx(expected)
+
+
+def test_compares_what_both_scores_have():
+    rng = np.random.default_rng(0)
+    y, score = rng.integers(0, 2, 200), rng.random(200)
+    who = {"sensitive_features": rng.choice(["a", "b"], 200)}
+    report = mitigation_report((score > 0.5).astype(int), score, y, **who)
+    assert "selection_rate" in report.audit_before.results
+    assert set(report.disparities) <= set(report.audit_after.results)
