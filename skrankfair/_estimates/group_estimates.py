@@ -917,8 +917,9 @@ class GroupEstimates(ReadOnlyArrays):
         Raises
         ------
         ValueError
-            Naming what cannot be stored: a function of your own, such as a
-            `position_weight` (pass an array), or labels of an unusual type.
+            Naming what cannot be stored: a function of your own, such as those of
+            `make_metric` or a `position_weight` (pass an array), or labels of an
+            unusual type.
         """
         sums = self.sums.compact()
         if sums.leading is not None:

@@ -140,7 +140,9 @@ def _encode(value: Any, where: str) -> Any:
         if type(value) is thing:
             return {"object": name, "fields": _encode_fields(value, where)}
     if callable(value):
-        raise _refuse(value, where, " Pass an array instead of a function.")
+        raise _refuse(
+            value, where, " Functions of yours are not stored; weights can be an array."
+        )
     return _encode_label(value, where)
 
 
