@@ -453,8 +453,8 @@ ARGUMENTS = {
     "groups": ["a", "b"],
     "finalize": ratio_of_two,
 }
-#: Pictures and files; and what takes numbers from other methods only.
-LEFT_OUT = ("plot", "to_html", "ends")
+#: Pictures and files; and what takes numbers of other methods only.
+LEFT_OUT = ("plot", "to_html", "ends", "covariances")
 
 
 @functools.cache
@@ -529,7 +529,7 @@ def method_call(name, rng):
     function = getattr(some_results(kind, int(rng.integers(6))), method)
     parameters = inspect.signature(function).parameters
     given = {
-        key: ARGUMENTS[key]
+        key: ARGUMENTS.get(key)
         for key, p in parameters.items()
         if p.default is p.empty or (key in ARGUMENTS and rng.random() < 0.5)
         if p.kind is not p.VAR_KEYWORD
