@@ -152,6 +152,8 @@ def column_of(X: Any, spec: ColumnSpec, name: str, otherwise: str | None = None)
         )
     known = _check_named(X, spec, name, otherwise)
     names: Any = list(spec) if isinstance(spec, list | tuple) else spec
+    if isinstance(names, list) and len(names) == 1:
+        names = names[0]
     for column in named_columns(names):
         if known.count(column) != 1:
             raise ValueError(_not_one(column, known, name))

@@ -139,8 +139,8 @@ def _check_vector(array: Array, name: str) -> None:
         several = name == "y_score" and array.ndim == 2
         raise ValueError(
             f"{name} must be 1-dimensional, one value per row; "
-            f"got an array of shape {array.shape}."
-            + (" Of several classes pass the scores of one." if several else "")
+            + ("of several classes pass the scores of one; " if several else "")
+            + f"got an array of shape {array.shape}."
         )
     if array.shape[0] == 0:
         raise ValueError(f"{name} must have at least one row; it is empty.")
@@ -353,8 +353,6 @@ def encode(values: Any, name: str) -> Codes:
         labels = np.empty(len(crossed), dtype=object)
         labels[:] = crossed.labels
         return Codes(crossed.values.astype(np.int64), len(crossed), labels)
-    if found is not None and found[0]:
-        values = found[0][0]
     array = _to_numpy(values, name)
     _check_vector(array, name)
     if array.dtype.kind == "b":

@@ -74,7 +74,7 @@ class TestSeveralColumns:
         np.testing.assert_allclose(found.estimate, expected.estimate)
         np.testing.assert_allclose(found.standard_error, expected.standard_error)
         clustered = pairwise_accuracy(
-            Y, X["x"], qid=frame, cluster=frame[["user"]], **who
+            Y, X["x"], qid=frame, cluster=frame["user"], **who
         )
         assert clustered.n_clusters == 10
         units = error_of(cluster=frame)
@@ -249,7 +249,7 @@ class TestSaid:
 
     def test_scores_of_several_classes(self):
         with pytest.raises(
-            ValueError, match="Of several classes pass the scores of one"
+            ValueError, match="of several classes pass the scores of one"
         ):
             pairwise_accuracy(Y, np.zeros((len(Y), 3)), sensitive_features=X["group"])
 
