@@ -45,6 +45,7 @@ numpydoc_validation_exclude = {
     r"UndefinedMetricWarning",  # scikit-learn's
     # Results are made by functions; their docstrings list attributes.
     r"\.(AuditReport|ConfidenceInterval|Estimate|GroupEstimates|GroupTest)$",
+    r"\.(EquivalenceTest|RequiredSize)$",
     r"\.(EqualizedOdds|MatchedPairCurve|OutcomeInequalityTest)$",
     r"\.(MetricRecommendation|MonotonicityTest)$",
     r"\.(FairnessConstrained|FairnessScore|FairnessScorer|SmoothCurve)$",

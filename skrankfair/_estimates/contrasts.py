@@ -418,7 +418,12 @@ class Contrasts(ReadOnlyArrays):
         middle, error, _ = self._linear()
         low, high = t_ends(middle, error, reach)
         log = self._on_log_scale
-        return np.where(log, np.exp(low), low), np.where(log, np.exp(high), high)
+        with np.errstate(over="ignore"):
+            low, high = (
+                np.where(log, np.exp(low), low),
+                np.where(log, np.exp(high), high),
+            )
+        return low, high
 
     @cached_property
     def pvalue(self) -> Array:

@@ -140,10 +140,10 @@ class Positives(ReadOnlyArrays):
 
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
         """Return the interval of so many standard errors; NaN without variance."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             error = self.standard_error / self.estimate
             low, high = t_ends(np.log(self.estimate), error, reach)
-        return np.exp(low), np.exp(high)
+            return np.exp(low), np.exp(high)
 
 
 @dataclass(frozen=True, eq=False)

@@ -146,7 +146,7 @@ class AuditReport:
         if self.favorable is None:
             end = "nobody has said which end of the score is good"
         else:
-            end = f"a {self.favorable} score is good for whom it is about"
+            end = f"{self.favorable} scores are good for them"
         what = TASKS[self.task]
         if self.task == "risk" and not self.shares:
             what += ", not in [0, 1] as its calibration and losses would need"
@@ -445,7 +445,10 @@ def audit(
     ...     metrics="inter_group_accuracy",
     ... )
     Fairness audit: 3,000 rows, 300 queries, 300 clusters, 13,500 pairs, 2 groups
+    Read as a ranking of the items of each query; high scores are good for them.
     1 of 2 groups is worse off beyond chance: f.
+    <BLANKLINE>
+    Who suffers the mistakes?
     <BLANKLINE>
     inter_group_accuracy
     group  estimate      95% interval  vs rest  pairs       p  p (Holm)

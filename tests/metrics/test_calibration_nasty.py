@@ -18,6 +18,7 @@ ARGUMENTS = [(metric, name) for metric, (names, _) in OPTIONS.items() for name i
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.filterwarnings("ignore:sensitive_features has 2 columns of the numbers")
 @pytest.mark.parametrize(
     ("metric", "name"), ARGUMENTS, ids=[f"{m.__name__}-{n}" for m, n in ARGUMENTS]
 )

@@ -184,7 +184,7 @@ def parts_of(c, n_parts=3):
     2, rare=is_rare, case=CASES, make=DATA, weights={"equal": False, "weighted": True}
 )
 def test_split_and_merged_is_the_whole(case, make, weights, monkeypatch):
-    monkeypatch.setattr(_sums, "_LARGE_SHARE", -1.0)  # compact() folds no row
+    monkeypatch.setattr(_sums, "LARGE_SHARE", -1.0)  # compact() folds no row
     c = with_weights(make(), low=1) if weights else make()
     whole = case(c)
     held = case.hold(whole)

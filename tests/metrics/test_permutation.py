@@ -225,7 +225,7 @@ def test_shuffles_within_lists():
     lists = Lists(np.array([0, 6, 12, 18]), None, groups)
     shuffled = lists.shuffled(7, np.random.default_rng(0))
     assert shuffled.n_queries == 21
-    np.testing.assert_array_equal(shuffled.sizes, np.tile(lists.sizes, (7, 1)))
+    np.testing.assert_array_equal(shuffled.sizes, np.tile(lists.sizes, 7))
     assert len({tuple(row) for row in shuffled.groups.values.reshape(7, 18)}) == 7
 
 

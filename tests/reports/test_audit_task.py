@@ -218,7 +218,7 @@ def test_command_line(tmp_path, capsys):
     arguments += ["--favorable", "low", "--threshold", "0.5"]
     assert main(arguments) == 0
     out = capsys.readouterr().out
-    assert "Read as a risk score of people or items; a low score is good" in out
+    assert "Read as a risk score of people or items; low scores are good" in out
     assert "Marginal outcomes: the last above 0.5000" in out
 
 
