@@ -178,7 +178,8 @@ def make_underranked_items(
     check_number(n_queries, "n_queries", 1, np.inf, integer=True)
     check_number(n_items, "n_items", 1, np.inf, integer=True)
     check_number(n_signals, "n_signals", 1, np.inf, integer=True)
-    check_number(share, "share", 0, 1, inclusive=(False, False))
+    # A smaller one has no member in any data set, and a square of 0 at last.
+    check_number(share, "share", 1e-9, 1, inclusive=(True, False))
     design = _solve(float(share), _ratios(gaps))
     rng = generator(random_state)
     shape = (int(n_queries), int(n_items))
