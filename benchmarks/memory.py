@@ -119,7 +119,8 @@ def measure(name: str, n_rows: int, n_groups: int, traced: bool) -> dict[str, An
         return {"error": f"more than {PATIENCE} s"}
     if run.returncode:
         lines = run.stderr.strip().splitlines() or ["killed"]
-        return {"error": lines[-1][:120]}
+        # Of a refusal what it says before what to do.
+        return {"error": lines[-1].removeprefix("ValueError: ").partition(":")[0]}
     found: dict[str, Any] = json.loads(run.stdout)
     return found
 

@@ -23,7 +23,11 @@ from skrankfair._estimates.merge import join, stack
 from skrankfair._estimates.metric import collected_warnings
 from skrankfair._estimates.sums import ClusterSums
 from skrankfair._estimates.table import SparseTable, Table
-from skrankfair.metrics import mean_squared_error, positive_rate_shift
+from skrankfair.metrics import (
+    mean_squared_error,
+    pairwise_exposure,
+    positive_rate_shift,
+)
 
 REST = DifferenceToRest(1, 1.0)
 SUPPORTS = [ColumnSum(1, 2), ColumnSum(3, 4, slice(1, 2))]
@@ -412,6 +416,14 @@ def test_what_is_too_large_is_refused_in_words(monkeypatch):
         sums.covariance(ratio)
     with pytest.raises(ValueError, match="cross products of 2402 columns"):
         _ = sums.scatter
+
+
+def test_one_list_of_too_many_groups_is_refused(monkeypatch):
+    monkeypatch.setattr(_memory, "memory_limit", lambda: 1e4)
+    score, group = np.arange(100.0), np.arange(100) % 20
+    message = r"pairs of each of 100 items of one list with 20 groups would take.*qid="
+    with pytest.raises(ValueError, match=message):
+        pairwise_exposure(None, score, sensitive_features=group)
 
 
 def test_the_limit_is_half_of_the_memory(monkeypatch, tmp_path):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..._estimates.group_estimates import GroupEstimates
+from ..._estimates.memory import check_memory
 from ..._estimates.metric import collected_warnings, warn_undefined, warn_user
 from ..._estimates.sums import ClusterSums
 from ..._estimates.table import Finalize, Table
@@ -161,6 +164,11 @@ def _empty_rows(data: RankedData, source: Source) -> Array:
     """
     layout = source.layout
     shape = len(source.groups), layout.n_blocks, layout.n_buckets, data.ranking.n_rows
+    check_memory(
+        8.0 * math.prod(shape),
+        f"The pairs of each of {shape[-1]} items of one list with {shape[0]} groups",
+        "pass qid= to compare items within queries, or measure fewer groups at once.",
+    )
     if len(source.groups) > limits.FEW_GROUPS:  # whose rows are read some at a time
         return np.zeros((shape[-1], *shape[:-1]))
     return np.moveaxis(np.zeros(shape), -1, 0)
