@@ -653,9 +653,9 @@ class GroupEstimates(ReadOnlyArrays):
         ...     None, rng.random(query.size), sensitive_features=group, qid=query
         ... )
         >>> r.minimum_detectable().round(3)
-        array([0.048, 0.048])
+        array([0.043, 0.043])
         >>> int(r.required(gap=0.02).n_clusters[0])
-        1127
+        931
         """
         return detectable_of(self, power, alpha)
 

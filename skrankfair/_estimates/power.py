@@ -180,8 +180,8 @@ def _tested(result: GroupEstimates) -> GroupEstimates:
 def _n_tests(result: GroupEstimates) -> int:
     """Return the number of groups with a test; two that mirror each other are one."""
     known = np.flatnonzero(result.standard_error > 0)
-    if known.size == len(result.groups) == 2 and result.fair_value == 0:
-        a, b = result.estimate
+    if known.size == len(result.groups) == 2:
+        a, b = result.estimate - (result.fair_value or 0.0)
         if np.isclose(a, -b, rtol=1e-6, atol=0):
             return 1
     return max(1, known.size)
