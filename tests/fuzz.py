@@ -169,8 +169,9 @@ def weights_are_copies(call, rng):
     if given.get("adjacent") or not call.n_rows:
         return None
     ranked = "qid" in given
-    if ranked and "cluster" in given:
-        return None
+    takes_qid = "qid" in inspect.signature(call.function).parameters
+    if (takes_qid and not ranked) or (ranked and "cluster" in given):
+        return None  # a weight is that of the query, which has to be a cluster
     if "bandwidth" in inspect.signature(call.function).parameters:
         # Cross-validation leaves out a row with all its copies.
         call = call.but(bandwidth=0.2)

@@ -214,7 +214,8 @@ class Estimate:
         check_design(power, alpha)
         _, error, _ = self._linear
         gap = float(detectable(np.asarray(error), np.asarray(self.df), power, alpha))
-        return float(np.exp(gap)) if self._on_log_scale else gap
+        with np.errstate(over="ignore"):  # no ratio is large enough
+            return float(np.exp(gap)) if self._on_log_scale else gap
 
     def required(
         self, gap: float, power: float = 0.8, alpha: float = 0.05

@@ -27,6 +27,7 @@ from .._inputs.validation import (
     as_groups,
     check_choice,
     check_lengths,
+    check_magnitude,
     check_number,
     encode,
 )
@@ -145,6 +146,8 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
             y_numeric=isinstance(self, RegressorMixin),
         )
         assert_all_finite(y, input_name="y")  # scikit-learn trusts arrays of objects
+        if isinstance(self, RegressorMixin):
+            check_magnitude(y=y)
         n_rows = features.shape[0]
         groups, query = None, np.zeros(n_rows, dtype=np.int64)
         if found["sensitive_features"] is not None:

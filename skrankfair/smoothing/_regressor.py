@@ -25,6 +25,7 @@ from .._inputs.validation import (
     as_weights,
     check_choice,
     check_lengths,
+    check_magnitude,
     encode,
 )
 from ._bandwidth import check_bandwidth, choose_bandwidth
@@ -140,6 +141,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         check_choice(self.method, "method", METHODS)
         check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
         features, y = self._checked_fit(X, y)
+        check_magnitude(y=y)
         cluster = take_column(X, self.cluster, cluster, "cluster")
         codes = None if cluster is None else encode(cluster, "cluster").dense()
         weight = None if sample_weight is None else as_weights(sample_weight)
