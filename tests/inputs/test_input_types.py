@@ -141,7 +141,7 @@ def test_column_types(case, convert):
 
 @one_in(3, rare=is_rare, case=OF_DECISIONS, convert=COLUMN_TYPES)
 def test_column_types_of_decisions(case, convert):
-    c = with_weights(with_clusters(labelled()))
+    c = with_weights(labelled() if case.by_item else with_clusters(labelled()))
     found = case.measure(converted(case.taken(c), convert))
     assert_same(found, case(c), 1e-14)
 
