@@ -9,6 +9,7 @@ import ast
 import functools
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -375,3 +376,15 @@ class TestTheRulesThemselves:
             imports_of(source, "skrankfair._estimates.sums")
         )
         assert [line[:6] for line in found] == ["line 3", "line 4"]
+
+
+def test_two_files_of_one_name_are_a_result_and_its_picture():
+    rooms = defaultdict(list)
+    for file in FILES:
+        if file.stem not in ("__init__", "__main__"):
+            rooms[file.stem.lstrip("_")].append(file.parent.name)
+    twice = {name: found for name, found in rooms.items() if len(found) > 1}
+    assert twice
+    for name, found in twice.items():
+        assert len(found) == 2, (name, found)
+        assert "display" in found, (name, found)

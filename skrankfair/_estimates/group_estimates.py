@@ -13,6 +13,7 @@ import numpy as np
 from .._inputs.validation import Array, check_choice, check_number
 from . import formatting as fmt
 from . import storage
+from .allocation import check_memory
 from .contrasts import (
     Contrasts,
     GroupTest,
@@ -37,7 +38,6 @@ from .intervals import (
     t_quantile,
 )
 from .leverage import degrees_of_freedom
-from .memory import check_memory
 from .metric import Metric, merge_first_pass, warn_small, warn_undefined, warn_user
 from .of_totals import metric_of_totals, table_of_sums
 from .power import RequiredSize, detectable_of, required_of

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._inputs.validation import Array
-from .columns import Columns
 from .folded import nowhere
+from .low_rank import Columns
 from .table import Cells, SparseTable, strata
 
 if TYPE_CHECKING:

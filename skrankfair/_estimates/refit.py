@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from .._inputs.validation import Array
-from .memory import check_memory
+from .allocation import check_memory
 from .storage import stored
 from .sums import ClusterSums
 from .table import AnyTable, Finalize, count_chunks, draw_counts

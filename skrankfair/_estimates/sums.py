@@ -15,11 +15,11 @@ from typing import Any, Self
 import numpy as np
 
 from .._inputs.validation import Array, sort_labels
-from .columns import Columns, low_rank
+from .allocation import check_memory
 from .finalize import Beside
 from .folded import Folded, Products, amounts, gradient_of, summed_amounts
 from .gaps import LARGE_SHARE, large_gaps, shared_share
-from .memory import check_memory
+from .low_rank import Columns, low_rank
 from .merge import join, same_rows, stack
 from .storage import stored
 from .table import (

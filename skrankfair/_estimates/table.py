@@ -11,7 +11,7 @@ import numpy as np
 
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array
-from .memory import check_memory
+from .allocation import check_memory
 from .storage import stored
 
 #: ``finalize(by_group, shared)``: from totals of shape ``(..., G, C)`` and ``(..., D)``

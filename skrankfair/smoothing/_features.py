@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from .._estimates.memory import check_memory
+from .._estimates.allocation import check_memory
 from .._inputs.score_rows import Sample
 from .._inputs.validation import Array
 from ._kernel_sums import EXACT_WORK, kernel_values

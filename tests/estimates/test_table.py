@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import special
 
+from skrankfair._estimates import allocation
 from skrankfair._estimates import folded as _folded
-from skrankfair._estimates import memory as _memory
 from skrankfair._estimates import sums as _sums
 from skrankfair._estimates import table as _table
 from skrankfair._estimates.bootstrap import resampled_with_errors
@@ -403,7 +403,7 @@ def test_memory_grows_with_entries_and_groups():
 
 
 def test_what_is_too_large_is_refused_in_words(monkeypatch):
-    monkeypatch.setattr(_memory, "memory_limit", lambda: 1e6)
+    monkeypatch.setattr(allocation, "memory_limit", lambda: 1e6)
     table = many()
     with pytest.raises(ValueError, match=r"A table of 3000 clusters with 600 groups"):
         table.dense()
@@ -419,7 +419,7 @@ def test_what_is_too_large_is_refused_in_words(monkeypatch):
 
 
 def test_one_list_of_too_many_groups_is_refused(monkeypatch):
-    monkeypatch.setattr(_memory, "memory_limit", lambda: 1e4)
+    monkeypatch.setattr(allocation, "memory_limit", lambda: 1e4)
     score, group = np.arange(100.0), np.arange(100) % 20
     message = r"pairs of each of 100 items of one list with 20 groups would take.*qid="
     with pytest.raises(ValueError, match=message):
@@ -427,16 +427,16 @@ def test_one_list_of_too_many_groups_is_refused(monkeypatch):
 
 
 def test_the_limit_is_half_of_the_memory(monkeypatch, tmp_path):
-    _memory.memory_limit.cache_clear()
+    allocation.memory_limit.cache_clear()
     allowed = tmp_path / "memory.max"
-    monkeypatch.setattr(_memory, "_CONTAINER", (str(allowed),))
-    whole = _memory.memory_limit()
+    monkeypatch.setattr(allocation, "_CONTAINER", (str(allowed),))
+    whole = allocation.memory_limit()
     assert 1e8 < whole < 1e15
     for text, expected in (("max\n", whole), ("2000000\n", 1e6)):
         allowed.write_text(text)
-        _memory.memory_limit.cache_clear()
-        assert _memory.memory_limit() == expected
-    _memory.memory_limit.cache_clear()
+        allocation.memory_limit.cache_clear()
+        assert allocation.memory_limit() == expected
+    allocation.memory_limit.cache_clear()
 
 
 def result_of_many(n_groups=1200, n_rows=5000):
@@ -456,7 +456,7 @@ def test_results_of_many_groups_make_no_table_of_all_pairs(monkeypatch):
     assert isinstance(result.sums.table, SparseTable)
     expected = replace(result.sums, table=result.sums.table.dense())
     covariance = expected.covariance(result.metric.finalize)
-    monkeypatch.setattr(_memory, "memory_limit", lambda: 2e7)
+    monkeypatch.setattr(allocation, "memory_limit", lambda: 2e7)
     with collected_warnings():
         contrast = result.contrast(0, 1)
         variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
@@ -481,7 +481,7 @@ def test_results_of_many_groups_make_no_table_of_all_pairs(monkeypatch):
 
 
 def test_contrasts_of_too_many_pairs_are_refused(monkeypatch):
-    monkeypatch.setattr(_memory, "memory_limit", lambda: 1e8)
+    monkeypatch.setattr(allocation, "memory_limit", lambda: 1e8)
     with pytest.raises(ValueError, match="all pairs of 1200 groups would take.*pass a"):
         result_of_many().contrasts()
 

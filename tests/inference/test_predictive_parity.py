@@ -5,7 +5,7 @@ import pytest
 from scipy import special, stats
 from statsmodels.stats.multitest import multipletests
 
-from skrankfair._estimates import memory
+from skrankfair._estimates import allocation
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import predictive_parity_test
 from tests.reference import predictive_parity as naive
@@ -544,7 +544,7 @@ class TestBadInput:
 
 
 def test_more_curves_than_memory_allows_are_refused(monkeypatch):
-    monkeypatch.setattr(memory, "memory_limit", lambda: 1e4)
+    monkeypatch.setattr(allocation, "memory_limit", lambda: 1e4)
     y, s, group, _ = rows()
     with pytest.raises(ValueError, match="covariance of 3 curves.*compare fewer"):
         predictive_parity_test(y, s, sensitive_features=group, **FIXED, **PAPER)

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from ..._estimates.allocation import check_memory
 from ..._estimates.group_estimates import GroupEstimates
-from ..._estimates.memory import check_memory
 from ..._estimates.metric import collected_warnings, warn_undefined, warn_user
 from ..._estimates.sums import ClusterSums
 from ..._estimates.table import Finalize, Table
