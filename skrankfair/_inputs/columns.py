@@ -256,6 +256,7 @@ class TakesMetadata:
         -------
         MetadataRequest
         """
+        # The next class is BaseEstimator, which a mixin does not inherit from.
         request = super().get_metadata_routing()  # type: ignore[misc]
         return with_requests(request, self)
 

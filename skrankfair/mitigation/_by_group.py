@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Hashable
 from typing import Any, Self
 
@@ -38,7 +39,9 @@ from ._metadata import (
 )
 
 
-class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
+class CalibratesByGroup(
+    TakesMetadata, TransformerMixin, BaseEstimator, metaclass=ABCMeta
+):
     """A calibration of score columns for each group, and one of all rows."""
 
     sensitive_features: Any
@@ -168,9 +171,9 @@ class CalibratesByGroup(TakesMetadata, TransformerMixin, BaseEstimator):
         check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
         check_number(self.min_group_size, "min_group_size", 1, np.inf, integer=True)
 
+    @abstractmethod
     def _fit_rows(self, rows: ScoreRows, names: list[str] | None) -> None:
         """Fit to validated rows, whose outcomes have names if they are a frame."""
-        raise NotImplementedError
 
     def _calibrated(self, X: Any, sensitive_features: Any) -> Array:
         return self._mapped(X, sensitive_features, lambda fit, s: fit.predict(s))

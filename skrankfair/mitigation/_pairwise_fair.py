@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta, abstractmethod
 from collections.abc import Hashable
 from typing import Any, Self
 
@@ -53,7 +54,7 @@ from ._pairwise_penalty import (
 _FLOOR = 1e-12  # of the variance of A at the start
 
 
-class PairwiseFair(TakesMetadata, BaseEstimator):
+class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
     """Reads columns, draws pairs, and descends from the unpenalised model."""
 
     def __init__(
@@ -114,9 +115,9 @@ class PairwiseFair(TakesMetadata, BaseEstimator):
         self._set_model(coefficients, loss.intercept(parameters))
         return self
 
+    @abstractmethod
     def _loss(self, X: Any, y: Any) -> Loss:
         """Return the loss of the model without the penalty."""
-        raise NotImplementedError
 
     def _set_model(self, coefficients: Array, intercept: float) -> None:
         self.coef_ = coefficients

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ class FitRows:
         return of_all.of_positive_weight()
 
 
-class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
+class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     """An estimator around `estimator`, with `sensitive_features` and `cluster`."""
 
     estimator: Any
@@ -144,11 +145,13 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator):
         self._fit(self._fit_rows(X, y, sample_weight, sensitive_features, cluster))
         return self
 
+    @abstractmethod
     def _check_options(self) -> None:
-        raise NotImplementedError
+        """Raise a ValueError for an option that is out of its range."""
 
+    @abstractmethod
     def _fit(self, rows: FitRows) -> None:
-        raise NotImplementedError
+        """Fit to rows that are validated."""
 
     def _fit_rows(
         self,
