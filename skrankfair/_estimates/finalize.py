@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from .._inputs.validation import Array
 from .storage import stored
-from .table import Finalize
+from .table import Finalize, needs_of
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
@@ -52,20 +52,29 @@ class MeanOfRatios:
         return mean
 
 
+class Difference(Protocol):
+    """A function of column totals minus another."""
+
+    @property
+    def parts(self) -> tuple[Finalize, Finalize]:
+        """The two functions."""
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the differences, shape (..., G)."""
+        first, second = self.parts
+        with np.errstate(invalid="ignore"):  # two that are infinite
+            return first(by_group, shared) - second(by_group, shared)
+
+
 @stored("DifferenceToRest")
 @dataclass(frozen=True)
-class DifferenceToRest:
+class DifferenceToRest(Difference):
     """The mean of ratios of the group minus that of the rest."""
 
     n_buckets: int
     shared_weight: float
 
     needs = (0, 1)
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the differences, shape (..., G)."""
-        own, rest = self.parts
-        return own(by_group, shared) - rest(by_group, shared)
 
     @property
     def parts(self) -> tuple[MeanOfRatios, MeanOfRatios]:
@@ -110,8 +119,7 @@ class OfRest:
     @property
     def needs(self) -> tuple[int, ...]:
         """The numbers of the supports that it needs."""
-        own = getattr(self.of, "needs", (0,))
-        return tuple(number + self.n_supports for number in own)
+        return tuple(number + self.n_supports for number in needs_of(self.of))
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the values, shape (..., G)."""
@@ -120,37 +128,6 @@ class OfRest:
         # What rounding leaves of a group that is everybody is nothing.
         nothing = np.abs(rest.real) <= _NOTHING * np.abs(everyone.real)
         return self.of(np.where(nothing, rest - rest.real, rest), shared)
-
-
-@stored("MinusRest")
-@dataclass(frozen=True)
-class MinusRest:
-    """A function of the totals of the group minus that of the rows outside of it.
-
-    Attributes
-    ----------
-    of : callable
-    n_supports : int
-    """
-
-    of: Finalize
-    n_supports: int
-
-    @property
-    def parts(self) -> tuple[Finalize, OfRest]:
-        """The function of the group, and that of the rest."""
-        return self.of, OfRest(self.of, self.n_supports)
-
-    @property
-    def needs(self) -> tuple[int, ...]:
-        """The numbers of the supports that it needs."""
-        own, rest = self.parts
-        return (*getattr(own, "needs", (0,)), *getattr(rest, "needs", (0,)))
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the differences, shape (..., G)."""
-        own, rest = self.parts
-        return own(by_group, shared) - rest(by_group, shared)
 
 
 @stored("PositionMean")
@@ -211,17 +188,26 @@ class Beside:
 
 @stored("PairedDifference")
 @dataclass(frozen=True)
-class PairedDifference:
-    """The metric of the first of two tables minus that of the second."""
+class PairedDifference(Difference):
+    """The metric of one table (or group) minus that of another (or of the rest)."""
 
     first: Finalize
     second: Finalize
     needs: tuple[int, ...]  # the numbers of the supports that both need
 
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the differences, shape (..., G)."""
-        with np.errstate(invalid="ignore"):  # two that are infinite
-            return self.first(by_group, shared) - self.second(by_group, shared)
+    @property
+    def parts(self) -> tuple[Finalize, Finalize]:
+        """The two metrics."""
+        return self.first, self.second
+
+
+def minus_rest(of: Finalize, n_supports: int) -> PairedDifference:
+    """Return the function of the group minus that of the rows outside of it.
+
+    `n_supports`: so many supports come before those of the rest.
+    """
+    rest = OfRest(of, n_supports)
+    return PairedDifference(of, rest, (*needs_of(of), *rest.needs))
 
 
 def of_one_length(

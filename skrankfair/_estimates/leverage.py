@@ -23,7 +23,7 @@ import numpy as np
 from .._inputs.validation import Array
 from .folded import nowhere
 from .low_rank import Columns
-from .table import Cells, SparseTable, strata
+from .table import Cells, SparseTable, needs_of, strata
 
 if TYPE_CHECKING:
     from .folded import Folded
@@ -159,8 +159,9 @@ class _Moments:
         self, sums: ClusterSums, finalize: Finalize, first: Array, second: Array
     ) -> None:
         self.sums, self.first, self.second = sums, first, second
-        needs = getattr(finalize, "needs", (0,))
-        self.samples = [(k, s) for k in needs for s in range(sums.support.shape[1])]
+        self.samples = [
+            (k, s) for k in needs_of(finalize) for s in range(sums.support.shape[1])
+        ]
         total = np.stack([sums.support[k, s] for k, s in self.samples])
         with np.errstate(divide="ignore"):
             self.scale = np.where(total > 0, 1 / total, 0.0)

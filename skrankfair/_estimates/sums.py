@@ -30,6 +30,7 @@ from .table import (
     Table,
     count_chunks,
     draw_counts,
+    needs_of,
 )
 
 _STEP = 1e-200
@@ -39,11 +40,6 @@ _BLOCK = 1 << 20
 _GAPS = 1 << 17
 # Rounding of a left-out estimate, in units of its terms.
 _NOISE = 16 * np.finfo(float).eps
-
-
-def _needs(finalize: Finalize) -> list[int]:
-    """Return the numbers of the supports that a metric needs."""
-    return list(getattr(finalize, "needs", (0,)))
 
 
 @stored("ClusterSums")
@@ -262,7 +258,7 @@ class ClusterSums:
 
     def _factor(self, finalize: Finalize) -> Array:
         """Return the root of (n - 1) / n by stratum and group, shape (M, G)."""
-        number = self.active[_needs(finalize)].max(axis=0)
+        number = self.active[list(needs_of(finalize))].max(axis=0)
         factor: Array = np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
         return factor
 
@@ -460,7 +456,7 @@ class ClusterSums:
 
     def undefined(self, finalize: Finalize) -> Array:
         """Return which groups have no standard error, shape (G,)."""
-        active = self.active[_needs(finalize)]
+        active = self.active[list(needs_of(finalize))]
         few = (active.sum(axis=1) < 2).any(axis=0)
         alone = ((active > 0) & (active < 2)).any(axis=(0, 1))
         return few | alone | np.isnan(self.estimate(finalize))

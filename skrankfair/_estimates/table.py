@@ -27,6 +27,11 @@ _FEW_GROUPS, _FEW_NUMBERS = 3, 1 << 16
 _CHUNK, _MOST_COUNTS = 64, 1 << 22
 
 
+def needs_of(finalize: Finalize) -> tuple[int, ...]:
+    """Return the numbers of the supports that a metric needs: if not told, 0."""
+    return tuple(getattr(finalize, "needs", (0,)))
+
+
 @stored("Table")
 @dataclass(frozen=True)
 class Table:

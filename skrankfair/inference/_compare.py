@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from .._estimates.finalize import Beside, PairedDifference
+from .._estimates.table import needs_of
 from ..metrics import GroupEstimates
 
 
 def _needs(a: GroupEstimates, b: GroupEstimates) -> tuple[int, ...]:
     """Return the supports that both results need, those of `b` after those of `a`."""
-    first, second = (getattr(r.metric.finalize, "needs", (0,)) for r in (a, b))
+    first, second = (needs_of(r.metric.finalize) for r in (a, b))
     return (*first, *(len(a.sums.active) + support for support in second))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._estimates.finalize import ColumnSum, MinusRest, OfRest
+from .._estimates.finalize import ColumnSum, OfRest, minus_rest
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.of_totals import metric_of_totals
@@ -146,7 +146,7 @@ class MadeMetric:
         metric = replace(
             self.metric,
             pooled=not rows.groups.overlapping,
-            against_rest=MinusRest(self.metric.finalize, len(supports)),
+            against_rest=minus_rest(self.metric.finalize, len(supports)),
         )
         return GroupEstimates(metric, sums, _taken(options))
 
