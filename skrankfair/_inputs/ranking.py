@@ -22,6 +22,7 @@ from .validation import (
     as_numbers,
     as_weights,
     check_aligned,
+    check_binary,
     check_lengths,
     encode,
 )
@@ -213,14 +214,7 @@ class RankedData:
 
     def check_binary(self, name: str) -> None:
         """Raise a ValueError unless all outcomes are 0 or 1."""
-        y = self.y_true
-        other = (y != 0) & (y != 1)
-        if other.any():
-            place = int(np.argmax(other))
-            raise ValueError(
-                f"y_true must be 0 or 1 for {name}; got {y[place]:g} in row "
-                f"{self.input_row(place)}."
-            )
+        check_binary(self.y_true, "y_true", f"for {name}", self.input_row)
 
     @property
     def groups(self) -> Groups:

@@ -7,7 +7,7 @@ float64 vectors, integer codes, and labels to name them by.
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -517,6 +517,22 @@ def _crossed_groups(columns: list[Codes]) -> Groups:
         strict=True,
     )
     return Groups(tuple(names), crossed.codes.astype(np.int32))
+
+
+def check_binary(
+    values: Array, name: str, rule: str, input_row: Callable[[int], int]
+) -> None:
+    """Raise a ValueError unless all values are 0 or 1.
+
+    `rule` says for what they must be, `input_row` which of the caller's rows one is.
+    """
+    other = (values != 0) & (values != 1)
+    if other.any():
+        place = int(np.argmax(other))
+        raise ValueError(
+            f"{name} must be 0 or 1 {rule}; got {values[place]:g} in row "
+            f"{input_row(place)}."
+        )
 
 
 def check_magnitude(**columns: Array) -> None:

@@ -14,7 +14,7 @@ from .._estimates.metric import Metric
 from .._estimates.storage import stored
 from .._estimates.table import Finalize
 from .._inputs.score_rows import ScoreRows
-from .._inputs.validation import Array, check_magnitude, check_number
+from .._inputs.validation import Array, check_binary, check_magnitude, check_number
 from ._make_metric import MadeMetric
 
 
@@ -28,15 +28,6 @@ class MeanOfBoth:
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the means, shape (..., G)."""
         return MeanOfRatios(2).parts(by_group, shared)[0].mean(-1)
-
-
-def _check_binary(values: Array, name: str, rule: str, kept: Array) -> None:
-    other = (values != 0) & (values != 1)
-    if other.any():
-        raise ValueError(
-            f"{name} must be 0 or 1 {rule}; got {values[other][0]:g} in row "
-            f"{kept[np.argmax(other)]}."
-        )
 
 
 def _rate(
@@ -58,10 +49,10 @@ def _rate(
 
     def check(rows: ScoreRows, threshold: Any = None) -> None:
         if "y_true" in needs:
-            _check_binary(rows.y, "y_true", f"for {name}", rows.kept)
+            check_binary(rows.y, "y_true", f"for {name}", rows.kept.item)
         if threshold is None:
             rule = "without threshold=, which makes decisions of scores"
-            _check_binary(rows.x, "y_score", rule, rows.kept)
+            check_binary(rows.x, "y_score", rule, rows.kept.item)
         else:
             check_number(threshold, "threshold", -np.inf, np.inf)
 
