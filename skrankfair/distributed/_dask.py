@@ -16,11 +16,7 @@ def parts_of_dask(
     from dask.base import compute
     from dask.delayed import delayed
 
-    missing = [name for name in plan.names if name not in data.columns]
-    if missing:
-        raise ValueError(
-            f"data has no column {missing[0]!r}; it has {', '.join(data.columns)}."
-        )
+    plan.check_columns(data.columns)
     frame = data[plan.names]
     by = plan.partition_by
     if by is not None:

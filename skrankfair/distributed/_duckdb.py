@@ -42,8 +42,7 @@ def parts_of_duckdb(
         for name, value in options.items():
             connection.execute(f"SET {name} = '{value}'")
         try:
-            columns = _read(connection, data, Path(folder))
-            _check_columns(columns, plan)
+            plan.check_columns(_read(connection, data, Path(folder)))
             _check_nested(connection, plan)
             n_rows = _first(connection, f"SELECT count(*) FROM {_ROWS}")[0]  # noqa: S608
             if n_partitions is None:
@@ -102,14 +101,6 @@ def _of_files(connection: Any, paths: Sequence[Any]) -> Any:
     if any(name.lower().endswith(_CSV) for name in names):
         return connection.read_csv(names)
     return connection.read_parquet(names)
-
-
-def _check_columns(columns: Sequence[str], plan: Plan) -> None:
-    for name in plan.names:
-        if name not in columns:
-            raise ValueError(
-                f"data has no column {name!r}; it has {', '.join(columns)}."
-            )
 
 
 def _check_nested(connection: Any, plan: Plan) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from .._inputs.validation import check_number
 from ..metrics import GroupEstimates
-from ._plan import Plan, make_plan, total_of
+from ._plan import make_plan, total_of
 
 
 def measure(
@@ -132,7 +131,8 @@ def measure(
 
         return total_of(parts_of_dask(data, plan, n_partitions))
     if kind == "frame":
-        return total_of([_in_memory(data, plan)])
+        plan.check_columns(data.columns)
+        return total_of([plan.measure(data)])
     from ._duckdb import parts_of_duckdb
 
     return total_of(
@@ -149,11 +149,3 @@ def _kind(data: Any) -> str:
     if root in ("pandas", "polars") and not lazy:
         return "frame"
     return "duckdb"
-
-
-def _in_memory(data: Any, plan: Plan) -> Mapping[str, GroupEstimates]:
-    missing = [name for name in plan.names if name not in data.columns]
-    if missing:
-        there = ", ".join(map(str, data.columns))
-        raise ValueError(f"data has no column {missing[0]!r}; it has {there}.")
-    return plan.measure(data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -53,6 +53,15 @@ class Plan:
     def partition_by(self) -> str | None:
         """The column whose equal values must be in one part; None for rows."""
         return self.columns.get("cluster", self.columns.get("qid"))
+
+    def check_columns(self, columns: Iterable[Any]) -> None:
+        """Raise a ValueError if the data lack a column."""
+        there = list(columns)
+        for name in self.names:
+            if name not in there:
+                raise ValueError(
+                    f"data has no column {name!r}; it has {', '.join(map(str, there))}."
+                )
 
     def measure(self, frame: Any) -> dict[str, GroupEstimates]:
         """Return the results of one part of the data, without their tables.
