@@ -157,16 +157,16 @@ def _audit_lists(
             notes = ["NDCG is left out: the lists of the models depend on each other."]
     folds = _folds(scored, clustered)
     results = {}
+    rows = {"y_true": scored.y_true, "y_score": scored.score, **columns}
     for metric in chosen:
         if metric.of_rows:
-            rows = {"y_true": scored.y_true, "y_score": scored.score, **columns}
-            estimates = partial(_of_rows, metric, rows)
+            measured = _measured(metric, rows, engagement)
         elif metric.name == "ndcg":
-            estimates = partial(_of_lists, metric, lists if independent else data)
+            measured = _measured(metric, lists if independent else data, engagement)
         else:
-            estimates = partial(_of_units, metric, lists, folds)
-        pooled = replace(metric, estimates=estimates)
-        results[metric.name], messages = _measured(pooled, data, engagement)
+            pooled = replace(metric, estimates=partial(_of_units, metric, lists, folds))
+            measured = _measured(pooled, data, engagement)
+        results[metric.name], messages = measured
         if messages and not (metrics is None and metric.name == "ndcg"):
             warn_user(" ".join(messages))
     return _report(data, results, notes, confidence_level)
@@ -193,18 +193,6 @@ def _folds(scored: OutOfFold, clustered: bool) -> list[_Fold]:
         )
         folds.append(_Fold(rows, None if clustered else scored.rows[rows], data))
     return folds
-
-
-def _of_lists(metric: AuditMetric, lists: RankedData, _: RankedData) -> GroupEstimates:
-    """Return a metric whose independent units are whole lists."""
-    return metric.estimates(lists)
-
-
-def _of_rows(
-    metric: AuditMetric, rows: Mapping[str, Any], _: RankedData
-) -> GroupEstimates:
-    """Return a metric of rows on their own, of all scores at once."""
-    return metric.estimates(**rows)
 
 
 def _of_units(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.intervals import t_quantile
 from .._estimates.metric import collected_warnings
+from .._inputs.validation import Array
 from ..inference import (
     MarginalOutcomeTest,
     PredictiveParityTest,
@@ -128,7 +129,6 @@ def _marginal_test(scores: ScoreColumns) -> MarginalOutcomeTest:
 def _marginal(scores: ScoreColumns, test: MarginalOutcomeTest) -> ReportSection:
     from .html_report import ReportSection
 
-    low, high = map(np.asarray, test.outcome_interval())
     said = "The data show no difference between the groups"
     if test.pvalue < 1 - scores.confidence_level:
         said = "The groups are held to different standards"
@@ -140,12 +140,7 @@ def _marginal(scores: ScoreColumns, test: MarginalOutcomeTest) -> ReportSection:
         title=f"Marginal outcomes: the last above {fmt.number(test.threshold)}",
         paragraphs=(f"{said} (p {fmt.pvalue(test.pvalue)}).", reading),
         header=("group", "mean outcome", "interval"),
-        rows=tuple(
-            (fmt.label(group), fmt.number(value), fmt.interval(*ends))
-            for group, value, *ends in zip(
-                test.groups, test.outcomes, low, high, strict=True
-            )
-        ),
+        rows=_by_group(test.groups, test.outcomes, test.outcome_interval()),
     )
 
 
@@ -156,7 +151,7 @@ def _shift_of(scores: ScoreColumns) -> GroupEstimates:
 def _shift(scores: ScoreColumns, result: GroupEstimates) -> ReportSection:
     from .html_report import ReportSection
 
-    low, high = result.ends(t_quantile(scores.confidence_level, result.df))
+    ends = result.ends(t_quantile(scores.confidence_level, result.df))
     reading = (
         "The change of the share of the group above the threshold "
         f"{fmt.number(scores.at_threshold)}; a positive one says that its scores are "
@@ -166,10 +161,16 @@ def _shift(scores: ScoreColumns, result: GroupEstimates) -> ReportSection:
         title="What would change if the scores of each group were calibrated?",
         paragraphs=(reading,),
         header=("group", "change of the share", "interval"),
-        rows=tuple(
-            (fmt.label(group), fmt.number(value), fmt.interval(*ends))
-            for group, value, *ends in zip(
-                result.groups, result.estimate, low, high, strict=True
-            )
-        ),
+        rows=_by_group(result.groups, result.estimate, ends),
+    )
+
+
+def _by_group(
+    groups: Sequence[Hashable], values: Array, ends: Sequence[Any]
+) -> tuple[tuple[str, str, str], ...]:
+    """Return the rows of a table: groups with a value and its interval."""
+    low, high = map(np.asarray, ends)
+    return tuple(
+        (fmt.label(group), fmt.number(value), fmt.interval(*interval))
+        for group, value, *interval in zip(groups, values, low, high, strict=True)
     )
