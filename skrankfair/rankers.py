@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -251,15 +251,11 @@ def _up_to_last_step(
     while hasattr(estimator, "steps"):
         if len(estimator.steps) > 1:
             head = estimator[:-1]
-            rows = _with_features(rows, head.fit_transform(rows.X, rows.y))
-            watched = [_with_features(w, head.transform(w.X)) for w in watched]
+            rows = replace(rows, X=head.fit_transform(rows.X, rows.y))
+            watched = [replace(w, X=head.transform(w.X)) for w in watched]
             estimator.steps[:-1] = head.steps
         estimator = estimator.steps[-1][1]
     return estimator, rows, watched
-
-
-def _with_features(rows: _Rows, features: Any) -> _Rows:
-    return _Rows(features, rows.y, rows.query, rows.sizes, rows.weight)
 
 
 def _options_of(ranker: Any, rows: _Rows, watched: list[_Rows]) -> dict[str, Any]:
