@@ -171,6 +171,13 @@ def _add_audit(commands: Any) -> None:
         help="for the number of groups: holm (no group is named by mistake) or fdr_bh "
         "(few of those named are; for hundreds of groups; default: holm)",
     )
+    command.add_argument(
+        "--margin",
+        metavar="M",
+        type=_margin,
+        help="largest difference from fair that does not matter, such as 0.02 for two "
+        "points, or NAME=M,NAME=M by metric: who is shown to be within it?",
+    )
     _add_outputs(command)
 
 
@@ -208,6 +215,20 @@ def _metrics(text: str) -> list[str]:
     return names
 
 
+def _margin(text: str) -> float | dict[str, float]:
+    """Return a margin, or those of metrics by name."""
+    parts = [part.partition("=") for part in text.split(",")]
+    try:
+        if "=" not in text:
+            return float(text)
+        return {name.strip(): float(size) for name, _, size in parts}
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            "must be a number such as 0.02, or NAME=NUMBER with commas in between; got "
+            f"{text!r}"
+        ) from None
+
+
 def _level(text: str) -> float:
     try:
         level = float(text)
@@ -240,6 +261,7 @@ def _audit(arguments: argparse.Namespace) -> int:
                 metrics=arguments.metrics,
                 confidence_level=arguments.confidence_level,
                 correction=arguments.correction,
+                margin=arguments.margin,
             )
         except ValueError as error:
             raise InputError(str(error)) from None

@@ -109,6 +109,7 @@ MEANINGS = {
     "kernel": "weight of a row by its distance",
     "learning_rate": "share of each step that is taken",
     "loss": "what a model minimises",
+    "margin": "largest difference from fair that does not matter",
     "max_iter": "most iterations of an optimiser",
     "method": "which of several estimators or algorithms",
     "max_pairs": "most pairs to learn from",
@@ -387,6 +388,10 @@ random_state : int, Generator or None
     is first asked for can be repeated.
 n_jobs : int or None
     Number of folds that are fitted at a time, as in joblib.
+margin : float, mapping of str to float, or None
+    Largest difference from fair that does not matter,
+margin : float or tuple of float
+    Largest
 confidence_level : float
     Confidence level of the intervals.
 confidence_level : float

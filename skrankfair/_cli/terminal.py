@@ -19,6 +19,7 @@ _STYLES = {
     "better": "bold deep_sky_blue3",
     "lower": "bold",
     "higher": "bold",
+    "within": "green",
     "": "",
 }
 
@@ -85,13 +86,15 @@ def _print_rich(report: AuditReport) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from .._reports.margins import kind_of
+
     console = Console(highlight=False)
     console.print(Text(report.title, style="bold"), Text(report.counts))
     console.print(Text(report.reading))
     console.print(Text(report.headline, style="bold"))
     for finding in report.findings:
         header, rows = finding.cells()
-        styles = [_STYLES[row.side] for row in finding.shown]
+        styles = [_STYLES[kind_of(row)] for row in finding.shown]
         console.print()
         console.print(Text(finding.metric.title, style="bold"), finding.metric.measures)
         console.print(fmt.rich_table(header, rows, styles))

@@ -24,7 +24,7 @@ from .contrasts import (
     permutation_test,
     t_group_test,
 )
-from .equivalence import EquivalenceTest, check_alpha, equivalence, margin_of
+from .equivalence import EquivalenceTest, equivalence_of
 from .estimate import METHODS, Estimate
 from .finalize import of_one_length
 from .intervals import (
@@ -602,19 +602,9 @@ class GroupEstimates(ReadOnlyArrays):
         >>> r.equivalence_test(margin=0.05).equivalent
         array([ True,  True])
         """
-        check_alpha(alpha)
-        bounds = margin_of(margin, "difference")
-        result = self if self.fair_value is not None else self.against_rest()
-        fair_value = result.fair_value or 0.0
-
-        def ends(reach: Array) -> tuple[Array, Array]:
-            low, high = result.ends(reach)
-            return low - fair_value, high - fair_value
-
-        warn_small(result)
-        return equivalence(
-            self.groups, result.estimate - fair_value, ends, result.df, bounds, alpha
-        )
+        test = equivalence_of(self, margin, alpha)
+        warn_small(self if self.fair_value is not None else self.against_rest())
+        return test
 
     def minimum_detectable(self, power: float = 0.8, alpha: float = 0.05) -> Array:
         """Return the true distance from fair that data like these find, by group.

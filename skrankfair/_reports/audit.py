@@ -36,6 +36,7 @@ from .findings import (
     headline,
     jsonable,
 )
+from .margins import Margin, margins_of, verdict_of
 from .score_sections import ScoreColumns, score_sections
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ class AuditReport:
         Whether a row may be of several groups or of none.
     correction : {"holm", "fdr_bh"}
         Correction for the number of groups of each metric.
+    margin : dict of str to float
+        By metric the largest difference from fair that does not matter; empty if nobody
+        says so, and then no group is shown to be close enough.
     task : {"ranking", "risk", "decision"}
         What the scores are for.
     favorable : {"high", "low"} or None
@@ -115,6 +119,7 @@ class AuditReport:
     group_rows: Mapping[Hashable, int]
     overlapping: bool = False
     correction: str = "holm"
+    margin: Mapping[str, float] = field(default_factory=dict)
     task: str = "ranking"
     favorable: str | None = "high"
     shares: bool = True
@@ -131,6 +136,7 @@ class AuditReport:
                 result,
                 self.confidence_level,
                 self.correction,
+                self.margin.get(name),
             )
             for name, result in self.results.items()
         )
@@ -178,16 +184,25 @@ class AuditReport:
         DataFrame
             Columns metric, group, estimate, standard_error, ci_low, ci_high, support,
             pvalue and pvalue_corrected. The correction is Holm's, over the groups of
-            the metric; two groups that are each the rest of the other are one test.
+            the metric; two groups that are each the rest of the other are one test. Of
+            an audit with a margin also pvalue_margin and pvalue_margin_corrected, that
+            the group is within it, and verdict.
         """
         import pandas as pd
 
         columns = ["estimate", "standard_error", "ci_low", "ci_high", "support"]
         columns += ["pvalue", "pvalue_corrected"]
+        columns += ["pvalue_margin", "pvalue_margin_corrected"] if self.margin else []
         rows = [(f.metric.name, row) for f in self.findings for row in f.rows]
         groups = np.empty(len(rows), dtype=object)
         groups[:] = [row.group for _, row in rows]
         numbers = {name: [getattr(row, name) for _, row in rows] for name in columns}
+        if self.margin:
+            numbers["verdict"] = [
+                verdict_of(row) if f.margin is not None and f.tested else ""
+                for f in self.findings
+                for row in f.rows
+            ]
         return pd.DataFrame(
             {"metric": [metric for metric, _ in rows], "group": groups, **numbers}
         )
@@ -219,6 +234,7 @@ class AuditReport:
             "notes": list(self.all_notes),
             "limits": self.limits,
             "correction": self.correction,
+            "margin": dict(self.margin),
             "metrics": [finding.to_dict() for finding in self.findings],
         }
 
@@ -333,6 +349,7 @@ def audit(
     metrics: str | Sequence[str] | None = None,
     confidence_level: float = 0.95,
     correction: str = "holm",
+    margin: Margin = None,
 ) -> AuditReport:
     """Measure a ranking by every metric, and say which group is worse off.
 
@@ -385,6 +402,11 @@ def audit(
         named by mistake is at most one minus the level. With "fdr_bh" (Benjamini and
         Hochberg) at most that share of the groups that are named is named by mistake,
         which suits hundreds of groups.
+    margin : float, mapping of str to float, or None, default=None
+        Largest difference from fair that does not matter, in units of the metric: 0.02
+        is two percentage points of a share. One for all metrics, or one for each of
+        some by name. The report then says which groups are shown to be within it, which
+        is more than that no difference is shown, and of which the data cannot tell.
 
     Returns
     -------
@@ -395,7 +417,8 @@ def audit(
     ------
     ValueError
         If columns have different lengths, values are not finite, labels are missing, a
-        query is in two clusters, a metric is unknown, or the level is outside (0, 1).
+        query is in two clusters, a metric is unknown, the level is outside (0, 1), or a
+        margin is not positive.
 
     Warns
     -----
@@ -416,6 +439,13 @@ def audit(
     enough when multiplied by the number of metrics that look at outcomes; each verdict
     is about its metric alone.
 
+    A group is shown to be within the margin where two one-sided tests at one minus the
+    level reject (Schuirmann 1987), which is where the interval of level ``1 - 2 alpha``
+    is inside of it, corrected over the groups in the same way. That every group is
+    within the margin takes no correction (the intersection-union test). A group can be
+    both worse off and within the margin: the difference is there and too small to
+    matter.
+
     References
     ----------
     Beutel, A., Chen, J., Doshi, T., et al. (2019). "Fairness in Recommendation Ranking
@@ -423,6 +453,9 @@ def audit(
 
     Korevaar, H., McConnell, C., Tong, E., et al. (2023). "Matched Pair Calibration for
     Ranking Fairness".
+
+    Schuirmann, D. J. (1987). "A Comparison of the Two One-Sided Tests Procedure and the
+    Power Approach". Journal of Pharmacokinetics 15(6).
 
     Holm, S. (1979). "A Simple Sequentially Rejective Multiple Test Procedure".
     Scandinavian Journal of Statistics 6(2).
@@ -479,6 +512,7 @@ def audit(
     notes: list[str] = []
     if metrics is None:
         chosen, notes = _defined(chosen, data)
+    margins = margins_of(margin, [metric.name for metric in chosen], confidence_level)
     results = {}
     for metric in chosen:
         source = scores.columns if metric.of_rows else data
@@ -489,6 +523,7 @@ def audit(
     return replace(
         _report(data, results, (*notes, *more), confidence_level),
         correction=correction,
+        margin=margins,
         task=task,
         favorable=favorable,
         sections=sections,

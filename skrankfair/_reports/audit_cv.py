@@ -30,8 +30,9 @@ from .._inputs.validation import Array, check_choice, check_lengths, check_numbe
 from ..mitigation._fold_scores import fitted_fold
 from ..scoring._score_function import as_outcomes
 from .audit import AuditReport
-from .catalog import chosen_metrics
+from .catalog import BY_NAME, chosen_metrics
 from .findings import CORRECTION_NAMES
+from .margins import Margin, margins_of
 from .out_of_fold import OutOfFold, audit_out_of_fold
 
 _RESPONSES = ("decision_function", "predict_proba", "predict")
@@ -56,6 +57,7 @@ def audit_cv(
     params: Mapping[str, Any] | None = None,
     confidence_level: float = 0.95,
     correction: str = "holm",
+    margin: Margin = None,
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> AuditReport:
@@ -102,6 +104,8 @@ def audit_cv(
         Confidence level of the intervals and the verdicts.
     correction : {"holm", "fdr_bh"}, default="holm"
         Correction for the number of groups, as in `audit`.
+    margin : float, mapping of str to float, or None, default=None
+        Largest difference from fair that does not matter, as in `audit`.
     n_jobs : int or None, default=None
         Number of folds at a time, as in joblib.
     verbose : bool, default=False
@@ -171,6 +175,7 @@ def audit_cv(
     check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
     check_choice(correction, "correction", tuple(CORRECTION_NAMES))
     chosen = chosen_metrics(metrics)
+    margins_of(margin, list(BY_NAME), confidence_level)
     given = {
         "sensitive_features": sensitive_features,
         "qid": qid,
@@ -210,7 +215,8 @@ def audit_cv(
         columns={name: rows_of(values, rows) for name, values in columns.items()},
     )
     report = audit_out_of_fold(scored, metrics, confidence_level, task, favorable)
-    return replace(report, correction=correction)
+    margins = margins_of(margin, list(report.results), confidence_level)
+    return replace(report, correction=correction, margin=margins)
 
 
 def _columns(X: Any, y: Any, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,10 +11,12 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.contrasts import correct
+from .._estimates.equivalence import equivalence_of
 from .._estimates.intervals import t_quantile
 from .._inputs.validation import Array
 from ..metrics import GroupEstimates
 from .catalog import EQUAL_SCORES, MISTAKES, AuditMetric
+from .margins import headline_of_margin, said_of_margin, verdict_of
 
 _MOST_NAMED, _MOST_IN_HEADLINE = 3, 6
 #: More groups than this, and a table shows those that matter.
@@ -47,6 +49,11 @@ class GroupFinding:
     #: Which way the group differs beyond chance: "worse" or "better", "lower" or
     #: "higher" where neither is known to be bad for it, and "" if it does not.
     side: str
+    #: Of the two one-sided tests that the difference is within the margin, and
+    #: corrected as above; NaN without a margin.
+    pvalue_margin: float
+    pvalue_margin_corrected: float
+    within: bool  # whether it is shown to be within the margin
     missing: str  # why there is no estimate or no interval; empty if both are there
 
     @property
@@ -63,6 +70,8 @@ class MetricFinding:
     result: GroupEstimates
     confidence_level: float
     correction: str = "holm"  # {"holm", "fdr_bh"}
+    #: The largest difference from fair that does not matter; None if nobody says so.
+    margin: float | None = None
 
     @property
     def tested(self) -> bool:
@@ -95,6 +104,10 @@ class MetricFinding:
             "pvalue_corrected": corrected_pvalues(
                 np.where(enough, result.pvalue, np.nan), self.correction
             ),
+            "pvalue_margin": self._margin_pvalues,
+            "pvalue_margin_corrected": corrected_pvalues(
+                self._margin_pvalues, self.correction
+            ),
             **self._differences(),
         }
         lists = {name: np.asarray(column).tolist() for name, column in columns.items()}
@@ -107,8 +120,48 @@ class MetricFinding:
             side = ""
             if not missing:
                 side = self._side(row["pvalue_corrected"], row["difference"])
-            rows.append(GroupFinding(group=group, side=side, missing=missing, **row))
+            within = self.all_within or bool(
+                row["pvalue_margin_corrected"] < 1 - self.confidence_level
+            )
+            rows.append(
+                GroupFinding(
+                    group=group, side=side, within=within, missing=missing, **row
+                )
+            )
         return tuple(rows)
+
+    @cached_property
+    def _margin_pvalues(self) -> Array:
+        """P-values that groups are within the margin; NaN if there is no verdict."""
+        if self.margin is None or not self.tested:
+            return np.full(len(self.result.groups), np.nan)
+        judged = self._judged
+        test = equivalence_of(judged, self.margin, 1 - self.confidence_level)
+        missing = [
+            bool(self._missing(*numbers))
+            for numbers in zip(
+                self.result.estimate.tolist(),
+                self.result.standard_error.tolist(),
+                judged.n_effective.tolist(),
+                strict=True,
+            )
+        ]
+        return np.where(missing, np.nan, test.pvalue)
+
+    @cached_property
+    def all_within(self) -> bool:
+        """Whether no group is further from fair: the intersection-union test."""
+        pvalues = self._margin_pvalues
+        return bool(pvalues.size and (pvalues < 1 - self.confidence_level).all())
+
+    @property
+    def reach(self) -> str:
+        """The margin in words."""
+        if self.margin is None:
+            return ""
+        size = f"{100 * self.margin:.4g}" if self.metric.share else f"{self.margin:.4g}"
+        of = "the rest" if self.against_rest else "fair"
+        return f"within {size}{self.points} of {of}"
 
     @cached_property
     def _judged(self) -> GroupEstimates:
@@ -202,13 +255,20 @@ class MetricFinding:
         return tuple(found)
 
     @property
+    def kind(self) -> str:
+        """The side of the first conclusion, "within" for all groups, or "none"."""
+        if self.conclusions:
+            return self.conclusions[0][0]
+        return "within" if self.all_within else "none"
+
+    @property
     def verdict(self) -> str:
         """What the metric found, in words."""
         if not self.tested:
             return self.metric.untested
         parts = [self._named(words, rows) for _, words, rows in self.conclusions]
         said = " ".join(parts) or self.silence
-        return f"{said} {self.not_shown}".rstrip()
+        return " ".join(filter(None, (said, said_of_margin(self), self.not_shown)))
 
     @property
     def silence(self) -> str:
@@ -249,6 +309,7 @@ class MetricFinding:
             header.insert(3, "vs rest")
         if self.tested:
             header += ["p", f"p ({CORRECTION_NAMES[self.correction]})"]
+            header += ["verdict"] if self.margin is not None else []
         return header, [self._cells_of(row) for row in self.shown]
 
     def _cells_of(self, row: GroupFinding) -> list[str]:
@@ -260,6 +321,7 @@ class MetricFinding:
             known = not row.missing
             pvalues = (row.pvalue, row.pvalue_corrected)
             cells += [fmt.pvalue(p if known else np.nan) for p in pvalues]
+            cells += [verdict_of(row)] if self.margin is not None else []
         if row.missing:
             cells[2] = row.missing
         return cells
@@ -287,6 +349,8 @@ class MetricFinding:
             "meaning": f"{metric.measures} {metric.reading}",
             "verdict": self.verdict,
             "fair_value": result.fair_value,
+            "margin": self.margin,
+            "all_within": self.all_within,
             "parameters": jsonable(result.parameters),
             "first_pass": jsonable(result.first_pass),
             "unit": result.metric.unit,
@@ -354,8 +418,9 @@ def headline(
         found, aside = _directed_headline(findings, directed, bool(merit))
         if task != "ranking":
             aside = " ".join(filter(None, (aside, _at_equal_scores(directed))))
-        return found, aside
-    return _neutral_headline(findings)
+    else:
+        found, aside = _neutral_headline(findings)
+    return found, " ".join(filter(None, (aside, headline_of_margin(findings))))
 
 
 def _directed_headline(

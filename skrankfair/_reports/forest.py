@@ -10,7 +10,7 @@ are equal bytes, with labels in the reader's font.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,7 @@ class ForestPlot:
     xlabel: str
     alt: str  # what the plot shows, for readers who cannot see it
     line: float | None = None  # where the vertical line is
+    margin: float | None = None  # how far a band reaches to both sides of it
 
     def layout(self) -> dict[str, Any]:
         """Return where everything is, in pixels, for the template."""
@@ -91,6 +92,7 @@ class ForestPlot:
             "rows": list(zip(texts, places, np.any(known, axis=0), strict=True)),
             "marks": marks,
             "line": None if self.line is None else x(self.line),
+            "band": self._band(x),
             "ticks": [(x(value), text) for value, text in _ticks(low, high)]
             if marks
             else [],
@@ -100,11 +102,14 @@ class ForestPlot:
             "line_color": look.LINE,
             "grid_color": look.GRID,
             "unclear": look.UNCLEAR,
+            "within": look.WITHIN,
         }
 
     def _limits(self) -> tuple[float, float]:
         """Return the ends of the axis: all that is finite, with some room."""
         parts: list[Any] = [[] if self.line is None else [self.line]]
+        if self.line is not None and self.margin is not None:
+            parts.append([self.line - self.margin, self.line + self.margin])
         for series in self.series:
             parts += [series.estimate, series.low, series.high]
         values = np.concatenate([np.asarray(part, dtype=float) for part in parts])
@@ -114,6 +119,13 @@ class ForestPlot:
         low, high = float(values.min()), float(values.max())
         room = 0.05 * (high - low) or 0.1 * abs(high) or 1.0
         return low - room, high + room
+
+    def _band(self, x: Callable[[Any], Any]) -> tuple[float, float] | None:
+        """Return where the margin begins, and how wide it is."""
+        if self.line is None or self.margin is None:
+            return None
+        low, high = (x(self.line + side * self.margin) for side in (-1, 1))
+        return low, high - low
 
     def _legend(self) -> list[dict[str, Any]]:
         entries, end = [], _WIDTH - 12

@@ -14,6 +14,7 @@ from .._estimates import formatting as fmt
 from ..display import _style as look
 from .findings import MANY_GROUPS, GroupFinding, MetricFinding, headline
 from .forest import ForestPlot, Series
+from .margins import kind_of, said_of_margin, verdict_of
 
 if TYPE_CHECKING:
     import jinja2
@@ -27,6 +28,7 @@ _COLORS = {
     "better": look.BETTER,
     "lower": look.DIFFERENT,
     "higher": look.DIFFERENT,
+    "within": look.WITHIN,
     "": look.UNCLEAR,
 }
 _MINUS = re.compile(r"-(?=\d)")
@@ -79,6 +81,7 @@ def html_report(report: AuditReport) -> str:
         extra=list(zip(report.sections, extra, strict=True)),
         version=_version(),
         count=fmt.count,
+        said_of_margin=said_of_margin,
     )
     return page.rstrip() + "\n"
 
@@ -148,7 +151,7 @@ def _overview(report: AuditReport) -> list[dict[str, Any]]:
 def _overview_cell(row: GroupFinding, finding: MetricFinding) -> dict[str, str]:
     unknown = np.isnan(row.difference)
     return {
-        "side": row.side or ("missing" if row.missing else "unsure"),
+        "side": kind_of(row) or ("missing" if row.missing else "unsure"),
         "text": row.missing if unknown else finding.signed(row.difference),
         "says": _says(row, finding),
     }
@@ -158,9 +161,11 @@ def _says(row: GroupFinding, finding: MetricFinding) -> str:
     """Return what is found of a group, in words."""
     if row.missing:
         return row.missing
-    if row.side:
-        return finding.metric.says(row.side)
-    return "no difference shown" if finding.tested else ""
+    parts = [finding.metric.says(row.side)] if row.side else []
+    if row.within:
+        parts.append(f"shown to be {finding.reach}")
+    silence = "no difference shown" if finding.tested else ""
+    return ", ".join(parts) or silence
 
 
 def _section(finding: MetricFinding) -> dict[str, Any]:
@@ -171,7 +176,8 @@ def _section(finding: MetricFinding) -> dict[str, Any]:
     return {
         "finding": finding,
         "metric": finding.metric,
-        "kind": finding.conclusions[0][0] if finding.conclusions else "none",
+        "kind": finding.kind,
+        "said_of_margin": said_of_margin(finding),
         "unit": result.metric.unit,
         "reference": _reference(finding),
         "epsilon": epsilon is not None,
@@ -188,6 +194,8 @@ def _section(finding: MetricFinding) -> dict[str, Any]:
                 "corrected": fmt.pvalue(row.pvalue_corrected),
                 "epsilon": "" if epsilon is None else _threshold(epsilon[row.group]),
                 "says": _says(row, finding),
+                "kind": kind_of(row),
+                "verdict": verdict_of(row),
             }
             for row in finding.shown
         ],
@@ -224,11 +232,13 @@ def _interval(finding: MetricFinding, row: GroupFinding) -> str:
 def _reference(finding: MetricFinding) -> str:
     """Say what the vertical line of the plot is."""
     if finding.against_rest:
-        return "The line marks the value of the rest of the items."
-    if not finding.tested:
+        said = "The line marks the value of the rest of the items"
+    elif finding.tested:
+        fair = _value(finding, finding.result.fair_value or 0.0)
+        said = f"The line marks the fair value, {fair.removesuffix('.0000')}"
+    else:
         return ""
-    fair = _value(finding, finding.result.fair_value or 0.0)
-    return f"The line marks the fair value, {fair.removesuffix('.0000')}."
+    return said + (", and the band the margin." if finding.margin is not None else ".")
 
 
 def _plot(finding: MetricFinding) -> ForestPlot:
@@ -248,13 +258,15 @@ def _plot(finding: MetricFinding) -> ForestPlot:
     estimate, low, high = (
         scale * np.array([getattr(row, name) for row in rows]) for name in names
     )
-    colors = [_COLORS[row.side] for row in rows]
+    colors = [_COLORS[kind_of(row)] for row in rows]
+    margin = None if finding.margin is None else scale * finding.margin
     return ForestPlot(
         [row.group for row in rows],
         [Series(estimate, low, high, colors)],
         label,
         f"{metric.title} by group; the table beside it has the numbers.",
         line=None if fair_value is None else scale * fair_value,
+        margin=margin,
     )
 
 

@@ -23,6 +23,8 @@ DASHES = ("-", "--", "-.", ":")
 WORSE, BETTER, UNCLEAR = "#D55E00", "#0072B2", "#767676"
 #: Beyond chance, where neither side is known to be bad.
 DIFFERENT = "#7B4A9E"
+#: Shown to be close enough to fair.
+WITHIN = "#009E73"
 LINE, GRID = "#333333", "#E6E6E6"
 #: Longer labels are cut.
 LONGEST = 40

@@ -114,6 +114,7 @@ class TestAudit:
         options = ["--cluster", "user", "--engagement", "watched"]
         options += ["--sample-weight", "weight", "--confidence-level", "0.8"]
         options += ["--metrics", "inter_group_accuracy, ndcg"]
+        options += ["--margin", "inter_group_accuracy=0.1"]
         data["weight"] = 1.0 + data["session"] % 3
         data.to_csv(file, index=False)
         expected = audit(
@@ -126,6 +127,7 @@ class TestAudit:
             sample_weight=data["weight"],
             metrics=["inter_group_accuracy", "ndcg"],
             confidence_level=0.8,
+            margin={"inter_group_accuracy": 0.1},
         )
         found = numbers(["audit", file, *WHO, *options], tmp_path)
         assert found == json.loads(json.dumps(expected.to_dict()))
@@ -321,6 +323,9 @@ class TestWrongOptions:
             (["--confidence-level", "95"], "must be a number between 0 and 1"),
             (["--confidence-level", "nan"], "must be a number between 0 and 1"),
             (["--confidence-level", "high"], "such as 0.95; got 'high'"),
+            (["--margin", "small"], "such as 0.02, or NAME=NUMBER"),
+            (["--margin", "0"], "margin must hold 0 inside its bounds"),
+            (["--margin", "ndcg=1"], "margin must be of metrics of this audit"),
             (["--nothing", "x"], "unrecognized arguments"),
             (["--cluster", "code"], "cluster must be constant within a query"),
             (["--sample-weight", "watched"], "sample_weight must be constant within"),
