@@ -1,4 +1,4 @@
-"""The command line: ``skrankfair audit FILE`` and ``skrankfair demo``."""
+"""The command line: ``skrankfair audit FILE``, ``plan FILE`` and ``demo``."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ._cli.process import FAILED, INTERRUPTED, UNUSABLE, InputError, own_process
 
 if TYPE_CHECKING:
     from ._reports.audit import AuditReport
+    from ._reports.pilot import AuditPlan
 
 _COLUMNS = {
     "y_true": "outcome of the item; larger is better",
@@ -108,23 +109,18 @@ def _parser() -> _Parser:
         "--version", action="version", version=f"skrankfair {__version__}"
     )
     commands = parser.add_subparsers(
-        title="commands", metavar="{audit,demo}", required=True
+        title="commands", metavar="{audit,plan,demo}", required=True
     )
     _add_audit(commands)
+    _add_plan(commands)
     _add_demo(commands)
     return parser
 
 
-def _add_audit(commands: Any) -> None:
-    from ._reports.catalog import BY_NAME, FAVORABLE, TASKS
+def _add_input(command: argparse.ArgumentParser) -> None:
+    """Add what says which columns are read, and by which metrics."""
+    from ._reports.catalog import BY_NAME, TASKS
 
-    command = commands.add_parser(
-        "audit",
-        help="measure a CSV or Parquet file of ranked items",
-        description="Measure a ranking by every metric, by group. The file has one row "
-        "per item.",
-    )
-    command.set_defaults(run=_audit)
     command.add_argument("file", metavar="FILE", help="CSV (UTF-8) or Parquet")
     for name, text in _COLUMNS.items():
         command.add_argument(
@@ -140,6 +136,25 @@ def _add_audit(commands: Any) -> None:
         "are 0 or 1, else risk)",
     )
     command.add_argument(
+        "--metrics",
+        metavar="A[,B]",
+        type=_metrics,
+        help=f"compute only these metrics, out of {', '.join(BY_NAME)}",
+    )
+
+
+def _add_audit(commands: Any) -> None:
+    from ._reports.catalog import FAVORABLE
+
+    command = commands.add_parser(
+        "audit",
+        help="measure a CSV or Parquet file of ranked items",
+        description="Measure a ranking by every metric, by group. The file has one row "
+        "per item.",
+    )
+    command.set_defaults(run=_audit)
+    _add_input(command)
+    command.add_argument(
         "--favorable",
         choices=list(FAVORABLE),
         help="which end of the score is good for the person that it is about (default: "
@@ -150,12 +165,6 @@ def _add_audit(commands: Any) -> None:
         metavar="T",
         type=float,
         help="risk scores above it are accepted or flagged",
-    )
-    command.add_argument(
-        "--metrics",
-        metavar="A[,B]",
-        type=_metrics,
-        help=f"compute only these metrics, out of {', '.join(BY_NAME)}",
     )
     command.add_argument(
         "--confidence-level",
@@ -179,6 +188,40 @@ def _add_audit(commands: Any) -> None:
         "points, or NAME=M,NAME=M by metric: who is shown to be within it?",
     )
     _add_outputs(command)
+
+
+def _add_plan(commands: Any) -> None:
+    command = commands.add_parser(
+        "plan",
+        help="say how much data of this kind finds a gap",
+        description="Take a file as a pilot: which gaps do data like these find, and "
+        "how many clusters find a smaller one?",
+    )
+    command.set_defaults(run=_plan, html=None)
+    _add_input(command)
+    command.add_argument(
+        "--gap",
+        metavar="G",
+        type=float,
+        required=True,
+        help="true difference from fair that shall be found, in units of the metric, "
+        "such as 0.02 for two points",
+    )
+    command.add_argument(
+        "--power",
+        metavar="P",
+        type=_level,
+        default=0.8,
+        help="chance to find it (default: 0.8)",
+    )
+    command.add_argument(
+        "--alpha",
+        metavar="A",
+        type=_level,
+        default=0.05,
+        help="level of the tests, divided by the number of groups (default: 0.05)",
+    )
+    command.add_argument("--json", metavar="F", help="write the numbers as JSON")
 
 
 def _add_demo(commands: Any) -> None:
@@ -268,6 +311,26 @@ def _audit(arguments: argparse.Namespace) -> int:
     return _give(report, arguments)
 
 
+def _plan(arguments: argparse.Namespace) -> int:
+    from ._cli.input import read_arguments
+    from ._cli.terminal import progress
+    from ._reports.audit import audit
+    from ._reports.pilot import plan_of
+
+    _check_outputs(arguments)
+    wanted = {name: getattr(arguments, name) for name in _COLUMNS}
+    with progress() as say:
+        say(f"reading {arguments.file}")
+        columns = read_arguments(arguments.file, wanted)
+        say(f"measuring {len(columns['y_score']):,} rows")
+        try:
+            report = audit(**columns, task=arguments.task, metrics=arguments.metrics)
+            plan = plan_of(report, arguments.gap, arguments.power, arguments.alpha)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+    return _give(plan, arguments)
+
+
 def _demo(arguments: argparse.Namespace) -> int:
     from ._cli.demo import audit_movielens
     from ._cli.terminal import progress
@@ -337,15 +400,16 @@ def _is_standard_output(path: Path) -> bool:
     )
 
 
-def _give(report: AuditReport, arguments: argparse.Namespace) -> int:
+def _give(report: AuditReport | AuditPlan, arguments: argparse.Namespace) -> int:
     """Print the report and write the files, each whatever becomes of the others."""
     from ._cli.terminal import complain, print_report, printed, printed_line, progress
 
     status = printed(lambda: print_report(report))
-    for name, write in (("html", report.to_html), ("json", report.to_json)):
+    for name in ("html", "json"):
         path = getattr(arguments, name)
         if path is None:
             continue
+        write = getattr(report, f"to_{name}")
         try:
             with progress() as say:
                 say(f"writing {path}")

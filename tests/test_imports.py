@@ -27,7 +27,7 @@ LAYERS = (
     ("_estimates", "datasets"),
     ("smoothing",),
     ("metrics",),
-    ("inference", "rankers", "scoring"),
+    ("inference", "planning", "rankers", "scoring"),
     ("model_selection", "mitigation"),
     ("display",),
     ("_reports",),

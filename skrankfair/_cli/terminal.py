@@ -13,6 +13,7 @@ from .process import BROKEN_PIPE, FAILED, abandon
 
 if TYPE_CHECKING:
     from .._reports.audit import AuditReport
+    from .._reports.pilot import AuditPlan
 
 _STYLES = {
     "worse": "bold dark_orange3",
@@ -59,8 +60,13 @@ def printed_line(text: str) -> int:
     return printed(lambda: sys.stdout.write(f"{fmt.label(text)}\n"))
 
 
-def print_report(report: AuditReport) -> None:
-    """Print a report, in colour on a terminal."""
+def print_report(report: AuditReport | AuditPlan) -> None:
+    """Print a report, in colour on a terminal, or a plan."""
+    from .._reports.pilot import AuditPlan
+
+    if isinstance(report, AuditPlan):
+        sys.stdout.write(f"{report!r}\n")
+        return
     if is_rich(sys.stdout):
         _print_rich(report)
     else:

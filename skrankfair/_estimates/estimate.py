@@ -81,7 +81,7 @@ class Estimate:
     def _linear(self) -> tuple[float, float, float]:
         """Estimate, standard error and null value on the scale of Student's t."""
         null_value = 0.0 if self.null_value is None else self.null_value
-        if self._on_log_scale:
+        if self.on_log_scale:
             error = self.standard_error / self.estimate
             return float(np.log(self.estimate)), error, 0.0
         return self.estimate, self.standard_error, null_value
@@ -140,7 +140,7 @@ class Estimate:
             return self._shares.ends(reach, self.df)
         middle, error, _ = self._linear
         low, high = t_ends(middle, error, reach)
-        if self._on_log_scale:
+        if self.on_log_scale:
             return np.exp(low), np.exp(high)
         return low, high
 
@@ -215,7 +215,7 @@ class Estimate:
         _, error, _ = self._linear
         gap = float(detectable(np.asarray(error), np.asarray(self.df), power, alpha))
         with np.errstate(over="ignore"):  # no ratio is large enough
-            return float(np.exp(gap)) if self._on_log_scale else gap
+            return float(np.exp(gap)) if self.on_log_scale else gap
 
     def required(
         self, gap: float, power: float = 0.8, alpha: float = 0.05
@@ -245,7 +245,7 @@ class Estimate:
 
         check_design(power, alpha)
         check_number(gap, "gap", 0, np.inf, inclusive=(False, False))
-        size = abs(float(np.log(gap))) if self._on_log_scale else gap
+        size = abs(float(np.log(gap))) if self.on_log_scale else gap
         if size == 0:
             raise ValueError("gap must be a ratio other than 1; got 1.")
         _, error, _ = self._linear
@@ -262,8 +262,14 @@ class Estimate:
         return replace(found, gap=gap)
 
     @property
-    def _on_log_scale(self) -> bool:
+    def on_log_scale(self) -> bool:
+        """Whether errors are those of the logarithm: of a positive ratio."""
         return self.kind == "ratio" and self.estimate > 0
+
+    @property
+    def pilot(self) -> tuple[float, float]:
+        """The error on the scale of the test, and the number of clusters behind it."""
+        return self._linear[1], self._n_clusters
 
     @property
     def _n_clusters(self) -> float:

@@ -109,6 +109,18 @@ def detectable(standard_error: Array, df: Array, power: float, alpha: float) -> 
     return np.where(usable, noncentral * standard_error, np.nan)
 
 
+def power_at(standard_error: Array, df: Array, gap: float, alpha: float) -> Array:
+    """Return the chances that two-sided t-tests find this true gap, on its side."""
+    df = np.asarray(df, dtype=float)
+    usable = (df > 0) & (np.asarray(standard_error) > 0)
+    known = np.where(df > 0, df, 1.0)
+    critical = special.stdtrit(known, 1 - alpha / 2)
+    noncentral = np.divide(gap, standard_error, out=np.ones(df.shape), where=usable)
+    # Where the gap is far beyond the critical value scipy has no number for 0.
+    missed = np.nan_to_num(special.nctdtr(known, noncentral, critical))
+    return np.where(usable, np.clip(1 - missed, 0.0, 1.0), np.nan)
+
+
 def required(
     groups: tuple[Hashable, ...],
     standard_error: Array,
@@ -144,8 +156,8 @@ def required(
 def detectable_of(result: GroupEstimates, power: float, alpha: float) -> Array:
     """Return the distances from fair that a result like this finds, by group."""
     check_design(power, alpha)
-    result = _tested(result)
-    level = alpha / _n_tests(result)
+    result = tested(result)
+    level = alpha / n_tests(result)
     return detectable(result.standard_error, result.df, power, level)
 
 
@@ -155,7 +167,7 @@ def required_of(
     """Return the sizes at which a result like this finds the gap, by group."""
     check_design(power, alpha)
     check_number(gap, "gap", 0, np.inf, inclusive=(False, False))
-    result = _tested(result)
+    result = tested(result)
     counts = np.full(len(result.groups), float(result.n_clusters)), result.n_effective
     return required(
         result.groups,
@@ -164,11 +176,11 @@ def required_of(
         counts,
         gap,
         power,
-        alpha / _n_tests(result),
+        alpha / n_tests(result),
     )
 
 
-def _tested(result: GroupEstimates) -> GroupEstimates:
+def tested(result: GroupEstimates) -> GroupEstimates:
     """Return the result itself, or its difference from the rest, to be tested."""
     if result.metric.test_method != "t":
         raise ValueError(
@@ -177,7 +189,7 @@ def _tested(result: GroupEstimates) -> GroupEstimates:
     return result if result.fair_value is not None else result.against_rest()
 
 
-def _n_tests(result: GroupEstimates) -> int:
+def n_tests(result: GroupEstimates) -> int:
     """Return the number of groups with a test; two that mirror each other are one."""
     known = np.flatnonzero(result.standard_error > 0)
     if known.size == len(result.groups) == 2:

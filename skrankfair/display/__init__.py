@@ -9,6 +9,7 @@ from ._matched_pair_curve import MatchedPairCurveDisplay
 from ._mitigation import MitigationDisplay
 from ._monotonicity import MonotonicityDisplay
 from ._outcome_inequality import OutcomeInequalityDisplay
+from ._power_curve import PowerCurveDisplay
 from ._predictive_parity import PredictiveParityDisplay
 from ._tradeoff import FairnessTradeoffDisplay
 
@@ -23,5 +24,6 @@ __all__ = [
     "MitigationDisplay",
     "MonotonicityDisplay",
     "OutcomeInequalityDisplay",
+    "PowerCurveDisplay",
     "PredictiveParityDisplay",
 ]

@@ -357,13 +357,54 @@ class TestWrongOptions:
     @pytest.mark.parametrize(
         ("arguments", "says"),
         [
-            ([], "required: {audit,demo}"),
+            ([], "required: {audit,plan,demo}"),
             (["explain"], "invalid choice: 'explain'"),
             (["audit"], "required: FILE, --y-true, --y-score, --sensitive-features"),
+            (["plan", "file", *REQUIRED], "required: --gap"),
             (["demo", "--data", "/no/such/place"], "/no/such/place"),
         ],
     )
     def test_commands(self, arguments, says, capsys):
+        assert says in complaint(arguments, capsys)
+
+
+class TestPlan:
+    def test_is_what_the_results_require(self, file, tmp_path, capsys):
+        options = ["--gap", "0.05", "--power", "0.9", "--alpha", "0.1"]
+        options += ["--metrics", "inter_group_accuracy,matched_pair_calibration"]
+        found = numbers(["plan", file, *WHO, *options], tmp_path)
+        data = frame()
+        report = audit(
+            data["clicked"],
+            data["score"],
+            sensitive_features=data["region"],
+            qid=data["session"],
+            metrics=["inter_group_accuracy", "matched_pair_calibration"],
+        )
+        printed = capsys.readouterr().out
+        assert "To find a gap of 0.05 with power 0.9 (level 0.1" in printed
+        for metric in found["metrics"]:
+            result = report.results[metric["metric"]]
+            sizes = result.required(0.05, power=0.9, alpha=0.1)
+            detectable = result.minimum_detectable(power=0.9, alpha=0.1)
+            for i, group in enumerate(metric["groups"]):
+                assert group["group"] == result.groups[i]
+                assert group["n_clusters"] == sizes.n_clusters[i]
+                assert group["factor"] == pytest.approx(sizes.factor[i])
+                assert group["minimum_detectable"] == pytest.approx(detectable[i])
+                assert f"{sizes.n_clusters[i]:,.0f}" in printed
+
+    @pytest.mark.parametrize(
+        ("change", "says"),
+        [
+            (["--gap", "0"], "gap must be"),
+            (["--gap", "a"], "invalid float value"),
+            (["--power", "0.01"], "power must be above alpha"),
+            (["--metrics", "ndcg"], "None of the metrics has a test"),
+        ],
+    )
+    def test_wrong_options_are_one_line(self, change, says, file, capsys):
+        arguments = ["plan", file, *WHO, "--gap", "0.1", *change]
         assert says in complaint(arguments, capsys)
 
 
@@ -372,7 +413,7 @@ class TestHelp:
         assert main(["--version"]) == 0
         assert capsys.readouterr().out == f"skrankfair {skrankfair.__version__}\n"
 
-    @pytest.mark.parametrize("arguments", [[], ["audit"], ["demo"]])
+    @pytest.mark.parametrize("arguments", [[], ["audit"], ["plan"], ["demo"]])
     def test_help(self, arguments, capsys):
         assert main([*arguments, "--help"]) == 0
         out = capsys.readouterr().out

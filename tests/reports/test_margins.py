@@ -131,7 +131,7 @@ def test_without_a_margin_nothing_is_said_of_it():
 def test_is_in_the_page_and_the_numbers(report, tmp_path):
     text = report.to_html(tmp_path / "r.html").read_text(encoding="utf-8")
     Page(text)
-    assert text.count("<td>better off, within the margin</td>") == 3
+    assert text.count(">better off, within the margin</td>") == 3
     assert '<th scope="col">Verdict</th>' in text
     assert "and the band the margin" in text
     assert re.search(r'<rect [^>]*fill-opacity="0\.12"', text)

@@ -1,0 +1,93 @@
+"""What an audit of more data would find: its results as pilots."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .._estimates import formatting as fmt
+from .._estimates.power import RequiredSize
+from .._inputs.validation import Array
+from .audit import AuditReport
+from .files import write_text
+from .findings import jsonable
+
+
+@dataclass(frozen=True, eq=False)
+class AuditPlan:
+    """How much data of the kind of a file finds a gap, by metric and group."""
+
+    report: AuditReport
+    gap: float
+    power: float
+    alpha: float
+    #: By metric, the sizes, and the gaps that the data find as they are.
+    sizes: dict[str, RequiredSize]
+    detectable: dict[str, Array]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers in a form that JSON can hold."""
+        metrics = [
+            {
+                "metric": name,
+                "groups": [
+                    {
+                        "group": jsonable(group),
+                        "minimum_detectable": jsonable(float(self.detectable[name][i])),
+                        "factor": jsonable(float(sizes.factor[i])),
+                        "n_clusters": jsonable(float(sizes.n_clusters[i])),
+                    }
+                    for i, group in enumerate(sizes.groups)
+                ],
+            }
+            for name, sizes in self.sizes.items()
+        ]
+        return {
+            "gap": self.gap,
+            "power": self.power,
+            "alpha": self.alpha,
+            "n_clusters": self.report.n_clusters,
+            "metrics": metrics,
+        }
+
+    def to_json(self, path: str | os.PathLike[str]) -> Path:
+        """Write the numbers as JSON."""
+        return write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
+
+    def __repr__(self) -> str:
+        """Return a table for each metric."""
+        level = f"level {self.alpha:g}, divided by the number of groups"
+        unit = self.report.cluster_unit
+        asked = f"To find a gap of {self.gap:g} with power {self.power:g} ({level}):"
+        blocks = [f"Pilot: {self.report.counts}\n{asked}"]
+        header = ["group", "finds now", "times these data", f"{unit}s in all"]
+        for name, sizes in self.sizes.items():
+            rows = [
+                [
+                    fmt.label(group),
+                    fmt.number(self.detectable[name][i]),
+                    fmt.number(sizes.factor[i], 2),
+                    fmt.count(sizes.n_clusters[i]),
+                ]
+                for i, group in enumerate(sizes.groups)
+            ]
+            blocks.append(f"{name}\n{fmt.text_table(header, rows)}")
+        return "\n\n".join(blocks)
+
+
+def plan_of(report: AuditReport, gap: float, power: float, alpha: float) -> AuditPlan:
+    """Return how much data finds a gap; a ValueError if no metric has a test."""
+    results = {f.metric.name: f.result for f in report.findings if f.tested}
+    if not results:
+        raise ValueError("None of the metrics has a test that could find a gap.")
+    return AuditPlan(
+        report,
+        gap,
+        power,
+        alpha,
+        {name: r.required(gap, power, alpha) for name, r in results.items()},
+        {name: r.minimum_detectable(power, alpha) for name, r in results.items()},
+    )

@@ -1,0 +1,343 @@
+"""What data would show that nobody has collected yet: errors from a few numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+
+from .._estimates.power import check_design, detectable
+from .._inputs.validation import Array, check_choice, check_number
+
+# As many clusters are thought of, at most.
+_MOST = 1e12
+# So many has a test at least: one degree of freedom.
+_LEAST = 3.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The error of a difference between a group and the rest, by number of clusters.
+
+    Made by `plan_rates` and `plan_pairs`. It knows no data: where there is a pilot, its
+    result has the same methods and rests on fewer assumptions.
+
+    Attributes
+    ----------
+    name : str
+        What is compared.
+    variance : tuple of float
+        The variances of the values of the group and of the rest, times the number of
+        clusters.
+    covariance : float
+        Their covariance, times the number of clusters.
+    effective : tuple of float
+        Effective clusters with data of the group, and of the rest, per cluster.
+    n_tests : int
+        Number of tests, by which the level is divided.
+
+    See Also
+    --------
+    skrankfair.metrics.GroupEstimates.required : The same from a pilot.
+    """
+
+    name: str
+    variance: tuple[float, float]
+    covariance: float
+    effective: tuple[float, float]
+    n_tests: int = 1
+
+    def standard_error(self, n_clusters: float) -> float:
+        """Return the standard error of the difference.
+
+        Parameters
+        ----------
+        n_clusters : float
+
+        Returns
+        -------
+        float
+        """
+        total = sum(self.variance) - 2 * self.covariance
+        return float(np.sqrt(max(total, 0.0) / n_clusters))
+
+    def df(self, n_clusters: float) -> float:
+        """Return the degrees of freedom, by Satterthwaite's approximation.
+
+        Parameters
+        ----------
+        n_clusters : float
+
+        Returns
+        -------
+        float
+            At least 1, and at most ``n_clusters - 1``.
+        """
+        parts = [
+            variance**2 / max(share * n_clusters - 1, 1e-9)
+            for variance, share in zip(self.variance, self.effective, strict=True)
+        ]
+        total = sum(self.variance) ** 2
+        df = total / sum(parts) if total > 0 else 1.0
+        return float(np.clip(df, 1.0, max(1.0, n_clusters - 1)))
+
+    def minimum_detectable(
+        self, n_clusters: float, power: float = 0.8, alpha: float = 0.05
+    ) -> float:
+        """Return the true difference that so many clusters find.
+
+        Parameters
+        ----------
+        n_clusters : float
+            Independent units, such as users.
+        power : float, default=0.8
+            Chance that the two-sided t-test finds it.
+        alpha : float, default=0.05
+            Level of the test, divided by `n_tests`.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            Unless ``0 < alpha < power < 1``, and for fewer than three clusters.
+        """
+        check_design(power, alpha)
+        check_number(n_clusters, "n_clusters", _LEAST, _MOST)
+        return self._found(n_clusters, power, alpha)
+
+    def required(self, gap: float, power: float = 0.8, alpha: float = 0.05) -> float:
+        """Return how many clusters find a gap.
+
+        Parameters
+        ----------
+        gap : float
+            The true difference that shall be found, in units of the metric.
+        power : float, default=0.8
+            Chance that the two-sided t-test finds it.
+        alpha : float, default=0.05
+            Level of the test, divided by `n_tests`.
+
+        Returns
+        -------
+        float
+            A whole number, or infinity.
+
+        Raises
+        ------
+        ValueError
+            For a gap that is not positive, or unless ``0 < alpha < power < 1``.
+        """
+        check_design(power, alpha)
+        check_number(gap, "gap", 0, np.inf, inclusive=(False, False))
+
+        def excess(log_clusters: float) -> float:
+            found = self._found(np.exp(log_clusters), power, alpha)
+            return float(np.log(found) - np.log(gap))
+
+        if self._found(_LEAST, power, alpha) <= gap:
+            return _LEAST
+        if excess(np.log(_MOST)) > 0:
+            return float("inf")
+        log = optimize.brentq(excess, np.log(_LEAST), np.log(_MOST), xtol=1e-10)
+        return float(np.ceil(np.exp(log) - 1e-6))
+
+    def _found(self, n_clusters: float, power: float, alpha: float) -> float:
+        error = np.asarray(self.standard_error(n_clusters))
+        df = np.asarray(self.df(n_clusters))
+        return float(detectable(error, df, power, alpha / self.n_tests))
+
+    def __repr__(self) -> str:
+        """Return what is compared, and what some numbers of clusters find."""
+        found = ", ".join(
+            f"{self.minimum_detectable(n):.2g} with {n:,}" for n in (100, 1_000, 10_000)
+        )
+        return f"{self.name}: finds gaps of {found} clusters (power 0.8)"
+
+
+def plan_rates(
+    rate: float | tuple[float, float],
+    *,
+    share: float,
+    n_items: int = 1,
+    queries_per_cluster: float = 1,
+    correlation: float = 0.0,
+    common: float = 0.0,
+    groups_of: str = "items",
+    n_tests: int = 1,
+) -> Plan:
+    """Plan to compare the rates of a group and of the rest.
+
+    Rates are means of 0 and 1, such as the selection rate or the true positive rate
+    (then of the items with a good outcome).
+
+    Parameters
+    ----------
+    rate : float or tuple of float
+        The rate that is expected, in (0, 1); or that of the group and that of the rest.
+    share : float
+        Share of the group among items, or among clusters, in (0, 1).
+    n_items : int, default=1
+        Number of items per query.
+    queries_per_cluster : float, default=1
+        Number of queries of each independent unit, such as a user.
+    correlation : float, default=0.0
+        Correlation of two items of the same cluster and the same group (the
+        intra-cluster correlation), in [0, 1].
+    common : float, default=0.0
+        Share of the correlation that two items of the same cluster and different groups
+        have too, in [0, 1]. 0 is cautious: what a cluster does to both groups alike is
+        no difference.
+    groups_of : {"items", "clusters"}, default="items"
+        Whether items of both groups are in a cluster (the sellers that a user sees), or
+        whole clusters are of a group (the users themselves).
+    n_tests : int, default=1
+        Number of groups that are tested, by which the level is divided.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ValueError
+        For a number out of its range.
+
+    Notes
+    -----
+    With m items per cluster, each of the group with probability π, the variance of the
+    mean of the group is ``p (1 - p) (1 + (m - 1) π ρ) / (Q m π)`` for Q clusters, and
+    the covariance with the mean of the rest ``ρ c σ σ' (m - 1) / (Q m)``. Of whole
+    clusters it is ``p (1 - p) (1 + (m - 1) ρ) / (Q π m)``, with the usual design effect
+    (Kish 1965).
+
+    References
+    ----------
+    Kish, L. (1965). "Survey Sampling". Wiley.
+
+    Examples
+    --------
+    >>> from skrankfair.planning import plan_rates
+    >>> plan = plan_rates(0.3, share=0.2, n_items=10, correlation=0.05)
+    >>> plan.required(gap=0.02)
+    2949.0
+    """
+    both_rates = rate if isinstance(rate, tuple | list) else (rate, rate)
+    if len(both_rates) != 2:
+        raise ValueError(f"rate must be one number or two; got {rate!r}.")
+    for value in both_rates:
+        check_number(value, "rate", 0, 1, inclusive=(False, False))
+    _check_common(share, n_items, queries_per_cluster, correlation, n_tests)
+    check_number(common, "common", 0, 1)
+    check_choice(groups_of, "groups_of", ("items", "clusters"))
+    m, shares = n_items * queries_per_cluster, np.array([share, 1 - share])
+    rates = np.array(both_rates, dtype=float)
+    spread = rates * (1 - rates)
+    if groups_of == "clusters":
+        variance = spread * (1 + (m - 1) * correlation) / (shares * m)
+        covariance, effective = 0.0, shares
+    else:
+        variance = spread * (1 + (m - 1) * shares * correlation) / (m * shares)
+        both = correlation * common * np.sqrt(spread.prod())
+        covariance = float(both * (m - 1) / m)
+        effective = m * shares / (1 + (m - 1) * shares)
+    name = "rate of the group minus that of the rest"
+    return Plan(name, _two(variance), covariance, _two(effective), n_tests)
+
+
+def plan_pairs(
+    accuracy: float,
+    *,
+    rate: float,
+    share: float,
+    n_items: int,
+    queries_per_cluster: float = 1,
+    correlation: float = 0.0,
+    n_tests: int = 1,
+) -> Plan:
+    """Plan to compare the inter-group accuracies of a group and of the rest.
+
+    Parameters
+    ----------
+    accuracy : float
+        The share of pairs in the right order that is expected, in (0, 1).
+    rate : float
+        Share of the items with a good outcome, in (0, 1).
+    share : float
+        Share of the group among items, in (0, 1).
+    n_items : int
+        Number of items per query.
+    queries_per_cluster : float, default=1
+        Number of queries of each independent unit, such as a user.
+    correlation : float, default=0.0
+        Correlation of the accuracies of two queries of the same cluster (the
+        intra-cluster correlation), in [0, 1].
+    n_tests : int, default=1
+        Number of groups that are tested, by which the level is divided.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ValueError
+        For a number out of its range.
+
+    Notes
+    -----
+    Two pairs that share an item are correlated; for scores with exponential tails by
+    the formulas of Hanley and McNeil (1982), of the accuracy alone. With n items, of
+    which each is good and of the group with probability π, or bad and of the rest with
+    probability π', the variance of a query is ``(A (1 - A) + (n - 2) (π (Q1 - A²) + π'
+    (Q2 - A²))) / (n (n - 1) π π')``, where ``Q1 = A / (2 - A)`` and ``Q2 = 2 A² / (1 +
+    A)``. The pairs of the group and those of the rest share no item.
+
+    References
+    ----------
+    Hanley, J. A. and McNeil, B. J. (1982). "The Meaning and Use of the Area under a
+    Receiver Operating Characteristic (ROC) Curve". Radiology 143(1).
+
+    Examples
+    --------
+    >>> from skrankfair.planning import plan_pairs
+    >>> plan = plan_pairs(0.7, rate=0.2, share=0.3, n_items=20, correlation=0.1)
+    >>> round(plan.minimum_detectable(n_clusters=1000), 3)
+    0.034
+    """
+    check_number(accuracy, "accuracy", 0, 1, inclusive=(False, False))
+    check_number(rate, "rate", 0, 1, inclusive=(False, False))
+    _check_common(share, n_items, queries_per_cluster, correlation, n_tests)
+    check_number(n_items, "n_items", 2, np.inf, integer=True)
+    n, shares = n_items, np.array([share, 1 - share])
+    good, bad = shares * rate, (1 - shares) * (1 - rate)
+    square = accuracy**2
+    share_bad = accuracy / (2 - accuracy) - square  # of pairs with one bad item
+    share_good = 2 * square / (1 + accuracy) - square
+    pairs = n * (n - 1) * good * bad
+    spread = accuracy - square + (n - 2) * (good * share_bad + bad * share_good)
+    queries = queries_per_cluster
+    variance = spread / pairs * (1 + (queries - 1) * correlation) / queries
+    # The number of pairs of a query, squared, on average.
+    squared = pairs * (1 + (n - 2) * (good + bad) + (n - 2) * (n - 3) * good * bad)
+    effective = queries * pairs**2 / (squared + (queries - 1) * pairs**2)
+    name = "accuracy of the group minus that of the rest"
+    return Plan(name, _two(variance), 0.0, _two(effective), n_tests)
+
+
+def _check_common(
+    share: float, n_items: int, queries: float, correlation: float, n_tests: int
+) -> None:
+    """Raise a ValueError for a number that both kinds of plans have, out of range."""
+    check_number(share, "share", 0, 1, inclusive=(False, False))
+    check_number(n_items, "n_items", 1, np.inf, integer=True)
+    check_number(queries, "queries_per_cluster", 1, np.inf)
+    check_number(correlation, "correlation", 0, 1)
+    check_number(n_tests, "n_tests", 1, np.inf, integer=True)
+
+
+def _two(values: Array) -> tuple[float, float]:
+    return float(values[0]), float(values[1])

@@ -1,0 +1,251 @@
+"""How the chance to find a gap grows with the data."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._estimates import formatting as fmt
+from .._estimates.estimate import Estimate
+from .._estimates.group_estimates import GroupEstimates
+from .._estimates.power import n_tests, power_at, tested
+from .._estimates.read_only import ReadOnlyArrays
+from .._inputs.validation import Array, as_numbers, check_number
+from ._plans import Plan
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..display import PowerCurveDisplay
+
+# Points of a curve by default, and the power it ends at.
+_POINTS, _LARGEST = 40, 0.99
+
+
+@dataclass(frozen=True, eq=False)
+class PowerCurve(ReadOnlyArrays):
+    """The power of tests by number of clusters: what `power_curve` returns.
+
+    Attributes
+    ----------
+    groups : tuple of hashable, length G
+        Groups, or the name of a contrast or plan.
+    gaps : ndarray of shape (K,)
+        The true gaps.
+    n_clusters : ndarray of shape (N,)
+    power : ndarray of shape (G, K, N)
+        NaN for a group of whose error the pilot says nothing.
+    alpha : float
+        The level of the tests, before it is divided by their number.
+    pilot : float
+        Clusters of the pilot; NaN without one.
+    """
+
+    groups: tuple[Hashable, ...]
+    gaps: Array
+    n_clusters: Array
+    power: Array
+    alpha: float
+    pilot: float
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per group, gap and number of clusters.
+
+        Returns
+        -------
+        DataFrame
+            Columns group, gap, n_clusters and power.
+        """
+        import pandas as pd
+
+        shape = self.power.shape
+        group, gap, point = (index.ravel() for index in np.indices(shape))
+        labels = np.empty(len(self.groups), dtype=object)
+        labels[:] = self.groups
+        return pd.DataFrame(
+            {
+                "group": labels[group],
+                "gap": self.gaps[gap],
+                "n_clusters": self.n_clusters[point],
+                "power": self.power.ravel(),
+            }
+        )
+
+    def plot(self, ax: Any = None) -> PowerCurveDisplay:
+        """Draw the power against the number of clusters.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None creates a new figure.
+
+        Returns
+        -------
+        PowerCurveDisplay
+        """
+        from ..display import PowerCurveDisplay
+
+        return PowerCurveDisplay.from_curve(self, ax=ax)
+
+    def __repr__(self) -> str:
+        """Return a small table: the power at some numbers of clusters."""
+        some = np.unique(
+            np.linspace(0, self.n_clusters.size - 1, 6).round().astype(int)
+        )
+        header = ["group", "gap", *(fmt.count(self.n_clusters[i]) for i in some)]
+        rows = [
+            [fmt.label(group), f"{gap:g}", *(fmt.number(p, 2) for p in power[some])]
+            for group, by_gap in zip(self.groups, self.power, strict=True)
+            for gap, power in zip(self.gaps, by_gap, strict=True)
+        ]
+        return f"Power by number of clusters:\n{fmt.text_table(header, rows)}"
+
+
+def power_curve(
+    pilot: GroupEstimates | Estimate | Plan,
+    gap: float | Sequence[float],
+    *,
+    n_clusters: Any = None,
+    alpha: float = 0.05,
+) -> PowerCurve:
+    """Return how the chance to find a gap grows with the number of clusters.
+
+    Parameters
+    ----------
+    pilot : GroupEstimates, Estimate or Plan
+        A result or contrast of data of the same kind, or a plan without data.
+    gap : float or sequence of float
+        True distance from fair (or true difference, for a contrast or plan), in units
+        of the metric; of a contrast of kind "ratio" a factor such as 0.8.
+    n_clusters : array-like of shape (N,) or None, default=None
+        Numbers of clusters in all, at least 3. None takes 40, up to where the last of
+        the curves has a power of 0.99.
+    alpha : float, default=0.05
+        Level of the tests, divided by the number of groups that can be tested.
+
+    Returns
+    -------
+    PowerCurve
+
+    Raises
+    ------
+    ValueError
+        For a gap that is not positive or a number of clusters below 3, for a level
+        outside (0, 1), for a metric that is not tested by t, and for a pilot without
+        any error.
+
+    See Also
+    --------
+    skrankfair.metrics.GroupEstimates.required : Where the curve has one power.
+
+    Examples
+    --------
+    >>> from skrankfair.planning import plan_rates, power_curve
+    >>> plan = plan_rates(0.3, share=0.2, n_items=10, correlation=0.05)
+    >>> curve = power_curve(plan, gap=[0.02, 0.05], n_clusters=[100, 400, 2949])
+    >>> curve.power[0].round(2)
+    array([[0.07, 0.18, 0.8 ],
+           [0.25, 0.73, 1.  ]])
+    """
+    check_number(alpha, "alpha", 0, 1, inclusive=(False, False))
+    gaps = np.atleast_1d(as_numbers(np.atleast_1d(gap), "gap"))
+    pilots = _Pilots.of(pilot)
+    sizes = pilots.sizes(gaps)
+    if not (gaps > 0).all() or not (sizes > 0).all():
+        raise ValueError(f"gap must be positive (a ratio other than 1); got {gap!r}.")
+    if n_clusters is None:
+        counts = pilots.counts(float(sizes.min()), alpha)
+    else:
+        counts = as_numbers(n_clusters, "n_clusters")
+        if not (counts >= 3).all():
+            raise ValueError(f"n_clusters must be at least 3; got {counts.min():g}.")
+    errors = [pilots.errors(count) for count in counts]
+    power = [
+        [power_at(*error, size, alpha / pilots.n_tests) for error in errors]
+        for size in sizes
+    ]
+    return PowerCurve(
+        pilots.groups,
+        gaps,
+        counts,
+        np.moveaxis(np.array(power), 2, 0),
+        alpha,
+        pilots.n_clusters,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Pilots:
+    """Errors by number of clusters, of a pilot or of a plan."""
+
+    groups: tuple[Hashable, ...]
+    standard_error: Array
+    df: Array
+    n_clusters: float
+    n_tests: int
+    plan: Plan | None = None
+    on_log_scale: bool = False
+
+    @classmethod
+    def of(cls, pilot: GroupEstimates | Estimate | Plan) -> _Pilots:
+        """Return the errors of either, or raise a ValueError."""
+        unknown = np.array([np.nan])
+        if isinstance(pilot, Plan):
+            one = (pilot.name,)
+            return cls(one, unknown, unknown, np.nan, pilot.n_tests, plan=pilot)
+        if isinstance(pilot, Estimate):
+            error, count = pilot.pilot
+            found = cls(
+                (pilot.name,),
+                np.array([error]),
+                np.array([pilot.df]),
+                count,
+                1,
+                on_log_scale=pilot.on_log_scale,
+            )
+        elif isinstance(pilot, GroupEstimates):
+            result = tested(pilot)
+            found = cls(
+                result.groups,
+                result.standard_error,
+                result.df,
+                float(result.n_clusters),
+                n_tests(result),
+            )
+        else:
+            raise ValueError(
+                "pilot must be a result, a contrast or a plan; got "
+                f"{type(pilot).__name__}."
+            )
+        if not (found.standard_error > 0).any() or not found.n_clusters > 0:
+            raise ValueError("pilot must have an error for some group; it has none.")
+        return found
+
+    def sizes(self, gaps: Array) -> Array:
+        """Return gaps on the scale of the errors."""
+        if not self.on_log_scale:
+            return gaps
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.abs(np.log(gaps))
+
+    def errors(self, count: float) -> tuple[Array, Array]:
+        """Return standard errors and degrees of freedom of so many clusters."""
+        if self.plan is not None:
+            error = self.plan.standard_error(count)
+            return np.array([error]), np.array([self.plan.df(count)])
+        factor = count / self.n_clusters
+        df = np.where(self.df > 0, np.maximum(1.0, factor * (self.df + 1) - 1), np.nan)
+        return self.standard_error / np.sqrt(factor), df
+
+    def counts(self, gap: float, alpha: float) -> Array:
+        """Return numbers of clusters up to where the smallest gap is surely found."""
+        largest = 10.0
+        for _ in range(40):
+            power = power_at(*self.errors(largest), gap, alpha / self.n_tests)
+            if np.nanmin(power) >= _LARGEST:
+                break
+            largest *= 2
+        return np.unique(np.geomspace(3, largest, _POINTS).round())

@@ -1,0 +1,264 @@
+"""Plans without data agree with textbooks and with simulated data."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from statsmodels.stats.power import NormalIndPower, TTestIndPower
+
+mpl.use("Agg")
+
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.metrics import mean_squared_error, pairwise_accuracy, selection_rate
+from skrankfair.planning import Plan, plan_pairs, plan_rates, power_curve
+
+
+class TestRates:
+    @pytest.mark.parametrize("groups_of", ["items", "clusters"])
+    @pytest.mark.parametrize("power", [0.6, 0.9])
+    def test_two_samples_are_statsmodels_t_test(self, groups_of, power):
+        plan = plan_rates(0.3, share=0.5, groups_of=groups_of)
+        effect = TTestIndPower().solve_power(nobs1=40, power=power, alpha=0.05)
+        found = plan.minimum_detectable(80, power=power)
+        assert found == pytest.approx(effect * np.sqrt(0.21), rel=2e-3)
+        assert plan.df(80) == 78
+        needed = TTestIndPower().solve_power(
+            0.1 / np.sqrt(0.21), power=power, alpha=0.05
+        )
+        assert plan.required(0.1, power=power) == pytest.approx(2 * needed, abs=2)
+
+    def test_unequal_groups_are_statsmodels_normal_test(self):
+        plan = plan_rates(0.3, share=0.1)
+        needed = NormalIndPower().solve_power(
+            0.02 / np.sqrt(0.21), power=0.8, alpha=0.05, ratio=9
+        )
+        assert plan.required(0.02) == pytest.approx(10 * needed, rel=2e-3)
+
+    def test_whole_clusters_have_the_design_effect(self):
+        alone = plan_rates(0.3, share=0.4, groups_of="clusters")
+        plan = plan_rates(
+            *(0.3,),
+            share=0.4,
+            n_items=5,
+            queries_per_cluster=4,
+            correlation=0.1,
+            groups_of="clusters",
+        )
+        effect = 1 + 19 * 0.1
+        np.testing.assert_allclose(
+            plan.standard_error(100) ** 2, alone.standard_error(100) ** 2 * effect / 20
+        )
+
+    def test_what_a_cluster_does_to_both_groups_is_no_difference(self):
+        options = {"share": 0.5, "n_items": 1000, "correlation": 1.0}
+        assert plan_rates(0.3, **options, common=1.0).standard_error(10) < 0.01
+        assert plan_rates(0.3, **options, common=0.0).standard_error(10) > 0.2
+
+    @pytest.mark.parametrize("common", [0.0, 1.0])
+    def test_errors_are_those_of_data(self, common):
+        """Cluster effects on a rate of one half, in each group or in both alike."""
+        rng = np.random.default_rng(0)
+        n, m, share = 4000, 12, 0.25
+        cluster = np.repeat(np.arange(n), m)
+        group = rng.random(n * m) < share
+        effects = 0.2 * rng.choice([-1, 1], size=(n, 2))
+        effects[:, 1] = effects[:, 0] if common else effects[:, 1]
+        chosen = rng.random(n * m) < 0.5 + effects[cluster, group.astype(int)]
+        found = selection_rate(
+            None, chosen, sensitive_features=group, cluster=cluster
+        ).against_rest()
+        plan = plan_rates(
+            0.5, share=share, n_items=m, correlation=0.04 / 0.25, common=common
+        )
+        assert plan.standard_error(n) == pytest.approx(
+            found.standard_error[1], rel=0.03
+        )
+        effective = n * np.array(plan.effective)
+        parts = selection_rate(
+            None, chosen, sensitive_features=group, cluster=cluster
+        ).n_effective
+        np.testing.assert_allclose(effective[::-1], parts, rtol=0.03)
+
+
+class TestPairs:
+    @pytest.mark.parametrize("queries", [1, 3])
+    def test_errors_are_those_of_data(self, queries):
+        rng = np.random.default_rng(1)
+        n_users, n_items, share, rate = 1500, 12, 0.3, 0.4
+        n_queries = n_users * queries
+        query = np.repeat(np.arange(n_queries), n_items)
+        group = rng.random(query.size) < share
+        good = rng.random(query.size) < rate
+        score = rng.exponential(size=query.size) * np.where(good, 2.0, 1.0)
+        result = pairwise_accuracy(
+            good,
+            score,
+            sensitive_features=group,
+            qid=query,
+            cluster=query // queries,
+            comparison="inter",
+        )
+        # Of two exponential scores, the one with twice the mean wins in 2 of 3.
+        plan = plan_pairs(
+            2 / 3,
+            rate=rate,
+            share=share,
+            n_items=n_items,
+            queries_per_cluster=queries,
+        )
+        found = result.against_rest()
+        assert plan.standard_error(n_users) == pytest.approx(
+            found.standard_error[1], rel=0.04
+        )
+        effective = n_users * np.array(plan.effective)
+        np.testing.assert_allclose(effective[::-1], result.n_effective, rtol=0.06)
+
+    def test_correlated_queries_are_fewer(self):
+        options = {"rate": 0.2, "share": 0.3, "n_items": 20}
+        one = plan_pairs(0.7, **options)
+        same = plan_pairs(0.7, **options, queries_per_cluster=7, correlation=1.0)
+        none = plan_pairs(0.7, **options, queries_per_cluster=7)
+        assert same.standard_error(50) == pytest.approx(one.standard_error(50))
+        assert none.standard_error(50) == pytest.approx(one.standard_error(350))
+
+
+class TestPlan:
+    def test_what_is_required_is_the_first_that_detects(self):
+        plan = plan_rates(0.3, share=0.2, n_items=10, correlation=0.05, n_tests=3)
+        needed = plan.required(0.05)
+        assert (
+            plan.minimum_detectable(needed)
+            <= 0.05
+            < plan.minimum_detectable(needed - 1)
+        )
+        alone = plan_rates(0.3, share=0.2, n_items=10, correlation=0.05)
+        assert alone.required(0.05, alpha=0.05 / 3) == needed
+
+    def test_the_ends(self):
+        plan = plan_rates(0.5, share=0.5, n_items=10_000)
+        assert plan.required(0.9) == 3
+        assert plan_rates(0.5, share=0.5).required(1e-9) == np.inf
+
+    def test_says_what_it_finds(self):
+        assert "with 1,000" in repr(plan_rates(0.3, share=0.2))
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"rate": 1.0}, "rate must"),
+            ({"rate": (0.1, 0.2, 0.3)}, "rate must be one number or two"),
+            ({"rate": "a"}, "rate must"),
+            ({"share": 0}, "share must"),
+            ({"n_items": 0}, "n_items must"),
+            ({"queries_per_cluster": 0.5}, "queries_per_cluster must"),
+            ({"correlation": -0.1}, "correlation must"),
+            ({"common": 2}, "common must"),
+            ({"groups_of": "users"}, "groups_of must"),
+            ({"n_tests": 0}, "n_tests must"),
+        ],
+    )
+    def test_what_is_wrong_is_named(self, options, message):
+        with pytest.raises(ValueError, match=message):
+            plan_rates(**{"rate": 0.3, "share": 0.2} | options)
+
+    def test_what_is_wrong_with_pairs_is_named(self):
+        with pytest.raises(ValueError, match="n_items must"):
+            plan_pairs(0.7, rate=0.2, share=0.3, n_items=1)
+        with pytest.raises(ValueError, match="accuracy must"):
+            plan_pairs(1.0, rate=0.2, share=0.3, n_items=10)
+        plan = plan_rates(0.3, share=0.2)
+        with pytest.raises(ValueError, match="gap must"):
+            plan.required(0.0)
+        with pytest.raises(ValueError, match="n_clusters must"):
+            plan.minimum_detectable(2)
+
+
+def decisions(seed=0, n=600):
+    rng = np.random.default_rng(seed)
+    group = rng.choice(["a", "b", "c"], n, p=[0.1, 0.3, 0.6])
+    return selection_rate(None, rng.random(n) < 0.4, sensitive_features=group)
+
+
+class TestPowerCurve:
+    def test_meets_what_is_required(self):
+        result = decisions()
+        needed = result.required(0.1, power=0.7).n_clusters
+        curve = power_curve(result, 0.1, n_clusters=needed)
+        np.testing.assert_allclose(np.diag(curve.power[:, 0]), 0.7, atol=2e-3)
+        assert curve.pilot == 600
+
+    def test_of_contrasts_and_ratios(self):
+        contrast = decisions().contrast("a", "b")
+        gap = contrast.minimum_detectable()
+        curve = power_curve(contrast, [gap, 2 * gap], n_clusters=[600])
+        assert curve.power[0, 0, 0] == pytest.approx(0.8, abs=1e-6)
+        assert curve.power[0, 1, 0] > 0.99
+        ratio = decisions().contrast("b", "c", "ratio")
+        factor = ratio.minimum_detectable()
+        curve = power_curve(ratio, [factor, 1 / factor], n_clusters=[600])
+        np.testing.assert_allclose(curve.power[0, :, 0], 0.8, atol=1e-6)
+
+    def test_is_statsmodels_power(self):
+        plan = plan_rates(0.3, share=0.5)
+        curve = power_curve(plan, 0.1, n_clusters=[20, 100, 1000])
+        for count, power in zip(curve.n_clusters, curve.power[0, 0], strict=True):
+            expected = TTestIndPower().power(0.1 / np.sqrt(0.21), count / 2, 0.05)
+            # statsmodels counts rejections on the wrong side, too.
+            assert power == pytest.approx(expected, abs=0.01)
+
+    def test_ends_where_all_is_found(self):
+        curve = power_curve(decisions(), [0.05, 0.1])
+        assert (curve.power[:, :, -1] >= 0.99).all()
+        assert (np.diff(curve.power) >= -1e-12).all()
+        assert curve.power.shape == (3, 2, curve.n_clusters.size)
+        frame = curve.to_frame()
+        assert list(frame) == ["group", "gap", "n_clusters", "power"]
+        np.testing.assert_array_equal(
+            frame.set_index(["group", "gap"]).loc[("b", 0.1), "power"],
+            curve.power[1, 1],
+        )
+        assert "Power by number of clusters" in repr(curve)
+
+    def test_a_group_without_an_error_is_unknown(self):
+        group = np.array(["a", "b"] * 50 + ["c"])
+        with pytest.warns(UndefinedMetricWarning, match="no standard error"):
+            result = mean_squared_error(
+                np.zeros(101), np.arange(101.0), sensitive_features=group
+            )
+        curve = power_curve(result, 100.0)
+        assert np.isnan(curve.power[2]).all()
+        assert np.isfinite(curve.power[:2]).all()
+
+    def test_is_drawn(self):
+        display = power_curve(decisions(), [0.05, 0.1]).plot()
+        assert len(display.lines_) == 6
+        assert [t.get_text() for t in display.legend_.get_texts()][:2] == [
+            "a, 0.05",
+            "a, 0.1",
+        ]
+        np.testing.assert_array_equal(display.pilot_line_.get_xdata(), 600)
+        assert display.ax_.get_xscale() == "log"
+        plan = power_curve(plan_rates(0.3, share=0.2), 0.05).plot()
+        assert plan.pilot_line_ is None
+        mpl.pyplot.close("all")
+
+    @pytest.mark.parametrize(
+        ("pilot", "options", "message"),
+        [
+            (None, {"gap": 0.1}, "pilot must be a result"),
+            ("result", {"gap": 0}, "gap must be positive"),
+            ("result", {"gap": "a"}, "gap must"),
+            ("result", {"gap": 0.1, "alpha": 1}, "alpha must"),
+            ("result", {"gap": 0.1, "n_clusters": [2]}, "n_clusters must be at least"),
+        ],
+    )
+    def test_what_is_wrong_is_named(self, pilot, options, message):
+        pilot = decisions() if pilot else None
+        with pytest.raises(ValueError, match=message):
+            power_curve(pilot, **options)
+
+
+def test_a_plan_is_made_of_numbers():
+    plan = Plan("own", (1.0, 1.0), 0.0, (1.0, 1.0))
+    assert plan.standard_error(200) == pytest.approx(0.1)
+    with pytest.raises(ValueError, match="pilot must have an error"):
+        power_curve(decisions().overall, 0.1)
