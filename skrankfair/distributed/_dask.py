@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..metrics import GroupEstimates
-from ._plan import Plan
+from ._plan import Plan, added, split_query
+
+# Results that one task adds up.
+_AT_A_TIME = 8
+# What a task returns: results, what is wrong with the data, or None without rows.
+_Found = Mapping[str, GroupEstimates] | ValueError | None
 
 
 def parts_of_dask(
     data: Any, plan: Plan, n_partitions: int | None
 ) -> list[Mapping[str, GroupEstimates]]:
-    """Return the results of the parts of a Dask DataFrame."""
+    """Return the total of the parts of a Dask DataFrame; nothing of one without rows.
+
+    The results are added by a tree of tasks where they are.
+    """
     from dask.base import compute
     from dask.delayed import delayed
 
@@ -21,10 +29,64 @@ def parts_of_dask(
     by = plan.partition_by
     if by is not None:
         frame = frame.shuffle(on=by, npartitions=n_partitions or data.npartitions)
-    parts = [delayed(_measure_part)(plan, part) for part in frame.to_delayed()]
-    return [found for found in compute(*parts) if found is not None]
+    parts = frame.to_delayed()
+    level = [delayed(_measure_part)(plan, part) for part in parts]
+    while len(level) > 1:
+        level = [
+            delayed(_add_parts)(level[start : start + _AT_A_TIME])
+            for start in range(0, len(level), _AT_A_TIME)
+        ]
+    found, split = compute(level[0], _split_queries(frame, parts, plan))
+    for query in split:
+        if query is not None:
+            raise split_query(plan, query)
+    if isinstance(found, ValueError):
+        raise found
+    return [] if found is None else [found]
 
 
-def _measure_part(plan: Plan, frame: Any) -> Mapping[str, GroupEstimates] | None:
+def _measure_part(plan: Plan, frame: Any) -> _Found:
     """Return the results of one part; None of one without rows."""
-    return plan.measure(frame) if len(frame) else None
+    try:
+        return plan.measure(frame) if len(frame) else None
+    except ValueError as error:  # of the data, and a split query explains it better
+        return error
+
+
+def _add_parts(parts: Sequence[_Found]) -> _Found:
+    """Return the results of some parts; None if none of them has rows."""
+    found = []
+    for part in parts:
+        if isinstance(part, ValueError):
+            return part
+        if part is not None:
+            found.append(part)
+    return added(found) if found else None
+
+
+def _split_queries(frame: Any, parts: Sequence[Any], plan: Plan) -> list[Any]:
+    """Return tasks that find queries of two clusters, from those of each part."""
+    if plan.nested is None:
+        return []
+    from dask.dataframe import from_delayed
+    from dask.delayed import delayed
+
+    names = list(plan.nested)
+    pairs = from_delayed(
+        [delayed(_pairs)(part, names) for part in parts], meta=frame._meta[names]
+    )
+    return [
+        delayed(_split_query)(part, names[0])
+        for part in pairs.shuffle(on=names[0]).to_delayed()
+    ]
+
+
+def _pairs(part: Any, names: list[str]) -> Any:
+    """Return the queries of a part with their clusters."""
+    return part[names].drop_duplicates()
+
+
+def _split_query(pairs: Any, qid: str) -> Any:
+    """Return a query that has several clusters, or None."""
+    split = pairs[qid][pairs[qid].duplicated()]
+    return split.iloc[0] if len(split) else None

@@ -11,7 +11,7 @@ from typing import Any
 from joblib import Parallel, delayed, effective_n_jobs
 
 from ..metrics import GroupEstimates
-from ._plan import Plan
+from ._plan import Plan, split_query
 
 _ROWS_OF_A_PART = 2_000_000
 _PART, _ROWS = "__part", "__rows"
@@ -81,8 +81,8 @@ def _read(connection: Any, data: Any, folder: Path) -> list[str]:
     else:
         raise ValueError(
             "data must be a path, a list of paths, a pandas or polars frame, a pyarrow "
-            "table, dataset or reader, a DuckDB relation or a Dask DataFrame; got "
-            f"{type(data).__name__}."
+            "table, dataset or reader, a DuckDB relation, or a Dask or Spark frame; "
+            f"got {type(data).__name__}."
         )
     if isinstance(data, pa.RecordBatchReader):  # which can be read only once
         whole = folder / "whole.parquet"
@@ -105,20 +105,17 @@ def _of_files(connection: Any, paths: Sequence[Any]) -> Any:
 
 def _check_nested(connection: Any, plan: Plan) -> None:
     """Raise a ValueError for a query in two clusters, whose pairs would be lost."""
-    qid, cluster = plan.columns.get("qid"), plan.columns.get("cluster")
-    if qid is None or cluster is None or qid == cluster:
+    nested = plan.nested
+    if nested is None:
         return
-    query, unit = _quoted(qid), _quoted(cluster)
+    query, unit = map(_quoted, nested)
     split = _first(
         connection,
         f"SELECT {query} FROM {_ROWS} GROUP BY {query} "  # noqa: S608
         f"HAVING min({unit}) <> max({unit}) LIMIT 1",
     )
     if split is not None:
-        raise ValueError(
-            f"{cluster} must be constant within a query; {qid} {split[0]!r} has rows "
-            "of several clusters."
-        )
+        raise split_query(plan, split[0])
 
 
 def _write_parts(connection: Any, plan: Plan, n_partitions: int, folder: Path) -> None:

@@ -35,12 +35,13 @@ def measure(
 
     Parameters
     ----------
-    data : path, list of paths, frame, Dask DataFrame, or table of another engine
+    data : path, list of paths, frame, or table of an engine
         Parquet or CSV files by path or pattern (``"log/*.parquet"``), a pyarrow Table,
         Dataset or RecordBatchReader, a polars LazyFrame or a DuckDB relation go
         through DuckDB on this machine, which moves to disk what does not fit into
         memory. A Dask DataFrame is shuffled and measured by the scheduler that is
-        active. pandas and polars frames in memory are measured as they are.
+        active, a Spark DataFrame (also of Spark Connect) by the workers of its session.
+        pandas and polars frames in memory are measured as they are.
     metrics : str, callable, sequence of these or dict of str to these
         Names or functions of `skrankfair.metrics`, `functools.partial` of them, and
         metrics of your own by `make_metric`.
@@ -61,7 +62,7 @@ def measure(
         Column of the weight, as the metrics take it.
     n_partitions : int or None, default=None
         Number of parts. None takes one per 2 million rows and at least one per job;
-        that of a Dask DataFrame is its own.
+        that of a Dask DataFrame is its own, that of a Spark DataFrame the session's.
     memory_limit : str or None, default=None
         Memory of DuckDB, such as "2GB". None is DuckDB's own limit.
     temp_directory : path-like or None, default=None
@@ -78,7 +79,8 @@ def measure(
     ------
     ValueError
         If a column is missing, a query is in two clusters, or a metric does not add up
-        over parts: pairs of one list, or a threshold that is chosen from all data.
+        over parts: pairs of one list, or a threshold that is chosen from all data. Of
+        Spark also for a metric of your own, which `GroupEstimates.to_json` refuses.
     ImportError
         If the package of the engine is not installed.
 
@@ -130,6 +132,10 @@ def measure(
         from ._dask import parts_of_dask
 
         return total_of(parts_of_dask(data, plan, n_partitions))
+    if kind == "spark":
+        from ._spark import parts_of_spark
+
+        return total_of(parts_of_spark(data, plan, n_partitions))
     if kind == "frame":
         plan.check_columns(data.columns)
         return total_of([plan.measure(data)])
@@ -145,6 +151,8 @@ def _kind(data: Any) -> str:
     root = type(data).__module__.partition(".")[0]
     if root in ("dask", "dask_expr"):
         return "dask"
+    if root == "pyspark":
+        return "spark"
     lazy = type(data).__name__ in ("LazyFrame", "Dataset", "RecordBatchReader")
     if root in ("pandas", "polars") and not lazy:
         return "frame"

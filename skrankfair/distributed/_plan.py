@@ -54,6 +54,14 @@ class Plan:
         """The column whose equal values must be in one part; None for rows."""
         return self.columns.get("cluster", self.columns.get("qid"))
 
+    @property
+    def nested(self) -> tuple[str, str] | None:
+        """The columns of queries and clusters, where a query must be in one cluster."""
+        qid, cluster = self.columns.get("qid"), self.columns.get("cluster")
+        if qid is None or cluster is None or qid == cluster:
+            return None
+        return qid, cluster
+
     def check_columns(self, columns: Iterable[Any]) -> None:
         """Raise a ValueError if the data lack a column."""
         there = list(columns)
@@ -181,15 +189,29 @@ def _is_set(function: Callable[..., Any], option: str) -> bool:
     return keywords.get(option) is not None
 
 
-def total_of(
-    parts: Sequence[Mapping[str, GroupEstimates]],
-) -> dict[str, GroupEstimates]:
-    """Return the results of all parts, by a tree of sums."""
-    level = list(parts)
-    if not level:
-        raise ValueError("data must have at least one row; it has none.")
+def split_query(plan: Plan, query: Any) -> ValueError:
+    """Return the error of a query in two clusters, whose pairs would be lost."""
+    qid, cluster = plan.columns["qid"], plan.columns["cluster"]
+    return ValueError(
+        f"{cluster} must be constant within a query; {qid} {query!r} has rows of "
+        "several clusters."
+    )
+
+
+def added(parts: Sequence[Mapping[str, GroupEstimates]]) -> dict[str, GroupEstimates]:
+    """Return the results of some parts, by a tree of sums."""
+    level = [dict(part) for part in parts]
     while len(level) > 1:
         pairs = zip(level[::2], level[1::2], strict=False)
         rest = level[-1:] if len(level) % 2 else []
         level = [{name: a[name] + b[name] for name in a} for a, b in pairs] + rest
-    return {name: warn_undefined(result) for name, result in level[0].items()}
+    return level[0]
+
+
+def total_of(
+    parts: Sequence[Mapping[str, GroupEstimates]],
+) -> dict[str, GroupEstimates]:
+    """Return the results of all parts, with a warning of what is undefined."""
+    if not parts:
+        raise ValueError("data must have at least one row; it has none.")
+    return {name: warn_undefined(result) for name, result in added(parts).items()}

@@ -13,48 +13,14 @@ import pytest
 
 from skrankfair.distributed import measure
 from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.metrics import (
-    brier_score,
-    dips,
-    exposure,
-    matched_pair_calibration,
-    ndcg,
-    normalized_discounted_difference,
-    pairwise_accuracy,
-    pairwise_exposure,
-    selection_rate,
-)
+from skrankfair.metrics import brier_score, selection_rate
 
-METRICS = {
-    "inter": partial(pairwise_accuracy, comparison="inter"),
-    "queries": partial(pairwise_accuracy, average="queries"),
-    "exposure": pairwise_exposure,
-    "matched": partial(matched_pair_calibration, epsilon=0.05),
-    "dips": dips,
-    "shares": exposure,
-    "brier": brier_score,
-    "selected": partial(selection_rate, threshold=0.5),
-    "ndcg": partial(ndcg, sensitive_features=None),
-    "rND": partial(normalized_discounted_difference, step=2),
-}
-WHO = {
-    "y_true": "y",
-    "y_score": "s",
-    "sensitive_features": "g",
-    "qid": "q",
-    "cluster": "u",
-}
+from .logs import METRICS, WHO, assert_same, click_log
 
 
 @pytest.fixture(scope="module", name="frame")
 def _frame():
-    rng = np.random.default_rng(0)
-    query = np.repeat(np.arange(400), 6)
-    frame = pd.DataFrame({"q": query, "u": query % 90, "unused": "x"})
-    frame["g"] = rng.choice(["a", "b", "c"], len(frame), p=[0.1, 0.3, 0.6])
-    frame["s"] = rng.random(len(frame)).round(2)
-    frame["y"] = (rng.random(len(frame)) < 0.4).astype(int)
-    return frame.sample(frac=1, random_state=0).reset_index(drop=True)
+    return click_log()
 
 
 @pytest.fixture(scope="module", name="whole")
@@ -90,17 +56,6 @@ KINDS = (
     *("pattern", "files", "csv", "table", "dataset", "reader", "lazy frame", "polars"),
     *("relation", "dask"),
 )
-
-
-def assert_same(found, whole, rtol=1e-9):
-    assert found.keys() == whole.keys()
-    for name, result in found.items():
-        expected = whole[name]
-        assert result.groups == expected.groups
-        for part in ("estimate", "standard_error", "support", "df", "pvalue"):
-            np.testing.assert_allclose(
-                getattr(result, part), getattr(expected, part), rtol=rtol, atol=1e-12
-            )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -188,6 +143,10 @@ class TestErrors:
     def test_say_what_to_do(self, metrics, columns, message, sources):
         with pytest.raises(ValueError, match=message):
             measure(sources["pattern"](), metrics, **WHO | columns)
+
+    def test_a_query_in_two_clusters_of_dask(self, sources):
+        with pytest.raises(ValueError, match="s must be constant within a query; q"):
+            measure(sources["dask"](), "dips", **WHO | {"cluster": "s"})
 
     def test_of_dask_and_frames(self, sources, frame):
         for data in (frame, sources["dask"]()):

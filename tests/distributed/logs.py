@@ -1,0 +1,60 @@
+"""A log of queries of users, and what is measured of it by every engine."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from skrankfair.metrics import (
+    brier_score,
+    dips,
+    exposure,
+    matched_pair_calibration,
+    ndcg,
+    normalized_discounted_difference,
+    pairwise_accuracy,
+    pairwise_exposure,
+    selection_rate,
+)
+
+METRICS = {
+    "inter": partial(pairwise_accuracy, comparison="inter"),
+    "queries": partial(pairwise_accuracy, average="queries"),
+    "exposure": pairwise_exposure,
+    "matched": partial(matched_pair_calibration, epsilon=0.05),
+    "dips": dips,
+    "shares": exposure,
+    "brier": brier_score,
+    "selected": partial(selection_rate, threshold=0.5),
+    "ndcg": partial(ndcg, sensitive_features=None),
+    "rND": partial(normalized_discounted_difference, step=2),
+}
+WHO = {
+    "y_true": "y",
+    "y_score": "s",
+    "sensitive_features": "g",
+    "qid": "q",
+    "cluster": "u",
+}
+
+
+def click_log():
+    """Return rows of 400 queries of 90 users in no order, with a column too many."""
+    rng = np.random.default_rng(0)
+    query = np.repeat(np.arange(400), 6)
+    frame = pd.DataFrame({"q": query, "u": query % 90, "unused": "x"})
+    frame["g"] = rng.choice(["a", "b", "c"], len(frame), p=[0.1, 0.3, 0.6])
+    frame["s"] = rng.random(len(frame)).round(2)
+    frame["y"] = (rng.random(len(frame)) < 0.4).astype(int)
+    return frame.sample(frac=1, random_state=0).reset_index(drop=True)
+
+
+def assert_same(found, whole, rtol=1e-9):
+    assert found.keys() == whole.keys()
+    for name, result in found.items():
+        expected = whole[name]
+        assert result.groups == expected.groups
+        for part in ("estimate", "standard_error", "support", "df", "pvalue"):
+            np.testing.assert_allclose(
+                getattr(result, part), getattr(expected, part), rtol=rtol, atol=1e-12
+            )

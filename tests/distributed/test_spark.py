@@ -1,0 +1,156 @@
+"""Partitions measured by Spark are the whole measured in memory.
+
+They run where Java is found and pyspark: ``pip install -e ".[test,spark]"``.
+"""
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from skrankfair.distributed import _spark, measure
+from skrankfair.metrics import brier_score, make_metric
+
+from .logs import METRICS, WHO, assert_same, click_log
+
+
+@pytest.fixture(scope="module", name="spark")
+def _spark_session():
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    options = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "50",
+        "spark.driver.host": "127.0.0.1",
+    }
+    builder = SparkSession.builder.master("local[2, 3]").appName("skrankfair")
+    session = builder.config(map=options).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module", name="log")
+def _log():
+    return click_log()
+
+
+@pytest.fixture(scope="module", name="whole")
+def _whole(log):
+    return measure(log, METRICS, **WHO)
+
+
+@pytest.fixture(scope="module", name="table")
+def _table(spark, log):
+    return spark.createDataFrame(pa.Table.from_pandas(log))
+
+
+@pytest.mark.parametrize("n_partitions", [None, 1, 7, 64])
+def test_any_number_of_partitions_is_the_whole(n_partitions, table, whole):
+    found = measure(table, METRICS, n_partitions=n_partitions, **WHO)
+    assert_same(found, whole, rtol=1e-12)
+
+
+def test_rows_alone_need_no_cluster(table, log):
+    who = {name: WHO[name] for name in ("y_true", "y_score", "sensitive_features")}
+    expected = brier_score(log["y"], log["s"], sensitive_features=log["g"])
+    for n_partitions in (None, 5):
+        found = measure(table, "brier_score", n_partitions=n_partitions, **who)
+        # Rows with less than 1/400 of a group's data are summed to first order.
+        assert_same(found, {"brier_score": expected}, rtol=2e-3)
+
+
+def test_names_of_columns_are_quoted(spark, log):
+    odd = log.rename(columns={"q": "a.query `id`", "g": "select"})
+    table = spark.createDataFrame(pa.Table.from_pandas(odd))
+    who = WHO | {"qid": "a.query `id`", "sensitive_features": "select"}
+    found = measure(table, METRICS, **who)
+    assert_same(found, measure(odd, METRICS, **who), rtol=1e-12)
+
+
+def test_an_attempt_that_fails_counts_nothing_twice(table, whole, tmp_path):
+    for fault in (_raise, _die):
+        marker = tmp_path / fault.__name__
+        metric = partial(_fails_once, marker=str(marker), fault=fault)
+        found = measure(table, {"inter": metric}, n_partitions=4, **WHO)
+        assert marker.exists()
+        assert_same(found, {"inter": whole["inter"]}, rtol=1e-12)
+
+
+def _raise():
+    raise OSError("once")
+
+
+def _die():
+    os._exit(1)
+
+
+def _fails_once(y_true, y_score, *, sensitive_features, qid, cluster, marker, fault):
+    try:
+        Path(marker).touch(exist_ok=False)
+        fault()
+    except FileExistsError:
+        pass
+    who = {"sensitive_features": sensitive_features, "qid": qid, "cluster": cluster}
+    return METRICS["inter"](y_true, y_score, **who)
+
+
+OWN = make_metric(lambda y_true, y_score: y_true, lambda t: t[..., 0], name="own")
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("metrics", "columns", "message"),
+        [
+            ("dips", {"y_score": "nope"}, "no column 'nope'; it has q, u"),
+            ("dips", {"cluster": "s"}, "s must be constant within a query; q"),
+            ("pairwise_accuracy", {"y_true": "unused"}, "y_true"),
+            ({"own": OWN}, {}, "are not stored"),
+        ],
+    )
+    def test_are_those_of_memory(self, metrics, columns, message, table):
+        with pytest.raises(ValueError, match=message):
+            measure(table, metrics, **WHO | columns)
+
+    def test_a_missing_group(self, spark, log):
+        log = log.assign(g=log["g"].where(log.index != 5))
+        table = spark.createDataFrame(pa.Table.from_pandas(log))
+        with pytest.raises(ValueError, match="sensitive_features"):
+            measure(table, "dips", **WHO)
+
+    def test_no_rows(self, table):
+        with pytest.raises(ValueError, match="at least one row"):
+            measure(table.limit(0), "dips", **WHO)
+
+
+class TestCut:
+    @staticmethod
+    def batches(clusters, size):
+        table = pa.table({"u": clusters, "row": np.arange(len(clusters))})
+        return table.to_batches(max_chunksize=size)
+
+    @pytest.mark.parametrize("size", [1, 3, 7, 100])
+    @pytest.mark.parametrize("n_rows", [1, 4, 10, 1000])
+    def test_no_cluster_is_in_two_parts(self, size, n_rows):
+        rng = np.random.default_rng(0)
+        clusters = np.repeat(np.arange(30), rng.integers(1, 9, 30))
+        parts = list(_spark.cut(self.batches(clusters, size), "u", n_rows))
+        rows = np.concatenate([part["row"] for part in parts])
+        np.testing.assert_array_equal(rows, np.arange(clusters.size))
+        found = [set(part["u"].to_pylist()) for part in parts]
+        assert sum(map(len, found)) == 30
+        assert all(part.num_rows <= max(n_rows, 9) + size + 9 for part in parts)
+
+    def test_a_large_cluster_is_whole(self):
+        clusters = np.repeat(["a", "b", "c"], [2, 500, 3])
+        parts = list(_spark.cut(self.batches(clusters, 4), "u", 5))
+        assert [part.num_rows for part in parts] == [2, 503]
+
+    def test_rows_are_cut_anywhere(self):
+        parts = list(_spark.cut(self.batches(np.zeros(25), 5), None, 10))
+        assert [part.num_rows for part in parts] == [10, 10, 5]
