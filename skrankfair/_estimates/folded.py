@@ -340,10 +340,12 @@ def nowhere(table: AnyTable, supports: Sequence[Finalize]) -> Array:
     """Return how much data rows show of a group without columns, (n_rows, S, M, 1)."""
     n_strata = 1 if table.member is None else 2
     found = np.zeros((table.shared.shape[0], len(supports), n_strata, 1))
-    if table.shared.shape[1]:
-        empty = np.broadcast_to(0.0, (len(found), 1, table.n_columns))
+    step = max(1, _BLOCK // max(1, 8 * table.n_columns))
+    for start in range(0, len(found), step) if table.shared.shape[1] else ():
+        some = slice(start, start + step)
+        empty = np.broadcast_to(0.0, (len(found[some]), 1, table.n_columns))
         for number, support in enumerate(supports):
-            found[:, number, -1] = support(empty, table.shared)
+            found[some, number, -1] = support(empty, table.shared[some])
     return found
 
 

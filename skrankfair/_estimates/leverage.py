@@ -77,11 +77,6 @@ class _Rows:
         parts = (self.h, self.v, self.u, self.d, self.e)
         return _Rows(*(root * part for part in parts))
 
-    def singles(self, dot: Dot) -> Array:
-        """Return the sums of h², v² and v² h over the rows, shape (3, G)."""
-        pairs = ((self.h, self.h), (self.v, self.v), (self.v, self.u))
-        return np.stack([dot(x, y) for x, y in pairs])
-
     def beside(self, other: _Rows, dot: Dot, *, mirrored: bool = False) -> list[Array]:
         """Return the sums of the products that ``tr(M M')`` is made of.
 
@@ -229,17 +224,20 @@ class _Moments:
         """Add rows of each sample, or take them off."""
         size = beside(rows[0].h, rows[0].h).size
         for i, a in enumerate(rows):
-            self.singles[:, i] += sign * a.singles(dot)
             for j, b in enumerate(rows):
                 if not self._apart(i, j):
                     mirrored = i == j and not self.first.size
                     found = a.beside(b, beside, mirrored=mirrored)
                     self.parts[:, i, j, :size] += sign * np.stack(found)
+                if i == j:  # the sums of h², v² and v² h, of each group first
+                    single = dot(a.h, a.h), found[5], found[3]
+                    for total, part in zip(self.singles[:, i], single, strict=True):
+                        total += sign * part[: self.n_groups]
 
     def _add_entries(self, table: SparseTable) -> None:
         """Add the entries of a sparse table, and to first order what is without."""
-        gaps = table.shared.shape[1] > 0
         outside = self._nowhere(table)
+        gaps = any(amount.any() for amount in outside)
         if gaps:
             self._add_nowhere(outside)
         columns: list[Any] = []

@@ -389,6 +389,8 @@ class ClusterSums:
         gaps = isinstance(self.rows, SparseTable) and self.shared.size > 0
         if gaps:
             left, right = self._by_shared(finalize)
+            gaps = bool(right.any())
+        if gaps:
             variance += low_rank(right @ (left.T @ left), right)
         for cells, change in self.influence(finalize):
             variance += cells.dot(change, change)

@@ -567,8 +567,8 @@ def strata(table: Table, support: Finalize) -> Array:
 def cluster_table(
     rows: ScoreRows,
     sample: Sample,
-    columns: list[Array],
-    of_everyone: list[Array] | None = None,
+    columns: Array,
+    of_everyone: Array | None = None,
 ) -> AnyTable:
     """Return the sums of columns of the sample by cluster and group.
 
@@ -578,9 +578,9 @@ def cluster_table(
         For the labels of the clusters and the groups.
     sample : Sample
         Of these rows.
-    columns : list of ndarray of shape (n,)
+    columns : ndarray of shape (n, C)
         In the order of the sample.
-    of_everyone : list of ndarray of shape (n_rows,) or None
+    of_everyone : ndarray of shape (n_rows, C) or None
         In the order of the rows, to be summed over all groups.
 
     Returns
@@ -588,22 +588,23 @@ def cluster_table(
     Table or SparseTable
         Of n_clusters rows, with the sums over all groups as shared columns.
     """
-    starts = sample.segment_starts
-    values = np.empty((starts.size, len(columns)))
-    for number, column in enumerate(columns):
-        np.add.reduceat(column, starts, dtype=float, out=values[:, number])
-    cluster, n_rows = rows.cluster_codes, sample.n_clusters
-    shared = [
-        column if cluster is None else np.bincount(cluster, column, n_rows)
-        for column in of_everyone or []
-    ]
+    starts, values = sample.segment_starts, columns
+    cells: Any = slice(None)  # each row has sums of its own
+    if starts.size < len(columns):
+        cells, values = starts, np.empty((starts.size, columns.shape[1]))
+        for column, sums in zip(columns.T, values.T, strict=True):
+            np.add.reduceat(column, starts, dtype=float, out=sums)
+    cluster, n_rows, shared = rows.cluster_codes, sample.n_clusters, of_everyone
+    if cluster is not None and shared is not None:
+        sums_of = [np.bincount(cluster, column, n_rows) for column in shared.T]
+        shared = np.stack(sums_of, axis=1)
     return Table.from_entries(
-        sample.cluster[starts],
-        sample.group[starts],
+        sample.cluster[cells],
+        sample.group[cells],
         values,
         n_rows=n_rows,
         n_groups=len(rows.groups),
-        shared=np.stack(shared, axis=1) if shared else None,
+        shared=shared,
         weight=sample.frequency,
         labels=rows.cluster_labels,
     )

@@ -8,7 +8,7 @@ for the memberships of groups that overlap, and not for queries times groups.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -125,6 +125,21 @@ class Memberships:
         if self.groups.overlapping:
             return np.asarray(values[rows, group])
         return np.asarray(values[rows] == group)
+
+    def in_company(self) -> tuple[Array, Memberships]:
+        """Return the memberships of cells with several rows, and these cells.
+
+        Nothing is to be counted within a cell of one row, as most are of many groups.
+        """
+        several = self.sizes > 1
+        some = np.flatnonzero(np.repeat(several, self.sizes))
+        cells = replace(
+            self.cells,
+            query=self.cells.query[several],
+            group=self.cells.group[several],
+        )
+        starts = np.concatenate(([0], np.cumsum(self.sizes[several])))
+        return some, replace(self, cells=cells, rows=self.rows[some], starts=starts)
 
     def place(self) -> Array:
         """Return the place of each membership in its cell, from 0."""

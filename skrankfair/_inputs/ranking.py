@@ -254,7 +254,10 @@ class RankedData:
         return column[self.ranking.order]
 
     def blocks(self) -> Iterator[tuple[slice, slice, RankedData]]:
-        """Yield rows and queries of many whole queries at a time, and their data."""
+        """Yield rows and queries of many whole queries at a time, and their data.
+
+        What is cached of a part is there for every metric of these data.
+        """
         weight, groups = self.query_weight, self.sensitive_features
         for rows, queries, ranking in self.ranking.blocks():
             part = replace(
@@ -264,7 +267,7 @@ class RankedData:
                 sensitive_features=groups and groups.take(rows),
                 query_labels=self.query_labels[queries],
                 query_weight=None if weight is None else weight[queries],
-                cache={},
+                cache=self.cache.setdefault(f"rows from {rows.start}", {}),
             )
             yield rows, queries, part
 

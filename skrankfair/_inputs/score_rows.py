@@ -86,6 +86,11 @@ class Sample:
         the other arguments see `of_rows`.
         """
         check_choice(cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
+        if cluster is None and not (groups.overlapping or rests):
+            # Each row is its own cluster, in one group.
+            rows, group = np.arange(x.size), groups.values.astype(np.int64)
+            share = np.broadcast_to(1.0, x.size)
+            return cls(x.copy(), y.copy(), share, rows, group, weight, x.size, rows)
         rows, group = _memberships(groups, rests)
         n_groups = len(groups) * (2 if rests else 1)
         frequency, share = None, np.ones(rows.size)
@@ -111,8 +116,6 @@ class Sample:
             share = np.ones(rows.size)
         del key
         cluster = cluster[rows]
-        if np.array_equal(rows, cluster):  # each row is its own cluster
-            rows = cluster
         return cls(x[rows], y[rows], share, cluster, group, frequency, n_clusters, rows)
 
     @property

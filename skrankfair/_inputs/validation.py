@@ -380,8 +380,12 @@ def encode(values: Any, name: str) -> Codes:
 def _dense_sorted(column: Codes) -> tuple[Array, list[Hashable]]:
     """Return codes that count the labels which occur, in sorted order."""
     dense = column.dense()
-    labels = [_as_scalar(label) for label in dense.all_labels]
-    order = sorted(range(len(labels)), key=lambda i: _sort_key(labels[i]))
+    values, order = dense.all_labels, list(range(dense.size))
+    if values.dtype.kind in "biufU":  # which need no key
+        labels, order = values.tolist(), np.argsort(values, kind="stable").tolist()
+    else:
+        labels = [_as_scalar(label) for label in values]
+        order = sorted(order, key=lambda i: _sort_key(labels[i]))
     new = np.empty(len(labels), dtype=np.int32)
     new[order] = np.arange(len(labels), dtype=np.int32)
     return new[dense.codes], [labels[i] for i in order]
@@ -429,8 +433,12 @@ class Groups:
         """Return the groups without the labels that no row has, if disjoint."""
         if self.overlapping:
             return self
-        present, codes = np.unique(self.values, return_inverse=True)
-        return Groups(tuple(self.labels[i] for i in present), codes)
+        there = np.bincount(self.values, minlength=len(self)) > 0
+        if there.all():
+            return self
+        codes = np.cumsum(there, dtype=self.values.dtype) - 1
+        labels = tuple(self.labels[i] for i in np.flatnonzero(there))
+        return Groups(labels, codes[self.values])
 
 
 def _frame_columns(values: Any) -> tuple[list[Any], list[Hashable]] | None:

@@ -695,19 +695,16 @@ def marginal_outcome_test(
     with np.errstate(over="ignore"):
         distance = np.where(weight > 0, (sample.x - threshold) / h, 0.0)
     powers = [distance**k for k in range(5)]
-    table = cluster_table(
-        rows,
-        sample,
-        [  # those of ValueAtBoundary, of all above, and two numbers of rows
-            *(weight * u for u in powers),
-            *(weight * u * sample.y for u in powers[:3]),
-            *(weight**2 * u / counts for u in powers),
-            sample.share * sample.y,
-            sample.share,
-            counts,
-            counts * (weight != 0),
-        ],
-    )
+    columns = [  # those of ValueAtBoundary, of all above, and two numbers of rows
+        *(weight * u for u in powers),
+        *(weight * u * sample.y for u in powers[:3]),
+        *(weight**2 * u / counts for u in powers),
+        sample.share * sample.y,
+        sample.share,
+        counts,
+        counts * (weight != 0),
+    ]
+    table = cluster_table(rows, sample, np.stack(columns, axis=1))
     size = _N_COLUMNS
     reached, every = ColumnSum(size + 3, size + 4), ColumnSum(size + 2, size + 3)
     options = {"threshold": float(threshold), "boundary": boundary}

@@ -347,7 +347,8 @@ def _fitted(
             part = _Part(np.zeros(0), lambda weight: (0.0, 0.0), 0.0)
         parts.append((own, part))
     counts = row_counts(rows, sample)
-    table = cluster_table(rows, sample, [sample.share * square, sample.share, counts])
+    columns = np.stack([sample.share * square, sample.share, counts], axis=1)
+    table = cluster_table(rows, sample, columns)
 
     def refit(cluster_counts: Array) -> Array:
         totals = np.empty((len(labels), 3))

@@ -287,7 +287,7 @@ def positive_rate_shift(
         up = np.bincount(sample.group, weight * shift(cluster_counts), minlength=size)
         return np.column_stack([up, np.bincount(sample.group, weight, minlength=size)])
 
-    table = cluster_table(rows, sample, [counts * shift(None), counts])
+    table = cluster_table(rows, sample, np.stack([counts * shift(None), counts], 1))
     return shift_estimates(
         "positive_rate_shift",
         "rows",

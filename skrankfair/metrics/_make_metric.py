@@ -15,7 +15,7 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.of_totals import metric_of_totals
 from .._estimates.sums import ClusterSums
-from .._estimates.table import Finalize, cluster_table, row_counts
+from .._estimates.table import Finalize, cluster_table
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.score_rows import ScoreRows, score_rows
 from .._inputs.validation import (
@@ -129,17 +129,12 @@ class MadeMetric:
         columns |= {"y_true": rows.y, "y_score": rows.x}
         values = [columns[name] for name in self.needs]
         made = self._row_columns(self.columns(*values, **options), rows)
-        if self.counted:
-            made.append(np.ones(rows.kept.size))
+        everyone = np.stack(made, axis=1)
+        del made, values, columns
         sample = rows.sample("row")
-        count = row_counts(rows, sample)
-        once = rows.weight is None or sample.frequency is not None
-        table = cluster_table(
-            rows,
-            sample,
-            [count * column[sample.row] for column in made],
-            made if once else [rows.weight * column for column in made],
-        )
+        if rows.weight is not None and sample.frequency is None:
+            everyone *= rows.weight[:, None]
+        table = cluster_table(rows, sample, everyone[sample.row], everyone)
         supports = self.supports or (self.metric.support,)
         rests = [OfRest(support, 0) for support in supports]
         sums = ClusterSums.from_clusters(rows.groups.labels, table, [*supports, *rests])
@@ -167,6 +162,8 @@ class MadeMetric:
                 )
         self._check_support(len(parts))
         parts = [np.broadcast_to(part, (n_rows,)) for part in parts]
+        if self.counted:
+            parts.append(np.broadcast_to(1.0, (n_rows,)))
         for number, part in enumerate(parts):
             if not (finite := np.isfinite(part)).all():
                 place = int(np.argmin(finite))

@@ -186,7 +186,7 @@ def matched_pair_estimates(
             fair_value=0.0,
             disparity="max_abs",
         ),
-        sums=pair_sums(data, make_source, variance, average, of_query, by_block=True),
+        sums=pair_sums(data, make_source, variance, average, of_query),
         parameters=shown,
         first_pass={"epsilon": chosen},
     )

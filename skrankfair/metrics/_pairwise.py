@@ -169,7 +169,7 @@ def accuracy_estimates(
     )
     result = GroupEstimates(
         metric=metric,
-        sums=pair_sums(data, make_source, variance, average),
+        sums=pair_sums(data, make_source, variance, average, by_block=False),
         parameters={"comparison": comparison, "average": average},
         first_pass={} if edges is None else {"engagement_edges": edges},
     )
@@ -322,7 +322,7 @@ def _cross_estimates(
     def source(data: RankedData) -> ScorePairs:
         return ScorePairs(data.ranking, data.groups, strict)
 
-    sums = pair_sums(data, source, variance, average, by_block=True)
+    sums = pair_sums(data, source, variance, average)
     result = GroupEstimates(metric, sums, {"average": average})
     return warn_undefined_pairs(result, data)
 

@@ -199,13 +199,8 @@ def _means_of_queries(
     return QuerySums(cells, table[..., None], shared)
 
 
-def _sums_of(
-    data: RankedData, make_source: MakeSource, by_block: bool
-) -> tuple[Source, QuerySums]:
+def _sums_of(data: RankedData, make_source: MakeSource) -> tuple[Source, QuerySums]:
     """Return a source (of the last queries) and the sums of all, block by block."""
-    if not by_block:
-        source = make_source(data)
-        return source, query_sums(data, source)
     parts = []
     for _, _, part in data.blocks():
         source = make_source(part)
@@ -218,10 +213,9 @@ def cluster_sums(
     make_source: MakeSource,
     average: str,
     of_query: Finalize | None,
-    by_block: bool,
 ) -> ClusterSums:
     """Return the sums of a pair metric over clusters."""
-    source, sums = _sums_of(data, make_source, by_block)
+    source, sums = _sums_of(data, make_source)
     supports = supports_of(source.layout)
     if average == "queries":
         sums = _means_of_queries(sums, of_query, source.layout.n_columns)

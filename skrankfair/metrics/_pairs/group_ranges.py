@@ -173,6 +173,8 @@ class _Selection:
         if not self._between().any():
             return
         _, differences = self._sample(rng)
+        if not differences.size:
+            return
         differences.sort()
         some = self.rank + 4 * np.sqrt(self.rank) + 4
         share = np.divide(
@@ -246,7 +248,9 @@ class _Selection:
         place = self.outer.low[row] + offset
         inside = self.inner.high[row] - self.inner.low[row]
         place += np.where(offset >= left[row], inside, 0)
-        return row, self._differences(row, place)
+        # A row is in the middle of its range, where it is not a pair.
+        other = np.flatnonzero(self.matching.members.rows[row] != place)
+        return row[other], self._differences(row[other], place[other])
 
     def _differences(self, membership: Array, place: Array) -> Array:
         score = self.matching.ranking.score

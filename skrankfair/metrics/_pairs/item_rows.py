@@ -81,18 +81,19 @@ def pair_sums(
     average: str,
     of_query: Finalize | None = None,
     *,
-    by_block: bool = False,
+    by_block: bool = True,
 ) -> ClusterSums:
     """Return the sums of a pair metric over clusters or items.
 
-    `make_source` is called with the data, or `by_block` with some queries at a time,
-    and once more with the items of one list ranked within their clusters when there are
-    such. `of_query`: what to average over queries where it is not one ratio; the
-    columns are then its value, whether it is defined, and the number of pairs.
+    `make_source` is called with some queries at a time; with the data, where the rows
+    are items and not made `by_block`; and once more with the items of one list ranked
+    within their clusters when there are such. `of_query`: what to average over queries
+    where it is not one ratio; the columns are then its value, whether it is defined,
+    and the number of pairs.
     """
     variance = resolve_variance(data, variance, average)
     if variance == "cluster":
-        return cluster_sums(data, make_source, average, of_query, by_block)
+        return cluster_sums(data, make_source, average, of_query)
     return item_sums(data, make_source, by_block)
 
 

@@ -306,18 +306,20 @@ class OutcomePairs:
         if self.bucket is not None:
             key = key * n_buckets + self.bucket[rows]
 
-        def by_cell(counts: PairCounts, of: Array | slice) -> Array:
+        def by_cell(counts: PairCounts, of: Array | slice, key: Array) -> Array:
             half = np.bincount(key, weights=counts.half[of], minlength=size)
             number = np.bincount(key, weights=counts.count[of], minlength=size)
             return np.stack([half / 2, number]).reshape(2, *shape)
 
         counts = self.counts
-        own = by_cell(counts.all_worse, rows)
+        own = by_cell(counts.all_worse, rows, key)
         rest = -own
         if self.comparison != "all" and rows.size:
-            ranking = members.ranking(counts.ranking)
-            inner = OutcomeCounts(ranking, counts.y[rows]).all_worse
-            inside = by_cell(inner, slice(None))
+            inside, (some, several) = np.zeros((2, *shape)), members.in_company()
+            if some.size:
+                ranking = several.ranking(counts.ranking)
+                inner = OutcomeCounts(ranking, counts.y[several.rows]).all_worse
+                inside = by_cell(inner, slice(None), key[some])
             partner = np.stack(
                 [
                     [members.sums_of_rows(c.half) / 2, members.sums_of_rows(c.count)]

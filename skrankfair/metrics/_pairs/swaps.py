@@ -19,7 +19,12 @@ from ..._inputs.cells import Memberships
 from ..._inputs.ranking import Ranking, stable_order
 from ..._inputs.validation import Array, Groups
 from .cluster_rows import QuerySums
-from .outcome_pairs import Level, outcome_codes, outcome_levels
+from .outcome_pairs import (
+    Level,
+    exclusive_cumsum,
+    outcome_codes,
+    outcome_levels,
+)
 
 _BITS = 32
 _ONE_OUTSIDE = 1 << _BITS
@@ -73,32 +78,33 @@ def _cell_sums(block: _Block, groups: Groups) -> QuerySums:
     out = np.zeros((members.sizes.size, 6))
     if not rows.size:
         return QuerySums.of_cells(members.cells, out)
+    every = _Lists(ranking, block.codes)
     visits = ranking.tie_means(block.visits[ranking.position()])
-    tied = block.tied_visits() if ranking.has_ties else np.zeros(ranking.n_rows)
-    better, worse = _visits_by_row(ranking, block.codes, visits, tied, block.tie_cost)
-    inner = members.ranking(ranking)
-    codes = outcome_codes(block.y[rows], inner)
-    inside = members.sums(
-        _visits_by_row(inner, codes, visits[rows], tied[rows], block.tie_cost)[0]
-    )
-    out[:, 0] = members.sums_of_rows(better) - inside
-    out[:, 2] = members.sums_of_rows(worse) - inside
+    tied = block.tied_visits() if ranking.has_ties else None
+    better = every.as_better(visits, tied, block.tie_cost)[rows]
+    worse = every.as_worse(visits, tied, block.tie_cost)[rows]
     # Of all rows of the query, less those of the cell: smaller, equal, larger outcomes.
-    counts = [
-        every[rows] - own
-        for every, own in zip(
-            _outcome_counts(ranking, block.codes),
-            _outcome_counts(inner, codes),
-            strict=True,
-        )
-    ]
-    smaller, equal, larger = counts
+    smaller, equal, larger = (count[rows] for count in every.counts)
+    equal -= 1  # the row itself
+    place = np.zeros(rows.size, dtype=np.int64)
+    some, several = members.in_company()
+    if some.size:
+        at, inner = several.rows, several.ranking(ranking)
+        own = _Lists(inner, outcome_codes(block.y[at], inner))
+        tied = None if tied is None else tied[at]
+        within = own.as_better(visits[at], tied, block.tie_cost)
+        better[some] -= within
+        worse[some] -= within
+        for count, inside in zip((smaller, equal, larger), own.counts, strict=True):
+            count[some] -= inside
+        equal[some] += 1
+        place[some] = own.place
+    out[:, 0], out[:, 2] = members.sums(better), members.sums(worse)
     cumulated = np.concatenate(([0.0], np.cumsum(block.visits)))
     largest = (1 - block.tie_cost) * cumulated[smaller]
     largest += block.tie_cost * cumulated[smaller + equal]
     out[:, 1] = members.sums(largest)
     # The worst ranking has the members j in increasing order of their outcomes.
-    place = _place_by_outcome(inner, codes)
     cost = (larger + block.tie_cost * equal) * block.visits[place]
     out[:, 3] = members.sums(cost)
     both = equal if block.tie_cost > 0 else 0
@@ -106,59 +112,104 @@ def _cell_sums(block: _Block, groups: Groups) -> QuerySums:
     return QuerySums.of_cells(members.cells, out)
 
 
-def _visits_by_row(
-    ranking: Ranking, codes: Array, visits: Array, tied: Array, tie_cost: float
-) -> tuple[Array, Array]:
-    """Return Σ visits over unfavourable pairs of each row, as the better and the worse.
+@dataclass(frozen=True)
+class _Lists:
+    """Lists of ranked rows, and the codes of their outcomes."""
 
-    `visits` are those of each row, and `tied` those of a pair of its tied block.
+    ranking: Ranking
+    codes: Array
+
+    def as_better(self, visits: Array, tied: Array | None, tie_cost: float) -> Array:
+        """Return Σ visits over the unfavourable pairs whose better item is the row.
+
+        `visits` are those of each row, and `tied` those of a pair of its tied block.
+        """
+        total = np.zeros(self.ranking.n_rows)
+        for level in outcome_levels(self.ranking, self.codes, tie_cost > 0):
+            rows, low, high, cost = _sides(level, total.size, tie_cost)
+            before = np.zeros(total.size + 1)
+            np.cumsum(visits[rows] * low, out=before[1:])
+            at = np.flatnonzero(high)
+            first = at if level.bounds is None else level.bounds[0][at]
+            value = before[first] - before[level.starts[:-1]][level.block[at]]
+            place = at if isinstance(rows, slice) else rows[at]
+            if tied is not None:
+                value += tied[place] * _beside(level, low, at)
+            total[place] += cost * value
+        return total
+
+    def as_worse(self, visits: Array, tied: Array | None, tie_cost: float) -> Array:
+        """Return the same of those whose worse item is the row."""
+        total = np.zeros(self.ranking.n_rows)
+        for level in outcome_levels(self.ranking, self.codes, tie_cost > 0):
+            rows, low, high, cost = _sides(level, total.size, tie_cost)
+            number = exclusive_cumsum(high)
+            at = np.flatnonzero(low)
+            last = at + 1 if level.bounds is None else level.bounds[1][at]
+            place = at if isinstance(rows, slice) else rows[at]
+            below = number[level.starts[1:]][level.block[at]] - number[last]
+            value = visits[place] * below
+            if tied is not None:
+                value += tied[place] * _beside(level, high, at)
+            total[place] += cost * value
+        return total
+
+    @cached_property
+    def _by_outcome(self) -> Array:
+        """The rows of each list by increasing outcome."""
+        ranking, levels = self.ranking, int(self.codes.max(initial=0)) + 1
+        return stable_order(ranking.query.astype(np.int64) * levels + self.codes)
+
+    @cached_property
+    def place(self) -> Array:
+        """The place of each row in its list, by increasing outcome, from 0."""
+        place = np.empty_like(self._by_outcome)
+        place[self._by_outcome] = self.ranking.position()
+        return place
+
+    @cached_property
+    def counts(self) -> tuple[Array, Array, Array]:
+        """How many rows of the list have a smaller, an equal, a larger outcome."""
+        ranking, lengths = self.ranking, self.ranking.lengths
+        levels = int(self.codes.max(initial=0)) + 1
+        if levels * ranking.n_queries <= 4 * ranking.n_rows:
+            key = ranking.query.astype(np.int64) * levels + self.codes
+            number = np.bincount(key, minlength=levels * ranking.n_queries)
+            reached = np.cumsum(number.reshape(-1, levels), axis=1).ravel()
+            equal, up_to = number[key], reached[key]
+        else:
+            order = self._by_outcome
+            query, code = ranking.query[order], self.codes[order]
+            new = np.ones(order.size, dtype=bool)
+            new[1:] = (query[1:] != query[:-1]) | (code[1:] != code[:-1])
+            first = np.flatnonzero(new)
+            run, ends = np.cumsum(new) - 1, np.append(first[1:], order.size)
+            equal, up_to = np.empty_like(order), np.empty_like(order)
+            equal[order] = (ends - first)[run]
+            up_to[order] = ends[run] - ranking.starts[:-1][query]
+        return up_to - equal, equal, np.repeat(lengths, lengths) - up_to
+
+
+def _sides(
+    level: Level, n_rows: int, tie_cost: float
+) -> tuple[Array | slice, Array, Array, float]:
+    """Return the rows of a level, which are worse and better, and what a pair counts.
+
+    Pairs of equal outcomes have every row on both sides.
     """
-    as_better, as_worse = np.zeros(ranking.n_rows), np.zeros(ranking.n_rows)
-    for level in outcome_levels(ranking, codes, tie_cost > 0):
-        rows, cost = level.rows, tie_cost if level.bit is None else 1.0
-        high = np.ones(ranking.n_rows, dtype=bool) if level.bit is None else level.bit
-        low = high if level.bit is None else ~high
-        at = np.arange(ranking.n_rows)
-        first, last = (at, at + 1) if level.bounds is None else level.bounds
-        before = np.zeros(at.size + 1)
-        np.cumsum(visits[rows] * low, out=before[1:])
-        above = before[first] - before[level.starts[:-1]][level.block]
-        number = np.concatenate(([0], np.cumsum(low)))
-        level_with = number[last] - number[first] - (low & high)
-        as_better[rows] += cost * high * (above + tied[rows] * level_with)
-        number = np.concatenate(([0], np.cumsum(high)))
-        below = number[level.starts[1:]][level.block] - number[last]
-        level_with = number[last] - number[first] - (low & high)
-        value = visits[rows] * below + tied[rows] * level_with
-        as_worse[rows] += cost * low * value
-    return as_better, as_worse
+    if level.bit is None:
+        every = np.ones(n_rows, dtype=bool)
+        return level.rows, every, every, tie_cost
+    return level.rows, ~level.bit, level.bit, 1.0
 
 
-def _outcome_counts(ranking: Ranking, codes: Array) -> tuple[Array, Array, Array]:
-    """Return how many rows of the query have a smaller, an equal, a larger outcome."""
-    place = _place_by_outcome(ranking, codes)
-    order = np.empty_like(place)
-    start = np.repeat(ranking.starts[:-1], ranking.lengths)
-    order[start + place] = np.arange(place.size)
-    query, code = ranking.query[order], codes[order]
-    new = np.ones(order.size, dtype=bool)
-    new[1:] = (query[1:] != query[:-1]) | (code[1:] != code[:-1])
-    first = np.flatnonzero(new)
-    run = np.cumsum(new) - 1
-    size = np.diff(np.append(first, order.size))[run]
-    smaller, equal = np.empty_like(place), np.empty_like(place)
-    smaller[order] = first[run] - start[order]
-    equal[order] = size
-    return smaller, equal, np.repeat(ranking.lengths, ranking.lengths) - smaller - equal
-
-
-def _place_by_outcome(ranking: Ranking, codes: Array) -> Array:
-    """Return the place of each row in its query, by increasing outcome, from 0."""
-    levels = int(codes.max()) + 1
-    order = stable_order(ranking.query.astype(np.int64) * levels + codes)
-    place = np.empty_like(order)
-    place[order] = ranking.position()
-    return place
+def _beside(level: Level, sought: Array, at: Array) -> Array:
+    """Return how many rows of the other side are tied with each of these."""
+    if level.bounds is None:
+        return np.zeros(at.size, dtype=np.int64)
+    number = exclusive_cumsum(sought)
+    first, last = (bound[at] for bound in level.bounds)
+    return number[last] - number[first] - sought[at]
 
 
 @dataclass(frozen=True)
