@@ -107,6 +107,7 @@ MEANINGS = {
     "estimator": "a scikit-learn estimator, or how pairs become an estimate",
     "gap": "a true difference that shall be found",
     "grid": "scores at which curves are evaluated",
+    "item_weight": "weight of the item: a pair counts the product of two",
     "joint": "one value for all groups together",
     "k": "how many places at the top count",
     "kernel": "weight of a row by its distance",
@@ -352,6 +353,9 @@ sample_weight : array-like of shape (n,) or None
     Weight of the row: a weight of 2 counts the row twice.
 sample_weight : array-like of shape (n_samples,) or None
     Weight of the row: a weight of 2 counts the row twice.
+item_weight : array-like of shape (n,) or None
+    Weight of the item, such as a survey weight: a pair counts the product of the
+    weights of its two items. `sample_weight` weighs whole queries.
 y_true : array-like of shape (n,)
     Outcomes or relevance, binary, graded or real; larger is better.
 y_true : array-like of shape (n,)

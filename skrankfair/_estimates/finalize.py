@@ -14,8 +14,8 @@ from .table import Finalize, needs_of
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
 
-# Of a total: what rounding leaves of it.
-_NOTHING = 1e-12
+#: Of a total: what rounding leaves of it.
+NOTHING = 1e-12
 
 
 @stored("MeanOfRatios")
@@ -34,8 +34,11 @@ class MeanOfRatios:
         numerator = by_group[..., start : start + size]
         denominator = by_group[..., start + size : start + 2 * size]
         if self.shared_weight:
+            everyone = shared[..., None, size : 2 * size]
             numerator = numerator + shared[..., None, :size]
-            denominator = denominator + shared[..., None, size : 2 * size]
+            denominator = denominator + everyone
+            nothing = np.abs(denominator.real) <= NOTHING * np.abs(everyone.real)
+            denominator = np.where(nothing, 0.0, denominator)
         ratio = np.full(numerator.shape, np.nan, dtype=numerator.dtype)
         np.divide(numerator, denominator, out=ratio, where=denominator.real != 0)
         return ratio, denominator
@@ -126,7 +129,7 @@ class OfRest:
         everyone = shared[..., None, : by_group.shape[-1]]
         rest = everyone - by_group
         # What rounding leaves of a group that is everybody is nothing.
-        nothing = np.abs(rest.real) <= _NOTHING * np.abs(everyone.real)
+        nothing = np.abs(rest.real) <= NOTHING * np.abs(everyone.real)
         return self.of(np.where(nothing, rest - rest.real, rest), shared)
 
 

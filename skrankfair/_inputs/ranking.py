@@ -202,6 +202,8 @@ class RankedData:
     n_input: int  # the number of the caller's rows
     has_queries: bool = False  # named by the caller, of which one may be left
     index: Any = None  # of the caller's columns, if they are of pandas
+    #: Shape (n,) or None: in ranked order. A pair counts the product of its items'.
+    item_weight: Array | None = None
     #: Intermediate results that several metrics of one audit share.
     cache: dict[str, Any] = field(default_factory=dict)
 
@@ -226,12 +228,25 @@ class RankedData:
         place = int(self.ranking.order[row])
         return place if self.kept is None else int(self.kept[place])
 
+    @cached_property
+    def with_equal_items(self) -> RankedData:
+        """The same data in which every item counts once."""
+        return replace(self, item_weight=None, cache={})
+
     @property
     def row_weight(self) -> Array | None:
         """Weight of the query of each ranked row; None is one."""
         if self.query_weight is None:
             return None
         return self.query_weight[self.ranking.query]
+
+    @property
+    def pair_weight(self) -> Array | None:
+        """How often each ranked row counts: its query's weight times its own."""
+        weight, item_weight = self.row_weight, self.item_weight
+        if weight is None or item_weight is None:
+            return item_weight if weight is None else weight
+        return weight * item_weight
 
     @cached_property
     def cluster_of_query(self) -> Array | None:
@@ -267,6 +282,9 @@ class RankedData:
                 sensitive_features=groups and groups.take(rows),
                 query_labels=self.query_labels[queries],
                 query_weight=None if weight is None else weight[queries],
+                item_weight=None
+                if self.item_weight is None
+                else self.item_weight[rows],
                 cache=self.cache.setdefault(f"rows from {rows.start}", {}),
             )
             yield rows, queries, part
@@ -299,6 +317,7 @@ class RankedData:
             outcome=None if self.outcome is None else self.outcome[rows],
             sensitive_features=self.sensitive_features
             and self.sensitive_features.take(rows),
+            item_weight=None if self.item_weight is None else self.item_weight[rows],
             cache={},
         )
 
@@ -311,11 +330,12 @@ def ranked_data(
     qid: Any = None,
     cluster: Any = None,
     sample_weight: Any = None,
+    item_weight: Any = None,
 ) -> RankedData:
     """Validate the columns of a ranking metric and order the rows once.
 
     A column that is None is left out; a metric asks only for what it uses. Rows of
-    weight 0 are removed before anything else is looked at.
+    either weight 0 are removed before anything else is looked at.
     """
     if y_score is None:
         raise ValueError("y_score must be given; got None.")
@@ -326,6 +346,7 @@ def ranked_data(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        item_weight=item_weight,
     )
     score = as_numbers(y_score, "y_score")
     outcome = None if y_true is None else as_numbers(y_true, "y_true")
@@ -333,6 +354,7 @@ def ranked_data(
     queries = None if qid is None else encode(qid, "qid")
     clusters = None if cluster is None else encode(cluster, "cluster")
     weight = None if sample_weight is None else as_weights(sample_weight)
+    items = None if item_weight is None else as_weights(item_weight, "item_weight")
     n_input = check_lengths(
         y_score=score.size,
         y_true=None if outcome is None else outcome.size,
@@ -340,11 +362,13 @@ def ranked_data(
         qid=None if queries is None else queries.codes.size,
         cluster=None if clusters is None else clusters.codes.size,
         sample_weight=None if weight is None else weight.size,
+        item_weight=None if items is None else items.size,
     )
-    kept = None
-    if weight is not None and not weight.all():
-        kept = np.flatnonzero(weight)
-        score, weight = score[kept], weight[kept]
+    kept = _rows_with_weight(weight, items)
+    if kept is not None:
+        score = score[kept]
+        weight = None if weight is None else weight[kept]
+        items = None if items is None else items[kept]
         outcome = None if outcome is None else outcome[kept]
         groups = None if groups is None else groups.take(kept).without_unused()
         queries = None if queries is None else queries.take(kept)
@@ -365,7 +389,22 @@ def ranked_data(
         n_input=n_input,
         has_queries=queries is not None,
         index=index,
+        item_weight=None if items is None else items[ranking.order],
     )
+
+
+def _rows_with_weight(*weights: Array | None) -> Array | None:
+    """Return the rows of which no weight is 0, or None if these are all rows."""
+    given = [weight for weight in weights if weight is not None]
+    if all(weight.all() for weight in given):
+        return None
+    kept = np.flatnonzero(np.all([weight != 0 for weight in given], axis=0))
+    if not kept.size:
+        raise ValueError(
+            "sample_weight and item_weight must both be positive in some row; one of "
+            "them is 0 in each."
+        )
+    return kept
 
 
 def _query_weight(weight: Array, ranking: Ranking, kept: Array | None) -> Array:

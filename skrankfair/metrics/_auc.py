@@ -20,6 +20,7 @@ def auc(
     average: str = "pairs",
     variance: str = "auto",
     sample_weight: Any = None,
+    item_weight: Any = None,
 ) -> GroupEstimates:
     """Area under the ROC curve of each group, and across groups.
 
@@ -54,6 +55,9 @@ def auc(
         As in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    item_weight : array-like of shape (n,) or None, default=None
+        Weight of the item, such as a survey weight: a pair counts the product of the
+        weights of its two items. `sample_weight` weighs whole queries.
 
     Returns
     -------
@@ -109,6 +113,7 @@ def auc(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        item_weight=item_weight,
     )
     data.check_binary("auc")
     return accuracy_estimates(

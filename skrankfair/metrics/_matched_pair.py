@@ -29,7 +29,7 @@ from ._pairs.matched_pairs import (
     kth_smallest_adjacent_by_group,
     neighbours,
 )
-from ._pairs.score_ranges import Matching
+from ._pairs.score_ranges import Matching, PairWeight
 from ._position_weights import PositionWeight
 
 
@@ -80,11 +80,16 @@ def _epsilon_of_groups(
         return {label: float(epsilon[label]) for label in groups.labels}
     if epsilon is not None:
         return {label: float(epsilon) for label in groups.labels}
+    if n_pairs is not None and data.item_weight is not None:
+        raise ValueError(
+            "n_pairs counts pairs, and item_weight gives each a weight of its own: "
+            f"pass quantile, a share of their weight, or epsilon; got {n_pairs!r}."
+        )
     chosen: dict[Hashable, float] = {}
-    weight = data.query_weight
+    weight = PairWeight(data.pair_weight, data.item_weight)
     if len(groups) > limits.FEW_GROUPS:
         members = Memberships.of(data.ranking, groups)
-        how = n_pairs, quantile, data.row_weight
+        how = n_pairs, quantile, weight
         if adjacent:
             found = kth_smallest_adjacent_by_group(data.ranking, members, *how)
         else:
@@ -94,14 +99,11 @@ def _epsilon_of_groups(
         member = groups.mask(group)
         if adjacent:
             chosen[label] = kth_smallest_adjacent(
-                data.ranking, member, n_pairs, quantile, data.row_weight
+                data.ranking, member, n_pairs, quantile, weight
             )
             continue
         matching = Matching(data.ranking, member, ~member, direction)
-        row_weight = None
-        if weight is not None:
-            row_weight = weight[data.ranking.query[matching.rows]]
-        chosen[label] = matching.kth_smallest(n_pairs, quantile, row_weight)
+        chosen[label] = matching.kth_smallest(n_pairs, quantile, weight)
     return chosen
 
 
@@ -147,9 +149,14 @@ def matched_pair_estimates(
             columns = LinearColumns() if linear else PairColumns()
             whole = ranking.n_rows == data.ranking.n_rows
             near = neighbours(ranking, data.ranking if whole else ranking)
-            return AdjacentPairs(ranking, y, groups, chosen, columns, near, n_positions)
+            return AdjacentPairs(
+                *(ranking, y, groups, chosen, columns, near),
+                *(n_positions, ranked.item_weight),
+            )
         source = LinearPairs if linear else MatchedPairs
-        return source(ranking, y, groups, chosen, direction, n_positions)
+        return source(
+            ranking, y, groups, chosen, direction, n_positions, ranked.item_weight
+        )
 
     if weights is not None:
         if variance == "item":
@@ -212,6 +219,7 @@ def matched_pair_calibration(
     average: str = "pairs",
     variance: str = "auto",
     sample_weight: Any = None,
+    item_weight: Any = None,
 ) -> GroupEstimates:
     """Outcome of a group's items minus that of others scored a little higher.
 
@@ -282,6 +290,9 @@ def matched_pair_calibration(
         See §4.1.4 of the paper.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    item_weight : array-like of shape (n,) or None, default=None
+        Weight of the item, such as a survey weight: a pair counts the product of the
+        weights of its two items. `sample_weight` weighs whole queries.
 
     Returns
     -------
@@ -354,6 +365,7 @@ def matched_pair_calibration(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        item_weight=item_weight,
     )
     return matched_pair_estimates(
         data,

@@ -33,7 +33,9 @@ COMPARISONS = ("all", "intra", "inter")
 def _outcome_counts(data: RankedData) -> OutcomeCounts:
     """Return the pair counts of the data, made once however many metrics ask."""
     if "outcome_counts" not in data.cache:
-        data.cache["outcome_counts"] = OutcomeCounts(data.ranking, data.y_true)
+        data.cache["outcome_counts"] = OutcomeCounts(
+            data.ranking, data.y_true, data.item_weight
+        )
     return data.cache["outcome_counts"]
 
 
@@ -86,7 +88,7 @@ def _buckets(
             "engagement must be known (not NaN) where an item has a better outcome "
             f"than another of its query; it is NaN in row {row}."
         )
-    edges = _bucket_edges(values, bins, preferred, data.row_weight)
+    edges = _bucket_edges(values, bins, preferred, data.pair_weight)
     inner = np.asarray(edges[1:-1])
     bucket = np.searchsorted(inner, values, side="right")
     bucket[~preferred] = 0
@@ -189,6 +191,7 @@ def pairwise_accuracy(
     average: str = "pairs",
     variance: str = "auto",
     sample_weight: Any = None,
+    item_weight: Any = None,
 ) -> GroupEstimates:
     """How often a better item of the group is ranked above a worse item.
 
@@ -234,6 +237,9 @@ def pairwise_accuracy(
         which has no standard error then, but can be added to other parts of the data.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    item_weight : array-like of shape (n,) or None, default=None
+        Weight of the item, such as a survey weight: a pair counts the product of the
+        weights of its two items. `sample_weight` weighs whole queries.
 
     Returns
     -------
@@ -288,6 +294,7 @@ def pairwise_accuracy(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        item_weight=item_weight,
     )
     return accuracy_estimates(
         data,
@@ -320,7 +327,7 @@ def _cross_estimates(
     )
 
     def source(data: RankedData) -> ScorePairs:
-        return ScorePairs(data.ranking, data.groups, strict)
+        return ScorePairs(data.ranking, data.groups, strict, data.item_weight)
 
     sums = pair_sums(data, source, variance, average)
     result = GroupEstimates(metric, sums, {"average": average})
@@ -352,6 +359,7 @@ def pairwise_exposure(
     average: str = "pairs",
     variance: str = "auto",
     sample_weight: Any = None,
+    item_weight: Any = None,
 ) -> GroupEstimates:
     """How often a group's item is ranked above one of the others.
 
@@ -382,6 +390,9 @@ def pairwise_exposure(
         As in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    item_weight : array-like of shape (n,) or None, default=None
+        Weight of the item, such as a survey weight: a pair counts the product of the
+        weights of its two items. `sample_weight` weighs whole queries.
 
     Returns
     -------
@@ -430,6 +441,7 @@ def pairwise_exposure(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        item_weight=item_weight,
     )
     return exposure_estimates(data, average=average, variance=variance)
 
@@ -444,6 +456,7 @@ def pairwise_preference(
     average: str = "pairs",
     variance: str = "auto",
     sample_weight: Any = None,
+    item_weight: Any = None,
 ) -> GroupEstimates:
     """How often a group's item has a better outcome than one of the others.
 
@@ -474,6 +487,9 @@ def pairwise_preference(
         As in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    item_weight : array-like of shape (n,) or None, default=None
+        Weight of the item, such as a survey weight: a pair counts the product of the
+        weights of its two items. `sample_weight` weighs whole queries.
 
     Returns
     -------
@@ -523,5 +539,6 @@ def pairwise_preference(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        item_weight=item_weight,
     )
     return _cross_estimates(data, "pairwise_preference", None, True, average, variance)

@@ -21,7 +21,10 @@ from ..metrics._disparities import DISPARITIES
 from ._memory import Result
 
 #: What a scorer can take from a column of X or from metadata.
-COLUMNS = ("sensitive_features", "qid", "cluster", "engagement", "sample_weight")
+COLUMNS = (
+    *("sensitive_features", "qid", "cluster", "engagement"),
+    *("sample_weight", "item_weight"),
+)
 
 
 def _unwrapped(metric: Callable[..., Any]) -> Callable[..., Any]:

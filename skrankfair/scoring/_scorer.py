@@ -200,6 +200,7 @@ def make_fairness_scorer(
     cluster: ColumnSpec = None,
     engagement: ColumnSpec = None,
     sample_weight: ColumnSpec = None,
+    item_weight: ColumnSpec = None,
     disparity: str | None = None,
     response_method: str | list[str] = "auto",
     greater_is_better: bool | None = None,
@@ -220,8 +221,8 @@ def make_fairness_scorer(
         A metric of `skrankfair.metrics`, or a function of yours that returns such a
         result (then pass `disparity`). Or any ``metric(y_true, y_pred)`` of
         scikit-learn, which then is merely computed from predictions made with metadata.
-    sensitive_features, qid, cluster, engagement, sample_weight : str, list of str, \
-            callable, True or None, default=None
+    sensitive_features, qid, cluster, engagement, sample_weight, item_weight : str, \
+            list of str, callable, True or None, default=None
         Where the argument of the metric comes from: a column of X, several that are
         crossed, a function of X, or True for metadata of that name. `set_score_request`
         changes requests of metadata as on scikit-learn's scorers, aliases included.
@@ -325,6 +326,7 @@ def make_fairness_scorer(
         "cluster": cluster,
         "engagement": engagement,
         "sample_weight": sample_weight,
+        "item_weight": item_weight,
     }
     for name in own_columns(metric):
         specs[name] = metric_params.pop(name, None)

@@ -15,7 +15,7 @@ from skrankfair._inputs import cells
 from skrankfair._inputs.ranking import Ranking, ranked_data
 from skrankfair.metrics._pairs import group_ranges
 from skrankfair.metrics._pairs.group_ranges import GroupMatching
-from skrankfair.metrics._pairs.score_ranges import Matching
+from skrankfair.metrics._pairs.score_ranges import Matching, PairWeight
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::skrankfair.exceptions.UndefinedMetricWarning"
@@ -114,6 +114,15 @@ def test_all_groups_at_once_are_as_group_by_group(
         who |= {"sample_weight": weight, "cluster": query // 3, "average": averages[0]}
         if getattr(metric, "keywords", {}).get("average"):
             del who["average"]
+        _assert_same(monkeypatch, metric, y, score, **who)
+
+
+def test_scores_may_be_tied_across_groups_only(monkeypatch) -> None:
+    group = np.tile(np.arange(6), 40)
+    score = np.repeat(np.arange(40.0), 6)
+    y = np.random.default_rng(0).normal(size=240)
+    who = {"sensitive_features": group, "qid": np.repeat(np.arange(4), 60)}
+    for metric in OF_OUTCOMES:
         _assert_same(monkeypatch, metric, y, score, **who)
 
 
@@ -239,13 +248,11 @@ def test_thresholds_of_all_groups_are_those_of_each(monkeypatch, seed: int) -> N
     for direction in ("below", "both"):
         matching = GroupMatching(data.ranking, members, direction)
         for how in ((5, None), (None, 0.01), (None, 0.5), (None, 1.0)):
-            found = matching.kth_smallest(*how, data.row_weight)
+            weight = PairWeight(data.row_weight)
+            found = matching.kth_smallest(*how, weight)
             expected = []
             for number in range(len(data.groups)):
                 member = data.groups.mask(number)
                 alone = Matching(data.ranking, member, ~member, direction)
-                of_rows = None
-                if data.row_weight is not None:
-                    of_rows = data.row_weight[alone.rows]
-                expected.append(alone.kth_smallest(*how, of_rows))
+                expected.append(alone.kth_smallest(*how, weight))
             assert_array_equal(found, expected)

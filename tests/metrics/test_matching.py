@@ -9,7 +9,7 @@ import pytest
 from skrankfair._inputs.ranking import Ranking
 from skrankfair.metrics import matched_pair_calibration
 from skrankfair.metrics._pairs import score_ranges as _matching
-from skrankfair.metrics._pairs.score_ranges import Matching, reach
+from skrankfair.metrics._pairs.score_ranges import Matching, PairWeight, reach
 from tests.seeds import one_in, rarely
 
 pytestmark = pytest.mark.filterwarnings(
@@ -264,7 +264,7 @@ def test_windows_without_partners_or_focal_rows(long, monkeypatch):
             low, high = matching.windows(10.0)
             assert low.size == focal.sum()
             assert (low == high).all()
-            assert np.isnan(matching.kth_smallest(3, None, None))
+            assert np.isnan(matching.kth_smallest(3, None, PairWeight()))
             low, high = matching.windows(math.nan)
             assert (low == high).all()
 

@@ -279,17 +279,24 @@ def estimate_and_influence(
     position_weight=None,
     estimator="mean",
     left=None,
+    v=None,
 ):
     """Estimate of one group and [(i, j, influence, frequency)], epsilon a number.
 
     To first order the estimate misses its expectation by the sum of frequency times
     influence. ``left`` {row: share}: how much is left of the pairs of a row, for the
-    jackknife; ranks and neighbours stay those of all rows.
+    jackknife; ranks and neighbours stay those of all rows. ``v`` are the weights of the
+    items, whose product is part of the frequency.
     """
     weights = query_weights(q, w)
     left = left or {}
     pairs = [
-        (i, j, value, weights[q[i]] * min(left.get(i, 1), left.get(j, 1)))
+        (
+            *(i, j, value),
+            weights[q[i]]
+            * min(left.get(i, 1), left.get(j, 1))
+            * (v[i] * v[j] if v else 1),
+        )
         for i, j, value in matched_pairs(
             y, s, q, in_group, direction, adjacent, epsilon=epsilon
         )

@@ -12,21 +12,24 @@ import math
 from tests.reference._common import NAN, query_weights
 
 
-def tabulate(pairs, q, average="pairs", w=None):
+def tabulate(pairs, q, average="pairs", w=None, v=None):
     """(i, j, value) as (i, j, num, den, weight).
 
-    ``average="queries"``: num = value / n and den = 1 / n, n the query's number of
-    pairs, so that the ratio of sums is the mean of the queries' ratios.
+    ``v`` are the weights of the items, None is 1: num = v_i v_j value, den = v_i v_j.
+    ``average="queries"``: both are divided by the sum of v_i v_j over the pairs of the
+    query, so that the ratio of sums is the mean of the queries' ratios.
     """
     pairs = list(pairs)
     weights = query_weights(q, w)
-    n_pairs = {}
-    for i, _, _ in pairs:
-        n_pairs[q[i]] = n_pairs.get(q[i], 0) + 1
+    total = {}
+    for i, j, _ in pairs:
+        total[q[i]] = total.get(q[i], 0) + (v[i] * v[j] if v else 1)
     table = []
     for i, j, value in pairs:
-        n = n_pairs[q[i]] if average == "queries" else 1
-        table.append((i, j, value / n, 1 / n, weights[q[i]]))
+        share = v[i] * v[j] if v else 1
+        if average == "queries":
+            share /= total[q[i]]
+        table.append((i, j, share * value, share, weights[q[i]]))
     return table
 
 

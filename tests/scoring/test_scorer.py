@@ -181,6 +181,7 @@ class TestColumns:
             "cluster": X["query"] // 3,
             "engagement": rng.random(len(X)),
             "sample_weight": 1.0 + X["query"] % 3,
+            "item_weight": 0.5 + rng.random(len(X)),
         }
         frame = X.assign(**extra)
         fitted = LogisticRegression().fit(frame, Y)
@@ -518,8 +519,8 @@ class TestErrors:
                 X,
                 {"groups": 1},
                 (
-                    "takes sensitive_features, qid, cluster, engagement, sample_weight "
-                    "as metadata; got groups"
+                    "takes sensitive_features, qid, cluster, engagement, "
+                    "sample_weight, item_weight as metadata; got groups"
                 ),
             ),
         ],

@@ -18,7 +18,7 @@ from ..._inputs.cells import Cells, Memberships
 from ..._inputs.ranking import Places, RankedData, order_rows
 from ..._inputs.validation import Array, Groups, sort_labels
 from .._pairs.cluster_rows import QuerySums
-from .._pairs.outcome_pairs import exclusive_cumsum
+from .._pairs.prefix_sums import exclusive_cumsum
 
 _PART = 1 << 17  # rows that are worked on at once
 

@@ -204,8 +204,23 @@ def _sums_of(data: RankedData, make_source: MakeSource) -> tuple[Source, QuerySu
     parts = []
     for _, _, part in data.blocks():
         source = make_source(part)
-        parts.append(query_sums(part, source))
+        sums = query_sums(part, source)
+        if part.item_weight is not None:
+            plain = part.with_equal_items
+            exact = query_sums(plain, make_source(plain))
+            sums.by_cell[...] *= pairs_there(exact.by_cell, source.layout)
+        parts.append(sums)
     return source, QuerySums.joined(parts)
+
+
+def pairs_there(exact: Array, layout: ColumnLayout) -> Array:
+    """Return where there is a pair, from sums without weights of items.
+
+    Their numbers of pairs are exact. Of weighted sums rounding leaves something where
+    there is none, which would be taken for data. The shape is (..., blocks, B).
+    """
+    numbers = exact[..., 1 :: layout.n_columns, :]
+    return np.repeat(numbers != 0, layout.n_columns, axis=-2)
 
 
 def cluster_sums(

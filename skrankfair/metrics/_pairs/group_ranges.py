@@ -16,7 +16,8 @@ import numpy as np
 from ..._inputs.cells import Memberships
 from ..._inputs.ranking import Ranking, stable_order
 from ..._inputs.validation import Array
-from .score_ranges import ROUNDED, Matching, weighted_rank
+from .prefix_sums import sum_between, times
+from .score_ranges import ROUNDED, Matching, PairWeight, weighted_rank
 
 _SAMPLE = 1 << 16
 
@@ -35,6 +36,15 @@ class Ranges:
         """Number of partners of each membership."""
         return (self.high - self.low) - (self.own_high - self.own_low)
 
+    def weigh(self, item_weight: Array | None, rows: Array) -> Array:
+        """Return the weight of the partners, or without weights their number."""
+        count = self.count
+        if item_weight is None:
+            return count
+        weight = self.sums(item_weight, rows)
+        weight[count == 0] = 0.0  # what is left of the sums there is rounding
+        return weight
+
     def where(self, first: Array, other: Ranges) -> Ranges:
         """Return these ranges for some memberships, and others for the rest."""
         return Ranges(
@@ -46,17 +56,9 @@ class Ranges:
 
     def sums(self, values: Array, rows: Array) -> Array:
         """Return the sums over the partners of a column of ranked rows."""
-        total = _range_sums(values, self.low, self.high)
-        total -= _range_sums(values[rows], self.own_low, self.own_high)
+        total = sum_between(self.low, self.high, values)
+        total -= sum_between(self.own_low, self.own_high, values[rows])
         return total
-
-
-def _range_sums(values: Array, low: Array, high: Array) -> Array:
-    before = np.zeros(values.size + 1)
-    np.cumsum(values, out=before[1:])
-    total: Array = before[high]
-    total -= before[low]
-    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +115,11 @@ class GroupMatching:
         return Ranges(*self._in_cells(self.every.outermost), *self.own.outermost)
 
     def kth_smallest(
-        self, n_pairs: int | None, quantile: float | None, weight: Array | None
+        self, n_pairs: int | None, quantile: float | None, weight: PairWeight
     ) -> Array:
         """Return the K-th smallest score difference of every group, shape (G,).
 
-        NaN for a group without pairs; K and `weight`, that of each ranked row, are
-        those of `Matching.kth_smallest`.
+        NaN for a group without pairs; K is that of `Matching.kth_smallest`.
         """
         return _Selection(self, n_pairs, quantile, weight).thresholds()
 
@@ -135,25 +136,27 @@ class _Selection:
         matching: GroupMatching,
         n_pairs: int | None,
         quantile: float | None,
-        weight: Array | None,
+        weight: PairWeight,
     ) -> None:
         self.matching, self.group = matching, matching.group
         self.n_groups = matching.members.cells.n_groups
-        self.weight = None if weight is None else weight[matching.members.rows]
+        self.weight = weight
         self.outer = matching.outermost
         total = self._weigh(self.outer)
         rank = total if n_pairs is None else np.minimum(n_pairs, total)
         if quantile is not None:
             rank = np.minimum(quantile * total, total)
         self.total = total
-        self.rank = rank if weight is None else rank * ROUNDED
+        self.rank = rank * ROUNDED if weight.given else rank
         self.below = np.full(self.n_groups, np.nan)
         self.above = np.full(self.n_groups, np.inf)
         self.passed = np.zeros(self.n_groups)
         self.inner = matching.windows(self.below)
 
     def _weigh(self, ranges: Ranges) -> Array:
-        count = ranges.count if self.weight is None else ranges.count * self.weight
+        rows, own = self.matching.members.rows, self.weight.focal
+        count = ranges.weigh(self.weight.partner, rows)
+        count = times(count, None if own is None else own[rows])
         return np.bincount(self.group, weights=count, minlength=self.n_groups)
 
     def thresholds(self) -> Array:
@@ -272,8 +275,9 @@ class _Selection:
             other = ~members.contain(place, self.group[row])
             rows.append(row[other])
             places.append(place[other])
-        row = np.concatenate(rows)
-        differences = self._differences(row, np.concatenate(places))
+        row, place = np.concatenate(rows), np.concatenate(places)
+        differences = self._differences(row, place)
+        weight = self.weight.of_pairs(members.rows[row], place)
         group = self.group[row]
         order = stable_order(group)
         ends = np.searchsorted(group[order], np.arange(self.n_groups + 1))
@@ -281,7 +285,7 @@ class _Selection:
         found[self.total == 0] = np.nan
         for g in np.flatnonzero(ends[1:] > ends[:-1]):
             some = order[ends[g] : ends[g + 1]]
-            mass = None if self.weight is None else self.weight[row[some]]
+            mass = None if weight is None else weight[some]
             rank = self.rank[g] - self.passed[g]
             found[g] = weighted_rank(differences[some], mass, rank)
         return found

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..._estimates.allocation import check_memory
+from ..._estimates.finalize import NOTHING
 from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import collected_warnings, warn_undefined, warn_user
 from ..._estimates.sums import ClusterSums
@@ -17,6 +18,7 @@ from ..._inputs.validation import Array, Codes, check_choice
 from .cluster_rows import (
     MakeSource,
     cluster_sums,
+    pairs_there,
     query_table,
     sum_rows,
     supports_of,
@@ -104,7 +106,7 @@ def item_sums(data: RankedData, make_source: MakeSource, by_block: bool) -> Clus
         source, rows, shared, pairs = _blocked_rows(data, make_source)
     else:
         source = make_source(data)
-        rows, shared, own = _item_rows(data, source)
+        rows, shared, own = _item_rows(data, source, make_source)
         pairs = source.products(weight, own)
     # Every pair is in the rows of both its items.
     totals = _weighted_sum(rows, weight) / 2, _weighted_sum(shared, weight) / 2
@@ -120,6 +122,10 @@ def item_sums(data: RankedData, make_source: MakeSource, by_block: bool) -> Clus
         labels = data.cluster.all_labels
         weight = None if weight is None else weight[: len(rows)]
         member = None
+    if data.item_weight is not None:
+        # A row that is in all pairs leaves nothing, and not what rounding leaves.
+        all_of_it = np.abs(rows - totals[0]) <= NOTHING * np.abs(totals[0])
+        np.copyto(rows, totals[0], where=all_of_it)
     table = Table(rows, shared, weight, labels, member)
     return ClusterSums.from_items(
         source.groups.labels, table, pairs, totals, supports_of(source.layout)
@@ -135,7 +141,7 @@ def _blocked_rows(
         source = make_source(part)
         if rows.start == 0:
             table = _empty_rows(data, source)
-        shared, own = _fill_rows(table[rows], part, source)
+        shared, own = _fill_rows(table[rows], part, source, make_source)
         products = source.products(part.row_weight, own)
         pairs = products if rows.start == 0 else pairs + products
     flat = table.reshape(*table.shape[:2], -1)
@@ -148,13 +154,15 @@ def _weighted_sum(rows: Array, weight: Array | None) -> Array:
     return total
 
 
-def _item_rows(data: RankedData, source: Source) -> tuple[Array, Array, list[Array]]:
+def _item_rows(
+    data: RankedData, source: Source, make_source: MakeSource
+) -> tuple[Array, Array, list[Array]]:
     """Return the sums of every ranked item over the pairs it is in, either side.
 
     And, for pairs across groups, the products of each group's columns.
     """
     table = _empty_rows(data, source)
-    shared, own = _fill_rows(table, data, source)
+    shared, own = _fill_rows(table, data, source, make_source)
     return table.reshape(*table.shape[:2], -1), shared, own
 
 
@@ -176,16 +184,22 @@ def _empty_rows(data: RankedData, source: Source) -> Array:
 
 
 def _fill_rows(
-    table: Array, data: RankedData, source: Source
+    table: Array, data: RankedData, source: Source, make_source: MakeSource
 ) -> tuple[Array, list[Array]]:
     """Fill in the sums of every ranked item; return the shared ones and products."""
-    weight = data.row_weight
+    weight, plain = data.row_weight, None
+    if data.item_weight is not None:
+        plain = make_source(data.with_equal_items)
     own, many = [], len(source.groups) > limits.FEW_GROUPS
     for group in range(len(source.groups)):
         columns = table[:, group]
         if many:  # one pass over the rows, which are far apart in the table
             columns = np.moveaxis(np.zeros((*columns.shape[1:], len(columns))), -1, 0)
         own.append(source.fill(columns, group, weight))
+        if plain is not None:
+            exact = np.zeros(columns.shape)
+            plain.fill(exact, group, None)
+            columns *= pairs_there(exact, source.layout)
         if many:
             table[:, group] = columns
     shared = source.shared_rows()
@@ -213,6 +227,10 @@ def _item_clusters(
     inner = data.ranked_by(data.ranking.score, codes)
     source = make_source(inner)
     within, within_shared = query_table(inner, source)
+    if data.item_weight is not None:
+        plain = inner.with_equal_items
+        exact, _ = query_table(plain, make_source(plain))
+        within *= pairs_there(exact, source.layout)
     _subtract_shared(within, within_shared)
     weight = data.query_weight
     constant = None if weight is None else np.full(len(codes), weight[0])

@@ -22,6 +22,7 @@ from ..._estimates.storage import stored
 from ..._inputs.cells import Memberships
 from ..._inputs.validation import Array
 from .matched_pairs import MatchedPairs, PairColumns
+from .prefix_sums import times
 from .score_ranges import Matching
 from .sources import FocalSums
 
@@ -136,6 +137,10 @@ class _Ranges:
     unit: float
     bounded: bool
     y: Array
+    item_weight: Array | None  # shape (n,) or None
+
+    def _weight(self, rows: Array) -> Array | None:
+        return None if self.item_weight is None else self.item_weight[rows]
 
     @cached_property
     def _cells(self) -> tuple[Array, Array]:
@@ -175,12 +180,14 @@ class _Ranges:
     def of_focal(self, powers: Sequence[int]) -> Iterator[tuple[slice, Sums]]:
         """Yield some focal rows and their Σ_j u**p y_j**q, p up to ``powers[q]``."""
         before = self._prefix_sums(powers)
+        own = self._weight(self.matching.rows)
         for rows in _chunks(self.low.size):
             sums = {key: np.zeros(rows.stop - rows.start) for key in _keys(powers)}
             for piece in self._pieces(rows.start, rows.stop):
                 start, end = piece.start, piece.end
                 inside = {key: c[end] - c[start] for key, c in before.items()}
-                inside[0, 0] = (end - start).astype(float)
+                if own is None:
+                    inside[0, 0] = (end - start).astype(float)
                 shift = _powers(-piece.distance, max(powers))
                 place = piece.row - rows.start
                 for (p, q), total in sums.items():
@@ -190,16 +197,20 @@ class _Ranges:
                         term *= comb(p, k)
                         part = part + term
                     total[place] += part
+            if own is not None:
+                for total in sums.values():
+                    total *= own[rows]
             yield rows, sums
 
     def _prefix_sums(self, powers: Sequence[int]) -> Sums:
         """Return Σ t_j**k y_j**q over the partners before each, t from the middle."""
         t = _powers(self._cells[0], max(powers))
         y = _powers(self.y[self.matching.partner_rows], len(powers) - 1)
+        weight = self._weight(self.matching.partner_rows)
         before = {}
-        for key in _keys(powers)[1:]:
+        for key in _keys(powers)[weight is None :]:
             sums = np.zeros(self._cells[0].size + 1)
-            np.cumsum(_product(t, y, *key), out=sums[1:])
+            np.cumsum(times(_product(t, y, *key), weight), out=sums[1:])
             before[key] = sums
         return before
 
@@ -215,8 +226,9 @@ class _Ranges:
         before = np.zeros((len(keys), self._cells[0].size + 1))
         t = _powers(self._cells[0], max(powers))
         y = _powers(self.y[self.matching.partner_rows], len(powers) - 1)
+        partner = self._weight(self.matching.partner_rows)
         for sums, key in zip(before, keys, strict=True):
-            np.cumsum(_product(t, y, *key), out=sums[1:])
+            np.cumsum(times(_product(t, y, *key), partner), out=sums[1:])
         crossed = np.zeros((max(powers) + 1, len(powers), len(keys)))
         for rows in _chunks(self.low.size):
             for piece in self._pieces(rows.start, rows.stop):
@@ -225,6 +237,7 @@ class _Ranges:
                 ranked = self.matching.rows[piece.row]
                 own = np.empty((*crossed.shape[:2], ranked.size))
                 own[0, 0] = 1.0 if weight is None else weight[ranked]
+                own[0, 0] = times(own[0, 0], self._weight(ranked))
                 for q in range(1, len(powers)):
                     np.multiply(own[0, q - 1], self.y[ranked], out=own[0, q])
                 for p in range(1, len(own)):
@@ -244,11 +257,14 @@ class _Ranges:
         size = self._cells[0].size
         at = {key: np.zeros(size + 1) for key in _keys(powers)}
         y = self.y[self.matching.rows]
+        weight = self._weight(self.matching.rows)
+        own = self._weight(self.matching.partner_rows)
         for piece in self._pieces(0, self.low.size):
             distance = _powers(piece.distance, max(powers))
             outcome = _powers(y[piece.row], len(powers) - 1)
             for (k, q), change in at.items():
                 part = _product(distance, outcome, k, q)
+                part = part if weight is None else part * weight[piece.row]
                 change += np.bincount(piece.start, weights=part, minlength=size + 1)
                 change -= np.bincount(piece.end, weights=part, minlength=size + 1)
         for change in at.values():
@@ -256,7 +272,7 @@ class _Ranges:
         for rows in _chunks(size):
             t = _powers(self._cells[0][rows], max(powers))
             inside = {key: change[rows] for key, change in at.items()}
-            number = np.rint(inside[0, 0])
+            number = inside[0, 0] if own is not None else np.rint(inside[0, 0])
             sums = {}
             for p, q in _keys(powers):
                 total = (-1.0) ** p * inside[p, q]
@@ -268,6 +284,8 @@ class _Ranges:
                 total[number == 0] = 0.0
                 sums[p, q] = total
             sums[0, 0] = number
+            if own is not None:
+                sums = {key: total * own[rows] for key, total in sums.items()}
             yield rows, sums
 
 
@@ -317,7 +335,12 @@ class LinearPairs(MatchedPairs):
         ):
             if (start < end).any():
                 bounded = epsilon < np.inf
-                yield _Ranges(matching, start, end, unit, bounded, self.y), sign
+                yield (
+                    _Ranges(
+                        matching, start, end, unit, bounded, self.y, self.item_weight
+                    ),
+                    sign,
+                )
 
     def _side_sums(
         self, group: int, matching: Matching, low: Array, high: Array, focal: bool

@@ -14,7 +14,8 @@ from ..._inputs.cells import Memberships
 from ..._inputs.ranking import Ranking, stable_order
 from ..._inputs.validation import Array, Groups
 from .group_ranges import GroupMatching
-from .score_ranges import ROUNDED, Matching, weighted_rank
+from .prefix_sums import sum_between, times
+from .score_ranges import ROUNDED, Matching, PairWeight, weighted_rank
 from .sources import CrossSource, FocalSums
 
 
@@ -65,6 +66,7 @@ class MatchedPairs(NearPairs):
     #: Strata by the position of the lower item, pairs further down left out; 0 is no
     #: strata.
     n_positions: int = 0
+    item_weight: Array | None = None  # as of `OutcomeCounts`
 
     #: The value of (j, i) is that of (i, j) negated.
     mirror = np.diag([-1.0, 1.0])
@@ -102,9 +104,13 @@ class MatchedPairs(NearPairs):
             return None
         matching = GroupMatching(self.ranking, members, self.direction)
         ranges = matching.windows(self._epsilons())
-        count = ranges.count
-        value = count * self.y[members.rows] - ranges.sums(self.y, members.rows)
+        count = ranges.weigh(self.item_weight, members.rows)
+        outcome = times(self.y, self.item_weight)
+        value = count * self.y[members.rows] - ranges.sums(outcome, members.rows)
         value[count == 0] = 0.0  # what is left of the sums there is rounding
+        if self.item_weight is not None:
+            own = self.item_weight[members.rows]
+            value, count = value * own, count * own
         return np.stack([members.sums(value), members.sums(count)], axis=1)[..., None]
 
     def parts(self, group: int) -> Iterable[FocalSums]:
@@ -141,45 +147,52 @@ class MatchedPairs(NearPairs):
         self, matching: Matching, low: Array, high: Array, power: int
     ) -> Array:
         """Return Σ y_j**power over the range of partners of each focal row."""
-        y = self.y[matching.partner_rows]
-        before = np.empty(y.size + 1)
-        before[0] = 0.0
-        np.cumsum(y if power == 1 else y**power, out=before[1:])
-        total: Array = before[high]
-        total -= before[low]
-        return total
+        rows = matching.partner_rows
+        weight = None if self.item_weight is None else self.item_weight[rows]
+        if power == 0:
+            return sum_between(low, high, weight)
+        y = self.y[rows]
+        return sum_between(low, high, times(y if power == 1 else y**power, weight))
 
     def _focal_sums(
         self, group: int, matching: Matching, low: Array, high: Array
     ) -> FocalSums:
         """Return the sums over the pairs of each focal row with a range of partners."""
-        count = high - low
+        count = self._range_sums(matching, low, high, 0)
         value = count * self.y[matching.rows]
         value -= self._range_sums(matching, low, high, 1)
-        return FocalSums(matching.rows, value, count)
+        own = self._own(matching.rows)
+        return FocalSums(matching.rows, times(value, own), times(count, own))
+
+    def _own(self, rows: Array) -> Array | None:
+        return None if self.item_weight is None else self.item_weight[rows]
 
     def _partner_sums(
         self, group: int, matching: Matching, low: Array, high: Array
     ) -> FocalSums:
         """Return the sums over the pairs of each partner with ranges that have it."""
         y = self.y[matching.rows]
-        some = np.flatnonzero(high > low)
+        some, weight = np.flatnonzero(high > low), self._own(matching.rows)
         if some.size < low.size:
             low, high, y = low[some], high[some], y[some]
+            weight = None if weight is None else weight[some]
         size = matching.partner_rows.size + 1
-        number = np.bincount(low, minlength=size)
-        number -= np.bincount(high, minlength=size)
+        number = np.bincount(low, weights=weight, minlength=size)
+        number -= np.bincount(high, weights=weight, minlength=size)
+        y = times(y, weight)
         total = np.bincount(low, weights=y, minlength=size).astype(float)
         total -= np.bincount(high, weights=y, minlength=size)
         number, total = np.cumsum(number)[:-1], np.cumsum(total)[:-1]
         partners = matching.partner_rows
         total -= number * self.y[partners]
         total[number == 0] = 0.0  # what is left of the sums there is rounding
-        return FocalSums(partners, total, number)
+        own = self._own(partners)
+        return FocalSums(partners, times(total, own), times(number, own))
 
     def own_products(self, group: int, weight: Array | None) -> Array:
         """Return Σ x xᵀ over the group's pairs, x the columns of a pair."""
-        return self._products((group, group), *self._matched(group), weight)
+        matched = self._matched(group)
+        return self.squared._products((group, group), *matched, weight)
 
     def _products(
         self,
@@ -190,12 +203,14 @@ class MatchedPairs(NearPairs):
         weight: Array | None,
     ) -> Array:
         """Return Σ x_a x_bᵀ over the pairs of ranges."""
-        number, y = high - low, self.y[matching.rows]
-        total = self._range_sums(matching, low, high, 1)
-        square = self._range_sums(matching, low, high, 2)
-        if weight is not None:
-            w = weight[matching.rows]
-            number, total, square = number * w, total * w, square * w
+        y = self.y[matching.rows]
+        number, total, square = (
+            self._range_sums(matching, low, high, power) for power in range(3)
+        )
+        for w in (weight, self.item_weight):
+            if w is not None:
+                w = w[matching.rows]
+                number, total, square = number * w, total * w, square * w
         value = y @ number - total.sum()
         squares = (y * y) @ number - 2 * (y @ total) + square.sum()
         return np.array([[squares, value], [value, number.sum()]])
@@ -219,7 +234,8 @@ class MatchedPairs(NearPairs):
                 return np.zeros((self.n_columns,) * 2)
             epsilon = 0.0 if epsilon >= 0 else math.nan
         matching = Matching(self.ranking, focal, partners, self.direction)
-        return self._products(pair, matching, *matching.windows(epsilon), weight)
+        ranges = matching.windows(epsilon)
+        return self.squared._products(pair, matching, *ranges, weight)
 
 
 class PairColumns:
@@ -250,6 +266,7 @@ class AdjacentPairs(NearPairs):
     #: Ranked rows that are next to each other: the upper and the lower.
     neighbours: tuple[Array, Array]
     n_positions: int = 0
+    item_weight: Array | None = None  # as of `OutcomeCounts`
 
     @property
     def mirror(self) -> Array:
@@ -265,11 +282,17 @@ class AdjacentPairs(NearPairs):
         return i[near], j[near]
 
     def _columns(self, i: Array, j: Array, group: int) -> Array:
-        return self.pair_columns.of_pairs(
+        columns = self.pair_columns.of_pairs(
             self.y[i] - self.y[j],
             _differences(self.ranking, i, j),
             self._epsilon(group),
         )
+        return self._weighed(columns, i, j)
+
+    def _weighed(self, columns: Array, i: Array, j: Array) -> Array:
+        """Return the columns of pairs with the weights of both items."""
+        weight = self.item_weight
+        return columns if weight is None else columns * (weight[i] * weight[j])[:, None]
 
     def _of_group(self, group: int) -> tuple[Array, Array, Array]:
         member = self.groups.mask(group)
@@ -291,6 +314,7 @@ class AdjacentPairs(NearPairs):
         columns = self.pair_columns.of_pairs(
             (self.y[i] - self.y[j])[some], difference[some], limit[group[some]]
         )
+        columns = self._weighed(columns, i[some], j[some])
         shape = members.sizes.size, n_buckets
         return np.stack(
             [
@@ -403,14 +427,12 @@ def kth_smallest_adjacent(
     member: Array,
     n_pairs: int | None,
     quantile: float | None,
-    weight: Array | None,
+    weight: PairWeight,
 ) -> float:
     """Return the K-th smallest score difference of a group's neighbours."""
     i, j = across(neighbours(ranking, ranking), member, ~member)
     differences = np.abs(_differences(ranking, i, j))
-    return _of_rank(
-        differences, None if weight is None else weight[i], n_pairs, quantile
-    )
+    return _of_rank(differences, weight.of_pairs(i, j), n_pairs, quantile)
 
 
 def kth_smallest_adjacent_by_group(
@@ -418,12 +440,12 @@ def kth_smallest_adjacent_by_group(
     members: Memberships,
     n_pairs: int | None,
     quantile: float | None,
-    weight: Array | None,
+    weight: PairWeight,
 ) -> Array:
     """Return `kth_smallest_adjacent` of every group."""
     cell, i, j = across_groups(neighbours(ranking, ranking), members)
     differences = np.abs(_differences(ranking, i, j))
-    group = members.cells.group[cell]
+    group, of_pairs = members.cells.group[cell], weight.of_pairs(i, j)
     order = stable_order(group)
     ends = np.searchsorted(group[order], np.arange(members.cells.n_groups + 1))
     found = [order[ends[g] : ends[g + 1]] for g in range(ends.size - 1)]
@@ -431,7 +453,7 @@ def kth_smallest_adjacent_by_group(
         [
             _of_rank(
                 differences[some],
-                None if weight is None else weight[i[some]],
+                None if of_pairs is None else of_pairs[some],
                 n_pairs,
                 quantile,
             )

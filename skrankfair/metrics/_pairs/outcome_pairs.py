@@ -17,6 +17,7 @@ from ..._inputs import cells as limits
 from ..._inputs.cells import Memberships
 from ..._inputs.ranking import Ranking, order_rows
 from ..._inputs.validation import Array, Groups
+from .prefix_sums import count_dtype, exclusive_cumsum
 from .sources import OWN, REST, ColumnLayout, FocalSums
 
 _FEW_GRADES = 64
@@ -29,12 +30,20 @@ _SAMPLE = 1000
 class PairCounts:
     """Sums over partners, for every ranked row.
 
-    ``half`` is twice the value (a score tie counts one half), so all are integers.
+    ``half`` is twice the value (a score tie counts one half), so all are integers
+    unless items have weights.
     """
 
     half: Array
     count: Array
     ties: Array | None
+
+    def times(self, item_weight: Array | None) -> PairCounts:
+        """Return the sums with the weights of the rows themselves."""
+        if item_weight is None:
+            return self
+        ties = None if self.ties is None else self.ties * item_weight
+        return PairCounts(self.half * item_weight, self.count * item_weight, ties)
 
 
 @dataclass(frozen=True)
@@ -48,19 +57,6 @@ class Moments:
     value: Array
     square: Array
     count: Array
-
-
-def count_dtype(n: int) -> type:
-    """Return the smallest integer type that counts pairs of n rows without overflow."""
-    return np.int32 if n < 2**30 else np.int64
-
-
-def exclusive_cumsum(mask: Array) -> Array:
-    """Return how many are true before each place, and in all at the end."""
-    out: Array = np.empty(mask.size + 1, dtype=count_dtype(mask.size))
-    out[0] = 0
-    np.cumsum(mask, out=out[1:])
-    return out
 
 
 def outcome_codes(y: Array, ranking: Ranking) -> Array:
@@ -166,6 +162,14 @@ class OutcomeCounts:
 
     ranking: Ranking
     y: Array  # shape (n,): outcomes in ranked order
+    #: Shape (n,) or None. A pair counts the product of the weights of its items.
+    item_weight: Array | None = None
+
+    @cached_property
+    def squared(self) -> OutcomeCounts:
+        """Counts in which each pair has its weight squared."""
+        weight = self.item_weight
+        return self if weight is None else replace(self, item_weight=weight**2)
 
     @cached_property
     def codes(self) -> Array:
@@ -200,8 +204,8 @@ class OutcomeCounts:
         self, masks: Sequence[Array | None], focal: bool, ties: bool = False
     ) -> list[PairCounts]:
         """Count worse partners in each mask, or (not `focal`) better rows in it."""
-        n = self.ranking.n_rows
-        dtype = count_dtype(n)
+        n, weight = self.ranking.n_rows, self.item_weight
+        dtype: type = count_dtype(n) if weight is None else float
         ties = ties and self.ranking.has_ties
         out = [
             PairCounts(
@@ -213,14 +217,15 @@ class OutcomeCounts:
         ]
         for level in outcome_levels(self.ranking, self.codes):
             if level.bit is not None:
-                _add_level(level, level.bit, masks, out, focal)
-        return out
+                _add_level(level, level.bit, masks, weight, out, focal)
+        return [counts.times(weight) for counts in out]
 
 
 def _add_level(
     level: Level,
     bit: Array,
     masks: Sequence[Array | None],
+    weight: Array | None,
     out: Sequence[PairCounts],
     focal: bool,
 ) -> None:
@@ -230,13 +235,15 @@ def _add_level(
         return
     sought = ~bit if focal else bit
     block, rows = level.block[at], level.rows
+    weight = None if weight is None else weight[rows]
     target = at if isinstance(rows, slice) else rows[at]
     if level.bounds is None:
         first = last = at  # the row itself is not sought
     else:
         first, last = (bound[at] for bound in level.bounds)
     for mask, counts in zip(masks, out, strict=True):
-        before = exclusive_cumsum(sought if mask is None else sought & mask[rows])
+        there = sought if mask is None else sought & mask[rows]
+        before = exclusive_cumsum(there, weight)
         edges = before[level.starts]
         low = before[first]
         high = low if last is first else before[last]
@@ -318,7 +325,9 @@ class OutcomePairs:
             inside, (some, several) = np.zeros((2, *shape)), members.in_company()
             if some.size:
                 ranking = several.ranking(counts.ranking)
-                inner = OutcomeCounts(ranking, counts.y[several.rows]).all_worse
+                weight = counts.item_weight
+                weight = None if weight is None else weight[several.rows]
+                inner = OutcomeCounts(ranking, counts.y[several.rows], weight).all_worse
                 inside = by_cell(inner, slice(None), key[some])
             partner = np.stack(
                 [
@@ -448,7 +457,7 @@ class OutcomePairs:
     def moments(self, classes: Array, weight: Array | None) -> Moments:
         """Return totals over all pairs by class of both items (four classes)."""
         masks = [classes == c for c in range(4)]
-        counts = self.counts.count(masks, focal=True, ties=True)
+        counts = self.counts.squared.count(masks, focal=True, ties=True)
         return class_moments(counts, classes, self.bucket, self.n_buckets, weight)
 
     def products(
@@ -499,7 +508,7 @@ class OutcomePairs:
         for start in range(0, n_groups, _TOGETHER):
             some = range(start, min(start + _TOGETHER, n_groups))
             masks = [codes == group for group in some]
-            counts = self.counts.count(masks, focal=True, ties=True)
+            counts = self.counts.squared.count(masks, focal=True, ties=True)
             parts.append(
                 class_moments(counts, codes, self.bucket, n_buckets, weight, n_groups)
             )

@@ -12,7 +12,8 @@ from ..._inputs import cells as limits
 from ..._inputs.cells import Memberships
 from ..._inputs.ranking import Ranking
 from ..._inputs.validation import Array, Groups
-from .outcome_pairs import PairCounts, exclusive_cumsum
+from .outcome_pairs import PairCounts
+from .prefix_sums import exclusive_cumsum, sum_between, times
 from .sources import CrossSource, FocalSums
 
 
@@ -24,6 +25,7 @@ class ScorePairs(CrossSource):
     groups: Groups
     #: Leave out pairs of equal scores, which otherwise have value one half.
     strict: bool = False
+    item_weight: Array | None = None  # as of `OutcomeCounts`
 
     #: The value of (j, i) is one minus that of (i, j).
     mirror = np.array([[-1.0, 1.0], [0.0, 1.0]])
@@ -33,36 +35,47 @@ class ScorePairs(CrossSource):
         ranking = self.ranking
         query = ranking.query[rows]
         first, last = ranking.tie_bounds(rows)
-        before = exclusive_cumsum(mask)
+        before = exclusive_cumsum(mask, self.item_weight)
         edges = before[ranking.starts]
         low, high = before[first], before[last]
         below = edges[1:][query] - high
         above = low - edges[:-1][query]
         ties = high - low
         half = 2 * (below if focal else above)
+        weight = None if self.item_weight is None else self.item_weight[rows]
         if self.strict:
-            return PairCounts(half, below + above, None)
+            return PairCounts(half, below + above, None).times(weight)
         half += ties
-        return PairCounts(half, below + above + ties, ties)
+        return PairCounts(half, below + above + ties, ties).times(weight)
 
     def cell_sums(self, members: Memberships) -> Array:
         """Return the sums of `parts` of all groups at once, shape (E, 2, 1).
 
         All pairs of the members, less those between them, of which half are won.
         """
-        ranking, size = self.ranking, members.sizes
-        rows, length = members.rows, ranking.lengths[members.cells.query]
+        ranking, rows, weight = self.ranking, members.rows, self.item_weight
+        starts, own = ranking.starts, 1.0 if weight is None else weight
         first, last = ranking.tie_bounds()
-        below = ranking.starts[1:][ranking.query] - last
-        tied = last - first
-        won = members.sums_of_rows(below + (0 if self.strict else (tied - 1) / 2))
+        below = sum_between(last, starts[1:][ranking.query], weight)
+        tied = sum_between(first, last, weight)
+        won = members.sums_of_rows(
+            times(below + (0 if self.strict else (tied - own) / 2), weight)
+        )
+        length = sum_between(starts[:-1], starts[1:], weight)[members.cells.query]
+        size = squares = members.sizes
+        if weight is not None:
+            size = members.sums_of_rows(weight)
+            squares = members.sums_of_rows(weight**2)
         number = size * (length - size)
-        won -= size * (size - 1) / 2
+        won -= (size * size - squares) / 2
         if self.strict and ranking.has_ties and rows.size:
             first, last = members.ranking(ranking).tie_bounds()
-            between = members.sums(last - first) - size  # each tied pair twice
+            inner = None if weight is None else weight[rows]
+            level = times(sum_between(first, last, inner), inner)
+            between = members.sums(level) - squares  # each tied pair twice
             won += between / 2
-            number = number - (members.sums_of_rows(tied) - size - between)
+            tied = times(tied, weight)
+            number = number - (members.sums_of_rows(tied) - squares - between)
         return np.stack([won, number], axis=1)[..., None]
 
     def focal(self, group: int) -> FocalSums:
@@ -87,9 +100,9 @@ class ScorePairs(CrossSource):
     def _bounds(self) -> tuple[Array, Array]:
         return self.ranking.tie_bounds()
 
-    def _around(self, before: Array) -> tuple[Array, Array, Array]:
+    def _around(self, mask: Array) -> tuple[Array, Array, Array]:
         """Return how many of a mask are below, level with and above each row."""
-        ranking = self.ranking
+        ranking, before = self.ranking, exclusive_cumsum(mask, self.item_weight)
         first, last = self._bounds
         edges = before[ranking.starts]
         low, high = before[first], before[last]
@@ -98,14 +111,12 @@ class ScorePairs(CrossSource):
 
     @cached_property
     def _around_all(self) -> tuple[Array, Array, Array]:
-        return self._around(exclusive_cumsum(np.ones(self.ranking.n_rows, dtype=bool)))
+        return self._around(np.ones(self.ranking.n_rows, dtype=bool))
 
-    def fill(self, columns: Array, group: int, weight: Array | None) -> Array:
-        """Set each item's sums; of many groups return Σ x xᵀ with each other group."""
-        if not self._many:
-            return super().fill(columns, group, weight)
-        member, codes = self.groups.mask(group), self.groups.values
-        below, level, above = self._around(exclusive_cumsum(member))
+    def _of_all_rows(self, group: int) -> tuple[Array, Array, Array]:
+        """Return the won, all and the tied pairs of the group that each row is in."""
+        member = self.groups.mask(group)
+        below, level, above = self._around(member)
         # Of members the partners are all others, and of others the members.
         won = np.where(member, self._around_all[0] - below, above).astype(float)
         lost = np.where(member, self._around_all[2] - above, below)
@@ -114,11 +125,22 @@ class ScorePairs(CrossSource):
         if not self.strict:
             won += ties / 2
             count += ties
-        columns[:, 0, 0], columns[:, 1, 0] = won, count
+        own = self.item_weight
+        return times(won, own), times(count, own), times(ties, own)
+
+    def fill(self, columns: Array, group: int, weight: Array | None) -> Array:
+        """Set each item's sums; of many groups return Σ x xᵀ with each other group."""
+        if not self._many:
+            return super().fill(columns, group, weight)
+        member, codes = self.groups.mask(group), self.groups.values
+        sums = self._of_all_rows(group)
+        columns[:, 0, 0], columns[:, 1, 0] = sums[:2]
+        if self.item_weight is not None:
+            sums = self.squared._of_all_rows(group)
         w = 1.0 * ~member if weight is None else weight * ~member
         value, number, tied = (
             np.bincount(codes, weights=part * w, minlength=len(self.groups))
-            for part in (won, count, ties)
+            for part in sums
         )
         square = value if self.strict else value - tied / 4
         return np.array([[square, value], [value, number]])
@@ -149,7 +171,7 @@ class ScorePairs(CrossSource):
     ) -> Array:
         """Return Σ x xᵀ over the pairs of two classes."""
         rows = np.flatnonzero(focal)
-        counts = self._count(partners, True, rows)
+        counts = self.squared._count(partners, True, rows)
         w = np.ones(rows.size) if weight is None else weight[rows]
         value, number = counts.half @ w / 2, counts.count @ w
         square = value if counts.ties is None else value - counts.ties @ w / 4

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..._inputs.ranking import Ranking
 from ..._inputs.validation import Array
-from .outcome_pairs import exclusive_cumsum
+from .prefix_sums import exclusive_cumsum, sum_between, times
 
 #: Average length of a query from which guesses by `np.searchsorted` are worth a loop.
 _LONG = 1000
@@ -96,6 +96,38 @@ def _gallop(
 
 
 @dataclass(frozen=True)
+class PairWeight:
+    """How often each pair of a focal row and a partner counts, a product."""
+
+    focal: Array | None = None  # of each focal row; None is one
+    partner: Array | None = None  # of each partner; None is one
+
+    @property
+    def given(self) -> bool:
+        """Whether some pair may count otherwise than once."""
+        return self.focal is not None or self.partner is not None
+
+    def of(self, focal: Array, partners: Array) -> PairWeight:
+        """Return the weights of some of the rows on each side."""
+        return PairWeight(
+            None if self.focal is None else self.focal[focal],
+            None if self.partner is None else self.partner[partners],
+        )
+
+    def total(self, window: tuple[Array, Array]) -> float:
+        """Return the weight of all pairs in the range of each focal row."""
+        amount = sum_between(*window, self.partner)
+        return float(amount.sum() if self.focal is None else amount @ self.focal)
+
+    def of_pairs(self, focal: Array, partner: Array) -> Array | None:
+        """Return the weight of each of some pairs, or None if all count once."""
+        if not self.given:
+            return None
+        weight = np.ones(focal.size) if self.focal is None else self.focal[focal]
+        return times(weight, None if self.partner is None else self.partner[partner])
+
+
+@dataclass(frozen=True)
 class Matching:
     """Possible pairs of focal rows with partners of the same query."""
 
@@ -133,10 +165,8 @@ class Matching:
         """First partner and first focal row of each query; `below`."""
         before = exclusive_cumsum(self.partners)
         starts = self.ranking.starts
-        after = self.rows
-        if self.ranking.has_ties:
-            after = self.ranking.tie_bounds(self.rows)[1]
-        below = before[after].astype(np.int64)
+        # Past the row itself, with ties or without: all rows may be partners too.
+        below = before[self.ranking.tie_bounds(self.rows)[1]].astype(np.int64)
         return (
             before[starts].astype(np.int64),
             np.searchsorted(self.rows, starts),
@@ -231,22 +261,21 @@ class Matching:
         self,
         n_pairs: int | None,
         quantile: float | None,
-        weight: Array | None,
+        weight: PairWeight,
     ) -> float:
         """Return the K-th smallest score difference of the possible pairs, or NaN.
 
         K is `n_pairs`, at most all of them, or else the share `quantile` of them (of
-        their weight), rounded up. `weight` is how often the pairs of each focal row
-        count, shape (k,).
+        their weight), rounded up.
         """
-        outer = self.outermost
-        total = self._weigh(outer[1] - outer[0], weight)
+        outer, weight = self.outermost, weight.of(self.rows, self.partner_rows)
+        total = weight.total(outer)
         if total == 0:
             return float("nan")
         rank = total if n_pairs is None else min(n_pairs, total)
         if quantile is not None:
             rank = min(quantile * total, total)
-        if weight is not None:
+        if weight.given:
             rank *= ROUNDED
         inner, passed = (self.below, self.below), 0.0
         limit = max(self.ranking.n_rows // 2, 1 << 16)
@@ -256,7 +285,7 @@ class Matching:
             thresholds = [np.nextafter(low, -np.inf), low, np.nextafter(high, -np.inf)]
             for threshold in [*thresholds[:: 1 if stuck else 3], high]:
                 window = self.windows(threshold)
-                reached = self._weigh(window[1] - window[0], weight)
+                reached = weight.total(window)
                 if reached >= rank:
                     outer = window
                     break
@@ -265,21 +294,15 @@ class Matching:
                 return float(threshold)  # all pairs between have this difference
             # A few heavy differences: look on both sides of each.
             stuck = _count(outer) - _count(inner) > between / 2
-        rows, differences = self._differences(outer, inner)
-        return weighted_rank(
-            differences, None if weight is None else weight[rows], rank - passed
-        )
-
-    @staticmethod
-    def _weigh(counts: Array, weight: Array | None) -> float:
-        return float(counts.sum() if weight is None else counts @ weight)
+        rows, places, differences = self._differences(outer, inner)
+        return weighted_rank(differences, weight.of_pairs(rows, places), rank - passed)
 
     def _bracket(
         self,
         outer: tuple[Array, Array],
         inner: tuple[Array, Array],
         rank: float,
-        weight: Array | None,
+        weight: PairWeight,
         rng: np.random.Generator,
     ) -> tuple[float, float]:
         """Return thresholds around the wanted one, guessed from a sample of pairs."""
@@ -296,9 +319,10 @@ class Matching:
         sample = np.abs(self.partner_score[place] - self.origin[row])
         order = np.argsort(sample)
         sample = sample[order]
-        mass = np.ones(_SAMPLE) if weight is None else weight[row[order]]
-        mass = np.cumsum(mass) / mass.sum()
-        share = rank / self._weigh(left + right, weight)
+        mass = weight.of_pairs(row[order], place[order])
+        mass = np.cumsum(np.ones(_SAMPLE) if mass is None else mass)
+        mass /= mass[-1]
+        share = min(rank / (weight.total(outer) - weight.total(inner)), 1.0)
         margin = 0.5 * math.sqrt(share * (1 - share) / _SAMPLE) + 4 / _SAMPLE
         ends = np.searchsorted(mass, [share - margin, share + margin])
         low, high = sample[np.clip(ends, 0, _SAMPLE - 1)]
@@ -306,18 +330,18 @@ class Matching:
 
     def _differences(
         self, outer: tuple[Array, Array], inner: tuple[Array, Array]
-    ) -> tuple[Array, Array]:
-        """Write down the few pairs between two ranges: focal row and difference."""
-        rows, differences = [], []
+    ) -> tuple[Array, Array, Array]:
+        """Write down the few pairs between two ranges: row, partner and difference."""
+        rows, places, differences = [], [], []
         for begin, end in ((outer[0], inner[0]), (inner[1], outer[1])):
             count = np.maximum(end - begin, 0)
             row = np.repeat(np.arange(count.size), count)
             offset = np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
+            place = begin[row] + offset
             rows.append(row)
-            differences.append(
-                np.abs(self.partner_score[begin[row] + offset] - self.origin[row])
-            )
-        return np.concatenate(rows), np.concatenate(differences)
+            places.append(place)
+            differences.append(np.abs(self.partner_score[place] - self.origin[row]))
+        return np.concatenate(rows), np.concatenate(places), np.concatenate(differences)
 
 
 def _count(window: tuple[Array, Array]) -> int:

@@ -7,9 +7,10 @@ j, and a value for each. `cluster_rows` and `item_rows` make the table of sums f
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
-from typing import Protocol
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 
@@ -108,6 +109,15 @@ class CrossSource(Protocol):
     """What sources of pairs have in common whose partner is outside the group."""
 
     groups: Groups
+    item_weight: Array | None
+
+    @cached_property
+    def squared(self) -> Self:
+        """The same pairs, each with its weight squared."""
+        if self.item_weight is None:
+            return self
+        squared: Self = replace(cast("Any", self), item_weight=self.item_weight**2)
+        return squared
 
     @property
     def mirror(self) -> Array:

@@ -19,12 +19,8 @@ from ..._inputs.cells import Memberships
 from ..._inputs.ranking import Ranking, stable_order
 from ..._inputs.validation import Array, Groups
 from .cluster_rows import QuerySums
-from .outcome_pairs import (
-    Level,
-    exclusive_cumsum,
-    outcome_codes,
-    outcome_levels,
-)
+from .outcome_pairs import Level, outcome_codes, outcome_levels
+from .prefix_sums import exclusive_cumsum
 
 _BITS = 32
 _ONE_OUTSIDE = 1 << _BITS
