@@ -14,6 +14,7 @@ import pytest
 from skrankfair.distributed import measure
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import brier_score, selection_rate
+from tests.seeds import rarely
 
 from .logs import METRICS, WHO, assert_same, click_log
 
@@ -63,7 +64,7 @@ def test_every_source_is_the_whole(kind, sources, whole):
     assert_same(measure(sources[kind](), METRICS, n_partitions=3, **WHO), whole)
 
 
-@pytest.mark.parametrize("n_partitions", [1, 7, 64])
+@pytest.mark.parametrize("n_partitions", [1, 7, *rarely(64)])
 def test_any_number_of_parts_is_the_whole(n_partitions, sources, whole):
     for kind in ("pattern", "dask"):
         found = measure(sources[kind](), METRICS, n_partitions=n_partitions, **WHO)

@@ -131,8 +131,7 @@ def test_every_case_with_columns_of_common_libraries(case, convert):
     assert_identical(found, case(c))
 
 
-@every_metric
-@every_type
+@one_in(2, case=ONE_EACH, convert=COLUMN_TYPES)
 def test_column_types(case, convert):
     c = with_weights(labelled())
     # The queries may be summed in another order.
@@ -179,7 +178,7 @@ def test_boolean_outcomes(case):
 
 
 @one_in(
-    3,
+    6,
     case=GROUPED,
     convert=COLUMN_TYPES,
     labels={

@@ -59,15 +59,14 @@ def cases_of(*metrics):
     return cases_where(lambda case: case.metric in metrics)
 
 
-every_case = cases_where(lambda case: True)
+by_case_and_data = one_in(2, rare=is_rare, case=CASES, make=DATA)
 by_group = cases_where(lambda case: case.metric is not ndcg)
 by_cluster = one_in(
     2, rare=is_rare, case=chosen(lambda case: not case.by_item), make=DATA
 )
 
 
-@every_case
-@on_both
+@by_case_and_data
 def test_order_of_rows(case, make):
     c = with_weights(make())
     rows = np.random.default_rng(1).permutation(c.y.size)
@@ -81,7 +80,7 @@ def test_order_of_rows_with_clusters(case, make):
     assert_same(case(c.take(rows)), case(c))
 
 
-@one_in(2, rare=is_rare, case=CASES, make=DATA)
+@by_case_and_data
 def test_relabelled_queries(case, make):
     c = with_weights(make())
     expected = case(c)
@@ -133,8 +132,7 @@ def repeated(c):
     return c.but(q=c.q * 10 + copies, w=None)
 
 
-@every_case
-@on_both
+@by_case_and_data
 def test_query_weight_is_repetition(case, make):
     c = with_weights(make())
     assert_same(case(c), case(repeated(c)))
@@ -165,8 +163,7 @@ def test_estimates_have_no_scale_of_weights(case, make, factor):
     assert r.first_pass == expected.first_pass
 
 
-@every_case
-@on_both
+@by_case_and_data
 def test_weight_zero_is_removal(case, make):
     c = with_weights(make())
     c = c.but(w=np.where(np.isin(c.q, [4, 20]), 0.0, c.w))
@@ -181,7 +178,7 @@ def parts_of(c, n_parts=3):
 
 
 @one_in(
-    2, rare=is_rare, case=CASES, make=DATA, weights={"equal": False, "weighted": True}
+    4, rare=is_rare, case=CASES, make=DATA, weights={"equal": False, "weighted": True}
 )
 def test_split_and_merged_is_the_whole(case, make, weights, monkeypatch):
     monkeypatch.setattr(_sums, "LARGE_SHARE", -1.0)  # compact() folds no row

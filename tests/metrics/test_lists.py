@@ -13,6 +13,7 @@ from tests.metrics.cases import (
     with_clusters,
     with_weights,
 )
+from tests.seeds import one_in
 
 OF_MEAN_SHARES = {"average": "representation"}
 PARITY = {name: case for name, case in CASES.items() if case.metric in OF_LISTS}
@@ -22,9 +23,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-@pytest.mark.parametrize("case", PARITY.values(), ids=PARITY)
-@pytest.mark.parametrize("make", DATA.values(), ids=DATA)
-@pytest.mark.parametrize("rows", [1, 17])
+@one_in(2, case=PARITY, make=DATA, rows={"one row": 1, "17 rows": 17})
 def test_parts_are_the_whole(case, make, rows, monkeypatch):
     plain = make()
     one_length = plain.but(q=np.arange(plain.y.size) // 10)

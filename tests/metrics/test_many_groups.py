@@ -16,6 +16,7 @@ from skrankfair._inputs.ranking import Ranking, ranked_data
 from skrankfair.metrics._pairs import group_ranges
 from skrankfair.metrics._pairs.group_ranges import GroupMatching
 from skrankfair.metrics._pairs.score_ranges import Matching, PairWeight
+from tests.seeds import one_in, rarely
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::skrankfair.exceptions.UndefinedMetricWarning"
@@ -154,8 +155,11 @@ OF_ITEMS = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(OF_ITEMS)))
-@pytest.mark.parametrize("overlapping", [False, True])
+@one_in(
+    2,
+    number={str(number): number for number in range(len(OF_ITEMS))},
+    overlapping={"apart": False, "overlapping": True},
+)
 def test_items_of_many_groups_have_the_same_covariance(
     monkeypatch, number: int, *, overlapping: bool
 ) -> None:
@@ -225,7 +229,7 @@ def test_permutations_shuffle_the_same_labels(monkeypatch) -> None:
     assert_array_equal(*pvalues)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", [*range(8), *rarely(*range(8, 24))])
 def test_thresholds_of_all_groups_are_those_of_each(monkeypatch, seed: int) -> None:
     monkeypatch.setattr(group_ranges, "_SAMPLE", 64)  # several rounds of the search
     rng = np.random.default_rng(seed)

@@ -19,7 +19,7 @@ from skrankfair.metrics import (
     skew_at_k,
 )
 from skrankfair.metrics._lists.lists import Lists
-from tests.seeds import rarely
+from tests.seeds import one_in
 
 METRICS = {
     normalized_discounted_difference: {"step": 2},
@@ -61,9 +61,11 @@ def all_labels(c):
         yield group
 
 
-@every_metric
-@pytest.mark.parametrize(
-    ("n_lists", "ties"), [(1, False), (2, True), *rarely((1, True), (2, False))]
+@one_in(
+    4,
+    metric={metric.__name__: metric for metric in METRICS},
+    n_lists={"one list": 1, "two lists": 2},
+    ties={"distinct": False, "ties": True},
 )
 def test_pvalue_is_the_share_of_all_orders(metric, ties, n_lists):
     n, options = (9, METRICS[metric]) if n_lists == 1 else (6, METRICS[metric])

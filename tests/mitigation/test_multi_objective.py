@@ -22,6 +22,7 @@ from skrankfair.mitigation import GroupCalibrator, MultiObjectiveCalibrator
 from skrankfair.scoring import make_fairness_scorer
 from skrankfair.smoothing import NadarayaWatsonRegressor
 from tests.mitigation.data import parity_pvalue
+from tests.seeds import rarely
 
 SCORES = ["click", "share"]
 
@@ -390,7 +391,7 @@ class TestInsideScikitLearn:
         assert search.best_params_["fit__calibrator"] == "platt"
         assert search.predict(X).shape == (400,)
 
-    @pytest.mark.parametrize("library", ["numpy", "pandas", "polars"])
+    @pytest.mark.parametrize("library", ["numpy", *rarely("pandas", "polars")])
     def test_search_by_metadata_is_that_by_column(self, library):
         X, y, _ = problem(400)
         # Without one scikit-learn 1.6 hands a Pipeline's score no metadata.
