@@ -15,6 +15,7 @@ from skrankfair.mitigation import (
     GroupCalibratedRegressor,
     GroupThresholdClassifier,
 )
+from tests.versions import bagging_predicts_with_metadata, scored_with
 
 CLASSIFIERS = {
     "calibrated": GroupCalibratedClassifier(
@@ -39,7 +40,8 @@ def test_cross_validation_without_a_scorer(name):
     X, y, group = rows()
     options = {"params": {"sensitive_features": group}, "error_score": "raise"}
     with sklearn.config_context(enable_metadata_routing=True):
-        found = cross_val_score(CLASSIFIERS[name], X, y, cv=3, **options)
+        model = scored_with(CLASSIFIERS[name], "sensitive_features")
+        found = cross_val_score(model, X, y, cv=3, **options)
     by_column = sklearn.clone(CLASSIFIERS[name]).set_params(
         sensitive_features="group", drop_metadata_columns=True
     )
@@ -50,9 +52,8 @@ def test_cross_validation_without_a_scorer(name):
 def test_a_search_without_a_scorer():
     X, y, group = rows()
     with sklearn.config_context(enable_metadata_routing=True):
-        search = GridSearchCV(
-            CLASSIFIERS["thresholds"], {"threshold": [0.4, 0.6]}, error_score="raise"
-        )
+        model = scored_with(CLASSIFIERS["thresholds"], "sensitive_features")
+        search = GridSearchCV(model, {"threshold": [0.4, 0.6]}, error_score="raise")
         search.fit(X, y, sensitive_features=group)
         score = search.score(X, y, sensitive_features=group)
     assert 0.6 < score < 1
@@ -74,6 +75,7 @@ def test_score_is_that_of_the_predictions():
     assert regressor.score(X, y, **who) == r2_score(y, regressor.predict(X, **who))
 
 
+@bagging_predicts_with_metadata
 def test_bagging_routes_groups_to_both():
     X, y, group = rows()
     with sklearn.config_context(enable_metadata_routing=True):
