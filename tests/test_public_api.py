@@ -428,6 +428,10 @@ k : int or None
     all other weights.
 k : int or None
     How many positions count, from the top.
+k : int or None
+    How many positions count, from the top: only pairs with an item in the first k of
+    its query, whose exchange would change what is there. Tied items are there with the
+    probability that a random order gives them. None takes all pairs.
 k : int
     How many positions count, from the top.
 average : {"items", "queries"}

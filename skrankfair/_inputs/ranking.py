@@ -120,6 +120,16 @@ class Places:
         size = np.diff(np.append(starts, self.n_rows))
         return np.repeat(np.add.reduceat(values, starts) / size, size)
 
+    def chance_of_top(self, k: int) -> Array:
+        """Return the probability of each ranked row to be in the first k places.
+
+        A tied block that reaches over the cut has each of its items there equally
+        likely.
+        """
+        first, last = self.tie_bounds()
+        above = first - self.starts[self.query]
+        return np.clip((k - above) / (last - first), 0.0, 1.0)
+
     def position(self) -> Array:
         """Return the position of each ranked row in its query, from 0."""
         position = np.arange(self.n_rows)
@@ -232,6 +242,12 @@ class RankedData:
     def with_equal_items(self) -> RankedData:
         """The same data in which every item counts once."""
         return replace(self, item_weight=None, cache={})
+
+    def times_items(self, factor: Array) -> RankedData:
+        """Return the same data with the weight of each ranked item times a factor."""
+        weight = self.item_weight
+        weight = factor if weight is None else weight * factor
+        return replace(self, item_weight=weight, cache={})
 
     @property
     def row_weight(self) -> Array | None:

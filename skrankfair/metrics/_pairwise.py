@@ -138,6 +138,7 @@ def accuracy_estimates(
     comparison: str = "all",
     engagement: Any = None,
     bins: Any = 4,
+    k: int | None = None,
     average: str = "pairs",
     variance: str = "auto",
 ) -> GroupEstimates:
@@ -171,8 +172,8 @@ def accuracy_estimates(
     )
     result = GroupEstimates(
         metric=metric,
-        sums=pair_sums(data, make_source, variance, average, by_block=False),
-        parameters={"comparison": comparison, "average": average},
+        sums=pair_sums(data, make_source, variance, average, by_block=False, k=k),
+        parameters={"comparison": comparison, **_cut(k), "average": average},
         first_pass={} if edges is None else {"engagement_edges": edges},
     )
     return warn_undefined_pairs(result, data)
@@ -188,6 +189,7 @@ def pairwise_accuracy(
     comparison: str = "all",
     engagement: Any = None,
     bins: Any = 4,
+    k: int | None = None,
     average: str = "pairs",
     variance: str = "auto",
     sample_weight: Any = None,
@@ -228,6 +230,10 @@ def pairwise_accuracy(
     bins : int or sequence of float, default=4
         Number of strata of equal size, or their increasing edges. Edges chosen from
         the data are a first pass: parts add up only if they share them.
+    k : int or None, default=None
+        How many positions count, from the top: only pairs with an item in the first k
+        of its query, whose exchange would change what is there. Tied items are there
+        with the probability that a random order gives them. None takes all pairs.
     average : {"pairs", "queries"}, default="pairs"
         "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
     variance : {"auto", "cluster", "item"}, default="auto"
@@ -301,9 +307,15 @@ def pairwise_accuracy(
         comparison=comparison,
         engagement=engagement,
         bins=bins,
+        k=k,
         average=average,
         variance=variance,
     )
+
+
+def _cut(k: int | None) -> dict[str, int]:
+    """Return the parameter of a result, if there is a cut."""
+    return {} if k is None else {"k": k}
 
 
 def _cross_estimates(
@@ -313,6 +325,7 @@ def _cross_estimates(
     strict: bool,
     average: str,
     variance: str,
+    k: int | None = None,
 ) -> GroupEstimates:
     """Return P(s_i > s_j | i in a, j not in a) of data that is ordered by s."""
     kind = "difference" if fair_value is None else "max_abs"
@@ -329,16 +342,21 @@ def _cross_estimates(
     def source(data: RankedData) -> ScorePairs:
         return ScorePairs(data.ranking, data.groups, strict, data.item_weight)
 
-    sums = pair_sums(data, source, variance, average)
-    result = GroupEstimates(metric, sums, {"average": average})
+    sums = pair_sums(data, source, variance, average, k=k)
+    result = GroupEstimates(metric, sums, {**_cut(k), "average": average})
     return warn_undefined_pairs(result, data)
 
 
 def exposure_estimates(
-    data: RankedData, *, average: str = "pairs", variance: str = "auto"
+    data: RankedData,
+    *,
+    k: int | None = None,
+    average: str = "pairs",
+    variance: str = "auto",
 ) -> GroupEstimates:
     """Return `pairwise_exposure` of data that is validated and ordered."""
-    return _cross_estimates(data, "pairwise_exposure", 0.5, False, average, variance)
+    options = False, average, variance, k
+    return _cross_estimates(data, "pairwise_exposure", 0.5, *options)
 
 
 def preference_estimates(
@@ -356,6 +374,7 @@ def pairwise_exposure(
     sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
+    k: int | None = None,
     average: str = "pairs",
     variance: str = "auto",
     sample_weight: Any = None,
@@ -384,6 +403,10 @@ def pairwise_exposure(
         Independent units that contain whole queries, such as users with several
         queries, or items of one list. None makes each query its own unit, or each item
         of one list.
+    k : int or None, default=None
+        How many positions count, from the top: only pairs with an item in the first k
+        of its query, whose exchange would change what is there. Tied items are there
+        with the probability that a random order gives them. None takes all pairs.
     average : {"pairs", "queries"}, default="pairs"
         "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
     variance : {"auto", "cluster", "item"}, default="auto"
@@ -443,7 +466,7 @@ def pairwise_exposure(
         sample_weight=sample_weight,
         item_weight=item_weight,
     )
-    return exposure_estimates(data, average=average, variance=variance)
+    return exposure_estimates(data, k=k, average=average, variance=variance)
 
 
 def pairwise_preference(

@@ -12,7 +12,7 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
-from .._inputs.ranking import RankedData, Ranking, ranked_data
+from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
 from ._lists.lists import Lists
 from ._pairs.cluster_rows import QuerySums, sum_over_queries
@@ -35,22 +35,12 @@ class ShareOfPlaces:
         return np.where(by_group[..., 1].real > 0, share, np.nan)
 
 
-def _chance_of_top(ranking: Ranking, k: int) -> Array:
-    """Return the probability of each ranked row to be in the first k places.
-
-    A tied block that reaches over the cut has each of its items there equally likely.
-    """
-    first, last = ranking.tie_bounds()
-    above = first - ranking.starts[ranking.query]
-    return np.clip((k - above) / (last - first), 0.0, 1.0)
-
-
 def _at_k(name: str, data: RankedData, k: Any, average: str) -> GroupEstimates:
     check_number(k, "k", 1, 1 << 62, integer=True)
     check_choice(average, "average", ("items", "queries"))
     ranking, lists = data.ranking, Lists.of(data)
     groups, cells = data.groups, lists.cells
-    chance = _chance_of_top(ranking, int(k))
+    chance = ranking.chance_of_top(int(k))
     top = lists.sums_by_cell(chance)
     shared = np.zeros((ranking.n_queries, 0))
     if name == "share_at_k":

@@ -199,28 +199,75 @@ def _means_of_queries(
     return QuerySums(cells, table[..., None], shared)
 
 
-def _sums_of(data: RankedData, make_source: MakeSource) -> tuple[Source, QuerySums]:
+def _sums_of(
+    data: RankedData, make_source: MakeSource, k: int | None
+) -> tuple[Source, QuerySums]:
     """Return a source (of the last queries) and the sums of all, block by block."""
     parts = []
     for _, _, part in data.blocks():
-        source = make_source(part)
+        source, chance = make_source(part), np.ones(0)
         sums = query_sums(part, source)
-        if part.item_weight is not None:
-            plain = part.with_equal_items
-            exact = query_sums(plain, make_source(plain))
-            sums.by_cell[...] *= pairs_there(exact.by_cell, source.layout)
+        if k is not None:
+            chance = part.ranking.chance_of_top(k)
+            _subtract_below(sums, part, make_source, chance)
+        if part.item_weight is not None or (chance % 1).any():
+            exact = _exact_sums(part.with_equal_items, make_source, chance)
+            there = pairs_there(exact.by_cell, source.layout.n_columns)
+            sums.by_cell[...] *= there
+            if exact.shared.shape[1]:
+                sums.shared[...] *= pairs_there(exact.shared, 2)
         parts.append(sums)
     return source, QuerySums.joined(parts)
 
 
-def pairs_there(exact: Array, layout: ColumnLayout) -> Array:
+def _subtract_below(
+    sums: QuerySums, part: RankedData, make_source: MakeSource, chance: Array
+) -> None:
+    """Take off the pairs of which no item is in the first places, in place.
+
+    `chance` is that of each item to be there. Of two items of unlike scores that reach
+    over the cut or are below it none is there with the product of (1 - chance). Of two
+    items of one tied block, m of them with t places, it is
+    ``(m - t)(m - t - 1) / (m (m - 1))``, which is less by ``(1 - chance) t / (m (m -
+    1))``: these pairs are added again.
+    """
+    below = part.times_items(1 - chance)
+    signed = [(-1.0, below)]
+    tied = (chance > 0) & (chance < 1)
+    if tied.any():
+        first, last = part.ranking.tie_bounds()
+        others = np.maximum(last - first - 1, 1)
+        share = np.sqrt(tied * (1 - chance) * chance / others)
+        signed.append((1.0, part.times_items(share)))
+    for sign, other in signed:
+        found = query_sums(other, make_source(other))
+        sums.by_cell[...] += sign * found.by_cell
+        sums.shared[...] += sign * found.shared
+
+
+def _exact_sums(plain: RankedData, make_source: MakeSource, chance: Array) -> QuerySums:
+    """Return the sums in which all pairs count once that may count at all.
+
+    Those of two items without a chance to be in the first places do not; without
+    chances all do.
+    """
+    sums = query_sums(plain, make_source(plain))
+    if chance.size:
+        below = plain.times_items((chance == 0).astype(float))
+        found = query_sums(below, make_source(below))
+        sums.by_cell[...] -= found.by_cell
+        sums.shared[...] -= found.shared
+    return sums
+
+
+def pairs_there(exact: Array, n_columns: int) -> Array:
     """Return where there is a pair, from sums without weights of items.
 
     Their numbers of pairs are exact. Of weighted sums rounding leaves something where
     there is none, which would be taken for data. The shape is (..., blocks, B).
     """
-    numbers = exact[..., 1 :: layout.n_columns, :]
-    return np.repeat(numbers != 0, layout.n_columns, axis=-2)
+    numbers = exact[..., 1::n_columns, :]
+    return np.repeat(numbers != 0, n_columns, axis=-2)
 
 
 def cluster_sums(
@@ -228,9 +275,10 @@ def cluster_sums(
     make_source: MakeSource,
     average: str,
     of_query: Finalize | None,
+    k: int | None,
 ) -> ClusterSums:
     """Return the sums of a pair metric over clusters."""
-    source, sums = _sums_of(data, make_source)
+    source, sums = _sums_of(data, make_source, k)
     supports = supports_of(source.layout)
     if average == "queries":
         sums = _means_of_queries(sums, of_query, source.layout.n_columns)

@@ -14,7 +14,7 @@ from ..._estimates.sums import ClusterSums
 from ..._estimates.table import Finalize, Table
 from ..._inputs import cells as limits
 from ..._inputs.ranking import RankedData
-from ..._inputs.validation import Array, Codes, check_choice
+from ..._inputs.validation import Array, Codes, check_choice, check_number
 from .cluster_rows import (
     MakeSource,
     cluster_sums,
@@ -84,6 +84,7 @@ def pair_sums(
     of_query: Finalize | None = None,
     *,
     by_block: bool = True,
+    k: int | None = None,
 ) -> ClusterSums:
     """Return the sums of a pair metric over clusters or items.
 
@@ -91,11 +92,19 @@ def pair_sums(
     are items and not made `by_block`; and once more with the items of one list ranked
     within their clusters when there are such. `of_query`: what to average over queries
     where it is not one ratio; the columns are then its value, whether it is defined,
-    and the number of pairs.
+    and the number of pairs. `k`: only pairs with an item in the first k places.
     """
+    if k is not None:
+        check_number(k, "k", 1, np.inf, integer=True)
+        if variance == "item":
+            raise ValueError(
+                "k needs variance='cluster': which items of one list have the first "
+                "places depends on all of them."
+            )
+        variance = "cluster" if variance == "auto" else variance
     variance = resolve_variance(data, variance, average)
     if variance == "cluster":
-        return cluster_sums(data, make_source, average, of_query)
+        return cluster_sums(data, make_source, average, of_query, k)
     return item_sums(data, make_source, by_block)
 
 
@@ -199,7 +208,7 @@ def _fill_rows(
         if plain is not None:
             exact = np.zeros(columns.shape)
             plain.fill(exact, group, None)
-            columns *= pairs_there(exact, source.layout)
+            columns *= pairs_there(exact, source.layout.n_columns)
         if many:
             table[:, group] = columns
     shared = source.shared_rows()
@@ -230,7 +239,7 @@ def _item_clusters(
     if data.item_weight is not None:
         plain = inner.with_equal_items
         exact, _ = query_table(plain, make_source(plain))
-        within *= pairs_there(exact, source.layout)
+        within *= pairs_there(exact, source.layout.n_columns)
     _subtract_shared(within, within_shared)
     weight = data.query_weight
     constant = None if weight is None else np.full(len(codes), weight[0])
