@@ -173,8 +173,11 @@ SYNONYMS = {
     **dict.fromkeys(("browsing", "discount", "exposure"), "position_weight"),
     "eps": "epsilon",
 }
-#: Results that are computed when they are first asked for, and must not change then.
+#: Results that are computed when they are first asked for, and must not change then;
+#: and what parts have to agree on.
 SEEDED = (
+    "GroupEstimates.compact",
+    "measure",
     "marginal_outcome_test",
     "positive_rate_shift",
     "predictive_parity_test",
@@ -392,6 +395,8 @@ patience : float or None
     The probability of going on to the next rank, in [0, 1], of which
     ``position_weight="geometric"`` takes powers; None means 0.8. It must be None for
     all other weights.
+random_state : int
+    Seed of the replicates, the same for all results that are to be added.
 random_state : int, Generator or None
     Seed or generator of the random numbers. None draws anew in each call.
 random_state : int, Generator or None

@@ -15,7 +15,8 @@ import numpy as np
 from scipy import special
 
 from .._inputs.validation import Array
-from .sums import ClusterSums, slopes_at
+from .finalize import slopes_at
+from .sums import ClusterSums
 from .table import AnyTable, Finalize, count_chunks, draw_counts
 
 # More undefined resamples than this, and there is no interval.

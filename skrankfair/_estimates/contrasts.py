@@ -275,7 +275,8 @@ class Resampler:
         check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
         kind = getattr(of, "kind", "value")
         rng = generator(random_state)
-        if method == "percentile" or isinstance(self.sums, RefitSums):
+        refitted = isinstance(self.sums, RefitSums)
+        if method == "percentile" or refitted or self.sums.table is None:
             values = self._values(kind, n_resamples, rng)
             tail = (1 - confidence_level) / 2
             if method != "percentile":

@@ -14,6 +14,8 @@ from .table import Finalize, needs_of
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
 
+# Of derivatives by a complex step, which has no rounding.
+_STEP = 1e-200
 #: Of a total: what rounding leaves of it.
 NOTHING = 1e-12
 
@@ -235,3 +237,19 @@ def of_one_length(
     widened = a.sums.with_columns(place.ravel(), blocks * len(long))
     widened = replace(widened, supports=b.sums.supports)
     return replace(a, metric=b.metric, sums=widened), b
+
+
+def slopes_at(finalize: Finalize, by_group: Array, shared: Array) -> Array:
+    """Return derivatives at totals (B, G, C) and (B, D), shape (B, G, C + D).
+
+    By a group's own columns, then the shared ones; by a complex step.
+    """
+    n_columns, n_shared = by_group.shape[-1], shared.shape[-1]
+    steps = n_columns + n_shared
+    own = np.tile(by_group.astype(complex), (steps, *(1,) * by_group.ndim))
+    common = np.tile(shared.astype(complex), (steps, *(1,) * shared.ndim))
+    for column in range(n_columns):
+        own[column, ..., column] += 1j * _STEP
+    for column in range(n_shared):
+        common[n_columns + column, ..., column] += 1j * _STEP
+    return np.moveaxis(finalize(own, common).imag / _STEP, 0, -1)

@@ -357,12 +357,13 @@ class GroupEstimates(ReadOnlyArrays):
         Returns
         -------
         ndarray of shape (n_resamples, G)
-            NaN where a resample left a group without support.
+            NaN where a resample left a group without support. After
+            ``compact(n_replicates=...)``, all its replicates.
 
         Raises
         ------
         ValueError
-            After `compact`, or for ``variance="item"``.
+            After `compact` without replicates, or for ``variance="item"``.
         """
         check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
         totals = self.sums.resample(n_resamples, generator(random_state))
@@ -386,7 +387,9 @@ class GroupEstimates(ReadOnlyArrays):
             of the logit, so that the interval stays inside [0, 1], and the exact
             binomial interval of `n_effective` trials at 0 and 1. "bootstrap":
             studentised, over resampled clusters; the first pass is held. "percentile":
-            quantiles of the resampled estimates, too narrow for few clusters.
+            quantiles of the resampled estimates, too narrow for few clusters. Of a
+            result after ``compact(n_replicates=...)`` both take all its replicates,
+            "bootstrap" by percentiles as wide as Student's t.
         n_resamples : int, default=1000
             Number of resamples.
         random_state : int, Generator or None, default=None
@@ -401,7 +404,7 @@ class GroupEstimates(ReadOnlyArrays):
         ------
         ValueError
             For a level outside (0, 1), an unknown method, or a bootstrap of a result
-            without its table of clusters.
+            without its table of clusters or replicates.
         """
         check_choice(method, "method", METHODS)
         reach = t_quantile(confidence_level, self.df)
@@ -881,17 +884,53 @@ class GroupEstimates(ReadOnlyArrays):
             raise ValueError(f"{self.name} was called without strata (engagement).")
         return self.metric.breakdown(self)
 
-    def compact(self) -> GroupEstimates:
+    def compact(self, n_replicates: int = 0, random_state: int = 0) -> GroupEstimates:
         """Return the same result without the table of clusters.
 
-        Estimates, standard errors and sums stay; the bootstrap, paired comparisons and
-        permutations need the table.
+        Estimates, standard errors and sums stay; the bootstrap and paired comparisons
+        need the table or replicates, permutations the table.
+
+        Parameters
+        ----------
+        n_replicates : int, default=0
+            Number B of bootstrap replicates whose totals are kept, for which a few
+            hundred do. In each of them a cluster counts a Poisson number of times that
+            follows from `random_state` and the label of the cluster, so that the
+            replicates of parts add up to those of the whole. No two clusters of any
+            parts may have the same label.
+        random_state : int, default=0
+            Seed of the replicates, the same for all results that are to be added.
 
         Returns
         -------
         GroupEstimates
+
+        Raises
+        ------
+        ValueError
+            For replicates of items of one list (``variance="item"``), of a metric that
+            fits a curve, or of a result without its table.
+
+        References
+        ----------
+        Chamandy, N., Muralidharan, O., Najmi, A., Naidu, S. (2012). "Estimating
+        uncertainty for massive data streams". Google technical report.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skrankfair.metrics import pairwise_exposure
+        >>> rng = np.random.default_rng(0)
+        >>> query = np.repeat(np.arange(200), 10)
+        >>> who = {"sensitive_features": rng.choice(["f", "m"], query.size)}
+        >>> r = pairwise_exposure(None, rng.random(query.size), qid=query, **who)
+        >>> kept = r.compact(n_replicates=200)
+        >>> kept.confidence_interval(method="bootstrap").low.shape
+        (2,)
         """
-        return replace(self, sums=self.sums.compact(), permutation=None)
+        check_number(n_replicates, "n_replicates", 0, np.inf, integer=True)
+        sums = self.sums.compact(n_replicates, random_state)
+        return replace(self, sums=sums, permutation=None)
 
     def to_json(self) -> str:
         """Return the result as text, which `from_json` reads anywhere and for ever.

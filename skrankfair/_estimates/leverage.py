@@ -153,6 +153,7 @@ class _Moments:
     def __init__(
         self, sums: ClusterSums, finalize: Finalize, first: Array, second: Array
     ) -> None:
+        sums = sums.evidence
         self.sums, self.first, self.second = sums, first, second
         self.samples = [
             (k, s) for k in needs_of(finalize) for s in range(sums.support.shape[1])

@@ -140,8 +140,13 @@ class RefitSums(ClusterSums):
         variance = np.diag(covariance)
         return variance[first], variance[second], covariance[first, second]
 
-    def compact(self) -> RefitSums:
+    def compact(self, n_replicates: int = 0, random_state: int = 0) -> RefitSums:
         """Return the same without the rows; the covariance is computed before."""
+        if n_replicates:
+            raise ValueError(
+                "n_replicates must be 0 for a metric that fits a curve, which every "
+                f"replicate would fit anew; got {n_replicates!r}."
+            )
         return replace(super().compact(), refit=None, kept=self._covariance())
 
     def __getstate__(self) -> dict[str, object]:

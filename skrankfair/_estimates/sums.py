@@ -16,11 +16,12 @@ import numpy as np
 
 from .._inputs.validation import Array, sort_labels
 from .allocation import check_memory
-from .finalize import Beside
+from .finalize import Beside, slopes_at
 from .folded import Folded, Products, amounts, gradient_of, summed_amounts
 from .gaps import LARGE_SHARE, large_gaps, shared_share
 from .low_rank import Columns, low_rank
 from .merge import join, same_rows, stack
+from .replicates import Replicates, replicates_of_both
 from .storage import stored
 from .table import (
     AnyTable,
@@ -33,7 +34,6 @@ from .table import (
     needs_of,
 )
 
-_STEP = 1e-200
 # Numbers of a block of rows.
 _BLOCK = 1 << 20
 # Places of a block that have no entry.
@@ -69,6 +69,8 @@ class ClusterSums:
     pairs : Products or None
         Of items: the cross products of the columns over pairs, which the rows of both
         items count.
+    replicates : Replicates or None
+        After ``compact(n_replicates=...)``, the totals of bootstrap replicates.
     """
 
     groups: tuple[Hashable, ...]
@@ -81,6 +83,7 @@ class ClusterSums:
     leading: AnyTable | None = None
     folded: Folded | None = None
     pairs: Products | None = None
+    replicates: Replicates | None = None
 
     @classmethod
     def from_clusters(
@@ -206,15 +209,23 @@ class ClusterSums:
             return np.zeros(0, dtype=int), np.zeros(0, dtype=int)
         return large_gaps(self.rows, self.supports, self.support)
 
-    def compact(self) -> Self:
-        """Return the same sums without the table.
+    @property
+    def evidence(self) -> ClusterSums:
+        """The sums whose rows say how the data are spread over the clusters."""
+        return self
+
+    def compact(self, n_replicates: int = 0, random_state: int = 0) -> Self:
+        """Return the same sums without the table, with so many replicates.
 
         Rows with a large share of the data of a group stay as they are, so that errors
         and degrees of freedom are those of the whole; the others are folded into
         sums, where each is small enough for its first order. Of many groups the rows
         with the largest shares stay, as many as there is room for.
         """
-        rows = self.rows
+        rows, replicates = self.rows, self.replicates
+        if n_replicates:
+            table = self.bootstrap_table()
+            replicates = Replicates.of_table(table, n_replicates, random_state)
         share = self._largest_share()
         first = np.argsort(-share, kind="stable")
         first = first[share[first] > LARGE_SHARE]
@@ -225,7 +236,13 @@ class ClusterSums:
             others = np.delete(np.arange(rows.n_rows), leading)
             more = Folded.of_rows(rows.take(others), self.supports)
             folded = more if folded is None else folded + more
-        return replace(self, table=None, leading=rows.take(leading), folded=folded)
+        return replace(
+            self,
+            table=None,
+            leading=rows.take(leading),
+            folded=folded,
+            replicates=replicates,
+        )
 
     def _largest_share(self) -> Array:
         """Return the largest share of each row in any support or shared column."""
@@ -445,15 +462,11 @@ class ClusterSums:
         """Return the sums of some groups, given by number."""
         if columns.size == len(self.groups):
             return self
-        table, leading, folded = self.table, self.leading, self.folded
         return replace(
             self,
             groups=tuple(self.groups[i] for i in columns),
             by_group=self.by_group[columns],
-            table=None if table is None else table.of_groups(columns),
-            leading=None if leading is None else leading.of_groups(columns),
-            folded=None if folded is None else folded.of_groups(columns),
-            pairs=None if self.pairs is None else self.pairs.of_groups(columns),
+            **self._parts("of_groups", columns),
         )
 
     def undefined(self, finalize: Finalize) -> Array:
@@ -468,7 +481,7 @@ class ClusterSums:
         if self.table is None:
             raise ValueError(
                 "The bootstrap needs the table of clusters, which compact() dropped; "
-                "use method='t'."
+                "use method='t', or keep replicates by compact(n_replicates=...)."
             )
         if self.kind == "item":
             raise ValueError(
@@ -482,24 +495,30 @@ class ClusterSums:
     ) -> Iterator[tuple[Array, Array]]:
         """Yield totals of resampled clusters, in chunks of resamples.
 
-        Each resample draws as many clusters as there are, with replacement.
+        Each resample draws as many clusters as there are, with replacement; without
+        the table they are the replicates that `compact` kept, all of them.
         """
+        if self.table is None and self.replicates is not None:
+            yield self.replicates.totals()
+            return
         table = self.bootstrap_table()
         for chunk in count_chunks(table, n_resamples):
             yield table.drawn(draw_counts(table, chunk, rng))
 
     def pooled(self) -> ClusterSums:
         """Return the sums of all groups as one group."""
-        table, leading, folded = self.table, self.leading, self.folded
-        return replace(
-            self,
-            groups=("overall",),
-            by_group=self.by_group.sum(axis=0, keepdims=True),
-            table=None if table is None else table.pooled(),
-            leading=None if leading is None else leading.pooled(),
-            folded=None if folded is None else folded.pooled(),
-            pairs=None if self.pairs is None else self.pairs.pooled(),
-        )
+        by_group = self.by_group.sum(axis=0, keepdims=True)
+        parts = self._parts("pooled")
+        return replace(self, groups=("overall",), by_group=by_group, **parts)
+
+    def _parts(self, method: str, *arguments: Any) -> dict[str, Any]:
+        """Return what a method makes of all that is kept of the rows, by name."""
+        names = ("table", "leading", "folded", "pairs", "replicates")
+        parts = {name: getattr(self, name) for name in names}
+        return {
+            name: None if part is None else getattr(part, method)(*arguments)
+            for name, part in parts.items()
+        }
 
     def aligned(self, groups: tuple[Hashable, ...]) -> ClusterSums:
         """Return the sums with the columns of these groups, 0 where one is absent."""
@@ -524,16 +543,8 @@ class ClusterSums:
         """Return the sums with groups and columns at these places of more."""
         wide = np.zeros((n_rows, n_columns))
         wide[rows[:, None], columns] = self.by_group
-        places = rows, n_rows, columns, n_columns
-        table, leading, folded = self.table, self.leading, self.folded
-        return replace(
-            self,
-            by_group=wide,
-            table=None if table is None else table.spread(*places),
-            leading=None if leading is None else leading.spread(*places),
-            folded=None if folded is None else folded.spread(*places),
-            pairs=None if self.pairs is None else self.pairs.spread(*places),
-        )
+        parts = self._parts("spread", rows, n_rows, columns, n_columns)
+        return replace(self, by_group=wide, **parts)
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
         """Return the sums of the union of the clusters, groups aligned by label."""
@@ -546,6 +557,7 @@ class ClusterSums:
         if set(groups) != set(other.groups):
             groups = tuple(sort_labels(list(set(groups) | set(other.groups))))
         a, b = self.aligned(groups), other.aligned(groups)
+        one, two = replicates_of_both(a, b)
         total = replace(
             a,
             by_group=a.by_group + b.by_group,
@@ -555,6 +567,7 @@ class ClusterSums:
             leading=None,
             folded=_sum(a.folded, b.folded),
             pairs=_sum(a.pairs, b.pairs),
+            replicates=None if one is None or two is None else one + two,
         )
         complete = a.table is not None and b.table is not None
         return total if complete else total.compact()
@@ -593,22 +606,6 @@ class ClusterSums:
             kind=self.kind,
             table=joined,
         )
-
-
-def slopes_at(finalize: Finalize, by_group: Array, shared: Array) -> Array:
-    """Return derivatives at totals (B, G, C) and (B, D), shape (B, G, C + D).
-
-    By a group's own columns, then the shared ones; by a complex step.
-    """
-    n_columns, n_shared = by_group.shape[-1], shared.shape[-1]
-    steps = n_columns + n_shared
-    own = np.tile(by_group.astype(complex), (steps, *(1,) * by_group.ndim))
-    common = np.tile(shared.astype(complex), (steps, *(1,) * shared.ndim))
-    for column in range(n_columns):
-        own[column, ..., column] += 1j * _STEP
-    for column in range(n_shared):
-        common[n_columns + column, ..., column] += 1j * _STEP
-    return np.moveaxis(finalize(own, common).imag / _STEP, 0, -1)
 
 
 def _kept_share(variance: Array, products: Array) -> Array:

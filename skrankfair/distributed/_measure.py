@@ -23,6 +23,8 @@ def measure(
     engagement: str | None = None,
     sample_weight: str | None = None,
     n_partitions: int | None = None,
+    n_replicates: int = 0,
+    random_state: int = 0,
     memory_limit: str | None = None,
     temp_directory: Any = None,
     n_jobs: int | None = None,
@@ -63,6 +65,11 @@ def measure(
     n_partitions : int or None, default=None
         Number of parts. None takes one per 2 million rows and at least one per job;
         that of a Dask DataFrame is its own, that of a Spark DataFrame the session's.
+    n_replicates : int, default=0
+        Number of bootstrap replicates, as `GroupEstimates.compact` keeps them: the same
+        whatever the engine and the number of parts.
+    random_state : int, default=0
+        Seed of the replicates, the same for all results that are to be added.
     memory_limit : str or None, default=None
         Memory of DuckDB, such as "2GB". None is DuckDB's own limit.
     temp_directory : path-like or None, default=None
@@ -124,6 +131,8 @@ def measure(
             "engagement": engagement,
             "sample_weight": sample_weight,
         },
+        n_replicates,
+        random_state,
     )
     if n_partitions is not None:
         check_number(n_partitions, "n_partitions", 1, np.inf, integer=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import metrics as library
 from .._estimates.metric import collected_warnings, warn_undefined
+from .._inputs.validation import check_number
 from ..metrics import GroupEstimates
 
 #: The arguments of a metric that are columns.
@@ -36,10 +37,14 @@ class Plan:
     columns : dict of str to str or list of str
         The name of the column (the names, of groups that are crossed) of each argument
         that is given.
+    n_replicates, random_state : int
+        As `GroupEstimates.compact` takes them.
     """
 
     metrics: Mapping[str, Callable[..., GroupEstimates]]
     columns: Mapping[str, Any]
+    n_replicates: int = 0
+    random_state: int = 0
 
     @property
     def names(self) -> list[str]:
@@ -82,17 +87,19 @@ class Plan:
         import narwhals as nw
 
         native = nw.from_native(frame, eager_only=True)
+        if self.n_replicates:  # sums are rounded as the rows are ordered
+            native = native.sort(*self.names)
         values = {}
         for argument, name in self.columns.items():
             several = not isinstance(name, str)
             column = native.select(name) if several else native[name]
             values[argument] = nw.to_native(column)
-        found = {}
+        found, replicates = {}, (self.n_replicates, self.random_state)
         with collected_warnings():  # a group may well be missing in one part
             for name, metric in self.metrics.items():
                 taken = parameters_of(metric)
                 given = {k: v for k, v in values.items() if k in taken}
-                found[name] = metric(**given).compact()
+                found[name] = metric(**given).compact(*replicates)
         return found
 
 
@@ -145,7 +152,12 @@ def _metric(metric: Any) -> Callable[..., GroupEstimates]:
     return function
 
 
-def make_plan(metrics: Any, columns: Mapping[str, Any]) -> Plan:
+def make_plan(
+    metrics: Any,
+    columns: Mapping[str, Any],
+    n_replicates: int = 0,
+    random_state: int = 0,
+) -> Plan:
     """Return the plan, or a ValueError that says what does not add up over parts."""
     functions = named_metrics(metrics)
     given = {name: column for name, column in columns.items() if column is not None}
@@ -157,7 +169,15 @@ def make_plan(metrics: Any, columns: Mapping[str, Any]) -> Plan:
             )
     for name, function in functions.items():
         _check_additive(name, function, given)
-    return Plan(functions, given)
+    check_number(n_replicates, "n_replicates", 0, np.inf, integer=True)
+    check_number(random_state, "random_state", 0, 2**63 - 1, integer=True)
+    plan = Plan(functions, given, n_replicates, random_state)
+    if n_replicates and plan.partition_by is None:
+        raise ValueError(
+            "n_replicates needs labels of independent units, by which their weights "
+            "are drawn; name their column by cluster=, which may be that of the rows."
+        )
+    return plan
 
 
 def _check_additive(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from .._estimates.finalize import Beside, PairedDifference
+from .._estimates.paired import PairedReplicates
+from .._estimates.sums import ClusterSums
 from .._estimates.table import needs_of
 from ..metrics import GroupEstimates
 
@@ -10,7 +12,20 @@ from ..metrics import GroupEstimates
 def _needs(a: GroupEstimates, b: GroupEstimates) -> tuple[int, ...]:
     """Return the supports that both results need, those of `b` after those of `a`."""
     first, second = (needs_of(r.metric.finalize) for r in (a, b))
+    if not _have_tables(a, b):  # the degrees of freedom are those of `a`
+        return first
     return (*first, *(len(a.sums.active) + support for support in second))
+
+
+def _have_tables(a: GroupEstimates, b: GroupEstimates) -> bool:
+    return a.sums.table is not None and b.sums.table is not None
+
+
+def _beside(a: GroupEstimates, b: GroupEstimates) -> ClusterSums:
+    """Return the sums of both, the columns of `b` behind those of `a`."""
+    if _have_tables(a, b):
+        return a.sums.beside(b.sums)
+    return PairedReplicates.of(a.sums, b.sums)
 
 
 def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
@@ -34,14 +49,17 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     Raises
     ------
     ValueError
-        If the metrics, options, groups or clusters differ, or after `compact`.
+        If the metrics, options, groups or clusters differ, or after `compact` without
+        replicates.
 
     Notes
     -----
     The two tables of sums are put side by side, and the difference is one more smooth
     function of their totals: the covariance of the two results comes with the delta
     method, and the bootstrap resamples both at once. For ``variance="item"`` the
-    variance is DeLong's, ``Σ_i (T_i^a / N_a - T_i^b / N_b)²``.
+    variance is DeLong's, ``Σ_i (T_i^a / N_a - T_i^b / N_b)²``. Of results after
+    ``compact(n_replicates=...)`` the covariance is that of their replicates, in which
+    every cluster counts as often for both, and degrees of freedom are those of `a`.
 
     References
     ----------
@@ -95,4 +113,4 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     )
     first_pass = {f"{key}_a": value for key, value in a.first_pass.items()}
     first_pass |= {f"{key}_b": value for key, value in b.first_pass.items()}
-    return GroupEstimates(metric, a.sums.beside(b.sums), a.parameters, first_pass)
+    return GroupEstimates(metric, _beside(a, b), a.parameters, first_pass)

@@ -74,8 +74,9 @@ def ndcg_estimates(
     if ranking.has_ties:
         # An item of a tied block is anywhere in the block with equal chance.
         first, last = ranking.tie_bounds()
-        before = np.concatenate(([0.0], np.cumsum(discount)))
-        discount = (before[last] - before[first]) / (last - first)
+        blocks = np.flatnonzero(first == np.arange(first.size))
+        size = (last - first)[blocks]
+        discount = np.repeat(np.add.reduceat(discount, blocks) / size, size)
     starts = ranking.starts[:-1]
     reached = np.add.reduceat(gains * discount, starts)
     best = np.add.reduceat(ideal, starts)

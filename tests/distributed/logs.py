@@ -5,6 +5,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from skrankfair.distributed import measure
+from skrankfair.distributed._plan import parameters_of
 from skrankfair.metrics import (
     brier_score,
     dips,
@@ -58,3 +60,20 @@ def assert_same(found, whole, rtol=1e-9):
             np.testing.assert_allclose(
                 getattr(result, part), getattr(expected, part), rtol=rtol, atol=1e-12
             )
+
+
+def assert_same_replicates(found, frame):
+    """Compare 20 replicates of seed 4 with those in memory, to the bit."""
+    memory = measure(frame, METRICS, n_replicates=20, random_state=4, **WHO)
+    for name, result in found.items():
+        np.testing.assert_array_equal(result.resampled(), memory[name].resampled())
+        taken = {
+            argument: frame[column]
+            for argument, column in WHO.items()
+            if argument in parameters_of(METRICS[name])
+        }
+        # Sums over the rows of a cluster are rounded as these are ordered.
+        plain = METRICS[name](**taken).compact(n_replicates=20, random_state=4)
+        np.testing.assert_allclose(
+            result.resampled(), plain.resampled(), rtol=1e-13, atol=1e-15
+        )

@@ -16,7 +16,7 @@ from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import brier_score, selection_rate
 from tests.seeds import rarely
 
-from .logs import METRICS, WHO, assert_same, click_log
+from .logs import METRICS, WHO, assert_same, assert_same_replicates, click_log
 
 
 @pytest.fixture(scope="module", name="frame")
@@ -69,6 +69,22 @@ def test_any_number_of_parts_is_the_whole(n_partitions, sources, whole):
     for kind in ("pattern", "dask"):
         found = measure(sources[kind](), METRICS, n_partitions=n_partitions, **WHO)
         assert_same(found, whole)
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_partitions"),
+    [("pattern", 1), ("pattern", 7), ("csv", 64), ("dask", 1), ("dask", 7)],
+)
+def test_replicates_are_those_of_memory_to_the_bit(kind, n_partitions, sources, frame):
+    found = measure(
+        sources[kind](),
+        METRICS,
+        n_partitions=n_partitions,
+        n_replicates=20,
+        random_state=4,
+        **WHO,
+    )
+    assert_same_replicates(found, frame)
 
 
 def test_in_processes(sources, whole):
@@ -157,6 +173,15 @@ class TestErrors:
     def test_n_partitions(self, sources):
         with pytest.raises(ValueError, match="n_partitions must"):
             measure(sources["pattern"](), "dips", n_partitions=0, **WHO)
+
+    def test_replicates(self, frame):
+        with pytest.raises(ValueError, match="n_replicates must"):
+            measure(frame, "dips", n_replicates=-1, **WHO)
+        with pytest.raises(ValueError, match="random_state must"):
+            measure(frame, "dips", n_replicates=2, random_state=0.5, **WHO)
+        rows = {name: WHO[name] for name in ("y_true", "y_score")}
+        with pytest.raises(ValueError, match="by cluster="):
+            measure(frame, "brier_score", n_replicates=2, **rows)
 
     def test_data_of_no_kind(self):
         with pytest.raises(ValueError, match="data must be a path"):

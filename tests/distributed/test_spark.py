@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from skrankfair.distributed import _spark, measure
 from skrankfair.metrics import brier_score, make_metric
 
-from .logs import METRICS, WHO, assert_same, click_log
+from .logs import METRICS, WHO, assert_same, assert_same_replicates, click_log
 
 
 @pytest.fixture(scope="module", name="spark")
@@ -54,6 +54,13 @@ def _table(spark, log):
 def test_any_number_of_partitions_is_the_whole(n_partitions, table, whole):
     found = measure(table, METRICS, n_partitions=n_partitions, **WHO)
     assert_same(found, whole, rtol=1e-12)
+
+
+def test_replicates_are_those_of_memory_to_the_bit(table, log):
+    found = measure(
+        table, METRICS, n_partitions=5, n_replicates=20, random_state=4, **WHO
+    )
+    assert_same_replicates(found, log)
 
 
 def test_rows_alone_need_no_cluster(table, log):
