@@ -26,6 +26,7 @@ from scipy import special
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
+from skrankfair import audit
 from skrankfair._estimates.contrasts import Contrasts
 from skrankfair._estimates.intervals import t_quantile
 from skrankfair._estimates.sums import ClusterSums
@@ -60,7 +61,7 @@ from skrankfair.metrics import (
 from skrankfair.model_selection import fairness_constrained
 from skrankfair.scoring import make_fairness_scorer
 from skrankfair.smoothing import nadaraya_watson
-from tests.designs import CURVES, DESIGNS, Design, Rows
+from tests.designs import AUDITS, CURVES, DESIGNS, CurveDesign, Design, Rows
 
 PAGE = Path(__file__).parents[1] / "docs" / "validity.md"
 ALPHA = 0.05
@@ -500,7 +501,7 @@ def one_curve(key: str, truth: dict[str, float], seed: int) -> Found:
         if known.any():
             share = wrong.mean() if kind == "pointwise" else wrong.any()
         out[f"cover curve, {kind}"] = [float(share), np.inf]
-    return out | _smoothed(key, rows, truth) | _shifts(key, rows, truth, seed)
+    return out | _smoothed(design, rows)
 
 
 def truths(key: str) -> dict[str, float]:
@@ -510,16 +511,24 @@ def truths(key: str) -> dict[str, float]:
     means = design.mean(scores)
     found = {"0.5": float(design.mean(np.array(0.5)))}
     found["calibration"] = float(np.sqrt(np.mean((scores - means) ** 2)))
+    place = np.minimum(10 * scores, 9).astype(int)
+    mass = np.maximum(np.bincount(place, minlength=10), 1)
+    gaps = np.bincount(place, scores - means, minlength=10) / mass
+    found["calibration, edges"] = float(np.sqrt(mass @ gaps**2 / scores.size))
     found["positive rate"] = float(np.mean(means > 0.5) - np.mean(scores > 0.5))
     return found
 
 
-def _smoothed(key: str, rows: Rows, truth: dict[str, float]) -> Found:
-    """Return what intervals of the smoothed curve and of calibration errors find."""
-    design, own = CURVES[key], rows["g"] == 1
-    y, s, cluster = rows["y"][own], rows["s"][own], rows["c"][own]
-    if design.clusters is None:
-        cluster = None
+def of_first_group(design: CurveDesign, rows: Rows) -> tuple[Any, Any, Any]:
+    """Return outcomes, scores and clusters of the first group."""
+    own = rows["g"] == 1
+    cluster = rows["c"][own] if design.clusters is not None else None
+    return rows["y"][own], rows["s"][own], cluster
+
+
+def _smoothed(design: CurveDesign, rows: Rows) -> Found:
+    """Return what intervals of a smoothed curve find, and how far off the curve is."""
+    y, s, cluster = of_first_group(design, rows)
     grid = np.quantile(s, [0.02, 0.25, 0.5, 0.75, 0.98])
     out: Found = {}
     with quiet():
@@ -528,36 +537,87 @@ def _smoothed(key: str, rows: Rows, truth: dict[str, float]) -> Found:
         scores = design.population()
         near = np.exp(-0.5 * ((grid[:, None] - scores) / curve.bandwidth) ** 2)
         smooth = near @ design.mean(scores) / near.sum(1)
-        for name, mean in (("smoothed curve", smooth), ("curve", design.mean(grid))):
+        for prefix, mean in (("cover", smooth), ("beyond", design.mean(grid))):
             wrong = (mean < low) | (mean > high)
             for place, points in (("middle", slice(1, 4)), ("ends", [0, 4])):
                 share = wrong[points].mean()
-                out[f"cover Nadaraya-Watson, {name}, {place}"] = [share, np.inf]
-        for method in ("smooth", "binned", "sweep"):
-            error = calibration_error(y, s, cluster=cluster, method=method)
-            ends, value = error.confidence_interval(), float(error.estimate[0])
-            name = f"calibration error, {method}"
-            held(out, name, ends, truth["calibration"], error, value)
+                out[f"{prefix} Nadaraya-Watson, {place}"] = [share, np.inf]
     return out
 
 
-def _shifts(key: str, rows: Rows, truth: dict[str, float], seed: int) -> Found:
+ERRORS: dict[str, dict[str, Any]] = {
+    **{name: {"method": name} for name in ("smooth", "binned", "sweep")},
+    "edges": {"method": "binned", "bins": np.linspace(0, 1, 11)},
+}
+
+
+def one_calibration(key: str, truth: dict[str, float], seed: int) -> Found:
+    """Return what intervals of calibration errors find, and comparisons of two."""
+    design = CURVES[key]
+    rows = design.draw(np.random.default_rng([seed, 8]))
+    y, s, cluster = of_first_group(design, rows)
+    other = another_score(design, y, np.random.default_rng([seed, 12]))
+    out: Found = {}
+    with quiet():
+        for name, options in ERRORS.items():
+            error = calibration_error(y, s, cluster=cluster, **options)
+            again = calibration_error(y, other, cluster=cluster, **options)
+            ends, value = error.confidence_interval(), float(error.estimate[0])
+            known = truth["calibration, edges" if name == "edges" else "calibration"]
+            held(out, f"calibration error, {name}", ends, known, error, value)
+            pvalue = compare(error, again).pvalue[0]
+            out[f"size compare, calibration error, {name}"] = [rejects(pvalue), np.inf]
+            if name == "edges":
+                low, high = (float(end[0]) for end in ends)
+                wrong = misses(low, high, truth["calibration"])
+                out[f"beyond calibration error, {name}"] = [wrong, np.inf]
+    return out
+
+
+def another_score(design: CurveDesign, y: Any, rng: np.random.Generator) -> Any:
+    """Return scores that are drawn given the outcomes: as well calibrated as the first.
+
+    Score and outcome have the same distribution as those of the first group.
+    """
+    scores = design.population()
+    means = design.mean(scores)
+    drawn = np.empty(y.size)
+    for outcome, chance in ((1.0, means), (0.0, 1 - means)):
+        there = y == outcome
+        drawn[there] = rng.choice(scores, there.sum(), p=chance / chance.sum())
+    return drawn
+
+
+def one_shift(key: str, truth: dict[str, float], seed: int) -> Found:
     """Return what intervals find that resample and fit anew."""
-    if seed % EVERY:
-        return {}
+    rows = CURVES[key].draw(np.random.default_rng([seed, 8]))
     out: Found = {}
     who: dict[str, Any] = {"sensitive_features": rows["g"]}
     if CURVES[key].clusters is not None:
         who["cluster"] = rows["c"]
     with quiet():
         rate = positive_rate_shift(rows["y"], rows["s"], threshold=0.5, **who)
-        low, high = (end[1] for end in rate.confidence_interval())
-        wrong = misses(low, high, truth["positive rate"])
-        out["cover positive rate shift"] = [wrong, np.inf]
+        low, high = (float(end[1]) for end in rate.confidence_interval())
+        wrong, value = misses(low, high, truth["positive rate"]), rate.estimate[1]
+        out["cover positive rate shift"] = [wrong, np.inf, value, high - low]
         if key not in ("wavy", "deciles"):  # no ranks change
             rank = rank_shift(rows["y"], rows["s"], **who)
-            low, high = (end[1] for end in rank.confidence_interval())
-            out["cover rank shift"] = [misses(low, high, 0.0), np.inf]
+            low, high = (float(end[1]) for end in rank.confidence_interval())
+            wrong, value = misses(low, high, 0.0), rank.estimate[1]
+            out["cover rank shift"] = [wrong, np.inf, value, high - low]
+    return out
+
+
+def one_audit(key: str, truth: dict[str, float], seed: int) -> Found:
+    """Return whether an audit of noise names a group: in its headline, by a metric."""
+    with quiet():
+        report = audit(**AUDITS[key].draw(seed))
+    named = "beyond chance" in report.headline
+    out: Found = {"size the headline": [float(named), np.inf]}
+    for finding in report.findings:
+        if finding.tested:
+            wrong = bool(finding.worse or finding.better)
+            out[f"size verdict, {finding.metric.name}"] = [float(wrong), np.inf]
     return out
 
 
@@ -575,7 +635,12 @@ STUDIES: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
     "ranking": (lambda key: large(DESIGNS[key]), rankings, tuple(DESIGNS)),
     "search": (gaps, each(one_search), SEARCHED),
     "curve": (truths, each(one_curve), tuple(CURVES)),
+    "calibration": (truths, each(one_calibration), tuple(CURVES)),
+    "shift": (truths, each(one_shift), tuple(CURVES)),
+    "audit": (lambda key: {}, each(one_audit), tuple(AUDITS)),
 }
+#: What takes long runs on some of the data sets.
+STEPS = {"search": EVERY // 2, "audit": EVERY // 2, "shift": EVERY}
 
 
 def draw_round(study: str, key: str, number: int, folder: Path) -> str:
@@ -583,9 +648,7 @@ def draw_round(study: str, key: str, number: int, folder: Path) -> str:
     file = folder / f"{study}-{key}-{number:04}.json"
     if not file.exists():
         truth = _truth(study, key, folder)
-        seeds = range(number * ROUND, (number + 1) * ROUND)
-        if study == "search":
-            seeds = seeds[:: EVERY // 2]
+        seeds = range(number * ROUND, (number + 1) * ROUND)[:: STEPS.get(study, 1)]
         found = STUDIES[study][1](key, truth, seeds)
         text = json.dumps(found, default=float)
         part = file.with_suffix(".part")
@@ -676,13 +739,13 @@ class Cell:
 
 def table_of(title: str, prefix: str, found: dict[str, dict[str, Cell]]) -> list[str]:
     """Return the lines of a table: a measure per row, a design per column."""
-    limit = 0.065 if prefix == "size " else 0.07
+    limit = {"size ": 0.065, "cover ": 0.07, "beyond ": np.inf}[prefix]
     names: list[str] = []
     for cells in found.values():
         names += [n for n in cells if n.startswith(prefix) and n not in names]
     if not names:
         return []
-    titles = [{**DESIGNS, **CURVES}[key].title for key in found]
+    titles = [{**DESIGNS, **CURVES, **AUDITS}[key].title for key in found]
     lines = [f"### {title}", "", f"| | {' | '.join(titles)} |"]
     lines.append("|---" * (len(titles) + 1) + "|")
     counts = {k: max(c.count for c in cells.values()) for k, cells in found.items()}
@@ -714,6 +777,8 @@ def page(folder: Path, keys: list[str]) -> str:
         lines += [f"## {title}", ""] if tables else []
         lines += table_of("Tests: rejected, per cent", "size ", tables)
         lines += table_of("95% intervals: missed, per cent", "cover ", tables)
+        title = "What no interval promises: the curve itself missed, per cent"
+        lines += table_of(title, "beyond ", tables)
     counts = [
         max(cell.count for cell in cells.values())
         for tables in found.values()
@@ -748,7 +813,10 @@ PARTS: tuple[tuple[str, str, Callable[[str], bool]], ...] = (
     ("One list of 200", "ranking", lambda key: key.startswith("list200_")),
     ("One list of 1000", "ranking", lambda key: key.startswith("list1000_")),
     ("A search with a bound on fresh data", "search", bool),
-    ("Curves and calibration", "curve", bool),
+    ("Audits of groups that differ by chance", "audit", bool),
+    ("Curves", "curve", bool),
+    ("Calibration errors", "calibration", bool),
+    ("What calibration would change", "shift", bool),
 )
 
 
@@ -826,7 +894,8 @@ def main() -> None:
     """Draw what is not drawn yet, and print or write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replications", type=int, default=1000)
-    parser.add_argument("--designs", nargs="*", default=[*DESIGNS, *CURVES])
+    every = [*DESIGNS, *CURVES, *AUDITS]
+    parser.add_argument("--designs", nargs="*", default=every)
     parser.add_argument("--studies", nargs="*", default=list(STUDIES))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=Path("validity"))

@@ -244,3 +244,35 @@ CURVES = {
     "clusters20": CurveDesign("20 clusters of 50 rows", clusters=equal(20, 50)),
     "clusters40": CurveDesign("40 clusters, power law", clusters=power_law(40, 400)),
 }
+
+
+@dataclass(frozen=True)
+class Sellers:
+    """Pure noise: groups of very different sizes that deserve what they get."""
+
+    title: str
+    n_groups: int
+    n_queries: int
+    n_items: int = 10
+
+    def draw(self, seed: int) -> dict[str, np.ndarray]:
+        """Draw the columns of an audit."""
+        rng = np.random.default_rng([self.n_groups, seed])
+        chance = rng.random(self.n_groups) ** 2 + 0.02
+        query = np.repeat(np.arange(self.n_queries), self.n_items)
+        quality = rng.normal(size=query.size)
+        group = rng.choice(self.n_groups, query.size, p=chance / chance.sum())
+        return {
+            "y_true": quality + rng.normal(size=query.size) > 0.5,
+            "y_score": quality + rng.normal(size=query.size),
+            "sensitive_features": group,
+            "qid": query,
+        }
+
+
+AUDITS = {
+    "audit2": Sellers("2 groups", 2, 100),
+    "audit5": Sellers("5 groups", 5, 200),
+    "audit19": Sellers("19 groups", 19, 400),
+    "audit300": Sellers("300 sellers", 300, 150, 20),
+}

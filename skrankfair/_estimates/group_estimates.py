@@ -443,8 +443,17 @@ class GroupEstimates(ReadOnlyArrays):
             return self.shares.ends(reach, self.df)
         if self.metric.noise is not None:
             noise = self.sums.estimate(self.metric.noise)
-            return root_ends(self.estimate, self.standard_error, noise, reach)
+            ends = self.estimate, self.standard_error, noise, reach
+            return root_ends(*ends, self._narrow_end(reach))
         return t_ends(self.estimate, self.standard_error, reach)
+
+    def _narrow_end(self, reach: Array) -> Array | float:
+        """Return the upper end of the square of which nothing is hidden."""
+        if self.metric.narrow is None:
+            return -np.inf
+        square, noise = self.metric.narrow
+        value = self.sums.estimate(square) - self.sums.estimate(noise)
+        return value + reach * np.sqrt(self.sums.variance(square))
 
     def simultaneous_interval(
         self,

@@ -281,16 +281,23 @@ def t_ends(estimate: Any, standard_error: Any, reach: Array) -> tuple[Array, Arr
 
 
 def root_ends(
-    estimate: Array, standard_error: Array, noise: Array, reach: Array
+    estimate: Array,
+    standard_error: Array,
+    noise: Array,
+    reach: Array,
+    narrow: Array | float = -np.inf,
 ) -> tuple[Array, Array]:
     """Return intervals of root mean squares, which noise makes larger.
 
     The interval is that of the square: its upper end of the square as it is, its lower
-    one of what is left without the noise.
+    one of what is left without the noise. The upper end is at least `narrow`, that of a
+    square of which nothing is hidden.
     """
     square = estimate**2
     margin = (
         2 * estimate * reach * np.where(standard_error == 0, np.nan, standard_error)
     )
     low = np.sqrt(np.maximum(square - noise - margin, 0.0))
-    return low, np.sqrt(square + margin)
+    high = square + margin
+    with np.errstate(invalid="ignore"):
+        return low, np.sqrt(np.where(narrow > high, narrow, high))

@@ -66,6 +66,9 @@ class Metric:
     #: Column totals to what noise alone would make of the square of an estimate that is
     #: a root mean square.
     noise: Finalize | None = None
+    #: Column totals to such a square from bins too narrow to hide anything, and to what
+    #: noise alone would make of it.
+    narrow: tuple[Finalize, Finalize] | None = None
 
     def check_resampled(self, method: str) -> None:
         """Raise a ValueError where resamples have noise of their own."""

@@ -35,6 +35,8 @@ class RefitSums(ClusterSums):
     #: takes the jackknife.
     n_resamples: int | None = None
     seed: int = 0  # seed of these resamples
+    #: How many times the bias that the resamples show counts as an error.
+    bias: float = 1.0
     finalize: Finalize | None = None  # the metric whose covariance `compact` keeps
     kept: Array | None = None  # its covariance, in copies
 
@@ -48,6 +50,7 @@ class RefitSums(ClusterSums):
         n_resamples: int | None = None,
         seed: int = 0,
         finalize: Finalize | None = None,
+        bias: float = 1.0,
     ) -> RefitSums:
         """Sum a table whose rows are independent clusters."""
         with np.errstate(over="ignore"):  # squares of squares, for the errors alone
@@ -59,6 +62,7 @@ class RefitSums(ClusterSums):
             n_resamples=n_resamples,
             seed=seed,
             finalize=finalize,
+            bias=bias,
         )
 
     def resample(
@@ -83,7 +87,10 @@ class RefitSums(ClusterSums):
         return {self.finalize: self.kept}
 
     def covariance(self, finalize: Finalize) -> Array:
-        """Return the jackknife covariance of the linear parts, or over resamples."""
+        """Return the jackknife covariance of the linear parts, or over resamples.
+
+        Over resamples it is around the estimate, and not around their mean.
+        """
         if self.n_resamples is None:
             with np.errstate(over="ignore", invalid="ignore"):
                 return super().covariance(finalize)
@@ -99,25 +106,30 @@ class RefitSums(ClusterSums):
             "ask for standard_error.",
         )
         covariance = np.full((n_groups, n_groups), np.nan)
-        known, values = self._values(finalize, n_resamples)
+        known, values, bias = self._values(finalize, n_resamples)
         if known.size:
             block = np.atleast_2d(np.cov(values.T, ddof=1))
-            covariance[np.ix_(known, known)] = block
+            covariance[np.ix_(known, known)] = block + np.outer(bias, bias)
         return covariance
 
-    def _values(self, finalize: Finalize, n_resamples: int) -> tuple[Array, Array]:
-        """Return which groups have values in all resamples, and these, (B, m).
+    def _values(
+        self, finalize: Finalize, n_resamples: int
+    ) -> tuple[Array, Array, Array]:
+        """Return which groups have values in all resamples, these (B, m), and biases.
 
-        They are spread as those of few clusters, as the jackknife.
+        Values are spread as those of few clusters, as the jackknife. The bias is how
+        far their mean is from the estimate, as often as it counts.
         """
         if self.count <= 1 or self.refit is None:
-            return np.zeros(0, dtype=int), np.zeros((n_resamples, 0))
+            return np.zeros(0, dtype=int), np.zeros((n_resamples, 0)), np.zeros(0)
         rng = np.random.default_rng(self.seed)
         values = np.concatenate(
             [finalize(*part) for part in self.resample(n_resamples, rng)]
         )
         known = np.flatnonzero(~self.undefined(finalize) & ~np.isnan(values).any(0))
-        return known, values[:, known] * np.sqrt(self.count / (self.count - 1))
+        values = values[:, known]
+        bias = self.bias * (values.mean(axis=0) - self.estimate(finalize)[known])
+        return known, values * np.sqrt(self.count / (self.count - 1)), bias
 
     def variance(self, finalize: Finalize) -> Array:
         """Return the diagonal of `covariance`."""
@@ -126,8 +138,8 @@ class RefitSums(ClusterSums):
         if self.kept is not None or len(self.groups) <= _FEW_GROUPS:
             return np.diag(self.covariance(finalize)).copy()
         variance = np.full(len(self.groups), np.nan)
-        known, values = self._values(finalize, self.n_resamples)
-        variance[known] = values.var(axis=0, ddof=1)
+        known, values, bias = self._values(finalize, self.n_resamples)
+        variance[known] = values.var(axis=0, ddof=1) + bias**2
         return variance
 
     def covariances(
@@ -174,7 +186,11 @@ class RefitSums(ClusterSums):
         if isinstance(other, RefitSums):
             refit = _both(self, other)
         return RefitSums(
-            **parts, refit=refit, n_resamples=self.n_resamples, seed=self.seed
+            **parts,
+            refit=refit,
+            n_resamples=self.n_resamples,
+            seed=self.seed,
+            bias=self.bias,
         )
 
 

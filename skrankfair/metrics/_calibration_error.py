@@ -72,10 +72,11 @@ class SortedScores:
 
         The row of rank r (from 0) of n is in bin ``floor(r · n_bins / n)``.
         """
-        edges = np.arange(n_bins + 1) * self.mass[-1] / n_bins
         if self.whole:
             total = round(self.mass[-1])
             return -(-np.arange(n_bins + 1) * total // n_bins).astype(float)
+        edges = np.arange(n_bins + 1) * self.mass[-1] / n_bins
+        edges[-1] = self.mass[-1]  # but for rounding
         return edges
 
     def _within(self, edges: Array, sums: Array) -> Array:
@@ -189,8 +190,10 @@ _NOT_COMPARED = (
     "noise makes it larger in smaller groups, which equally well calibrated groups "
     "would be told apart by. Use skrankfair.inference.predictive_parity_test."
 )
-# Columns of a group: sum of squares, what they are of, and rows.
+# Columns of a group: sum of squares, what they are of, rows, and the sum of squares
+# over narrow bins.
 _ROWS = ColumnSum(2, 3)
+_FEWEST_NARROW = 15
 
 
 @stored("RootMeanSquare")
@@ -277,19 +280,58 @@ def bandwidth_of_group(
     return choose_bandwidth(bandwidth, sample, kernel) or 1.0
 
 
+@stored("NarrowSquare")
+@dataclass(frozen=True)
+class NarrowSquare:
+    """The mean of the squares over narrow bins."""
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return it, shape (..., G)."""
+        ratio = np.full(by_group.shape[:-1], np.nan, dtype=by_group.dtype)
+        mass = by_group[..., 1]
+        np.divide(by_group[..., 3], mass, out=ratio, where=mass.real != 0)
+        return ratio
+
+
+@dataclass(frozen=True)
+class _Squares:
+    """The squares of the gaps of one group, in bins or around a curve."""
+
+    #: Shape (n,). What a unit of weight of the row adds to their sum, to first order.
+    linear: Array
+    refit: Callable[[Array], float]  # maps weights of the rows to their sum
+    noise: float  # their sum, if noise alone made it
+
+    @classmethod
+    def of_bins(cls, scores: SortedScores, n_bins: int, sample: Sample) -> _Squares:
+        """Return those of bins of equal mass."""
+        gap = sample.x - sample.y
+        linear = 2 * gap * scores.row_means(n_bins, 1) - scores.row_means(n_bins, 2)
+
+        def refit(weight: Array) -> float:
+            again = SortedScores.of_rows(sample.x, sample.y, weight, scores.block)
+            return again.error(n_bins)
+
+        return cls(linear, refit, scores.noise(n_bins, sample))
+
+
 @dataclass(frozen=True)
 class _Part:
-    """One group: linear parts of its rows, and the totals for other weights."""
+    """One group: its squares, and those of bins too narrow to hide anything."""
 
-    #: Shape (n,). What a unit of weight of the row adds to the sum of squares, to first
-    #: order.
-    square: Array
-    #: Maps weights of the rows to sum of squares and mass.
-    refit: Callable[[Array], tuple[float, float]]
-    noise: float  # the sum of squares that noise alone would give
+    squares: _Squares
+    narrow: _Squares
+
+    @classmethod
+    def of_squares(
+        cls, squares: _Squares, scores: SortedScores, sample: Sample
+    ) -> _Part:
+        """Add the narrow bins: the root of the number of clusters, at least 15."""
+        n_bins = max(_FEWEST_NARROW, round(sample.n_active**0.5))
+        return cls(squares, _Squares.of_bins(scores, n_bins, sample))
 
 
-def _smooth_part(sample: Sample, bandwidth: float, kernel: Kernel) -> _Part:
+def _smooth_squares(sample: Sample, bandwidth: float, kernel: Kernel) -> _Squares:
     """Return the squared distance of scores and curve, the curve's error included.
 
     A row also moves the curve: at score s by ``w K (y - f(s)) / B(s)``, which changes
@@ -304,65 +346,55 @@ def _smooth_part(sample: Sample, bandwidth: float, kernel: Kernel) -> _Part:
     level, slope, _ = kernel_sums(x, x, columns, bandwidth, kernel)
     means = RepeatedMeans(x, y, bandwidth, kernel)
 
-    def refit(weight: Array) -> tuple[float, float]:
-        gap = np.where(weight > 0, x - means(weight), 0.0)
-        return float(weight @ gap**2), float(weight.sum())
+    def refit(weight: Array) -> float:
+        return float(weight @ np.where(weight > 0, x - means(weight), 0.0) ** 2)
 
     # The variance of the curve, at a few scores and between them by lines.
     points = np.unique(np.quantile(x, np.linspace(0, 1, _N_POINTS)))
     error = curve_on_grid(sample, points, bandwidth, kernel).standard_error
     noise = float(weight @ np.interp(x, points, error**2))
-    return _Part(gap**2 - 2 * (y * level - slope), refit, noise)
-
-
-def _binned_part(sample: Sample, n_bins: int | None) -> tuple[_Part, int]:
-    """Return the squared gaps of bins of equal mass; None sweeps their number."""
-    scores = SortedScores.of_rows(sample.x, sample.y, sample.weight)
-    chosen = scores.sweep() if n_bins is None else n_bins
-    gap = sample.x - sample.y
-    square = 2 * gap * scores.row_means(chosen, 1) - scores.row_means(chosen, 2)
-
-    def refit(weight: Array) -> tuple[float, float]:
-        again = SortedScores.of_rows(sample.x, sample.y, weight, scores.block)
-        return again.error(chosen), float(weight.sum())
-
-    return _Part(square, refit, scores.noise(chosen, sample)), chosen
+    return _Squares(gap**2 - 2 * (y * level - slope), refit, noise)
 
 
 def _fitted(
     rows: ScoreRows,
     sample: Sample,
     make_part: Callable[[Hashable, Sample], _Part],
-) -> tuple[RefitSums, KnownNoise]:
+) -> tuple[RefitSums, KnownNoise, KnownNoise]:
     """Return the sums of parts that are fitted to each group, and their noise."""
     labels = rows.groups.labels
-    square = np.zeros(sample.x.size)
+    linear = np.zeros((2, sample.x.size))
+    noise = np.full((2, len(labels)), np.nan)
     parts: list[tuple[Array, _Part]] = []
     for g, label in enumerate(labels):
         own = np.flatnonzero(sample.group == g)
         if own.size:
             part = make_part(label, sample.take(own))
-            square[own] = part.square
-        else:
-            part = _Part(np.zeros(0), lambda weight: (0.0, 0.0), 0.0)
-        parts.append((own, part))
+            mass = sample.weight[own].sum()
+            for i, squares in enumerate((part.squares, part.narrow)):
+                linear[i, own] = squares.linear
+                noise[i, g] = squares.noise / mass
+            parts.append((own, part))
     counts = row_counts(rows, sample)
-    columns = np.stack([sample.share * square, sample.share, counts], axis=1)
+    square, narrow = sample.share * linear
+    columns = np.stack([square, sample.share, counts, narrow], axis=1)
     table = cluster_table(rows, sample, columns)
 
     def refit(cluster_counts: Array) -> Array:
-        totals = np.empty((len(labels), 3))
+        totals = np.zeros((len(labels), 4))
         times = cluster_counts[sample.cluster]
-        for g, (own, part) in enumerate(parts):
-            totals[g, :2] = part.refit(sample.share[own] * times[own])
-            totals[g, 2] = counts[own] @ times[own]
+        for own, part in parts:
+            weight = sample.share[own] * times[own]
+            totals[sample.group[own[0]]] = (
+                part.squares.refit(weight),
+                weight.sum(),
+                counts[own] @ times[own],
+                part.narrow.refit(weight),
+            )
         return totals
 
-    mass = [float(sample.weight[own].sum()) for own, _ in parts]
-    noise = (
-        p.noise / w if w else np.nan for (_, p), w in zip(parts, mass, strict=True)
-    )
-    return RefitSums.of_table(labels, table, [_ROWS], refit), KnownNoise(tuple(noise))
+    known = (KnownNoise(tuple(values.tolist())) for values in noise)
+    return RefitSums.of_table(labels, table, [_ROWS], refit), *known
 
 
 def _check_edges(bins: Any, x: Array) -> Array | None:
@@ -502,8 +534,13 @@ def calibration_error(
     means of the bins), which is estimated over clusters; the lower end of the interval
     is that of the square less this noise, and the upper end that of the square as it
     is. So the interval of a calibrated group begins at 0, and is wide where there are
-    few rows. It knows nothing of what a bandwidth or a bin is too wide to show.
-    Resamples would have the noise twice: ``method="bootstrap"`` is refused.
+    few rows. Resamples would have the noise twice: ``method="bootstrap"`` is refused.
+
+    A bandwidth or a bin also hides what is narrower than it, such as waves, or the
+    slope within the few bins of a sweep. So the upper end is at least that of the mean
+    square over narrow bins of equal mass, as many as the root of the number of clusters
+    (15 or more), less its noise. Intervals hold the error of the population by this;
+    those of given edges hold only what the bins show.
 
     The smaller the group, the larger its noise, so groups have no contrast
     (``contrast`` raises a ValueError): a test would reject in most data sets with
@@ -558,11 +595,14 @@ def calibration_error(
         sample = rows.sample("row")
 
     def make_part(group: Hashable, own: Sample) -> _Part:
+        scores = SortedScores.of_rows(own.x, own.y, own.weight)
         if method == "smooth":
             chosen[group] = bandwidth_of_group(bandwidth, group, own, smoother)
-            return _smooth_part(own, chosen[group], smoother)
-        part, chosen[group] = _binned_part(own, bins if method == "binned" else None)
-        return part
+            squares = _smooth_squares(own, chosen[group], smoother)
+        else:
+            chosen[group] = bins if method == "binned" else scores.sweep()
+            squares = _Squares.of_bins(scores, chosen[group], own)
+        return _Part.of_squares(squares, scores, own)
 
     if edges is not None:
         sums = _edge_sums(rows, sample, edges)
@@ -570,9 +610,11 @@ def calibration_error(
         support = ColumnSum(5 * n_bins, 5 * n_bins + 1)
         finalize: Any = BinnedGaps(n_bins)
         noise: Any = BinnedNoise(n_bins)
+        narrow = None
         first_pass: dict[str, Any] = {"bins": tuple(edges.tolist())}
     else:
-        sums, noise = _fitted(rows, sample, make_part)
+        sums, noise, hidden = _fitted(rows, sample, make_part)
+        narrow = NarrowSquare(), hidden
         finalize, support = RootMeanSquare(), _ROWS
         first_pass = {"bandwidth" if method == "smooth" else "bins": chosen}
     metric = Metric(
@@ -583,6 +625,7 @@ def calibration_error(
         not_compared=_NOT_COMPARED,
         better="low",
         noise=noise,
+        narrow=narrow,
     )
     if method == "smooth":
         parameters |= {"kernel": kernel, "cluster_weight": cluster_weight}

@@ -33,6 +33,9 @@ from ._pairs.cluster_rows import QuerySums, sum_over_queries
 # Clusters of which a resample leaves out all with a probability of e^-60.
 _SURELY_DRAWN = 60
 _ROUNDING = 1e-12
+# Where all outcomes near a score are equal, those of a resample are too, so that it
+# shows half of the bias of ranks.
+_RANK_BIAS = 2.0
 
 
 @dataclass(frozen=True)
@@ -97,16 +100,18 @@ def shift_estimates(
     calibrated: Calibrated,
     *,
     relative: bool = False,
+    bias: float = 1.0,
 ) -> GroupEstimates:
     """Return what calibration would change on average, a mean by group.
 
     The metric counts in units. Rows of the table are clusters; the sum of changes is
     divided by the support, and `refit` gives the totals with the curves fitted anew.
-    `resamples` is how many there are, and the seed.
+    `resamples` is how many there are, and the seed; `bias` is how often the bias that
+    they show counts in the errors.
     """
     finalize, (n_resamples, seed) = MeanOfRatios(), resamples
     sums = RefitSums.of_table(
-        groups.labels, table, [support], refit, n_resamples, seed, finalize
+        groups.labels, table, [support], refit, n_resamples, seed, finalize, bias
     )
     mean = Metric(
         metric,
@@ -238,8 +243,10 @@ def positive_rate_shift(
     A decision is no smooth function of the curve, so there is no delta method:
     ``standard_error`` and ``covariance`` are those of a bootstrap of clusters that
     refits the curves, computed when first asked for, and
-    ``confidence_interval(method="bootstrap")`` are its percentiles. Bandwidths are
-    held. Results do not add up, since the curves of parts are not that of the whole.
+    ``confidence_interval(method="bootstrap")`` are its percentiles. Errors are those
+    around the estimate, ``var(θ*) + (mean(θ*) - θ)²``, so that they have the bias that
+    noise in the curves makes, as far as resamples show it. Bandwidths are held. Results
+    do not add up, since the curves of parts are not that of the whole.
 
     The sign is that of the definition in §7.2; Theorem 5 prints the other.
 
@@ -429,7 +436,7 @@ def rank_shift(
     qid: Any = None,
     cluster: Any = None,
     bandwidth: str | float | Mapping[Hashable, float] = "undersmooth",
-    kernel: str = "gaussian4",
+    kernel: str = "gaussian",
     cluster_weight: str = "cluster",
     average: str = "pairs",
     n_resamples: int = 200,
@@ -465,11 +472,10 @@ def rank_shift(
         In units of the score; a rule (see `skrankfair.smoothing.nadaraya_watson`) is
         applied to each group.
     kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", \
-            "flat_top"}, default="gaussian4"
-        Weight of a row by its distance in the score. The default has less bias than
-        "gaussian": the standard error of a mean over many scores is smaller than that
-        of the curve, so bias weighs more. Curves are kept within the range of the
-        outcomes.
+            "flat_top"}, default="gaussian"
+        Weight of a row by its distance in the score. The default has less noise than
+        "gaussian4": noise in the curves shuffles items. Curves are kept within the
+        range of the outcomes.
     cluster_weight : {"cluster", "row"}, default="cluster"
         Whether every cluster has weight one in the curve of a group, or every row.
     average : {"pairs", "queries"}, default="pairs"
@@ -509,6 +515,11 @@ def rank_shift(
     Tied items have the mean of their ranks. Standard errors are those of a bootstrap of
     clusters that refits the curves, as for `positive_rate_shift`; a resample of one
     list is a list in which an item is as often as it was drawn. Results do not add up.
+
+    Noise in the curves shuffles items, and moves those of a group towards where there
+    are more of the others. This bias is largest where a curve is flat; resamples show
+    about half of it, since where all outcomes near a score are equal theirs are too.
+    So the errors are ``var(θ*) + 4 (mean(θ*) - θ)²``.
 
     References
     ----------
@@ -563,4 +574,5 @@ def rank_shift(
         {"average": average, "kernel": kernel, "cluster_weight": cluster_weight},
         calibrated,
         relative=True,
+        bias=_RANK_BIAS,
     )

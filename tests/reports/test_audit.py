@@ -29,6 +29,7 @@ from skrankfair.metrics import (
     pairwise_exposure,
     pairwise_preference,
 )
+from tests.designs import AUDITS, Sellers
 
 NAMES = tuple(metric.name for metric in CATALOG if "ranking" in metric.tasks)
 COLUMNS = [
@@ -326,23 +327,9 @@ class TestWords:
             audit(**data(), correction="none")
 
 
-def sellers(seed, n_groups, n_queries, n_items=10):
-    """Pure noise: groups of very different sizes that deserve what they get."""
-    rng = np.random.default_rng([n_groups, seed])
-    chance = rng.random(n_groups) ** 2 + 0.02
-    query = np.repeat(np.arange(n_queries), n_items)
-    quality = rng.normal(size=query.size)
-    return {
-        "y_true": quality + rng.normal(size=query.size) > 0.5,
-        "y_score": quality + rng.normal(size=query.size),
-        "sensitive_features": rng.choice(n_groups, query.size, p=chance / chance.sum()),
-        "qid": query,
-    }
-
-
 def test_three_hundred_sellers_of_noise_are_a_short_table():
     with collected_warnings() as collected:
-        report = audit(**sellers(0, 300, 300, 20))
+        report = audit(**Sellers("300 sellers", 300, 300, 20).draw(0))
     assert any("for groups without pairs" in message for _, message in collected)
     assert "beyond chance" not in report.headline
     for finding in report.findings:
@@ -352,18 +339,13 @@ def test_three_hundred_sellers_of_noise_are_a_short_table():
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize(
-    ("n_groups", "n_queries", "n_items"),
-    [(2, 100, 10), (5, 200, 10), (19, 400, 10), (300, 150, 20)],
-)
-def test_the_headline_names_a_group_of_noise_in_few_audits(
-    n_groups, n_queries, n_items
-):
+@pytest.mark.parametrize("key", AUDITS)
+def test_the_headline_names_a_group_of_noise_in_few_audits(key):
     """At most 5% of audits; the bound is 3 standard errors of 40 of them above it."""
     times, named, verdicts = 40, 0, {}
     for seed in range(times):
         with collected_warnings():
-            report = audit(**sellers(seed, n_groups, n_queries, n_items))
+            report = audit(**AUDITS[key].draw(seed))
         named += "beyond chance" in report.headline
         for finding in report.findings:
             if finding.tested:
