@@ -617,8 +617,8 @@ def predictive_parity_test(
     bandwidth : {"undersmooth", "rule_of_thumb", "cv"} or float, default="undersmooth"
         One for all groups, in units of the score. A rule (see
         `skrankfair.smoothing.nadaraya_watson`) is applied to each group; the larger of
-        two groups counts, the median over contrasts is taken, and 1.5 times as much. Up
-        to 50 distinct scores with at least five clusters each are not smoothed: the
+        two groups counts, the median over contrasts is taken, and 1.35 times as much.
+        Up to 50 distinct scores with at least five clusters each are not smoothed: the
         means at each score are compared. For `curve="nadaraya_watson"` the rule is
         applied to all rows, as in the paper.
     curve : {"local_quadratic", "nadaraya_watson"}, default="local_quadratic"

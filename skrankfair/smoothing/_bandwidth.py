@@ -26,7 +26,7 @@ _PILOT_DEGREE, _ROWS = 3, 10
 FEWEST = 5
 _N_POINTS = 50
 # A bandwidth relative to the rule's, and to the smallest gap of few distinct scores.
-_WIDER, _UNSMOOTHED = 1.5, 0.1
+_WIDER, _UNSMOOTHED = 1.35, 0.1
 
 
 def check_bandwidth(bandwidth: Any) -> None:
@@ -223,9 +223,9 @@ def contrast_bandwidth(
     """Return the bandwidth at which the curves of groups are compared.
 
     A rule is applied to each group. A contrast wants the larger bandwidth of its two
-    groups, one and a half times as much because slope and curvature are known from
-    both; of several contrasts it is the median. Few distinct scores, each with enough
-    clusters, are not smoothed at all.
+    groups, a third more because slope and curvature are known from both; of several
+    contrasts it is the median. Few distinct scores, each with enough clusters, are not
+    smoothed at all.
     """
     check_bandwidth(rule)
     if not isinstance(rule, str):

@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
 from skrankfair.datasets import make_bias_by_construction
 from skrankfair.exceptions import UndefinedMetricWarning
@@ -585,6 +585,33 @@ class TestNoise:
         sizes = np.bincount(cluster)[cluster]
         expected = np.average(curve.standard_error**2, weights=1 / sizes)
         assert r.metric.noise.by_group[0] == pytest.approx(expected, rel=0.02)
+
+    @pytest.mark.parametrize("method", ["smooth", "binned", "sweep"])
+    def test_upper_end_is_at_least_that_of_narrow_bins(self, method):
+        """Of 400 clusters 20 bins, which a curve with 20 waves shows."""
+        rng = np.random.default_rng(3)
+        s = rng.random(400)
+        y = (rng.random(400) < 0.5 + 0.4 * np.sin(10 * np.pi * s)).astype(float)
+        r = calibration_error(y, s, method=method, bins=2)
+        narrow = calibration_error(y, s, method="binned", bins=20)
+        noise = narrow.sums.estimate(narrow.metric.noise)[0]
+        square = narrow.estimate[0] ** 2 - noise
+        reach = stats.t.ppf(0.975, r.df[0])
+        end = square + reach * 2 * narrow.estimate[0] * narrow.standard_error[0]
+        low, high = (end[0] for end in r.confidence_interval())
+        assert low <= r.estimate[0] < high
+        assert high == pytest.approx(np.sqrt(end), rel=0.01)
+        truth = np.sqrt(np.mean((s - 0.5 - 0.4 * np.sin(10 * np.pi * s)) ** 2))
+        assert r.estimate[0] + 1.96 * r.standard_error[0] < truth < high
+
+    def test_weights_that_are_no_numbers_of_rows_make_bins(self):
+        y, s, _, _ = rows()
+        weight = 0.1 + np.arange(y.size) % 7 / 7
+        for bins in range(2, 40):
+            r = calibration_error(
+                y, s, method="binned", bins=bins, sample_weight=weight
+            )
+            assert np.isfinite(r.confidence_interval()).all()
 
     def test_disparity_is_bounded_by_the_intervals(self):
         y, s, group, _ = rows(n_clusters=100)

@@ -301,12 +301,15 @@ class TestInvariances:
 
 class TestErrors:
     @each_metric
-    def test_is_the_deviation_of_resamples(self, metric):
+    def test_is_the_deviation_of_resamples_from_the_estimate(self, metric):
         r = metric(*rows(), n_resamples=50, random_state=3)
         seed = int(np.random.default_rng(3).integers(2**62))
         values = r.resampled(50, seed)
         factor = r.n_clusters / (r.n_clusters - 1)
-        np.testing.assert_allclose(r.covariance, factor * np.cov(values.T))
+        bias = (1 if metric is decisions else 2) * (values.mean(axis=0) - r.estimate)
+        expected = factor * np.cov(values.T) + np.outer(bias, bias)
+        np.testing.assert_allclose(r.covariance, expected)
+        np.testing.assert_allclose(r.standard_error**2, np.diag(expected))
         low, high = r.confidence_interval(method="bootstrap", n_resamples=50)
         assert (low < r.estimate).all()
         assert (r.estimate < high).all()
