@@ -833,9 +833,9 @@ weights, short lists, curves of unlike groups), each with a true null hypothesis
 known truth, and the promises that were broken are counted: tests that reject at 5%, and
 95% intervals that miss. Each table says how many data sets were drawn of each design; a
 rate of 5% of 1000 has a Monte Carlo error of ± 1.4 points (two standard errors), one of
-{replications}, the fewest here, ± {error}. What resamples or shuffles, simultaneous
-intervals and bounds (†) ran on every {every}th of them, where rates are rough; searches
-on every {half}th.
+{replications}, the fewest of rankings, ± {error}. What resamples or shuffles,
+simultaneous intervals and bounds (†) ran on every {every}th of them, where rates are
+rough; searches and audits on every {half}th.
 
 ## How to read a cell
 
@@ -866,18 +866,22 @@ in all of them. A dash is what does not apply to the design.
   variance of independent rows, and leave out points with fewer than five effective
   clusters.
 - **Calibration errors.** The upper end of their intervals keeps the noise that the
-  lower end takes off, so calibrated groups are missed in less than 1%.
+  lower end takes off, and is at least that of narrow bins, which hide nothing and are
+  noisier. So calibrated groups are hardly ever missed, by intervals that are wider than
+  what they need.
+- **Shifts of ranks and decisions.** Their errors include the bias that resamples show,
+  that of ranks twice: where a curve is flat, resamples show half of it.
 
 ## What is not promised
 
+The tables "What no interval promises" say how often an interval misses something else
+than what it is made for.
+
 - An interval of `nadaraya_watson` is that of the smoothed curve. The curve itself is
   missed at the ends of the scores, where a mean looks to one side, and where it waves
-  within a bandwidth.
-- A calibration error is that which the bandwidth or the bins can show. Waves inside a
-  bin (the wavy design), and bins that a sweep makes few of, hide a part of it, so that
-  the intervals end below the true error.
-- `rank_shift` refits the curves of the groups; where they are flat, what separates two
-  ranks is the bias of smoothing.
+  within a bandwidth. The bands of `predictive_parity_test` are those of the curve.
+- With given edges, whose results add up, a calibration error is that which the bins
+  show. Waves inside a bin hide a part of it. Other intervals hold all of it.
 
 ## A wild cluster bootstrap
 

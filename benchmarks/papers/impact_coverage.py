@@ -98,7 +98,7 @@ def study(name: str, biased: bool, options: argparse.Namespace) -> dict[str, flo
         low, high = np.quantile(resampled, [0.025, 0.975])
         values.append(r.estimate[0])
         inside.append(low <= truth <= high)
-        margin = 1.96 * resampled.std(ddof=1)
+        margin = 1.96 * r.standard_error[0]
         normal.append(abs(values[-1] - truth) <= margin)
     return {
         "truth": truth,
