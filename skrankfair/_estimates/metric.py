@@ -57,6 +57,9 @@ class Metric:
     pooled: bool = False
     #: Why groups have no contrast, where noise alone makes the estimates differ.
     not_compared: str | None = None
+    #: Why two models have no comparison, where what is chosen from the outcomes of each
+    #: makes the estimates differ.
+    not_paired: str | None = None
     #: Whether groups share out a total, so that the value of a group that is everybody
     #: follows from nothing, and one group is neither fair nor unfair.
     relative: bool = False

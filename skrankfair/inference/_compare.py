@@ -49,8 +49,8 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     Raises
     ------
     ValueError
-        If the metrics, options, groups or clusters differ, or after `compact` without
-        replicates.
+        If the metrics, options, groups or clusters differ, after `compact` without
+        replicates, or for the calibration error of a sweep.
 
     Notes
     -----
@@ -94,6 +94,10 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
         raise ValueError(
             "Only two results of one metric with the same options can be compared; got "
             f"{a.name} {dict(a.parameters)} and {b.name} {dict(b.parameters)}."
+        )
+    if a.metric.not_paired is not None:
+        raise ValueError(
+            f"Two models have no comparison in {a.name}: {a.metric.not_paired}"
         )
     strata = [r.first_pass.get("engagement_edges") for r in (a, b)]
     if strata[0] != strata[1]:

@@ -190,6 +190,10 @@ _NOT_COMPARED = (
     "noise makes it larger in smaller groups, which equally well calibrated groups "
     "would be told apart by. Use skrankfair.inference.predictive_parity_test."
 )
+_NOT_PAIRED = (
+    "the numbers of bins of a sweep are chosen from the outcomes, which equally well "
+    "calibrated scores would be told apart by. Use method='smooth' or 'binned'."
+)
 # Columns of a group: sum of squares, what they are of, rows, and the sum of squares
 # over narrow bins.
 _ROWS = ColumnSum(2, 3)
@@ -393,8 +397,9 @@ def _fitted(
             )
         return totals
 
-    known = (KnownNoise(tuple(values.tolist())) for values in noise)
-    return RefitSums.of_table(labels, table, [_ROWS], refit), *known
+    own_noise, narrow_noise = (KnownNoise(tuple(v.tolist())) for v in noise)
+    sums = RefitSums.of_table(labels, table, [_ROWS], refit)
+    return sums, own_noise, narrow_noise
 
 
 def _check_edges(bins: Any, x: Array) -> Array | None:
@@ -546,7 +551,8 @@ def calibration_error(
     (``contrast`` raises a ValueError): a test would reject in most data sets with
     equally well calibrated groups of which one has 3% of the rows.
     `predictive_parity_test` compares the curves themselves. ``disparity_bound`` is made
-    of the intervals of the groups.
+    of the intervals of the groups. `skrankfair.inference.compare` compares two scores
+    by all methods but "sweep", whose numbers of bins differ by chance.
 
     Results add up only for "binned" with given edges; curves are fitted to all rows.
 
@@ -600,8 +606,9 @@ def calibration_error(
             chosen[group] = bandwidth_of_group(bandwidth, group, own, smoother)
             squares = _smooth_squares(own, chosen[group], smoother)
         else:
-            chosen[group] = bins if method == "binned" else scores.sweep()
-            squares = _Squares.of_bins(scores, chosen[group], own)
+            n_bins = int(bins) if method == "binned" else scores.sweep()
+            chosen[group] = n_bins
+            squares = _Squares.of_bins(scores, n_bins, own)
         return _Part.of_squares(squares, scores, own)
 
     if edges is not None:
@@ -623,6 +630,7 @@ def calibration_error(
         support,
         unit="rows",
         not_compared=_NOT_COMPARED,
+        not_paired=_NOT_PAIRED if method == "sweep" else None,
         better="low",
         noise=noise,
         narrow=narrow,

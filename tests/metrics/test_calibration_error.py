@@ -511,6 +511,15 @@ def test_groups_have_no_contrast(method):
             contrast()
 
 
+def test_sweeps_of_two_scores_are_not_compared():
+    rng = np.random.default_rng(0)
+    s = rng.random(200)
+    y = (rng.random(200) < s).astype(float)
+    a, b = (calibration_error(y, x, method="sweep") for x in (s, s**2))
+    with pytest.raises(ValueError, match=r"Use method='smooth' or 'binned'"):
+        compare(a, b)
+
+
 class TestNoise:
     """Intervals know how large noise alone makes the estimate."""
 
