@@ -45,7 +45,7 @@ numpydoc_validation_exclude = {
     r"UndefinedMetricWarning",  # scikit-learn's
     # Results are made by functions; their docstrings list attributes.
     r"\.(AuditReport|ConfidenceInterval|Estimate|GroupEstimates|GroupTest)$",
-    r"\.(EquivalenceTest|Plan|PowerCurve|RequiredSize)$",
+    r"\.(Alarm|EquivalenceTest|Plan|PowerCurve|RequiredSize)$",
     r"\.(EqualizedOdds|MatchedPairCurve|OutcomeInequalityTest)$",
     r"\.(MetricRecommendation|MonotonicityTest)$",
     r"\.(FairnessConstrained|FairnessScore|FairnessScorer|SmoothCurve)$",

@@ -19,6 +19,7 @@ MODULES = (
     "skrankfair.metrics",
     "skrankfair.mitigation",
     "skrankfair.model_selection",
+    "skrankfair.monitoring",
     "skrankfair.planning",
     "skrankfair.rankers",
     "skrankfair.scoring",
@@ -117,6 +118,7 @@ MEANINGS = {
     "max_iter": "most iterations of an optimiser",
     "method": "which of several estimators or algorithms",
     "max_pairs": "most pairs to learn from",
+    "metric": "a function that makes a result of data",
     "metrics": "names of metrics of an audit",
     "min_group_size": "clusters below which a group is calibrated like all rows",
     "n_items": "items per query",
@@ -130,6 +132,7 @@ MEANINGS = {
     "objective": "scorer that a search maximises",
     "on_infeasible": "what a search does if no candidate keeps the bounds",
     "options": "passed on to the metric",
+    "path": "a file or folder",
     "patience": "probability that a user goes on to the next place",
     "position_weight": "what a place is worth",
     "qid": "query of each row",
@@ -408,6 +411,8 @@ margin : float, mapping of str to float, or None
     Largest difference from fair that does not matter,
 margin : float or tuple of float
     Largest
+margin : float or None
+    Largest gap that does not matter:
 confidence_level : float
     Confidence level of the intervals.
 confidence_level : float

@@ -7,6 +7,7 @@ from ._group_estimates import GroupEstimatesDisplay
 from ._marginal_outcome import MarginalOutcomeDisplay
 from ._matched_pair_curve import MatchedPairCurveDisplay
 from ._mitigation import MitigationDisplay
+from ._monitor import MonitorDisplay
 from ._monotonicity import MonotonicityDisplay
 from ._outcome_inequality import OutcomeInequalityDisplay
 from ._power_curve import PowerCurveDisplay
@@ -22,6 +23,7 @@ __all__ = [
     "MarginalOutcomeDisplay",
     "MatchedPairCurveDisplay",
     "MitigationDisplay",
+    "MonitorDisplay",
     "MonotonicityDisplay",
     "OutcomeInequalityDisplay",
     "PowerCurveDisplay",

@@ -1,0 +1,194 @@
+"""Confidence sequences: intervals that hold at all times at once.
+
+An interval of 95% is wrong about one time in twenty whenever one looks, so that who
+looks every day is sure to be wrong one day. A confidence sequence is wrong with
+probability alpha in all its days together. These are asymptotic ones (Waudby-Smith et
+al. 2021), from the mixture of normal martingales (Robbins 1970): what a fixed interval
+has as its 1.96 standard errors grows slowly with the logarithm of the data.
+
+A sequence that began long ago is slow to see a change, because all the days before it
+are in its mean. So one is started with every block of data, and their martingales are
+mixed: that which starts with the s-th has the weight ``1 / (s (s + 1))``, which add up
+to 1 for ever. The mixture is a martingale too, which is above 1 / alpha at any time
+with probability alpha at most (Ville 1939; Shin, Ramdas and Rinaldo 2022).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from .._inputs.validation import Array
+
+#: Blocks of data at which a sequence is the tightest.
+BEST_AFTER = 30.0
+# From so many blocks on, days that vary more than their errors say are allowed for.
+_ENOUGH = 8
+# Log-likelihood that a change point may lack in an interval of 95%: the largest of two
+# exponential variables is below it.
+_LACKING = -np.log1p(-np.sqrt(0.95))
+
+
+def best_ratio(alpha: Array | float) -> Array:
+    """Return the ratio of information to the prior's at which it is the tightest."""
+    log = -2 * np.log(alpha)
+    return np.asarray(log + np.log1p(log))
+
+
+def reach(ratio: Array, alpha: Array | float) -> Array:
+    """Return how many standard errors each way a sequence reaches.
+
+    ``sqrt((1 + 1/r) (log(1 + r) - 2 log(alpha)))``.
+
+    Parameters
+    ----------
+    ratio : ndarray
+        The information so far, over that at which the sequence shall be the tightest.
+    alpha : ndarray or float
+        The chance that it is ever wrong.
+    """
+    r = ratio * best_ratio(alpha)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.sqrt((1 + 1 / r) * (np.log1p(r) - 2 * np.log(alpha))))
+
+
+def normal_scale(distance: Array, df: Array) -> Array:
+    """Return the normal quantiles of the tails of Student's t."""
+    tail = np.maximum(special.stdtr(np.maximum(df, 1.0), -distance), 1e-300)
+    return np.asarray(-special.ndtri(tail))
+
+
+def small_sample(reach: Array, df: Array) -> Array:
+    """Return the quantiles of Student's t with the tails of these normal ones."""
+    return np.asarray(-special.stdtrit(np.maximum(df, 1.0), special.ndtr(-reach)))
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Independent estimates of one number in the order of time, all of shape (n,)."""
+
+    value: Array
+    variance: Array
+    weight: Array
+    df: Array
+    last: Array  # number of the last update that is in the block
+
+    def means(self) -> tuple[Array, Array, Array]:
+        """Return the weighted means of the blocks s to t, at [s, t], with variances.
+
+        And with degrees of freedom, by Satterthwaite; NaN below the diagonal.
+        """
+        weight = self.weight
+        square = weight**2 * self.variance
+        sums = [
+            _from_to(part)
+            for part in (weight, weight * self.value, square, square**2 / self.df)
+        ]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return sums[1] / sums[0], sums[2] / sums[0] ** 2, sums[2] ** 2 / sums[3]
+
+    def spread(self) -> Array:
+        """Return by how much more than their errors the blocks so far vary, (n,).
+
+        From differences of neighbours, so that a change in between does not matter; at
+        least 1, and 1 while there are few.
+        """
+        out = np.ones(self.value.size)
+        if self.value.size < _ENOUGH:
+            return out
+        square = np.diff(self.value) ** 2 / (self.variance[1:] + self.variance[:-1])
+        mean = np.cumsum(square) / np.arange(1, square.size + 1)
+        out[_ENOUGH - 1 :] = np.maximum(1.0, mean[_ENOUGH - 2 :])
+        return out
+
+
+def _from_to(part: Array) -> Array:
+    """Return sums over s to t at [s, t]; NaN below the diagonal."""
+    total = np.cumsum(part)
+    sums = total[None, :] - (total - part)[:, None]
+    sums[np.tril_indices(part.size, -1)] = np.nan
+    return np.asarray(sums)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Sequences that start with each block: ``[s, t]`` is over the blocks s to t.
+
+    NaN below the diagonal.
+    """
+
+    estimate: Array  # shape (n, n): the mean, or its difference from that before
+    error: Array
+    df: Array
+    #: The information so far, over that at which the sequence is the tightest.
+    ratio: Array
+
+    @classmethod
+    def of(cls, blocks: Blocks, first: int = 0, *, change: bool = False) -> Scan:
+        """Return the sequences that start with each block from the number `first` on.
+
+        Of a change they are of the mean minus the mean of all blocks before. With v the
+        variance of that and u the variance of the window, the information is
+        ``1 / (u + v)``, whose increments are independent: what the mean before is wrong
+        by is in it once, and not in every look.
+        """
+        spread = blocks.spread()
+        mean, variance, df = blocks.means()
+        size = blocks.value.size - first
+        center, own, own_df = np.zeros(size), np.zeros(size), np.full(size, np.inf)
+        if change:
+            before = np.arange(first, blocks.value.size) - 1
+            center, own, own_df = (part[0, before] for part in (mean, variance, df))
+        center, own, own_df = (part[:, None] for part in (center, own, own_df))
+        mean, variance, df = (part[first:, first:] for part in (mean, variance, df))
+        best = np.diag(variance)[:, None] / BEST_AFTER + own
+        total = variance + own
+        with np.errstate(divide="ignore", invalid="ignore"):
+            degrees = total**2 / (variance**2 / df + own**2 / own_df)
+            error = np.sqrt(total * spread[first:])
+        return cls(mean - center, error, degrees, best / total)
+
+    def log_evidence(self, margin: float, alpha: float) -> tuple[Array, Array]:
+        """Return the logarithm of the mixture at each time, and its largest start.
+
+        It is of martingales if no distance is beyond the margin.
+        """
+        start = np.arange(1.0, self.error.shape[0] + 1)
+        log_weight = -np.log(start) - np.log1p(start)
+        ratio = self.ratio * best_ratio(alpha * np.exp(log_weight))[:, None]
+        distance = np.maximum(np.abs(self.estimate) - margin, 0.0) / self.error
+        z = normal_scale(distance, self.df)
+        log = 0.5 * z**2 * ratio / (1 + ratio) - 0.5 * np.log1p(ratio)
+        log = np.where(np.isnan(log), -np.inf, log + log_weight[:, None])
+        # Those that have not started are worth 1 each.
+        rest = -np.log1p(start)
+        mixture = np.logaddexp(np.logaddexp.reduce(log, axis=0), rest)
+        return np.asarray(mixture), log.argmax(axis=0)
+
+    def interval(self, start: int, alpha: float) -> tuple[Array, Array]:
+        """Return the confidence sequence that starts with a block, by time."""
+        wide = small_sample(reach(self.ratio[start], alpha), self.df[start])
+        half = wide * self.error[start]
+        return self.estimate[start] - half, self.estimate[start] + half
+
+
+def change_point(blocks: Blocks, first: int) -> tuple[int, int, int]:
+    """Return which block a change began with, and a 95% interval for it.
+
+    By the likelihood ratio of one change of the mean, which may be with any block from
+    the number `first` on; an interval is of those that lack little of the largest.
+    """
+    weight = 1 / (blocks.variance * blocks.spread()[-1])
+    total, value = weight.sum(), (weight * blocks.value).sum()
+    after, after_value = (
+        np.cumsum(part[::-1])[::-1] for part in (weight, weight * blocks.value)
+    )
+    before, before_value = total - after, value - after_value
+    places = np.arange(max(first, 1), weight.size)
+    a, b = after[places], before[places]
+    difference = after_value[places] / a - before_value[places] / b
+    likelihood = 0.5 * difference**2 * a * b / (a + b)
+    likely = places[likelihood >= likelihood.max() - _LACKING]
+    return int(places[likelihood.argmax()]), int(likely[0]), int(likely[-1])

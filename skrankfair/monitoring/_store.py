@@ -1,0 +1,104 @@
+"""Results of days in a file of JSON lines, of which none is lost or counted twice.
+
+The first line says what is monitored and how; each other line is a day with its result
+in the schema of `GroupEstimates.to_json`. A change writes the whole file beside the old
+one, flushes it to the disk and renames it, so that whenever the process ends there is
+either the old file or the new one. Two processes wait for each other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from .._reports.files import write_text
+
+SCHEMA = "skrankfair.Monitor"
+#: Raised when a later reader must know to read what is written; never reused.
+SCHEMA_VERSION = 1
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the settings, and the text of the result of each day.
+
+    Raises
+    ------
+    ValueError
+        If the file is no complete store of a version that is known.
+    OSError
+        If it cannot be read.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    head = _object(lines[0], path, 1) if lines else {}
+    if head.get("schema") != SCHEMA:
+        raise ValueError(f"{path} is no store of a monitor: it has no {SCHEMA!r} head.")
+    version = head.get("schema_version")
+    if type(version) is not int or not 1 <= version <= SCHEMA_VERSION:
+        raise ValueError(
+            f"{path} must have a schema_version from 1 to {SCHEMA_VERSION}; got "
+            f"{version!r}. Update skrankfair to read it."
+        )
+    days: dict[str, str] = {}
+    for number, line in enumerate(lines[1:], 2):
+        day = _object(line, path, number)
+        if not isinstance(day.get("when"), str) or "result" not in day:
+            raise ValueError(f"{path}, line {number}: it is no day with a result.")
+        if day["when"] in days:
+            raise ValueError(f"{path}, line {number}: {day['when']} is there twice.")
+        days[day["when"]] = json.dumps(day["result"])
+    return head["settings"], days
+
+
+def write(path: Path, settings: Mapping[str, Any], days: Mapping[str, str]) -> None:
+    """Put a complete store in its place, or leave the old one there."""
+    head = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "settings": settings}
+    lines = [json.dumps(head)]
+    lines += [
+        f'{{"when": {json.dumps(w)}, "result": {text}}}' for w, text in days.items()
+    ]
+    write_text(path, "\n".join(lines) + "\n")
+    _flush_folder(path.parent)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Let no other process change a store meanwhile, where the system can do that.
+
+    The lock is on the folder, which stays, and ends with the process.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # not every file system has locks
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Let the new name outlive a loss of power, where the system can do that."""
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
+def _object(line: str, path: Path, number: int) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}, line {number}: it is not JSON ({error}).") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path}, line {number}: it is no object of JSON.")
+    return found

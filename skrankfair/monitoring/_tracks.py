@@ -1,0 +1,119 @@
+"""Results in the order of time as independent blocks of enough data, by group."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .._estimates.group_estimates import GroupEstimates
+from .._inputs.validation import Array
+from ._sequences import Blocks
+
+
+def gap_of(result: GroupEstimates) -> GroupEstimates:
+    """Return what is fair at 0, or at the fair value: the result, or minus the rest."""
+    return result if result.fair_value is not None else result.against_rest()
+
+
+@dataclass
+class _Block:
+    """Numbers of a block: value, variance and degrees of freedom of level and gap."""
+
+    level: tuple[float, float, float]
+    gap: tuple[float, float, float]
+    weight: float
+    last: int
+
+
+@dataclass
+class Tracker:
+    """Puts updates together until each group has enough data for a normal estimate.
+
+    Attributes
+    ----------
+    least : float
+        Effective clusters that a block needs.
+    blocks : dict of hashable to list of _Block
+        By group, in the order of their first update.
+    n_first : int
+        Groups of the first update.
+    """
+
+    least: float
+    blocks: dict[Hashable, list[_Block]] = field(default_factory=dict)
+    n_first: int = 0
+    n_updates: int = 0
+    _since: dict[Hashable, int] = field(default_factory=dict)
+    _sums: dict[int, GroupEstimates] = field(default_factory=dict)
+
+    def add(self, result: GroupEstimates) -> None:
+        """Add the next update."""
+        number, result = self.n_updates, result.compact()
+        if number == 0:
+            self.n_first = len(result.groups)
+        self.n_updates += 1
+        self._sums = {start: total + result for start, total in self._sums.items()}
+        self._sums[number] = result
+        for group in result.groups:
+            self.blocks.setdefault(group, [])
+            self._since.setdefault(group, number)
+        for start, total in self._sums.items():
+            groups = [g for g in total.groups if self._since[g] == start]
+            if groups:
+                self._close(total, groups, number)
+        open_ones = set(self._since.values())
+        self._sums = {s: total for s, total in self._sums.items() if s in open_ones}
+
+    def _close(
+        self, total: GroupEstimates, groups: list[Hashable], number: int
+    ) -> None:
+        """Make blocks of the groups that have enough data since their last one."""
+        gap = gap_of(total)
+        enough = (gap.n_effective >= self.least) & (total.n_effective >= self.least)
+        for result in (gap, total):
+            enough &= (result.standard_error > 0) & np.isfinite(result.estimate)
+        places = {group: i for i, group in enumerate(total.groups)}
+        for group in groups:
+            i = places[group]
+            if enough[i]:
+                level, away = (
+                    (
+                        float(result.estimate[i]),
+                        float(result.standard_error[i] ** 2),
+                        float(result.df[i]),
+                    )
+                    for result in (total, gap)
+                )
+                away = (away[0] - (gap.fair_value or 0.0), *away[1:])
+                weight = float(total.support[i])
+                self.blocks[group].append(_Block(level, away, weight, number))
+                self._since[group] = number + 1
+
+    def track(self, group: Hashable, what: str) -> Blocks:
+        """Return the blocks of a group: of its "level" or its "gap"."""
+        found = self.blocks[group]
+        numbers = np.array([getattr(b, what) for b in found]).reshape(-1, 3).T
+        return Blocks(
+            value=numbers[0],
+            variance=numbers[1],
+            weight=np.array([b.weight for b in found]),
+            df=numbers[2],
+            last=np.array([b.last for b in found], dtype=int),
+        )
+
+    def share(self, group: Hashable) -> float:
+        """Return the share of alpha of a group; the shares add up to 1 for ever.
+
+        The groups of the first update have as much each, as if there was one more; that
+        of the j-th is ``1 / (j (j + 1))`` if it comes later.
+        """
+        place = 1 + list(self.blocks).index(group)
+        first = self.n_first
+        return 1 / (first + 1) if place <= first else 1 / (place * (place + 1))
+
+
+def first_updates(blocks: Blocks) -> Array:
+    """Return the number of the first update that is in each block."""
+    return np.concatenate([[0], blocks.last[:-1] + 1]).astype(int)[: blocks.last.size]

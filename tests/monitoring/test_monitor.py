@@ -1,0 +1,297 @@
+"""A monitor keeps results, adds them and raises alarms."""
+
+import datetime as dt
+import json
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+mpl.use("Agg")
+
+from skrankfair.metrics import (
+    brier_score,
+    matched_pair_calibration,
+    ndcg,
+    pairwise_accuracy,
+    selection_rate,
+)
+from skrankfair.monitoring import Monitor
+
+DAYS = [f"2026-{month:02}-{day:02}" for month in (1, 2) for day in range(1, 29)]
+
+
+def decisions(seed, gap=0.0, n=400, groups="fm"):
+    """Return the selection rates of a day, that of the first group lower by a gap."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice(list(groups), size=n)
+    chosen = rng.random(n) < 0.5 - gap * (group == groups[0])
+    return selection_rate(None, chosen, sensitive_features=group)
+
+
+def monitored(gaps, path=None, **settings):
+    """Return a monitor of days with these gaps."""
+    monitor = Monitor(path, **settings)
+    for i, gap in enumerate(gaps):
+        monitor.update(decisions(i, gap), when=DAYS[i])
+    return monitor
+
+
+class TestUpdates:
+    def test_add_up(self):
+        monitor = monitored([0.0] * 5)
+        parts = [decisions(i) for i in range(5)]
+        whole = sum(part.compact() for part in parts)
+        np.testing.assert_allclose(monitor.result().estimate, whole.estimate)
+        np.testing.assert_allclose(
+            monitor.result().standard_error, whole.standard_error
+        )
+        np.testing.assert_allclose(
+            monitor.result(last=2).estimate, (parts[3] + parts[4]).estimate
+        )
+        frame = monitor.rolling(2)
+        assert list(frame["when"].unique()) == DAYS[1:5]
+        last = frame[frame["when"] == DAYS[4]]
+        np.testing.assert_allclose(
+            last["estimate"], (parts[3] + parts[4]).estimate, rtol=1e-12
+        )
+
+    @pytest.mark.parametrize(
+        ("when", "name"),
+        [
+            ("2026-11-21", "2026-11-21"),
+            (dt.date(2026, 11, 21), "2026-11-21"),
+            (dt.datetime(2026, 11, 21, 10), "2026-11-21T10:00:00"),
+            (pd.Timestamp("2026-11-21"), "2026-11-21"),
+            (np.datetime64("2026-11-21"), "2026-11-21"),
+            ("2026-11-21T01:00+02:00", "2026-11-20T23:00:00"),
+        ],
+    )
+    def test_days_are_of_any_type(self, when, name):
+        monitor = Monitor()
+        monitor.update(decisions(0), when=when)
+        assert monitor.when == (name,)
+
+    @pytest.mark.parametrize("when", [None, 5, "yesterdays", "", float("nan"), pd.NaT])
+    def test_what_is_no_day_is_refused(self, when):
+        with pytest.raises(ValueError, match="when must be a day"):
+            Monitor().update(decisions(0), when=when)
+
+    def test_the_same_day_twice_is_refused_or_replaced(self):
+        monitor = monitored([0.0] * 3)
+        with pytest.raises(ValueError, match="2026-01-02 is there already"):
+            monitor.update(decisions(9), when=DAYS[1])
+        with pytest.raises(ValueError, match="day that is there, to be replaced"):
+            monitor.update(decisions(9), when=DAYS[5], replace=True)
+        monitor.update(decisions(9), when=DAYS[1], replace=True)
+        whole = decisions(0).compact() + decisions(9) + decisions(2)
+        np.testing.assert_allclose(monitor.result().estimate, whole.estimate)
+        assert monitor.when == tuple(DAYS[:3])
+
+    def test_late_days_are_put_in_their_place(self):
+        monitor = Monitor(baseline=2)
+        for i in (0, 2, 1, 3):
+            monitor.update(decisions(i), when=DAYS[i])
+        ordered = monitored([0.0] * 4, baseline=2)
+        assert monitor.when == ordered.when
+        pd.testing.assert_frame_equal(monitor.to_frame(), ordered.to_frame())
+
+    def test_other_metrics_and_options_are_refused(self):
+        monitor = monitored([0.0])
+        rng = np.random.default_rng(0)
+        group = rng.choice(["f", "m"], 100)
+        other = brier_score(
+            rng.random(100) < 0.5, rng.random(100), sensitive_features=group
+        )
+        with pytest.raises(ValueError, match="Only results of one metric"):
+            monitor.update(other, when=DAYS[1])
+        assert monitor.when == (DAYS[0],)
+        assert monitor.result().n_clusters == 400
+
+    def test_results_without_a_gap_are_refused(self):
+        result = ndcg([1, 0, 1, 0], [4, 3, 2, 1], qid=[0, 0, 1, 1])
+        with pytest.raises(ValueError, match="no gap to monitor"):
+            Monitor().update(result, when=DAYS[0])
+        with pytest.raises(ValueError, match="data must be a result"):
+            Monitor().update([1, 2], when=DAYS[0])
+
+    def test_of_frames_by_a_function(self):
+        def metric(frame):
+            return selection_rate(
+                None, frame["chosen"], sensitive_features=frame["group"]
+            )
+
+        frame = pd.DataFrame({"chosen": [0, 1, 1, 0] * 50, "group": ["f", "m"] * 100})
+        monitor = Monitor(metric=metric)
+        monitor.update(frame, when=DAYS[0])
+        np.testing.assert_array_equal(monitor.result().estimate, metric(frame).estimate)
+
+    def test_without_updates(self):
+        monitor = Monitor()
+        assert repr(monitor) == "Monitor without updates"
+        assert monitor.alarms == ()
+        assert monitor.groups == ()
+        assert monitor.to_frame().empty
+        with pytest.raises(ValueError, match="no update yet"):
+            monitor.result()
+
+
+class TestAlarms:
+    @pytest.fixture(scope="class", name="changed")
+    @staticmethod
+    def _changed():
+        return monitored([0.0] * 30 + [0.15] * 12, baseline=14)
+
+    def test_a_change_is_seen_with_its_size_and_its_day(self, changed):
+        assert {alarm.group for alarm in changed.alarms} == {"f", "m"}
+        alarm = next(alarm for alarm in changed.alarms if alarm.group == "f")
+        assert alarm.kind == "change"
+        assert alarm.active
+        assert DAYS[30] < alarm.when <= DAYS[38]
+        assert alarm.low < -0.15 < alarm.high < 0
+        day, first, last = alarm.began
+        assert first <= DAYS[30] <= last
+        assert abs(DAYS.index(day) - 30) <= 3
+        assert "the gap has changed" in str(alarm)
+        assert f"ALARM {alarm}" in repr(changed)
+
+    def test_alarms_do_not_change_when_more_data_come(self, changed):
+        longer = monitored([0.0] * 30 + [0.15] * 8, baseline=14)
+        assert [(a.group, a.when) for a in longer.alarms] == [
+            (a.group, a.when) for a in changed.alarms if a.when <= DAYS[37]
+        ]
+
+    def test_of_a_gap_beyond_the_margin(self):
+        monitor = monitored([0.2] * 12, margin=0.05)
+        assert {(a.group, a.kind) for a in monitor.alarms} == {
+            ("f", "gap"),
+            ("m", "gap"),
+        }
+        assert monitor.alarms[0].began is None
+        assert monitored([0.2] * 12, margin=0.3).alarms == ()
+        assert monitored([0.2] * 12).alarms == ()
+        assert "No alarm." in repr(monitored([0.2] * 2))
+
+    def test_a_small_change_is_tolerated(self):
+        gaps = [0.0] * 20 + [0.2] * 10
+        assert monitored(gaps, baseline=10, tolerance=0.02).alarms
+        assert monitored(gaps, baseline=10, tolerance=0.25).alarms == ()
+
+    def test_a_baseline_may_end_with_a_day(self):
+        gaps = [0.0] * 20 + [0.25] * 8
+        by_day = monitored(gaps, baseline=DAYS[13])
+        by_number = monitored(gaps, baseline=14)
+        assert by_day.alarms == by_number.alarms != ()
+
+    def test_an_alarm_may_end(self):
+        monitor = monitored([0.25] * 6 + [0.0] * 30, margin=0.1)
+        assert monitor.alarms
+        assert not any(alarm.active for alarm in monitor.alarms)
+
+    def test_of_a_metric_with_a_fair_value(self):
+        rng = np.random.default_rng(0)
+        monitor = Monitor(margin=0.0)
+        for i in range(6):
+            query = np.repeat(np.arange(60), 8)
+            group = rng.choice(["f", "m"], query.size)
+            score = rng.random(query.size)
+            clicked = rng.random(query.size) < score * 0.5 + 0.4 * (group == "f")
+            result = matched_pair_calibration(
+                clicked, score, sensitive_features=group, qid=query, epsilon=0.2
+            )
+            monitor.update(result, when=DAYS[i])
+        assert {alarm.group for alarm in monitor.alarms} == {"f", "m"}
+        gap = monitor.to_frame().groupby("group")["gap"].last()
+        assert gap["f"] > 0.2
+
+    def test_groups_share_alpha_and_later_ones_have_shares_too(self):
+        monitor = Monitor(margin=0.1, baseline=2)
+        for i, groups in enumerate(["ab", "ab", "abc", "abcd"]):
+            monitor.update(decisions(i, groups=groups), when=DAYS[i])
+        shares = [monitor._tracked().share(group) for group in "abcd"]
+        np.testing.assert_allclose(shares, [1 / 3, 1 / 3, 1 / 12, 1 / 20])
+        # Those of all groups that may ever come are 1 / j - 1 / (j + 1).
+        assert sum(shares) + 1 / 5 == pytest.approx(1.0)
+        assert monitor._alpha("a") == pytest.approx(0.05 / 3 / 2)
+
+    def test_days_with_little_data_are_put_together(self):
+        monitor = Monitor(start=50)
+        for i in range(9):
+            monitor.update(decisions(i, n=48), when=DAYS[i])
+        frame = monitor.to_frame()
+        looks = frame[frame["group"] == "f"]["when"].tolist()
+        assert looks == [DAYS[2], DAYS[5], DAYS[8]]
+        part = sum(decisions(i, n=48).compact() for i in range(3))
+        first = frame[frame["group"] == "f"].iloc[0]
+        assert first["level"] == pytest.approx(part.estimate[0])
+        assert first["gap"] == pytest.approx(part.against_rest().estimate[0])
+
+    def test_sequences_are_wider_than_intervals(self, changed):
+        frame = changed.to_frame()
+        first = frame[frame["group"] == "f"].iloc[0]
+        low, high = decisions(0).confidence_interval()
+        assert first["level_low"] < low[0]
+        assert first["level_high"] > high[0]
+
+    def test_are_drawn(self, changed):
+        display = changed.plot()
+        assert len(display.lines_) == len(display.bands_) == 2
+        assert len(display.alarms_) == 2
+        assert display.margin_ is None
+        np.testing.assert_allclose(
+            display.lines_[0].get_ydata(),
+            changed.to_frame().query("group == 'f'")["gap"],
+        )
+        assert monitored([0.0] * 3, margin=0.1).plot().margin_ is not None
+        mpl.pyplot.close("all")
+
+    def test_pairs_of_users_with_several_queries(self):
+        rng = np.random.default_rng(1)
+        monitor = Monitor(baseline=3)
+        for i in range(6):
+            query = np.repeat(np.arange(90), 6)
+            result = pairwise_accuracy(
+                rng.random(query.size) < 0.4,
+                rng.random(query.size),
+                sensitive_features=rng.choice(["x", "y"], query.size),
+                qid=query,
+                cluster=query // 3,
+                comparison="inter",
+            )
+            monitor.update(result, when=DAYS[i])
+        assert monitor.alarms == ()
+        assert len(monitor.to_frame()) == 12
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"margin": -1}, "margin must"),
+            ({"alpha": 0}, "alpha must"),
+            ({"tolerance": -0.1}, "tolerance must"),
+            ({"start": 1}, "start must"),
+            ({"baseline": 0}, "baseline must"),
+            ({"baseline": "never"}, "baseline must be a day"),
+            ({"baseline": True}, "baseline must"),
+        ],
+    )
+    def test_what_is_wrong_is_named(self, settings, message):
+        with pytest.raises(ValueError, match=message):
+            Monitor(**settings)
+
+    def test_are_those_of_the_file(self, tmp_path):
+        path = tmp_path / "gap.jsonl"
+        settings = {"margin": 0.1, "alpha": 0.01, "baseline": DAYS[1]}
+        settings |= {"tolerance": 0.02, "start": 30, "spec": {"y_score": "score"}}
+        before = monitored([0.0] * 3, path, **settings)
+        again = Monitor.open(path)
+        assert again.settings == before.settings
+        assert again.when == before.when
+        pd.testing.assert_frame_equal(again.to_frame(), before.to_frame())
+        assert Monitor(path, **settings).when == before.when
+        with pytest.raises(ValueError, match=r"margin must be that of .*gap\.jsonl"):
+            Monitor(path, **settings | {"margin": 0.2})
+        head = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
+        assert head["settings"]["alpha"] == 0.01

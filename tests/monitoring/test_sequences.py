@@ -1,0 +1,176 @@
+"""Confidence sequences hold at all times, and see a change soon."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skrankfair.monitoring._sequences import (
+    BEST_AFTER,
+    Blocks,
+    Scan,
+    best_ratio,
+    change_point,
+    reach,
+)
+
+# Of gbstats 0.8.0 (GrowthBook), SequentialTwoSidedTTest: rows of two samples, where it
+# is the tightest, alpha, standard error, estimate, half width and p-value.
+GBSTATS = [
+    (400, 5000, 0.05, 0.1, 0.1, 0.40858642315851035, 1.0),
+    (6000, 5000, 0.05, 0.033565855667130946, 0.06, 0.10192826454040566, 0.764131228),
+    (80000, 1000, 0.01, 0.00848528137423857, 0.03, 0.034000586380369124, 0.0590695077),
+]
+
+
+def blocks(value, variance=None, weight=None, df=1e9):
+    """Return one block per update."""
+    value = np.asarray(value, dtype=float)
+    ones = np.ones(value.size)
+    return Blocks(
+        value,
+        ones if variance is None else variance,
+        ones if weight is None else weight,
+        df * ones,
+        np.arange(value.size),
+    )
+
+
+@pytest.mark.parametrize("case", GBSTATS, ids=[str(case[0]) for case in GBSTATS])
+def test_is_the_asymptotic_sequence_of_gbstats(case):
+    n_rows, best, alpha, error, estimate, half, pvalue = case
+    found = reach(np.array(n_rows / best), alpha) * error
+    assert found == pytest.approx(half, rel=1e-12)
+    # One start alone, whose weight is undone, is the e-value of the same package.
+    ratio = np.array([[n_rows / best]])
+    scan = Scan(np.array([[estimate]]), np.array([[error]]), np.array([[1e12]]), ratio)
+    scale = best_ratio(alpha) / best_ratio(alpha / 2)
+    scan = Scan(scan.estimate, scan.error, scan.df, ratio * scale)
+    log, _ = scan.log_evidence(0.0, alpha)
+    evidence = 2 * (np.exp(log[0]) - 0.5)
+    assert min(1.0, 1 / evidence) == pytest.approx(pvalue, rel=1e-6)
+
+
+def naive(values, first, margin, alpha, change):
+    """Return the mixture at each time, by loops, for blocks of variance 1."""
+    out = []
+    for t in range(first, len(values)):
+        total = 1.0
+        for s in range(first, t + 1):
+            place = s - first + 1
+            weight = 1 / (place * (place + 1))
+            window = values[s : t + 1]
+            estimate, variance, own = np.mean(window), 1 / len(window), 0.0
+            if change:
+                estimate -= np.mean(values[:s])
+                own = 1 / s
+            z = max(0.0, abs(estimate) - margin) / np.sqrt(variance + own)
+            best = (1 / BEST_AFTER + own) / (variance + own)
+            log = -2 * np.log(alpha * weight)
+            r = best * (log + np.log(1 + log))
+            total += weight * (np.exp(z**2 / 2 * r / (1 + r)) / np.sqrt(1 + r) - 1)
+        out.append(np.log(total))
+    return out
+
+
+@pytest.mark.parametrize("change", [False, True])
+@pytest.mark.parametrize("margin", [0.0, 0.4])
+def test_is_the_definition(change, margin, monkeypatch):
+    monkeypatch.setattr(Blocks, "spread", lambda self: np.ones(self.value.size))
+    values = np.random.default_rng(0).normal(size=25) + np.repeat([0.5, 1.5], [15, 10])
+    first = 5 if change else 0
+    scan = Scan.of(blocks(values), first, change=change)
+    found, starts = scan.log_evidence(margin, 0.05)
+    expected = naive(values, first, margin, 0.05, change)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    assert (starts <= np.arange(starts.size)).all()
+
+
+def test_means_are_weighted_and_their_variances_too():
+    rng = np.random.default_rng(1)
+    value, variance, weight = rng.random((3, 6)) + 0.5
+    mean, var, df = blocks(value, variance, weight, df=10.0).means()
+    some = slice(2, 5)
+    assert mean[2, 4] == pytest.approx(np.average(value[some], weights=weight[some]))
+    square = weight[some] ** 2 * variance[some]
+    assert var[2, 4] == pytest.approx(square.sum() / weight[some].sum() ** 2)
+    assert df[2, 4] == pytest.approx(10 * square.sum() ** 2 / (square**2).sum())
+    assert np.isnan(mean[4, 2])
+
+
+def test_days_that_vary_more_than_their_errors_are_allowed_for():
+    rng = np.random.default_rng(2)
+    assert (blocks(rng.normal(size=7) * 9).spread() == 1).all()
+    spread = blocks(3 * rng.normal(size=2000)).spread()
+    assert spread[-1] == pytest.approx(9, rel=0.1)
+    # A jump in between is one difference of many.
+    jump = blocks(rng.normal(size=2000) + 2 * (np.arange(2000) > 1000))
+    assert jump.spread()[-1] == pytest.approx(1, abs=0.1)
+
+
+def test_few_clusters_have_wide_tails():
+    few, many = (Scan.of(blocks(np.zeros(3), df=df)) for df in (5.0, 1e9))
+    for scan, level in ((few, 5.0), (many, 1e9)):
+        _, high = scan.interval(0, 0.05)
+        tail = stats.norm.sf(reach(scan.ratio[0], 0.05))
+        np.testing.assert_allclose(
+            high / scan.error[0], stats.t.isf(tail, scan.df[0]), rtol=1e-6
+        )
+        assert scan.df[0, 0] == pytest.approx(level)
+
+
+class TestChangePoint:
+    def test_is_where_it_began(self):
+        values = np.random.default_rng(3).normal(size=80)
+        values[50:] += 3
+        found, low, high = change_point(blocks(values), 20)
+        assert found == 50
+        assert 45 <= low <= 50 <= high <= 53
+
+    @pytest.mark.simulation
+    @pytest.mark.parametrize("size", [0.8, 2.0])
+    def test_interval_covers(self, size):
+        rng = np.random.default_rng(4)
+        covered = []
+        for _ in range(400):
+            values = rng.normal(size=90)
+            values[50:] += size
+            _, low, high = change_point(blocks(values), 20)
+            covered.append(low <= 50 <= high)
+        assert np.mean(covered) > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 400)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("change", [False, True])
+@pytest.mark.parametrize("spread", [1.0, 1.6])
+def test_false_alarms_are_as_rare_as_promised(change, spread):
+    """In half a year of looks every day, at most alpha of all monitors ever alarm."""
+    rng = np.random.default_rng(5)
+    alarms = []
+    for _ in range(300):
+        found = blocks(spread * rng.normal(size=180), df=30.0)
+        log, _ = Scan.of(found, 28 * change, change=change).log_evidence(0.0, 0.1)
+        alarms.append((log >= -np.log(0.1)).any())
+    assert np.mean(alarms) < 0.1 + 2 * np.sqrt(0.1 * 0.9 / 300)
+
+
+@pytest.mark.simulation
+def test_sequence_holds_at_all_times():
+    rng = np.random.default_rng(6)
+    missed = []
+    for _ in range(400):
+        scan = Scan.of(blocks(rng.normal(size=200), df=30.0))
+        low, high = scan.interval(0, 0.1)
+        missed.append(((low > 0) | (high < 0)).any())
+    assert np.mean(missed) < 0.1 + 2 * np.sqrt(0.1 * 0.9 / 400)
+
+
+def test_a_change_is_seen_soon_also_after_long():
+    rng = np.random.default_rng(7)
+    delays = []
+    for _ in range(40):
+        values = rng.normal(size=200)
+        values[150:] += 2  # two standard errors of a day
+        log, _ = Scan.of(blocks(values), 28, change=True).log_evidence(0.0, 0.05)
+        seen = np.flatnonzero(log >= -np.log(0.05))
+        delays.append(seen[0] + 28 - 150 if seen.size else 50)
+    assert 0 <= np.median(delays) < 12
