@@ -119,7 +119,8 @@ def _parser() -> _Parser:
 
 def _add_input(command: argparse.ArgumentParser) -> None:
     """Add what says which columns are read, and by which metrics."""
-    from ._reports.catalog import BY_NAME, TASKS
+    from ._reports.audit_metric import TASKS
+    from ._reports.catalog import BY_NAME
 
     command.add_argument("file", metavar="FILE", help="CSV (UTF-8) or Parquet")
     for name, text in _COLUMNS.items():
@@ -144,7 +145,7 @@ def _add_input(command: argparse.ArgumentParser) -> None:
 
 
 def _add_audit(commands: Any) -> None:
-    from ._reports.catalog import FAVORABLE
+    from ._reports.audit_metric import FAVORABLE
 
     command = commands.add_parser(
         "audit",
@@ -165,6 +166,12 @@ def _add_audit(commands: Any) -> None:
         metavar="T",
         type=float,
         help="risk scores above it are accepted or flagged",
+    )
+    command.add_argument(
+        "--k",
+        metavar="K",
+        type=_places,
+        help="only the first K places of a query count (default: all)",
     )
     command.add_argument(
         "--confidence-level",
@@ -252,7 +259,7 @@ def _metrics(text: str) -> list[str]:
 
     names = [name.strip() for name in text.split(",") if name.strip()]
     try:
-        chosen_metrics(names)
+        chosen_metrics(names, k=1)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error).rstrip(".")) from None
     return names
@@ -270,6 +277,12 @@ def _margin(text: str) -> float | dict[str, float]:
             "must be a number such as 0.02, or NAME=NUMBER with commas in between; got "
             f"{text!r}"
         ) from None
+
+
+def _places(text: str) -> int:
+    if not (text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"must be a number such as 10; got {text!r}")
+    return int(text)
 
 
 def _level(text: str) -> float:
@@ -301,6 +314,7 @@ def _audit(arguments: argparse.Namespace) -> int:
                 task=arguments.task,
                 favorable=arguments.favorable,
                 threshold=arguments.threshold,
+                k=arguments.k,
                 metrics=arguments.metrics,
                 confidence_level=arguments.confidence_level,
                 correction=arguments.correction,

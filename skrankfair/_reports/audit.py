@@ -20,14 +20,8 @@ from .._estimates.metric import collected_warnings, warn_user
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, Groups, check_choice, check_number
 from ..metrics import GroupEstimates
-from .catalog import (
-    BY_NAME,
-    FAVORABLE,
-    TASKS,
-    AuditMetric,
-    chosen_metrics,
-    inferred_task,
-)
+from .audit_metric import FAVORABLE, TASKS, AuditMetric
+from .catalog import BY_NAME, chosen_metrics, inferred_task
 from .files import write_text
 from .findings import (
     CORRECTION_NAMES,
@@ -83,6 +77,8 @@ class AuditReport:
         said so, and then no group is called worse off.
     shares : bool
         Whether outcomes and scores are in [0, 1], as measures of calibration need.
+    k : int or None
+        How many places of a query count; None is all of them.
     notes : tuple of str
         What a reader should know, such as a metric that was left out.
     title : str
@@ -123,6 +119,7 @@ class AuditReport:
     task: str = "ranking"
     favorable: str | None = "high"
     shares: bool = True
+    k: int | None = None
     notes: tuple[str, ...] = ()
     title: str = "Fairness audit"
     sections: tuple[ReportSection, ...] = field(default=())
@@ -156,6 +153,9 @@ class AuditReport:
         what = TASKS[self.task]
         if self.task == "risk" and not self.shares:
             what += ", not in [0, 1] as its calibration and losses would need"
+        if self.k is not None:
+            first = "place counts" if self.k == 1 else f"{self.k:,} places count"
+            what += f", of which the first {first}"
         return f"Read as {what}; {end}."
 
     @property
@@ -227,6 +227,7 @@ class AuditReport:
             "overlapping": self.overlapping,
             "task": self.task,
             "favorable": self.favorable,
+            "k": self.k,
             "groups": [
                 {"group": jsonable(group), "n_rows": count}
                 for group, count in self.group_rows.items()
@@ -346,6 +347,7 @@ def audit(
     task: str | None = None,
     favorable: str | None = None,
     threshold: float | None = None,
+    k: int | None = None,
     metrics: str | Sequence[str] | None = None,
     confidence_level: float = 0.95,
     correction: str = "holm",
@@ -389,12 +391,18 @@ def audit(
     threshold : float or None, default=None
         Score above which a row is accepted. The report of a risk score then says what
         happens there.
+    k : int or None, default=None
+        How many positions count, from the top. Accuracies and the exposure of a ranking
+        then take pairs with an item there, matched pairs those whose lower item is
+        there, NDCG is that of these positions, and who gets them is measured too. None
+        takes all.
     metrics : str, sequence of str or None, default=None
         Any of "pairwise_accuracy", "intra_group_accuracy", "inter_group_accuracy",
         "pairwise_exposure", "pairwise_preference", "matched_pair_calibration",
         "calibration_error", "ndcg", "brier_score", "log_loss", "selection_rate",
-        "true_positive_rate", "false_positive_rate" and "precision". None takes those of
-        the task; what is then not defined for the data is left out, with a note.
+        "true_positive_rate", "false_positive_rate" and "precision"; with `k` also
+        "share_at_k", "precision_at_k" and "recall_at_k". None takes those of the task;
+        what is then not defined for the data is left out, with a note.
     confidence_level : float, default=0.95
         Confidence level of the intervals and the verdicts.
     correction : {"holm", "fdr_bh"}, default="holm"
@@ -501,7 +509,13 @@ def audit(
     }
     data = ranked_data(y_true, y_score, qid=qid, **columns)
     task, favorable = checked_task(task, favorable, qid, data.ranking.score)
-    chosen = chosen_metrics(metrics, task)
+    if k is not None:
+        check_number(k, "k", 1, np.inf, integer=True)
+        if task != "ranking":
+            raise ValueError(
+                f"k must be None for task={task!r}, which has no places; got {k}."
+            )
+    chosen = chosen_metrics(metrics, task, k)
     check_engagement(engagement, chosen)
     if data.ranking.n_queries > 1 and data.cluster_of_query is None:
         raise ValueError(
@@ -526,6 +540,7 @@ def audit(
         margin=margins,
         task=task,
         favorable=favorable,
+        k=k,
         sections=sections,
     )
 

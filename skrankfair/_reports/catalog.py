@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 
 from .._inputs.validation import Array
 from ..metrics import (
-    GroupEstimates,
     brier_score,
     calibration_error,
     false_positive_rate,
@@ -27,79 +25,17 @@ from ..metrics._pairwise import (
     exposure_estimates,
     preference_estimates,
 )
-
-#: What scores are for, each with the words for it in a report.
-TASKS = {
-    "ranking": "a ranking of the items of each query",
-    "risk": "a risk score of people or items",
-    "decision": "decisions, 1 or 0",
-}
-FAVORABLE = ("high", "low")
-RANKING, SCORES, DECISIONS = ("ranking",), ("risk",), ("decision",)
-
-MISTAKES = "Who suffers the mistakes?"
-PLACES = "Who gets the places?"
-EQUAL_SCORES = "Are equal scores equally good?"
-QUALITY = "How good are the scores as a whole?"
-
-
-@dataclass(frozen=True)
-class AuditMetric:
-    """A metric of an audit, and the words for its results."""
-
-    name: str  # what `audit` calls it
-    #: The metric, of data that is validated and ordered, or of columns (`of_rows`).
-    estimates: Callable[..., GroupEstimates]
-    title: str
-    short: str  # the title at the head of a narrow column
-    measures: str  # one sentence: what it measures
-    reading: str  # one sentence: how to read it
-    #: The words for a group whose value is below or above what is fair.
-    low: str = ""
-    high: str = ""
-    #: The same where scores are not for ranking; empty for the same words.
-    scored_low: str = ""
-    scored_high: str = ""
-    scored_title: str = ""
-    scored_measures: str = ""
-    scored_reading: str = ""
-    #: {"low", "high"} or None. Which of the two is bad for the group, where a high
-    #: score is good for it, and where a low score is; None if neither is.
-    worse: str | None = None
-    worse_if_low: str | None = None
-    question: str = MISTAKES  # of a reader, that it helps to answer
-    tasks: tuple[str, ...] = RANKING + SCORES  # those whose audit has it
-    of_rows: bool = False  # whether it is of rows on their own, not of pairs
-    shares_only: bool = False  # whether outcomes and scores must be in [0, 1]
-    binary_only: bool = False  # whether outcomes must be 0 or 1
-    untested: str = ""  # why there is no test
-    #: Whether it looks at the outcomes, so that a difference is an unfairness.
-    merit: bool = True
-    share: bool = True  # whether the value is a share of pairs, to be shown in percent
-    by_engagement: bool = False  # whether it takes `engagement`
-
-    def read_as(self, task: str, favorable: str | None) -> AuditMetric:
-        """Return the metric in the words of a task, and which end of it is bad."""
-        worse = {"high": self.worse, "low": self.worse_if_low, None: None}[favorable]
-        if task == "ranking":
-            return replace(self, worse=worse)
-        return replace(
-            self,
-            worse=worse,
-            low=self.scored_low or self.low,
-            high=self.scored_high or self.high,
-            title=self.scored_title or self.title,
-            measures=self.scored_measures or self.measures,
-            reading=self.scored_reading or self.reading,
-        )
-
-    def says(self, side: str) -> str:
-        """Return the words for a group on a side of what is fair."""
-        if side in ("worse", "better"):
-            low = (self.worse == "low") == (side == "worse")
-            return self.low if low else self.high
-        return {"lower": self.low, "higher": self.high}[side]
-
+from ..metrics._top_k import top_estimates
+from .audit_metric import (
+    DECISIONS,
+    EQUAL_SCORES,
+    MISTAKES,
+    PLACES,
+    QUALITY,
+    RANKING,
+    SCORES,
+    AuditMetric,
+)
 
 _METRICS = (
     AuditMetric(
@@ -131,6 +67,7 @@ _METRICS = (
             "Fair is the same share for the group and for all others; 50% is a coin "
             "toss. A low share says that the group's high outcomes are missed."
         ),
+        cut="k",
     ),
     AuditMetric(
         name="intra_group_accuracy",
@@ -159,6 +96,7 @@ _METRICS = (
             "A low share says that the score knows little about the group; it "
             "cannot come from scoring the whole group too high or too low."
         ),
+        cut="k",
     ),
     AuditMetric(
         name="inter_group_accuracy",
@@ -190,6 +128,7 @@ _METRICS = (
             "its outcomes, above it that it is scored high; unlike base rates do "
             "this too."
         ),
+        cut="k",
     ),
     AuditMetric(
         name="pairwise_exposure",
@@ -220,6 +159,7 @@ _METRICS = (
             "Equal scores would be 50%; the pairwise preference says how the "
             "outcomes differ."
         ),
+        cut="k",
     ),
     AuditMetric(
         name="pairwise_preference",
@@ -274,6 +214,64 @@ _METRICS = (
             "Fair is 0, in the unit of the outcome; above it the scores of the "
             "group are too low for its outcomes, below it too high."
         ),
+        cut="top",
+    ),
+    AuditMetric(
+        name="share_at_k",
+        estimates=partial(top_estimates, "share_at_k"),
+        title="Share of the first places",
+        short="Top share",
+        measures="Which share of the first places of a query do the group's items get?",
+        reading=(
+            "The shares of groups that do not overlap add up to 100%. What share is "
+            "fair depends on how many good items the group has."
+        ),
+        untested="Nothing to test: it depends on how many good items the group has.",
+        merit=False,
+        question=PLACES,
+        tasks=RANKING,
+        cut="k",
+        only_cut=True,
+    ),
+    AuditMetric(
+        name="precision_at_k",
+        estimates=partial(top_estimates, "precision_at_k"),
+        title="Precision of the first places",
+        short="Top precision",
+        measures="Which share of the group's items in the first places are good?",
+        reading=(
+            "A share above that of the rest says that the group's items had to be "
+            "better to get there."
+        ),
+        low="less often good in the first places",
+        high="more often good in the first places",
+        worse="high",
+        worse_if_low="low",
+        question=EQUAL_SCORES,
+        tasks=RANKING,
+        binary_only=True,
+        cut="k",
+        only_cut=True,
+    ),
+    AuditMetric(
+        name="recall_at_k",
+        estimates=partial(top_estimates, "recall_at_k"),
+        title="Recall of the first places",
+        short="Top recall",
+        measures="How many of the group's items with the outcome 1 get a first place?",
+        reading=(
+            "Equal opportunity is the same share for the group and for all others: "
+            "good items are shown as often, whosever they are."
+        ),
+        low="good items shown less often",
+        high="good items shown more often",
+        worse="low",
+        worse_if_low="high",
+        question=MISTAKES,
+        tasks=RANKING,
+        binary_only=True,
+        cut="k",
+        only_cut=True,
     ),
     AuditMetric(
         name="calibration_error",
@@ -311,6 +309,7 @@ _METRICS = (
         untested="Nothing to test: it has no groups.",
         share=False,
         question=QUALITY,
+        cut="k",
     ),
     AuditMetric(
         name="brier_score",
@@ -428,11 +427,21 @@ BY_NAME = {metric.name: metric for metric in CATALOG}
 
 
 def chosen_metrics(
-    metrics: str | Sequence[str] | None, task: str | None = None
+    metrics: str | Sequence[str] | None,
+    task: str | None = None,
+    k: int | None = None,
 ) -> tuple[AuditMetric, ...]:
-    """Return the metrics of these names, each once; None is all of the task."""
+    """Return the metrics of these names, each once; None is all of the task.
+
+    With k those of rankings are of the first k places.
+    """
     if metrics is None:
-        return tuple(m for m in CATALOG if task is None or task in m.tasks)
+        return tuple(
+            metric.at(k)
+            for metric in CATALOG
+            if (task is None or task in metric.tasks)
+            and not (k is None and metric.only_cut)
+        )
     names: Any = [metrics] if isinstance(metrics, str) else metrics
     if not isinstance(names, Iterable):
         names = [names]
@@ -441,7 +450,7 @@ def chosen_metrics(
     if len(known) < len(names) or not names:
         unknown = next((repr(name) for name in names if name not in known), "none")
         raise ValueError(f"metrics must be among {', '.join(BY_NAME)}; got {unknown}.")
-    return tuple(BY_NAME[name] for name in dict.fromkeys(known))
+    return tuple(BY_NAME[name].at(k) for name in dict.fromkeys(known))
 
 
 def inferred_task(qid: object, y_score: Array) -> str:

@@ -15,7 +15,7 @@ from .._estimates.equivalence import equivalence_of
 from .._estimates.intervals import t_quantile
 from .._inputs.validation import Array
 from ..metrics import GroupEstimates
-from .catalog import EQUAL_SCORES, MISTAKES, AuditMetric
+from .audit_metric import EQUAL_SCORES, MISTAKES, AuditMetric
 from .margins import headline_of_margin, said_of_margin, verdict_of
 
 _MOST_NAMED, _MOST_IN_HEADLINE = 3, 6

@@ -18,7 +18,8 @@ from .._inputs.sklearn_private import rows_of
 from .._inputs.validation import Array, Codes, encode
 from ..metrics import GroupEstimates
 from .audit import AuditReport, _defined, _measured, _report, audit, checked_task
-from .catalog import AuditMetric, chosen_metrics
+from .audit_metric import AuditMetric
+from .catalog import chosen_metrics
 
 TITLE = "Cross-validated fairness audit"
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.finalize import ColumnSum, MeanOfRatios, OfRest, minus_rest
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
+from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
 from ._lists.lists import Lists
@@ -35,7 +36,10 @@ class ShareOfPlaces:
         return np.where(by_group[..., 1].real > 0, share, np.nan)
 
 
-def _at_k(name: str, data: RankedData, k: Any, average: str) -> GroupEstimates:
+def top_estimates(
+    name: str, data: RankedData, *, k: Any, average: str = "items"
+) -> GroupEstimates:
+    """Return the metric of that name, of data that is validated and ordered."""
     check_number(k, "k", 1, 1 << 62, integer=True)
     check_choice(average, "average", ("items", "queries"))
     ranking, lists = data.ranking, Lists.of(data)
@@ -52,26 +56,36 @@ def _at_k(name: str, data: RankedData, k: Any, average: str) -> GroupEstimates:
         part, whole = lists.sums_by_cell(data.y_true * chance), top
         if name == "recall_at_k":
             whole = lists.sums_by_cell(data.y_true)
-    unit = _UNITS[name]
+    unit, against_rest = _UNITS[name], None
     if average == "queries" and name == "share_at_k":
         part, shared = part / shared[cells.query, 0], np.ones(shared.shape)
     elif average == "queries":
         there = whole > 0
         part = np.divide(part, whole, out=np.zeros(part.shape), where=there)
         whole, unit = there, f"queries with {unit}"
+    elif name != "share_at_k":
+        against_rest = minus_rest(MeanOfRatios(), 1)
+        relevant = data.y_true * chance
+        every = relevant, chance if name == "precision_at_k" else data.y_true
+        starts = ranking.starts[:-1]
+        shared = np.stack([np.add.reduceat(column, starts) for column in every], axis=1)
     sums = QuerySums(cells, np.stack([part, whole], axis=1), shared)
     rows = sum_over_queries(data, sums)
     support = ColumnSum(1, 2)
+    supports: list[Finalize] = [support]
+    if against_rest is not None:
+        supports.append(OfRest(support, 1))
     metric = Metric(
         name,
         ShareOfPlaces() if name == "share_at_k" else MeanOfRatios(),
         support,
         unit=unit,
+        against_rest=against_rest,
         share=True,
         pooled=average == "items" and name != "share_at_k" and not groups.overlapping,
         better=None if name == "share_at_k" else "high",
     )
-    clusters = ClusterSums.from_clusters(groups.labels, rows, [support])
+    clusters = ClusterSums.from_clusters(groups.labels, rows, supports)
     return warn_undefined(
         GroupEstimates(metric, clusters, {"k": k, "average": average})
     )
@@ -168,7 +182,7 @@ def precision_at_k(
         cluster=cluster,
         sample_weight=sample_weight,
     )
-    return _at_k("precision_at_k", data, k, average)
+    return top_estimates("precision_at_k", data, k=k, average=average)
 
 
 def recall_at_k(
@@ -259,7 +273,7 @@ def recall_at_k(
         cluster=cluster,
         sample_weight=sample_weight,
     )
-    return _at_k("recall_at_k", data, k, average)
+    return top_estimates("recall_at_k", data, k=k, average=average)
 
 
 def share_at_k(
@@ -348,4 +362,4 @@ def share_at_k(
         cluster=cluster,
         sample_weight=sample_weight,
     )
-    return _at_k("share_at_k", data, k, average)
+    return top_estimates("share_at_k", data, k=k, average=average)

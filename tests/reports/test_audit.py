@@ -31,7 +31,11 @@ from skrankfair.metrics import (
 )
 from tests.designs import AUDITS, Sellers
 
-NAMES = tuple(metric.name for metric in CATALOG if "ranking" in metric.tasks)
+NAMES = tuple(
+    metric.name
+    for metric in CATALOG
+    if "ranking" in metric.tasks and not metric.only_cut
+)
 COLUMNS = [
     "metric",
     "group",
