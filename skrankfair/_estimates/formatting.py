@@ -13,6 +13,8 @@ from .intervals import t_quantile
 
 #: Fewer effective clusters behind a group, and its errors are hardly known.
 FEW_EFFECTIVE = 5
+# So many groups are named, and the others counted.
+_MOST_NAMED = 6
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,6 +76,13 @@ def _one_line(value: object) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def some(labels: Sequence[str]) -> str:
+    """Return the first labels in a row, and how many more there are."""
+    left_out = len(labels) - _MOST_NAMED
+    more = f" and {left_out:,} more" if left_out > 0 else ""
+    return ", ".join(labels[:_MOST_NAMED]) + more
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -153,7 +162,7 @@ def _footer(result: GroupEstimates) -> str:
     unit = "cluster" if result.variance == "cluster" else "item"
     text = f"{count(result.n_clusters)} {unit}{'s' * (result.n_clusters != 1)}"
     if few := small_groups(result):
-        text += f"; fewer than {FEW_EFFECTIVE} effective {unit}s in {', '.join(few)}"
+        text += f"; fewer than {FEW_EFFECTIVE} effective {unit}s in {some(few)}"
     if result.metric.test_method == "permutation":
         return f"{text}; test() shuffles the labels"
     if result.fair_value is not None:

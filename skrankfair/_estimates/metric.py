@@ -131,7 +131,7 @@ def warn_small(result: GroupEstimates) -> None:
         unit = "clusters" if result.variance == "cluster" else "items"
         warn_user(
             f"The errors of {result.name} rest on fewer than {fmt.FEW_EFFECTIVE} "
-            f"effective {unit} in {', '.join(few)}: intervals are wide and tests can "
+            f"effective {unit} in {fmt.some(few)}: intervals are wide and tests can "
             "hardly reject. Larger groups or more clusters help, and average='queries' "
             "where a few large queries hold most of the pairs.",
             SmallSampleWarning,
@@ -166,5 +166,5 @@ def warn_undefined(
     ):
         if there.any():
             names = [fmt.label(result.groups[i]) for i in np.flatnonzero(there)]
-            warn_user(f"{message}: {', '.join(names)}.")
+            warn_user(f"{message}: {fmt.some(names)}.")
     return result

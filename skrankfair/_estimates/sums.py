@@ -279,6 +279,17 @@ class ClusterSums:
         factor: Array = np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
         return factor
 
+    def _of_first_order(self, finalize: Finalize) -> Array:
+        """Return the root of n / (n - 1) by group, shape (G,).
+
+        So much larger than to first order is what a folded row adds: without one of n
+        equal rows a mean moves by 1 / (n - 1) and not 1 / n of its distance, of which
+        `_factor` leaves this.
+        """
+        number = self.active[list(needs_of(finalize))].max(axis=(0, 1))
+        factor: Array = np.sqrt(number / np.maximum(number - 1, 1))
+        return factor
+
     def influence(self, finalize: Finalize) -> Iterator[tuple[Table, Array]]:
         """Yield what each row adds to the jackknife, block by block of `cells`.
 
@@ -363,7 +374,9 @@ class ClusterSums:
             covariance = self._all_products(finalize)
             slopes = self.slopes(finalize)
             if self.folded is not None:
-                covariance += self.folded.scatter.form_of_all(slopes)
+                more = self._of_first_order(finalize)
+                found = self.folded.scatter.form_of_all(slopes)
+                covariance += more[:, None] * found * more
             if self.pairs is not None:
                 products = self.pairs.form_of_all(slopes)
                 least = np.sqrt(_kept_share(np.diag(covariance), np.diag(products)))
@@ -415,7 +428,8 @@ class ClusterSums:
                 low = low_rank(left[cells.row], right[cells.group])[:, None]
                 variance -= cells.dot(low, low)
         if self.folded is not None:
-            variance += self.folded.scatter.form(self.slopes(finalize), every, every)
+            found = self.folded.scatter.form(self.slopes(finalize), every, every)
+            variance += self._of_first_order(finalize) ** 2 * found
         return variance
 
     @property
@@ -449,7 +463,8 @@ class ClusterSums:
             columns, slopes = some._columns(finalize), some.slopes(finalize)
             both = columns.products(columns, a, b)
             if some.folded is not None:
-                both += some.folded.scatter.form(slopes, a, b)
+                more = some._of_first_order(finalize)
+                both += more[a] * some.folded.scatter.form(slopes, a, b) * more[b]
             if some.pairs is not None:
                 every = np.arange(used.size)
                 products = some.pairs.form(slopes, every, every)
@@ -609,10 +624,14 @@ class ClusterSums:
 
 
 def _kept_share(variance: Array, products: Array) -> Array:
-    """Return how much of the products of pairs to subtract: half the variance stays."""
+    """Return how much of the products of pairs to subtract: half the variance stays.
+
+    Squares below 0 are what rounding leaves of nothing.
+    """
     share = np.ones(variance.shape)
     large = products > variance / 2
     np.divide(variance / 2, products, out=share, where=large & (products > 0))
+    share[products <= 0] = 0.0
     return share
 
 

@@ -18,7 +18,7 @@ from ..metrics import GroupEstimates
 from .audit_metric import EQUAL_SCORES, MISTAKES, AuditMetric
 from .margins import headline_of_margin, said_of_margin, verdict_of
 
-_MOST_NAMED, _MOST_IN_HEADLINE = 3, 6
+_MOST_NAMED = 3
 #: More groups than this, and a table shows those that matter.
 MANY_GROUPS = 30
 _FIRST_SHOWN = 10
@@ -435,7 +435,7 @@ def _directed_headline(
     clear = [label for label in sure if label not in mixed]
     hints = [label for label in worse if label not in sure]
     disagree = (
-        f"The metrics disagree about {_some(mixed)}: worse off by some of them and "
+        f"The metrics disagree about {fmt.some(mixed)}: worse off by some of them and "
         "better off by others."
     )
     if clear:
@@ -443,19 +443,19 @@ def _directed_headline(
         groups = f"{len(clear)} of {len(findings[0].rows)} groups {are}"
         asides = [disagree] if mixed else []
         if hints:
-            asides.append(f"Single metrics also point at {_some(hints)}.")
-        return f"{groups} {what} beyond chance: {_some(clear)}.", " ".join(asides)
+            asides.append(f"Single metrics also point at {fmt.some(hints)}.")
+        return f"{groups} {what} beyond chance: {fmt.some(clear)}.", " ".join(asides)
     if mixed:
         return disagree, ""
     if hints:
         clearly = f"No group is clearly {what}."
-        return clearly, f"Single metrics point at {_some(hints)}."
+        return clearly, f"Single metrics point at {fmt.some(hints)}."
     found = "No group was found to be worse off."
     for f in findings:
         if lower := _labels([f.on("worse")]):
-            return found, f"Some are {f.metric.says('worse')}: {_some(lower)}."
+            return found, f"Some are {f.metric.says('worse')}: {fmt.some(lower)}."
     if better := _labels(f.on("better") for f in looked_at):
-        return found, f"Some are better off: {_some(better)}."
+        return found, f"Some are better off: {fmt.some(better)}."
     return "The data show no difference between the groups.", ""
 
 
@@ -473,7 +473,7 @@ def _at_equal_scores(looked_at: Sequence[MetricFinding]) -> str:
     alone = [label for label in worse[MISTAKES] if label not in worse[EQUAL_SCORES]]
     if not alone or not any(f.metric.question == EQUAL_SCORES for f in looked_at):
         return ""
-    return f"At equal scores the data do not show it for {_some(alone)}."
+    return f"At equal scores the data do not show it for {fmt.some(alone)}."
 
 
 def _neutral_headline(findings: Sequence[MetricFinding]) -> tuple[str, str]:
@@ -521,11 +521,6 @@ def _labels(found: Iterable[Iterable[GroupFinding]]) -> list[str]:
     labels = {row.group: row.label for rows in found for row in rows}
     return list(labels.values())
 
-
-def _some(labels: Sequence[str]) -> str:
-    left_out = len(labels) - _MOST_IN_HEADLINE
-    more = f" and {left_out} more" if left_out > 0 else ""
-    return ", ".join(labels[:_MOST_IN_HEADLINE]) + more
 
 
 def jsonable(value: Any) -> Any:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 #: As `audit` takes it: one margin for all metrics, or one for each of some.
 Margin = float | Mapping[str, float] | None
 
-_MOST_NAMED = 6
 #: The words for sides in a column of verdicts.
 _SIDES = {"worse": "worse off", "better": "better off"}
 
@@ -84,9 +83,9 @@ def said_of_margin(finding: MetricFinding) -> str:
         return f"Every group is shown to be {reach}."
     within = [row.label for row in finding.rows if row.within]
     unclear = [row.label for row in finding.rows if verdict_of(row) == "cannot tell"]
-    parts = [f"Shown to be {reach}: {_some(within)}."] if within else []
+    parts = [f"Shown to be {reach}: {fmt.some(within)}."] if within else []
     if unclear:
-        parts.append(f"The data cannot tell of {_some(unclear)}.")
+        parts.append(f"The data cannot tell of {fmt.some(unclear)}.")
     return " ".join(parts) or f"No group is shown to be {reach}."
 
 
@@ -118,11 +117,6 @@ def headline_of_margin(findings: Iterable[MetricFinding]) -> str:
     return (
         f"{len(labels)} of {len(groups)} groups "
         f"{'is' if len(labels) == 1 else 'are'} shown to be within the margin "
-        f"{by_all}: {_some(labels)}."
+        f"{by_all}: {fmt.some(labels)}."
     )
 
-
-def _some(labels: Sequence[str]) -> str:
-    left_out = len(labels) - _MOST_NAMED
-    more = f" and {left_out} more" if left_out > 0 else ""
-    return ", ".join(labels[:_MOST_NAMED]) + more

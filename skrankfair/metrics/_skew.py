@@ -104,7 +104,7 @@ def _warn_nobody(result: GroupEstimates, k: int) -> None:
     """Warn of groups of which a list has nobody among the first k."""
     nobody = np.flatnonzero(np.isneginf(result.estimate))
     if nobody.size:
-        names = ", ".join(fmt.label(result.groups[i]) for i in nobody)
+        names = fmt.some([fmt.label(result.groups[i]) for i in nobody])
         shares = result.parameters["average"] == "representation"
         some = "every query" if shares else "some query"
         warn_user(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._estimates.formatting import label
+from .._estimates.formatting import label, some
 from .._estimates.metric import collected_warnings, warn_user
 from .._estimates.simultaneous import why_undefined
 from .._inputs.columns import ColumnSpec, declared_labels
@@ -202,7 +202,7 @@ class ScoreFunction:
 
 
 def _listed(groups: Iterable[Hashable]) -> str:
-    return ", ".join(label(group) for group in groups)
+    return some([label(group) for group in groups])
 
 
 def _is_text(values: Array) -> bool:

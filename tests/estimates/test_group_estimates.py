@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.special import logit
 from statsmodels.stats.multitest import multipletests
 
-from skrankfair.exceptions import SmallSampleWarning
+from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
 from skrankfair.metrics import (
     GroupEstimates,
     log_loss,
@@ -23,6 +23,7 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
     pairwise_preference,
+    selection_rate,
 )
 from tests.metrics.simulate import columns, without_groups
 
@@ -448,6 +449,25 @@ def test_compact(accuracy):
     assert len(pickle.dumps(larger.sums)) < len(pickle.dumps(large.sums)) + 200
     assert_same(accuracy + accuracy, accuracy + compact)
     assert (accuracy + compact).sums.table is None
+
+
+def test_folded_rows_have_the_error_of_the_jackknife():
+    rng = np.random.default_rng(0)
+    decided, group = rng.integers(0, 2, 2000), rng.choice(list("abc"), 2000)
+    whole = selection_rate(None, decided, sensitive_features=group)
+    folded = whole.compact()
+    assert folded.sums.rows.n_rows == 0
+    error = folded.standard_error
+    np.testing.assert_allclose(error, whole.standard_error, rtol=1e-12)
+    np.testing.assert_allclose(folded.covariance, whole.covariance, atol=1e-18)
+
+
+def test_a_warning_names_a_few_of_many_groups():
+    group, decided = np.arange(2000), np.ones(2000)
+    with pytest.warns(UndefinedMetricWarning) as said:
+        selection_rate(None, decided, sensitive_features=group)
+    (message,) = (str(warning.message) for warning in said)
+    assert message.endswith("in: 0, 1, 2, 3, 4, 5 and 1,994 more.")
 
 
 @pytest.mark.parametrize("comparison", ["all", "inter"])
