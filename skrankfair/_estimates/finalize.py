@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 # Of derivatives by a complex step, which has no rounding.
 _STEP = 1e-200
+# Numbers of a block of groups.
+_BLOCK = 1 << 20
 #: Of a total: what rounding leaves of it.
 NOTHING = 1e-12
 
@@ -244,6 +247,18 @@ def slopes_at(finalize: Finalize, by_group: Array, shared: Array) -> Array:
 
     By a group's own columns, then the shared ones; by a complex step.
     """
+    n_groups, n_columns = by_group.shape[-2:]
+    size = n_columns + shared.shape[-1]
+    # As many groups at a time as make a block: each has all columns in every step.
+    step = max(1, _BLOCK // max(1, size * math.prod(shared.shape[:-1]) * size))
+    slopes = np.empty((*by_group.shape[:-1], size))
+    for start in range(0, n_groups, step):
+        some = (Ellipsis, slice(start, start + step), slice(None))
+        slopes[some] = _slopes_at(finalize, by_group[some], shared)
+    return slopes
+
+
+def _slopes_at(finalize: Finalize, by_group: Array, shared: Array) -> Array:
     n_columns, n_shared = by_group.shape[-1], shared.shape[-1]
     steps = n_columns + n_shared
     own = np.tile(by_group.astype(complex), (steps, *(1,) * by_group.ndim))

@@ -260,6 +260,18 @@ class Products:
         return replace(self, matrix=matrix, complete=False)
 
 
+def kept_share(variance: Array, products: Array) -> Array:
+    """Return how much of the products of pairs to subtract: half the variance stays.
+
+    Squares below 0 are what rounding leaves of nothing.
+    """
+    share = np.ones(variance.shape)
+    large = products > variance / 2
+    np.divide(variance / 2, products, out=share, where=large & (products > 0))
+    share[products <= 0] = 0.0
+    return share
+
+
 def gradient_of(slopes: Array, n_columns: int) -> Array:
     """Return slopes (G, C + D) as derivatives by all columns, shape (G, K)."""
     n_groups = len(slopes)
@@ -286,7 +298,7 @@ def _all_products(table: SparseTable) -> Array | Sparse:
     columns = table.group[:, None] * np.int64(n_columns) + np.arange(n_columns)
     starts = table.starts * n_columns
     by_group = sparse.csr_array(
-        (table.values.ravel(), columns.ravel(), starts), shape=(table.n_rows, own)
+        (np.ravel(table.values), columns.ravel(), starts), shape=(table.n_rows, own)
     )
     flat = sparse.hstack([by_group, sparse.csr_array(table.shared)], format="csr")
     weight = sparse.diags(table.frequency)

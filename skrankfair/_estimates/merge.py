@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .._inputs.validation import Array
@@ -37,6 +39,13 @@ def stack(a: AnyTable, b: AnyTable) -> AnyTable:
         weight,
         labels,
     )
+
+
+def added(a: Any, b: Any) -> Any:
+    """Return the sum of what is there."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b
 
 
 def _both(a: Array | None, b: Array | None) -> Array | None:

@@ -17,10 +17,17 @@ import numpy as np
 from .._inputs.validation import Array, sort_labels
 from .allocation import check_memory
 from .finalize import Beside, slopes_at
-from .folded import Folded, Products, amounts, gradient_of, summed_amounts
+from .folded import (
+    Folded,
+    Products,
+    amounts,
+    gradient_of,
+    kept_share,
+    summed_amounts,
+)
 from .gaps import LARGE_SHARE, large_gaps, shared_share
 from .low_rank import Columns, low_rank
-from .merge import join, same_rows, stack
+from .merge import added, join, same_rows, stack
 from .replicates import Replicates, replicates_of_both
 from .storage import stored
 from .table import (
@@ -279,16 +286,16 @@ class ClusterSums:
         factor: Array = np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
         return factor
 
-    def _of_first_order(self, finalize: Finalize) -> Array:
-        """Return the root of n / (n - 1) by group, shape (G,).
+    def _folded_slopes(self, finalize: Finalize) -> Array:
+        """Return `slopes` times the root of n / (n - 1), shape (G, C + D).
 
-        So much larger than to first order is what a folded row adds: without one of n
+        So much more than to first order is what a folded row adds: without one of n
         equal rows a mean moves by 1 / (n - 1) and not 1 / n of its distance, of which
         `_factor` leaves this.
         """
         number = self.active[list(needs_of(finalize))].max(axis=(0, 1))
-        factor: Array = np.sqrt(number / np.maximum(number - 1, 1))
-        return factor
+        factor = np.sqrt(number / np.maximum(number - 1, 1))
+        return factor[:, None] * self.slopes(finalize)
 
     def influence(self, finalize: Finalize) -> Iterator[tuple[Table, Array]]:
         """Yield what each row adds to the jackknife, block by block of `cells`.
@@ -374,12 +381,11 @@ class ClusterSums:
             covariance = self._all_products(finalize)
             slopes = self.slopes(finalize)
             if self.folded is not None:
-                more = self._of_first_order(finalize)
-                found = self.folded.scatter.form_of_all(slopes)
-                covariance += more[:, None] * found * more
+                folded = self._folded_slopes(finalize)
+                covariance += self.folded.scatter.form_of_all(folded)
             if self.pairs is not None:
                 products = self.pairs.form_of_all(slopes)
-                least = np.sqrt(_kept_share(np.diag(covariance), np.diag(products)))
+                least = np.sqrt(kept_share(np.diag(covariance), np.diag(products)))
                 covariance -= least[:, None] * products * least
         unknown = ~np.isfinite(np.diag(covariance)) | self.undefined(finalize)
         covariance[unknown] = covariance[:, unknown] = np.nan
@@ -400,6 +406,8 @@ class ClusterSums:
             pairs = np.repeat(some, n_groups), np.tile(every, some.size)
             block = columns.products(columns, *pairs)
             covariance[some] = block.reshape(some.size, -1)
+        # Squares below 0 are what rounding leaves of nothing.
+        np.fill_diagonal(covariance, np.maximum(np.diag(covariance), 0.0))
         return covariance
 
     def variance(self, finalize: Finalize) -> Array:
@@ -409,7 +417,7 @@ class ClusterSums:
             variance = self._squares(finalize)
             if self.pairs is not None:
                 products = self.pairs.form(self.slopes(finalize), every, every)
-                variance -= _kept_share(variance, products) * products
+                variance -= kept_share(variance, products) * products
         variance[~np.isfinite(variance) | self.undefined(finalize)] = np.nan
         return variance
 
@@ -428,9 +436,9 @@ class ClusterSums:
                 low = low_rank(left[cells.row], right[cells.group])[:, None]
                 variance -= cells.dot(low, low)
         if self.folded is not None:
-            found = self.folded.scatter.form(self.slopes(finalize), every, every)
-            variance += self._of_first_order(finalize) ** 2 * found
-        return variance
+            folded = self.folded.scatter
+            variance += folded.form(self._folded_slopes(finalize), every, every)
+        return np.maximum(variance, 0.0)  # less is rounding
 
     @property
     def has_covariance(self) -> bool:
@@ -463,12 +471,11 @@ class ClusterSums:
             columns, slopes = some._columns(finalize), some.slopes(finalize)
             both = columns.products(columns, a, b)
             if some.folded is not None:
-                more = some._of_first_order(finalize)
-                both += more[a] * some.folded.scatter.form(slopes, a, b) * more[b]
+                both += some.folded.scatter.form(some._folded_slopes(finalize), a, b)
             if some.pairs is not None:
                 every = np.arange(used.size)
                 products = some.pairs.form(slopes, every, every)
-                least = np.sqrt(_kept_share(some._squares(finalize), products))
+                least = np.sqrt(kept_share(some._squares(finalize), products))
                 both -= least[a] * some.pairs.form(slopes, a, b) * least[b]
         both[np.isnan(variance[a]) | np.isnan(variance[b])] = np.nan
         return variance[a], variance[b], both
@@ -580,8 +587,8 @@ class ClusterSums:
             count=a.count + b.count,
             table=stack(a.rows, b.rows),
             leading=None,
-            folded=_sum(a.folded, b.folded),
-            pairs=_sum(a.pairs, b.pairs),
+            folded=added(a.folded, b.folded),
+            pairs=added(a.pairs, b.pairs),
             replicates=None if one is None or two is None else one + two,
         )
         complete = a.table is not None and b.table is not None
@@ -621,22 +628,3 @@ class ClusterSums:
             kind=self.kind,
             table=joined,
         )
-
-
-def _kept_share(variance: Array, products: Array) -> Array:
-    """Return how much of the products of pairs to subtract: half the variance stays.
-
-    Squares below 0 are what rounding leaves of nothing.
-    """
-    share = np.ones(variance.shape)
-    large = products > variance / 2
-    np.divide(variance / 2, products, out=share, where=large & (products > 0))
-    share[products <= 0] = 0.0
-    return share
-
-
-def _sum(a: Any, b: Any) -> Any:
-    """Return the sum of what is there."""
-    if a is None or b is None:
-        return b if a is None else a
-    return a + b

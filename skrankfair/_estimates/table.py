@@ -61,7 +61,7 @@ class Table:
         cls,
         row: Array,
         group: Array,
-        values: Array,
+        values: Any,
         *,
         n_rows: int,
         n_groups: int,
@@ -79,7 +79,7 @@ class Table:
         ----------
         row, group : ndarray of shape (N,), int
             Where each entry belongs, in any order; entries of one place are added.
-        values : ndarray of shape (N, C)
+        values : ndarray of shape (N, C) or FewColumns
             What the entries add to the columns; they are 0 elsewhere.
         n_rows, n_groups : int
         shared : ndarray of shape (n_rows, D) or None
@@ -289,6 +289,49 @@ class Cells(Table):
         return np.bincount(self.group, (x * y)[:, 0], minlength=self.of)
 
 
+@stored("FewColumns")
+@dataclass(frozen=True, eq=False)
+class FewColumns:
+    """Columns of which each entry has few, such as those of the one bin it is in.
+
+    They are taken by entries as an array is, and become one where all are asked for.
+
+    Attributes
+    ----------
+    at : ndarray of shape (N, m), int
+        Which columns an entry has, each once.
+    values : ndarray of shape (N, m)
+    width : int
+        C, the number of all columns.
+    """
+
+    at: Array
+    values: Array
+    width: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the array that this stands for."""
+        return len(self.at), self.width
+
+    @property
+    def T(self) -> Array:  # noqa: N802
+        """All columns, shape (C, N)."""
+        return np.asarray(self).T
+
+    def __getitem__(self, entries: Any) -> Any:
+        """Return some entries; with a new axis, all columns of them."""
+        if isinstance(entries, tuple):
+            return np.asarray(self[entries[0]])[:, entries[1]]
+        return FewColumns(self.at[entries], self.values[entries], self.width)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Return all columns, shape (N, C)."""
+        every = np.zeros(self.shape, dtype)
+        np.put_along_axis(every, self.at, self.values, axis=1)
+        return every
+
+
 @stored("SparseTable")
 @dataclass(frozen=True)
 class SparseTable:
@@ -298,7 +341,7 @@ class SparseTable:
     ----------
     row, group : ndarray of shape (N,), int
         Where each entry belongs; by row and, within it, by group, each place once.
-    values : ndarray of shape (N, C)
+    values : ndarray of shape (N, C) or FewColumns
         The columns, which are 0 where there is no entry.
     member : ndarray of shape (N,), bool, or None
         Of items: whether the row of the entry belongs to its group.
@@ -309,7 +352,7 @@ class SparseTable:
 
     row: Array
     group: Array
-    values: Array
+    values: Any
     member: Array | None
     n_groups: int
     shared: Array
@@ -324,7 +367,7 @@ class SparseTable:
     @property
     def n_columns(self) -> int:
         """The number of columns of each group."""
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
     @property
     def frequency(self) -> Array:
@@ -533,8 +576,8 @@ def _all_groups(n_rows: int, n_groups: int, n_columns: int, n_entries: int) -> b
 
 
 def _in_order(
-    key: Array, values: Array, member: Array | None, n_groups: int
-) -> tuple[Array, Array, Array, Array | None]:
+    key: Array, values: Any, member: Array | None, n_groups: int
+) -> tuple[Array, Array, Any, Array | None]:
     """Return row, group, values and members by place, those of one place added."""
     order = np.argsort(key, kind="stable")
     key, values = key[order], values[order]

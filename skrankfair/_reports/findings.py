@@ -522,7 +522,6 @@ def _labels(found: Iterable[Iterable[GroupFinding]]) -> list[str]:
     return list(labels.values())
 
 
-
 def jsonable(value: Any) -> Any:
     """Return a value as JSON can hold it."""
     if isinstance(value, np.generic):

@@ -119,4 +119,3 @@ def headline_of_margin(findings: Iterable[MetricFinding]) -> str:
         f"{'is' if len(labels) == 1 else 'are'} shown to be within the margin "
         f"{by_all}: {fmt.some(labels)}."
     )
-

@@ -15,7 +15,7 @@ from .._estimates.metric import Metric, warn_undefined
 from .._estimates.refit import RefitSums
 from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
-from .._estimates.table import Table, cluster_table, row_counts
+from .._estimates.table import FewColumns, Table, cluster_table, row_counts
 from .._inputs.score_rows import Sample, ScoreRows, score_rows
 from .._inputs.validation import (
     Array,
@@ -423,23 +423,14 @@ def _check_edges(bins: Any, x: Array) -> Array | None:
 
 def _edge_sums(rows: ScoreRows, sample: Sample, edges: Array) -> ClusterSums:
     """Return the sums of bins with fixed edges, which add up."""
-    n_bins = edges.size - 1
-    place = np.minimum(np.searchsorted(edges, sample.x, side="right") - 1, n_bins - 1)
-    starts = sample.segment_starts
-    table = np.zeros((starts.size, 5 * n_bins + 1))
-    entry = np.repeat(np.arange(starts.size), np.diff(starts, append=place.size))
-    np.add.at(table, (entry, place), sample.share * (sample.x - sample.y))
-    np.add.at(table, (entry, n_bins + place), sample.share)
-    table[:, -1] = np.add.reduceat(row_counts(rows, sample), starts)
-    gap, mass, *squares = BinnedGaps(n_bins).columns
-    for part, (one, other) in zip(
-        squares, ((gap, gap), (mass, mass), (gap, mass)), strict=True
-    ):
-        table[:, part] = table[:, one] * table[:, other]
+    n_bins, starts = edges.size - 1, sample.segment_starts
+    alone = starts.size == sample.x.size
+    cells: Any = slice(None) if alone else starts
+    columns = _columns_of_rows if alone else _columns_of_bins
     rows_of_sums = Table.from_entries(
-        sample.cluster[starts],
-        sample.group[starts],
-        table,
+        sample.cluster[cells],
+        sample.group[cells],
+        columns(sample, edges, row_counts(rows, sample)),
         n_rows=sample.n_clusters,
         n_groups=len(rows.groups),
         weight=sample.frequency,
@@ -447,6 +438,43 @@ def _edge_sums(rows: ScoreRows, sample: Sample, edges: Array) -> ClusterSums:
     )
     support = ColumnSum(5 * n_bins, 5 * n_bins + 1)
     return ClusterSums.from_clusters(rows.groups.labels, rows_of_sums, [support])
+
+
+def _bins(sample: Sample, edges: Array) -> Array:
+    """Return the bin of each row."""
+    place = np.searchsorted(edges, sample.x, side="right") - 1
+    return np.minimum(place, edges.size - 2)
+
+
+def _columns_of_rows(sample: Sample, edges: Array, counts: Array) -> FewColumns:
+    """Return the columns of `BinnedGaps`, and the number of rows, of each row."""
+    n_bins = edges.size - 1
+    at = np.empty((counts.size, 6), dtype=np.min_scalar_type(5 * n_bins))
+    at[:] = _bins(sample, edges)[:, None]
+    at += (np.arange(6) * n_bins).astype(at.dtype)
+    at[:, 5] = 5 * n_bins
+    values = np.empty(at.shape)
+    values[:, 0] = sample.share * (sample.x - sample.y)
+    values[:, 1], values[:, 5] = sample.share, counts
+    values[:, 2:4] = values[:, :2] ** 2
+    values[:, 4] = values[:, 0] * values[:, 1]
+    return FewColumns(at, values, 5 * n_bins + 1)
+
+
+def _columns_of_bins(sample: Sample, edges: Array, counts: Array) -> Array:
+    """Return the same of the rows of each cluster in a group."""
+    n_bins, starts, place = edges.size - 1, sample.segment_starts, _bins(sample, edges)
+    table = np.zeros((starts.size, 5 * n_bins + 1))
+    entry = np.repeat(np.arange(starts.size), np.diff(starts, append=place.size))
+    np.add.at(table, (entry, place), sample.share * (sample.x - sample.y))
+    np.add.at(table, (entry, n_bins + place), sample.share)
+    table[:, -1] = np.add.reduceat(counts, starts)
+    gap, mass, *squares = BinnedGaps(n_bins).columns
+    for part, (one, other) in zip(
+        squares, ((gap, gap), (mass, mass), (gap, mass)), strict=True
+    ):
+        table[:, part] = table[:, one] * table[:, other]
+    return table
 
 
 def calibration_error(

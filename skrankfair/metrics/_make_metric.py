@@ -29,6 +29,8 @@ from ._pairs.cluster_rows import QuerySums, sum_over_queries
 
 _SHARED = ("sensitive_features", "qid", "cluster", "sample_weight")
 _ARGUMENTS = ("y_true", "y_score", "member")
+# Of a column, whose totals are squared.
+_LARGEST = 1e130
 
 
 @dataclass(frozen=True)
@@ -165,10 +167,13 @@ class MadeMetric:
         if self.counted:
             parts.append(np.broadcast_to(1.0, (n_rows,)))
         for number, part in enumerate(parts):
-            if not (finite := np.isfinite(part)).all():
+            with np.errstate(invalid="ignore"):
+                finite = np.abs(part) <= _LARGEST
+            if not finite.all():
                 place = int(np.argmin(finite))
                 raise ValueError(
-                    f"columns of {self.__name__} must be finite; column {number} is "
+                    f"columns of {self.__name__} must be finite and at most "
+                    f"{_LARGEST:g}, for their squares to be; column {number} is "
                     f"{part[place]} in row {rows.kept[place]}."
                 )
         return parts

@@ -186,6 +186,16 @@ def test_entries_give_the_numbers_of_all_groups(table, kind):
             assert_same(dense, sparse, finalize)
 
 
+def test_rounding_leaves_no_variance_below_0():
+    by_group = np.zeros((1, 9, 4))
+    by_group[0, 2] = [2.43709296, 6, -2.43709296, -6]
+    shared = np.array([[11.73747811, 13.0]])
+    table = Table(by_group, shared, np.array([3.5]), np.zeros(1))
+    with entries_only():
+        dense, sparse = both_sums(table, "item")
+        assert_same(dense, sparse, REST)
+
+
 @EACH
 @given(table=tables(), share=st.sampled_from([1 / 400, 0.05, 2.0]))
 def test_folded_entries_give_the_numbers_of_folded_groups(table, share):

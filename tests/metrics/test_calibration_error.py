@@ -11,7 +11,7 @@ from scipy import special, stats
 from skrankfair.datasets import make_bias_by_construction
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import compare
-from skrankfair.metrics import calibration_error
+from skrankfair.metrics import GroupEstimates, calibration_error
 from skrankfair.metrics._calibration_error import SortedScores
 from skrankfair.smoothing import nadaraya_watson
 from tests.reference import predictive_parity as naive
@@ -641,3 +641,38 @@ def _bins(s, bins):
     rank[order] = np.arange(s.size)
     same = s[:, None] == s
     return np.broadcast_to(rank * bins // s.size, same.shape), same / same.sum(0)
+
+
+def test_bins_of_many_groups_are_those_of_each():
+    rng = np.random.default_rng(0)
+    n, bins = 12_000, np.linspace(0, 1, 6)
+    group, score = rng.permutation(n) % 300, rng.random(n)
+    y = (rng.random(n) < score).astype(float)
+
+    def measure(rows):
+        return calibration_error(
+            y[rows],
+            score[rows],
+            sensitive_features=group[rows],
+            method="binned",
+            bins=bins,
+        )
+
+    result = measure(np.arange(n))
+    parts = measure(np.arange(n) % 2 == 0) + measure(np.arange(n) % 2 == 1)
+    stored = GroupEstimates.from_json(result.to_json())
+    chosen = result.sums.of_groups(np.array([3, 200]))
+    for found in (parts, stored, pickle.loads(pickle.dumps(result))):
+        np.testing.assert_allclose(found.estimate, result.estimate, rtol=1e-12)
+        error = found.standard_error
+        np.testing.assert_allclose(error, result.standard_error, rtol=1e-12)
+    for place in (3, 200):
+        alone = measure(group == result.groups[place])
+        assert type(result.sums.table) is not type(alone.sums.table)
+        for name in ("estimate", "standard_error", "df"):
+            value = getattr(result, name)[place]
+            np.testing.assert_allclose(value, getattr(alone, name)[0], rtol=1e-12)
+    finalize = result.metric.finalize
+    np.testing.assert_allclose(
+        np.sqrt(chosen.variance(finalize)), result.standard_error[[3, 200]], rtol=1e-12
+    )
