@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 # What takes long to import is imported when signals are taken care of.
 from . import __version__
-from ._cli.process import FAILED, INTERRUPTED, UNUSABLE, InputError, own_process
+from ._cli.process import (
+    ALARMED,
+    FAILED,
+    INTERRUPTED,
+    UNUSABLE,
+    InputError,
+    own_process,
+)
 
 if TYPE_CHECKING:
     from ._reports.audit import AuditReport
@@ -49,9 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
     It is 0 if all that was asked for is printed and written, 1 if some of it is not, 2
-    for input that cannot be used, 130 for Ctrl-C, and 141 if nobody reads what is
-    printed. Without `argv` the arguments are those of the process, which then ends at
-    Ctrl-C.
+    for input that cannot be used, 3 for an alarm of a monitor, 130 for Ctrl-C, and 141
+    if nobody reads what is printed. Without `argv` the arguments are those of the
+    process, which then ends at Ctrl-C.
     """
     if argv is None:
         own_process()
@@ -109,25 +116,24 @@ def _parser() -> _Parser:
         "--version", action="version", version=f"skrankfair {__version__}"
     )
     commands = parser.add_subparsers(
-        title="commands", metavar="{audit,plan,demo}", required=True
+        title="commands", metavar="{audit,plan,monitor,demo}", required=True
     )
     _add_audit(commands)
     _add_plan(commands)
+    _add_monitor(commands)
     _add_demo(commands)
     return parser
 
 
-def _add_input(command: argparse.ArgumentParser) -> None:
-    """Add what says which columns are read, and by which metrics."""
+def _add_columns(command: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Add what says which columns are read, and what the scores are for."""
     from ._reports.audit_metric import TASKS
-    from ._reports.catalog import BY_NAME
 
-    command.add_argument("file", metavar="FILE", help="CSV (UTF-8) or Parquet")
     for name, text in _COLUMNS.items():
         command.add_argument(
             "--" + name.replace("_", "-"),
             metavar="C[,C]" if name == "sensitive_features" else "C",
-            required=name in _REQUIRED,
+            required=required and name in _REQUIRED,
             help=f"column of the {text}",
         )
     command.add_argument(
@@ -136,6 +142,14 @@ def _add_input(command: argparse.ArgumentParser) -> None:
         help="what the scores are for (default: ranking with --qid, decision where all "
         "are 0 or 1, else risk)",
     )
+
+
+def _add_input(command: argparse.ArgumentParser) -> None:
+    """Add what says what is read, and by which metrics."""
+    from ._reports.catalog import BY_NAME
+
+    command.add_argument("file", metavar="FILE", help="CSV (UTF-8) or Parquet")
+    _add_columns(command)
     command.add_argument(
         "--metrics",
         metavar="A[,B]",
@@ -229,6 +243,51 @@ def _add_plan(commands: Any) -> None:
         help="level of the tests, divided by the number of groups (default: 0.05)",
     )
     command.add_argument("--json", metavar="F", help="write the numbers as JSON")
+
+
+def _add_monitor(commands: Any) -> None:
+    from ._reports.catalog import BY_NAME
+
+    command = commands.add_parser(
+        "monitor",
+        help="keep the results of days, and say whether a gap has changed",
+        description="Add the file of a day to a store of results, and raise an alarm "
+        "(status 3) if a gap is beyond the margin or has changed since the baseline. "
+        "The chance of any false alarm ever is alpha. The first --add makes the store, "
+        "with the columns and the settings, which later ones take from there.",
+    )
+    command.set_defaults(run=_monitor)
+    command.add_argument("store", metavar="STORE", help="file of the results")
+    command.add_argument(
+        "--add",
+        metavar="FILE",
+        help="CSV (UTF-8) or Parquet, or a result as to_json() writes it (.json)",
+    )
+    command.add_argument(
+        "--when", metavar="DAY", help="day of the file, as 2026-11-21 (default: today)"
+    )
+    command.add_argument(
+        "--replace", action="store_true", help="put it in the place of that of the day"
+    )
+    command.add_argument(
+        "--metric",
+        choices=[name for name, metric in BY_NAME.items() if not metric.untested],
+        metavar="NAME",
+        help="metric of a new store, as of audit --metrics",
+    )
+    _add_columns(command, required=False)
+    for name, kind, text in (
+        ("margin", float, "gap that does not matter; an alarm says that it is larger"),
+        ("tolerance", float, "change of a gap that does not matter (default: 0)"),
+        ("alpha", _level, "chance of any false alarm ever (default: 0.05)"),
+        ("baseline", _baseline, "number of updates, or last day, that are usual"),
+    ):
+        command.add_argument(f"--{name}", metavar="X", type=kind, help=text)
+    command.add_argument("--json", metavar="F", help="write alarms and sequences")
+
+
+def _baseline(text: str) -> int | str:
+    return int(text) if text.isdigit() else text
 
 
 def _add_demo(commands: Any) -> None:
@@ -343,6 +402,33 @@ def _plan(arguments: argparse.Namespace) -> int:
         except ValueError as error:
             raise InputError(str(error)) from None
     return _give(plan, arguments)
+
+
+def _monitor(arguments: argparse.Namespace) -> int:
+    from ._cli.terminal import complain, printed_text, progress
+    from ._cli.watch import add, numbers, opened
+    from ._reports.files import write_text
+
+    if arguments.json is not None:
+        what = f"--json {arguments.json!r}"
+        for other in (arguments.store, arguments.add):
+            _check_output(what, Path(arguments.json), other)
+    try:
+        with progress() as say:
+            monitor = opened(arguments, tuple(_COLUMNS))
+            if arguments.add is not None:
+                say(f"adding {arguments.add}")
+                add(monitor, arguments, tuple(_COLUMNS))
+            alarmed = any(alarm.active for alarm in monitor.alarms)
+            status = printed_text(repr(monitor))
+            if arguments.json is not None:
+                write_text(arguments.json, numbers(monitor))
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    except OSError as error:
+        complain(f"{error.filename or arguments.store}: {error.strerror or error}.")
+        return FAILED
+    return status or (ALARMED if alarmed else 0)
 
 
 def _demo(arguments: argparse.Namespace) -> int:

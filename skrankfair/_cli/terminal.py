@@ -60,6 +60,11 @@ def printed_line(text: str) -> int:
     return printed(lambda: sys.stdout.write(f"{fmt.label(text)}\n"))
 
 
+def printed_text(text: str) -> int:
+    """Print text of several lines; return the exit status."""
+    return printed(lambda: sys.stdout.write(f"{text}\n"))
+
+
 def print_report(report: AuditReport | AuditPlan) -> None:
     """Print a report, in colour on a terminal, or a plan."""
     from .._reports.pilot import AuditPlan

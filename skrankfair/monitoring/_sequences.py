@@ -55,9 +55,14 @@ def reach(ratio: Array, alpha: Array | float) -> Array:
 
 
 def normal_scale(distance: Array, df: Array) -> Array:
-    """Return the normal quantiles of the tails of Student's t."""
-    tail = np.maximum(special.stdtr(np.maximum(df, 1.0), -distance), 1e-300)
-    return np.asarray(-special.ndtri(tail))
+    """Return the normal quantiles of the tails of Student's t.
+
+    By the formula of Wallace (1959), which is right to one percent from five degrees
+    of freedom on, smaller than the quantile in the tails, and knows no smallest one.
+    """
+    df = np.maximum(df, 1.0)
+    shrunk = (8 * df + 1) / (8 * df + 3)
+    return np.asarray(shrunk * np.sqrt(df * np.log1p(distance**2 / df)))
 
 
 def small_sample(reach: Array, df: Array) -> Array:
@@ -157,11 +162,14 @@ class Scan:
         """
         start = np.arange(1.0, self.error.shape[0] + 1)
         log_weight = -np.log(start) - np.log1p(start)
-        ratio = self.ratio * best_ratio(alpha * np.exp(log_weight))[:, None]
-        distance = np.maximum(np.abs(self.estimate) - margin, 0.0) / self.error
-        z = normal_scale(distance, self.df)
-        log = 0.5 * z**2 * ratio / (1 + ratio) - 0.5 * np.log1p(ratio)
-        log = np.where(np.isnan(log), -np.inf, log + log_weight[:, None])
+        best = best_ratio(alpha * np.exp(log_weight))
+        started = np.triu_indices(start.size)
+        ratio = self.ratio[started] * best[started[0]]
+        distance = np.maximum(np.abs(self.estimate[started]) - margin, 0.0)
+        z = normal_scale(distance / self.error[started], self.df[started])
+        log = np.full(self.error.shape, -np.inf)
+        log[started] = 0.5 * z**2 * ratio / (1 + ratio) - 0.5 * np.log1p(ratio)
+        log += log_weight[:, None]
         # Those that have not started are worth 1 each.
         rest = -np.log1p(start)
         mixture = np.logaddexp(np.logaddexp.reduce(log, axis=0), rest)

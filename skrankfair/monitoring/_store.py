@@ -32,8 +32,10 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     OSError
         If it cannot be read.
     """
-    lines = path.read_text(encoding="utf-8").splitlines()
-    head = _object(lines[0], path, 1) if lines else {}
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    head: dict[str, Any] = {}
+    with suppress(ValueError):
+        head = _object("".join(lines[:1]), path, 1)
     if head.get("schema") != SCHEMA:
         raise ValueError(f"{path} is no store of a monitor: it has no {SCHEMA!r} head.")
     version = head.get("schema_version")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from datetime import datetime
 from pathlib import Path
 
 import matplotlib as mpl
@@ -20,6 +21,8 @@ mpl.use("Agg")
 import skrankfair
 from skrankfair import audit
 from skrankfair.__main__ import main
+from skrankfair.metrics import selection_rate
+from skrankfair.monitoring import Monitor
 
 REQUIRED = [
     "--y-true",
@@ -357,7 +360,7 @@ class TestWrongOptions:
     @pytest.mark.parametrize(
         ("arguments", "says"),
         [
-            ([], "required: {audit,plan,demo}"),
+            ([], "required: {audit,plan,monitor,demo}"),
             (["explain"], "invalid choice: 'explain'"),
             (["audit"], "required: FILE, --y-true, --y-score, --sensitive-features"),
             (["plan", "file", *REQUIRED], "required: --gap"),
@@ -408,12 +411,120 @@ class TestPlan:
         assert says in complaint(arguments, capsys)
 
 
+class TestMonitor:
+    """A store is made by the first file, which says what all are measured by."""
+
+    MADE = ("--metric", "inter_group_accuracy", "--baseline", "4", *WHO)
+
+    def day(self, tmp_path, seed, bias=0.0):
+        rng = np.random.default_rng(seed)
+        query = np.repeat(np.arange(100), 10)
+        quality = rng.normal(size=query.size)
+        region = rng.choice(["north", "south"], size=query.size)
+        path = tmp_path / f"day{seed}.csv"
+        pd.DataFrame(
+            {
+                "session": query,
+                "region": region,
+                "clicked": (quality + rng.normal(size=query.size) > 0).astype(int),
+                "score": quality - bias * (region == "north"),
+            }
+        ).to_csv(path, index=False)
+        return str(path)
+
+    def add(self, tmp_path, number, *options, bias=0.0):
+        store, file = str(tmp_path / "gap.jsonl"), self.day(tmp_path, number, bias)
+        when = f"2026-11-{number:02}"
+        return ["monitor", store, "--add", file, "--when", when, *options]
+
+    def test_days_are_added_until_there_is_an_alarm(self, tmp_path, capsys):
+        statuses = [main(self.add(tmp_path, 1, *self.MADE))]
+        for number in range(2, 13):
+            arguments = self.add(tmp_path, number, bias=0.8 * (number > 6))
+            statuses.append(main(arguments))
+        assert set(statuses[:6]) == {0}
+        assert statuses[-1] == 3
+        store = str(tmp_path / "gap.jsonl")
+        path = tmp_path / "alarms.json"
+        assert main(["monitor", store, "--json", str(path)]) == 3
+        assert "ALARM north: the gap has changed" in capsys.readouterr().out
+        found = json.loads(path.read_text(encoding="utf-8"))
+        assert len(found["updates"]) == 12
+        assert {alarm["group"] for alarm in found["alarms"]} == {"north", "south"}
+        assert found["alarms"][0]["began"][1] <= "2026-11-07"
+        assert len(found["sequences"]) == 24
+        monitor = Monitor.open(store)
+        data = pd.read_csv(tmp_path / "day12.csv")
+        expected = audit(
+            data["clicked"],
+            data["score"],
+            sensitive_features=data["region"],
+            qid=data["session"],
+            metrics="inter_group_accuracy",
+        ).results["inter_group_accuracy"]
+        np.testing.assert_allclose(
+            monitor.result(last=1).estimate, expected.estimate, rtol=1e-12
+        )
+
+    def test_results_are_added_as_they_are(self, tmp_path):
+        rng = np.random.default_rng(0)
+        store, path = tmp_path / "gap.jsonl", tmp_path / "result.json"
+        result = selection_rate(
+            None, rng.random(200) < 0.5, sensitive_features=rng.choice(["a", "b"], 200)
+        )
+        path.write_text(result.to_json(), encoding="utf-8")
+        assert main(["monitor", str(store), "--add", str(path), "--margin", "0.4"]) == 0
+        monitor = Monitor.open(store)
+        assert monitor.when == (datetime.now().date().isoformat(),)
+        assert monitor.settings.margin == 0.4
+        np.testing.assert_array_equal(monitor.result().estimate, result.estimate)
+
+    def test_a_day_is_refused_or_replaced(self, tmp_path, capsys):
+        arguments = self.add(tmp_path, 1, *self.MADE)
+        assert main(arguments) == 0
+        capsys.readouterr()
+        again = self.add(tmp_path, 1)
+        assert "2026-11-01 is there already" in complaint(again, capsys)
+        assert main([*again, "--replace"]) == 0
+        assert Monitor.open(tmp_path / "gap.jsonl").when == ("2026-11-01",)
+
+    @pytest.mark.parametrize(
+        ("options", "says"),
+        [
+            (["--when", "someday"], "when must be a day"),
+            (["--when", "2026-11-02", "--margin", "0.1"], "--margin is given when"),
+            (["--when", "2026-11-02", "--qid", "session"], "--qid is given when"),
+        ],
+    )
+    def test_wrong_options_are_one_line(self, options, says, tmp_path, capsys):
+        assert main(self.add(tmp_path, 1, *self.MADE)) == 0
+        capsys.readouterr()
+        arguments = [*self.add(tmp_path, 1), *options]
+        assert says in complaint(arguments, capsys)
+
+    def test_wrong_stores_are_one_line(self, tmp_path, capsys, file):
+        store = str(tmp_path / "gap.jsonl")
+        assert "there is no store" in complaint(["monitor", store], capsys)
+        needs = complaint(["monitor", store, "--add", file], capsys)
+        assert "needs --metric, --y-true, --y-score, --sensitive-features" in needs
+        assert "is no store" in complaint(["monitor", file], capsys)
+        assert not (tmp_path / "gap.jsonl").exists()
+
+    def test_a_store_that_cannot_be_written(self, tmp_path, capsys):
+        arguments = self.add(tmp_path, 1, *self.MADE)
+        arguments[1] = str(tmp_path / "nowhere" / "gap.jsonl")
+        assert main(arguments) == 1
+        assert "No such file or directory" in capsys.readouterr().err
+
+
 class TestHelp:
     def test_version(self, capsys):
         assert main(["--version"]) == 0
         assert capsys.readouterr().out == f"skrankfair {skrankfair.__version__}\n"
 
-    @pytest.mark.parametrize("arguments", [[], ["audit"], ["plan"], ["demo"]])
+    @pytest.mark.parametrize(
+        "arguments", [[], ["audit"], ["plan"], ["monitor"], ["demo"]]
+    )
     def test_help(self, arguments, capsys):
         assert main([*arguments, "--help"]) == 0
         out = capsys.readouterr().out

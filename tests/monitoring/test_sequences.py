@@ -10,6 +10,7 @@ from skrankfair.monitoring._sequences import (
     Scan,
     best_ratio,
     change_point,
+    normal_scale,
     reach,
 )
 
@@ -116,6 +117,13 @@ def test_few_clusters_have_wide_tails():
             high / scan.error[0], stats.t.isf(tail, scan.df[0]), rtol=1e-6
         )
         assert scan.df[0, 0] == pytest.approx(level)
+
+
+@pytest.mark.parametrize("df", [5, 10, 50, 1e9])
+def test_tails_are_those_of_students_t(df):
+    distance = np.linspace(0.1, 6, 30)
+    exact = stats.norm.isf(stats.t.sf(distance, df))
+    np.testing.assert_allclose(normal_scale(distance, df), exact, rtol=1e-2)
 
 
 class TestChangePoint:

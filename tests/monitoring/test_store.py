@@ -147,7 +147,7 @@ def test_text_stays_the_same(path):
     [
         (lambda lines: [], "no store of a monitor"),
         (lambda lines: ["{}", *lines[1:]], "no store of a monitor"),
-        (lambda lines: ["no", *lines[1:]], "line 1: it is not JSON"),
+        (lambda lines: ["no", *lines[1:]], "no store of a monitor"),
         (lambda lines: [*lines[:2], lines[2][:50]], "line 3: it is not JSON"),
         (lambda lines: [*lines, lines[1]], "line 4: 2026-01-01 is there twice"),
         (lambda lines: [*lines, "[]"], "line 4: it is no object"),
