@@ -278,6 +278,8 @@ class Estimate:
     def __repr__(self) -> str:
         """Return the contrast, its 95% interval and p-value on one line."""
         low, high = self.confidence_interval()
+        if np.isnan(low) and np.isnan(high):
+            return f"{self.name}: {self.estimate:.4g} (no interval)"
         text = f"{self.name}: {self.estimate:.4g} (95% interval {low:.4g} to {high:.4g}"
         return (
             f"{text})" if self.null_value is None else f"{text}, p = {self.pvalue:.3g})"

@@ -141,6 +141,7 @@ def test_contrast_of_a_group_with_itself(accuracy):
     difference = accuracy.contrast("a", "a")
     assert (difference.estimate, difference.standard_error) == (0, 0)
     assert np.isnan(difference.confidence_interval()).all()
+    assert repr(difference).endswith("(no interval)")
     assert difference.pvalue == 1
     ratio = accuracy.contrast("a", "a", kind="ratio")
     assert (ratio.estimate, ratio.standard_error, ratio.pvalue) == (1, 0, 1)
