@@ -15,6 +15,8 @@ from .table import AnyTable, Finalize, SparseTable, Table, strata
 # A matrix of so many numbers has all of them, and a sparse one about so many.
 _MOST_NUMBERS, _MOST_ENTRIES = 1 << 22, 1 << 20
 _BLOCK = 1 << 20
+# So many are kept with what is kept often.
+_FEW_NUMBERS = 1 << 17
 
 
 @stored("Sparse")
@@ -242,7 +244,9 @@ class Products:
         ]
         entries = zip(*(part._entries() for part in parts), strict=True)
         both = [np.concatenate(part) for part in entries]
-        matrix = _compressed(Sparse.of(self.size, *both))
+        matrix: Any = Sparse.of(self.size, *both)
+        if complete:
+            matrix = _compressed(matrix)
         total = replace(self, matrix=matrix, complete=complete)
         too_many = isinstance(matrix, Sparse) and matrix.key.size > 2 * _MOST_ENTRIES
         return total.of_each_group() if complete and too_many else total
@@ -256,7 +260,7 @@ class Products:
             np.maximum(rows, columns) >= own
         )
         parts = rows[there], columns[there], values[there]
-        matrix = _compressed(Sparse.of(self.size, *parts))
+        matrix = Sparse.of(self.size, *parts)
         return replace(self, matrix=matrix, complete=False)
 
 
@@ -488,6 +492,13 @@ class Folded:
             with_nowhere(square),
             Products(quartic, 1, size),
         )
+
+    def of_each_group(self) -> Folded:
+        """Return the sums without products of two groups, where these take much."""
+        if self.scatter.size**2 <= _FEW_NUMBERS:
+            return self
+        parts = self.scatter.of_each_group(), self.quartic.of_each_group()
+        return replace(self, scatter=parts[0], quartic=parts[1])
 
     def of_groups(self, groups: Array) -> Folded:
         """Return the sums of some groups."""

@@ -96,7 +96,8 @@ class FairnessScore(float):
     Attributes
     ----------
     estimates : GroupEstimates, EqualizedOdds or None
-        The result by group, without its table of clusters. None for a metric of
+        The result by group, without its table of clusters and, of a hundred groups and
+        more, without their covariances unless a constraint asks. None for a metric of
         scikit-learn, and where scikit-learn scores several metrics at once and no
         `fairness_constrained` has asked for a confidence bound.
     disparity : str or None
@@ -264,6 +265,17 @@ def _column(
         else:
             return []
     return column
+
+
+def without_covariances(estimates: Any) -> Any:
+    """Return a compact result without the covariances of many groups."""
+    if isinstance(estimates, EqualizedOdds):
+        return EqualizedOdds(*map(without_covariances, estimates.rates))
+    folded = estimates.sums.folded
+    if folded is None:
+        return estimates
+    sums = replace(estimates.sums, folded=folded.of_each_group())
+    return replace(estimates, sums=sums)
 
 
 def pooled_estimates(scores: list[_Found], name: str) -> Result:

@@ -18,7 +18,13 @@ from .._inputs.sklearn_private import (
 )
 from .._inputs.validation import check_choice
 from ._by_name import SCORERS
-from ._memory import FairnessScore, Origin, Result, estimates_are_asked_for
+from ._memory import (
+    FairnessScore,
+    Origin,
+    Result,
+    estimates_are_asked_for,
+    without_covariances,
+)
 from ._score_function import ScoreFunction, as_outcomes, own_columns
 
 _RESPONSES = ("decision_function", "predict_proba", "predict")
@@ -167,6 +173,8 @@ class FairnessScorer(RoutedScorer):
         self, value: float, estimates: Result | None, origin: Origin | None
     ) -> FairnessScore:
         carried = None if estimates is None else estimates.compact()
+        if carried is not None and origin is None:
+            carried = without_covariances(carried)
         return FairnessScore(value, carried, self._score_func.kind, origin)
 
     def _external_name(self, name: str) -> str:

@@ -1,10 +1,13 @@
 """The table of sums: moments, the jackknife, the bootstrap, and the merge."""
 
 import itertools
+import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from skrankfair._estimates.finalize import ColumnSum
 from skrankfair._estimates.leverage import degrees_of_freedom
 from skrankfair._estimates.merge import stack
 from skrankfair._estimates.sums import ClusterSums
@@ -632,3 +635,17 @@ def test_metrics_warn_once_about_what_is_undefined():
     with pytest.warns(UndefinedMetricWarning, match="without pairs: a, b") as caught:
         pairwise_exposure(None, c.s, sensitive_features=c.group, qid=np.arange(90))
     assert len(caught) == 1
+
+
+def test_folded_sums_without_products_of_two_groups():
+    values = np.random.default_rng(0).random((1000, 120, 4))
+    table = Table(values, np.ones((1000, 0)), None, np.arange(1000))
+    groups = tuple(range(120))
+    whole = ClusterSums.from_clusters(groups, table, [ColumnSum(1, 2)]).compact()
+    less = replace(whole, folded=whole.folded.of_each_group())
+    assert whole.leading.n_rows == 0
+    assert 40 * len(pickle.dumps(less)) < len(pickle.dumps(whole))
+    np.testing.assert_allclose(less.variance(ratio), whole.variance(ratio), rtol=1e-12)
+    both = (less + less).variance(ratio), (whole + whole).variance(ratio)
+    np.testing.assert_allclose(*both, rtol=1e-12)
+    assert not (less + whole).has_covariance

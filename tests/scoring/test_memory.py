@@ -18,6 +18,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from skrankfair._estimates import folded, sums
 from skrankfair.metrics import pairwise_exposure
 from skrankfair.model_selection import fairness_constrained
 from skrankfair.scoring import FairnessScore, _memory
@@ -57,6 +58,25 @@ def search(refit, model=None, grid=None, scorer=None):
 
 
 class TestWhoPays:
+    def test_for_covariances_of_many_groups_nobody_without_a_constraint(
+        self, monkeypatch
+    ):
+        monkeypatch.setattr(folded, "_FEW_NUMBERS", 0)
+        monkeypatch.setattr(sums, "LARGE_SHARE", 1.0)
+        model, score = ridge().fit(X, Y), column_scorer()
+        alone = score(model, X, Y).estimates
+        constraint = constrained()
+        asked = score(model, X, Y).estimates
+        assert constraint is not None
+        assert not alone.sums.has_covariance
+        assert asked.sums.has_covariance
+        error = asked.standard_error
+        np.testing.assert_allclose(alone.standard_error, error, rtol=1e-12)
+        with pytest.raises(ValueError, match="compare groups before compact"):
+            alone.contrasts()
+        error = (asked + asked).standard_error
+        np.testing.assert_allclose((alone + alone).standard_error, error, rtol=1e-12)
+
     def test_nobody_without_a_constraint(self, monkeypatch):
         """Nothing is hashed, and the scores of a search are no more than numbers."""
         made = []
