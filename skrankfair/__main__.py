@@ -159,6 +159,7 @@ def _add_input(command: argparse.ArgumentParser) -> None:
 
 
 def _add_audit(commands: Any) -> None:
+    from ._inputs.missing import MISSING
     from ._reports.audit_metric import FAVORABLE
 
     command = commands.add_parser(
@@ -207,6 +208,13 @@ def _add_audit(commands: Any) -> None:
         type=_margin,
         help="largest difference from fair that does not matter, such as 0.02 for two "
         "points, or NAME=M,NAME=M by metric: who is shown to be within it?",
+    )
+    command.add_argument(
+        "--missing",
+        choices=list(MISSING),
+        default="raise",
+        help="rows without outcome, score or group: refuse them, drop them, or (those "
+        "without a group) make them a group (default: raise)",
     )
     _add_outputs(command)
 
@@ -365,7 +373,8 @@ def _audit(arguments: argparse.Namespace) -> int:
     wanted = {name: getattr(arguments, name) for name in _COLUMNS}
     with progress() as say:
         say(f"reading {arguments.file}")
-        columns = read_arguments(arguments.file, wanted)
+        lacking = arguments.missing != "raise"
+        columns = read_arguments(arguments.file, wanted, missing=lacking)
         say(f"auditing {len(columns['y_score']):,} rows")
         try:
             report = audit(
@@ -378,6 +387,7 @@ def _audit(arguments: argparse.Namespace) -> int:
                 confidence_level=arguments.confidence_level,
                 correction=arguments.correction,
                 margin=arguments.margin,
+                missing=arguments.missing,
             )
         except ValueError as error:
             raise InputError(str(error)) from None

@@ -58,12 +58,15 @@ def option(argument: str) -> str:
     return "--" + argument.replace("_", "-")
 
 
-def read_arguments(path: str, wanted: Mapping[str, str | None]) -> dict[str, Any]:
+def read_arguments(
+    path: str, wanted: Mapping[str, str | None], *, missing: bool = False
+) -> dict[str, Any]:
     """Read the columns of a file as arguments of `audit`, or raise an InputError.
 
     The file is CSV (UTF-8, a header line; tab-separated if it ends in .tsv) or Parquet.
     `wanted` names the column of each argument; for ``sensitive_features`` it may be
-    several, separated by commas. Where it is None, so is the argument.
+    several, separated by commas. Where it is None, so is the argument. With `missing`
+    there may be rows without an outcome, a score or a label of a group.
     """
     with _opened(path) as file:
         is_parquet = file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
@@ -76,9 +79,11 @@ def read_arguments(path: str, wanted: Mapping[str, str | None]) -> dict[str, Any
     for argument, names in columns.items():
         for name in names:
             what = f"column {name!r} ({option(argument)})"
+            absent = missing and argument in ("y_true", "y_score")
             if argument in _NUMBERS:
-                frame[name] = _numbers(frame[name], what, argument == "engagement")
-            else:
+                absent |= argument == "engagement"
+                frame[name] = _numbers(frame[name], what, absent)
+            elif not (missing and argument == "sensitive_features"):
                 _check_labels(frame[name], what)
         found[argument] = frame[names] if len(names) > 1 else frame[names[0]]
     return found

@@ -71,7 +71,7 @@ def check_number(
         )
 
 
-def _to_numpy(values: Any, name: str) -> Array:
+def to_numpy(values: Any, name: str) -> Array:
     """Return the values of a column of any library as a numpy array."""
     if isinstance(values, np.ma.MaskedArray):
         return _with_missing(values)
@@ -152,7 +152,7 @@ def as_numbers(values: Any, name: str, *, allow_nan: bool = False) -> Array:
     `allow_nan`: NaN may stand for "unknown". An integer that float64 would round is
     refused too: two of them would be tied.
     """
-    array = _to_numpy(values, name)
+    array = to_numpy(values, name)
     _check_vector(array, name)
     if array.dtype.kind not in "biuf":
         array = _objects_to_numbers(array, name)
@@ -347,13 +347,13 @@ def encode(values: Any, name: str) -> Codes:
     """
     import pandas as pd
 
-    found = _frame_columns(values)
+    found = frame_columns(values)
     if found is not None and len(found[0]) > 1:
         crossed = _crossed_groups([encode(column, name) for column in found[0]])
         labels = np.empty(len(crossed), dtype=object)
         labels[:] = crossed.labels
         return Codes(crossed.values.astype(np.int64), len(crossed), labels)
-    array = _to_numpy(values, name)
+    array = to_numpy(values, name)
     _check_vector(array, name)
     if array.dtype.kind == "b":
         return Codes(array.astype(np.int64), 2, np.array([False, True]))
@@ -441,7 +441,7 @@ class Groups:
         return Groups(labels, codes[self.values])
 
 
-def _frame_columns(values: Any) -> tuple[list[Any], list[Hashable]] | None:
+def frame_columns(values: Any) -> tuple[list[Any], list[Hashable]] | None:
     """Return the columns and names of a frame of any library, or None."""
     if nw.dependencies.is_pandas_dataframe(values):
         # By position, since a pandas frame may name two columns alike.
@@ -459,9 +459,9 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
     Several columns of labels are crossed into tuples. A boolean matrix or frame is a
     membership matrix, with one (possibly overlapping) group per column.
     """
-    found = _frame_columns(values)
+    found = frame_columns(values)
     if found is None:
-        array = _to_numpy(values, name)
+        array = to_numpy(values, name)
         if array.ndim != 2:
             return _label_groups(encode(array, name))
         columns, names = [array[:, i] for i in range(array.shape[1])], None
@@ -469,7 +469,7 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
         columns, names = found
     if not columns:
         raise ValueError(f"{name} must have at least one column; it has none.")
-    arrays = [_to_numpy(column, name) for column in columns]
+    arrays = [to_numpy(column, name) for column in columns]
     if all(array.dtype.kind == "b" for array in arrays):
         return _membership_groups(arrays, names, name)
     if len(arrays) == 1:

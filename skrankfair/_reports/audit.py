@@ -17,6 +17,7 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.metric import collected_warnings, warn_user
+from .._inputs.missing import without_missing
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, Groups, check_choice, check_number
 from ..metrics import GroupEstimates
@@ -352,6 +353,7 @@ def audit(
     confidence_level: float = 0.95,
     correction: str = "holm",
     margin: Margin = None,
+    missing: str = "raise",
 ) -> AuditReport:
     """Measure a ranking by every metric, and say which group is worse off.
 
@@ -415,6 +417,11 @@ def audit(
         is two percentage points of a share. One for all metrics, or one for each of
         some by name. The report then says which groups are shown to be within it, which
         is more than that no difference is shown, and of which the data cannot tell.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows that lack an outcome, a score or a label (NaN or None).
+        "drop" leaves them out. "group" leaves out those without outcome or score, and
+        makes those without a label the group "missing". The report and a warning say
+        how many there are.
 
     Returns
     -------
@@ -432,6 +439,8 @@ def audit(
     -----
     UndefinedMetricWarning
         At most once per metric, for groups whose estimate or error is NaN.
+    UserWarning
+        If rows are left out or relabelled because of `missing`.
 
     See Also
     --------
@@ -502,11 +511,22 @@ def audit(
     for name, value in (("y_true", y_true), ("sensitive_features", sensitive_features)):
         if value is None:
             raise ValueError(f"{name} must be given; got None.")
-    columns = {
-        "sensitive_features": sensitive_features,
-        "cluster": cluster,
-        "sample_weight": sample_weight,
-    }
+    given, lacking = without_missing(
+        {
+            "y_true": y_true,
+            "y_score": y_score,
+            "sensitive_features": sensitive_features,
+            "qid": qid,
+            "cluster": cluster,
+            "engagement": engagement,
+            "sample_weight": sample_weight,
+        },
+        missing,
+    )
+    y_true, y_score, qid, engagement = (
+        given.pop(name) for name in ("y_true", "y_score", "qid", "engagement")
+    )
+    columns = given
     data = ranked_data(y_true, y_score, qid=qid, **columns)
     task, favorable = checked_task(task, favorable, qid, data.ranking.score)
     if k is not None:
@@ -535,7 +555,7 @@ def audit(
             warn_user(" ".join(messages))
     sections, more = score_sections(scores, task) if metrics is None else ((), ())
     return replace(
-        _report(data, results, (*notes, *more), confidence_level),
+        _report(data, results, (*lacking, *notes, *more), confidence_level),
         correction=correction,
         margin=margins,
         task=task,
