@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..metrics import GroupEstimates
-from ._plan import Plan, added, split_query
+from ._plan import Plan, split_query
 
 # Results that one task adds up.
 _AT_A_TIME = 8
 # What a task returns: results, what is wrong with the data, or None without rows.
-_Found = Mapping[str, GroupEstimates] | ValueError | None
+_Found = Mapping[Any, Any] | ValueError | None
 
 
 def parts_of_dask(
     data: Any, plan: Plan, n_partitions: int | None
-) -> list[Mapping[str, GroupEstimates]]:
+) -> list[Mapping[Any, Any]]:
     """Return the total of the parts of a Dask DataFrame; nothing of one without rows.
 
     The results are added by a tree of tasks where they are.
@@ -33,7 +32,7 @@ def parts_of_dask(
     level = [delayed(_measure_part)(plan, part) for part in parts]
     while len(level) > 1:
         level = [
-            delayed(_add_parts)(level[start : start + _AT_A_TIME])
+            delayed(_add_parts)(plan, level[start : start + _AT_A_TIME])
             for start in range(0, len(level), _AT_A_TIME)
         ]
     found, split = compute(level[0], _split_queries(frame, parts, plan))
@@ -53,7 +52,7 @@ def _measure_part(plan: Plan, frame: Any) -> _Found:
         return error
 
 
-def _add_parts(parts: Sequence[_Found]) -> _Found:
+def _add_parts(plan: Plan, parts: Sequence[_Found]) -> _Found:
     """Return the results of some parts; None if none of them has rows."""
     found = []
     for part in parts:
@@ -61,7 +60,7 @@ def _add_parts(parts: Sequence[_Found]) -> _Found:
             return part
         if part is not None:
             found.append(part)
-    return added(found) if found else None
+    return plan.added(found) if found else None
 
 
 def _split_queries(frame: Any, parts: Sequence[Any], plan: Plan) -> list[Any]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs
 
-from ..metrics import GroupEstimates
 from ._plan import Plan, split_query
 
 _ROWS_OF_A_PART = 2_000_000
@@ -26,7 +25,7 @@ def parts_of_duckdb(
     memory_limit: str | None,
     temp_directory: Any,
     n_jobs: int | None,
-) -> list[Mapping[str, GroupEstimates]]:
+) -> list[Mapping[Any, Any]]:
     """Return the results of the parts of a source that DuckDB can read."""
     try:
         import duckdb
@@ -139,7 +138,7 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _measure_files(plan: Plan, files: Sequence[Path]) -> Mapping[str, GroupEstimates]:
+def _measure_files(plan: Plan, files: Sequence[Path]) -> Mapping[Any, Any]:
     """Return the results of one part."""
     import pyarrow.parquet as pq
 

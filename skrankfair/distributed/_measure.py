@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from .._estimates.metric import warn_undefined
 from .._inputs.validation import check_number
 from ..metrics import GroupEstimates
-from ._plan import make_plan, total_of
+from ._plan import Plan, make_plan, total_of
+from ._quantile import with_thresholds
 
 
 def measure(
@@ -33,7 +37,9 @@ def measure(
 
     The rows of each cluster (or query) are brought into one part, every part is
     measured on its own, and the results are summed. They are those of all data in
-    memory: estimates, standard errors, degrees of freedom and tests.
+    memory: estimates, standard errors, degrees of freedom and tests. A caliper of
+    matched pairs that holds a share of all pairs (``quantile=``) is that of all data
+    too, and takes two or three passes over them before.
 
     Parameters
     ----------
@@ -86,7 +92,7 @@ def measure(
     ------
     ValueError
         If a column is missing, a query is in two clusters, or a metric does not add up
-        over parts: pairs of one list, or a threshold that is chosen from all data. Of
+        over parts: pairs of one list, or strata that are chosen from all data. Of
         Spark also for a metric of your own, which `GroupEstimates.to_json` refuses.
     ImportError
         If the package of the engine is not installed.
@@ -136,22 +142,46 @@ def measure(
     )
     if n_partitions is not None:
         check_number(n_partitions, "n_partitions", 1, np.inf, integer=True)
+    engine = _engine(data, n_partitions, memory_limit, temp_directory, n_jobs)
+    if engine is not _in_memory:
+        once = type(data).__name__ == "RecordBatchReader"
+        plan = with_thresholds(plan, partial(engine, data), once)
+    found = total_of(plan, engine(data, plan))
+    return {name: warn_undefined(result) for name, result in found.items()}
+
+
+def _in_memory(data: Any, plan: Plan) -> list[Mapping[Any, Any]]:
+    plan.check_columns(data.columns)
+    return [plan.measure(data)]
+
+
+def _engine(
+    data: Any,
+    n_partitions: int | None,
+    memory_limit: str | None,
+    temp_directory: Any,
+    n_jobs: int | None,
+) -> Callable[[Any, Plan], list[Mapping[Any, Any]]]:
+    """Return the function from data and plan to the results of the parts."""
     kind = _kind(data)
+    if kind == "frame":
+        return _in_memory
     if kind == "dask":
         from ._dask import parts_of_dask
 
-        return total_of(parts_of_dask(data, plan, n_partitions))
+        return partial(parts_of_dask, n_partitions=n_partitions)
     if kind == "spark":
         from ._spark import parts_of_spark
 
-        return total_of(parts_of_spark(data, plan, n_partitions))
-    if kind == "frame":
-        plan.check_columns(data.columns)
-        return total_of([plan.measure(data)])
+        return partial(parts_of_spark, n_partitions=n_partitions)
     from ._duckdb import parts_of_duckdb
 
-    return total_of(
-        parts_of_duckdb(data, plan, n_partitions, memory_limit, temp_directory, n_jobs)
+    return partial(
+        parts_of_duckdb,
+        n_partitions=n_partitions,
+        memory_limit=memory_limit,
+        temp_directory=temp_directory,
+        n_jobs=n_jobs,
     )
 
 

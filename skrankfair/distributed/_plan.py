@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import metrics as library
-from .._estimates.metric import collected_warnings, warn_undefined
+from .._estimates.metric import collected_warnings
 from .._inputs.validation import check_number
 from ..metrics import GroupEstimates
 
@@ -76,14 +77,8 @@ class Plan:
                     f"data has no column {name!r}; it has {', '.join(map(str, there))}."
                 )
 
-    def measure(self, frame: Any) -> dict[str, GroupEstimates]:
-        """Return the results of one part of the data, without their tables.
-
-        Parameters
-        ----------
-        frame : frame
-            With the columns of the plan, of any library that narwhals knows.
-        """
+    def values(self, frame: Any) -> dict[str, Any]:
+        """Return the columns of the arguments of one part of the data."""
         import narwhals as nw
 
         native = nw.from_native(frame, eager_only=True)
@@ -94,6 +89,17 @@ class Plan:
             several = not isinstance(name, str)
             column = native.select(name) if several else native[name]
             values[argument] = nw.to_native(column)
+        return values
+
+    def measure(self, frame: Any) -> Mapping[Any, Any]:
+        """Return the results of one part of the data, without their tables.
+
+        Parameters
+        ----------
+        frame : frame
+            With the columns of the plan, of any library that narwhals knows.
+        """
+        values = self.values(frame)
         found, replicates = {}, (self.n_replicates, self.random_state)
         with collected_warnings():  # a group may well be missing in one part
             for name, metric in self.metrics.items():
@@ -101,6 +107,29 @@ class Plan:
                 given = {k: v for k, v in values.items() if k in taken}
                 found[name] = metric(**given).compact(*replicates)
         return found
+
+    def added(self, parts: Sequence[Mapping[Any, Any]]) -> Mapping[Any, Any]:
+        """Return the results of some parts, by a tree of sums."""
+        level = list(parts)
+        while len(level) > 1:
+            pairs = zip(level[::2], level[1::2], strict=False)
+            rest = level[-1:] if len(level) % 2 else []
+            level = [_sums(a, b) for a, b in pairs] + rest
+        return level[0]
+
+    def to_text(self, results: Mapping[Any, Any]) -> str:
+        """Return results as text, without a pickle."""
+        return json.dumps({name: found.to_json() for name, found in results.items()})
+
+    def from_text(self, text: str) -> Mapping[Any, Any]:
+        """Return the results that `to_text` wrote."""
+        found = json.loads(text)
+        return {name: GroupEstimates.from_json(one) for name, one in found.items()}
+
+
+def _sums(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return the sums by name of what is in both, and what is in one."""
+    return {**a, **b, **{name: a[name] + b[name] for name in a if name in b}}
 
 
 def parameters_of(metric: Callable[..., Any]) -> set[str]:
@@ -190,10 +219,10 @@ def _check_additive(
             "of the data are lost; name the column of the query by qid=, or measure "
             "the list in memory."
         )
-    if "quantile" in parameters and not _is_set(function, "epsilon"):
+    if is_set(function, "n_pairs") or is_set(function, "adjacent"):
         raise ValueError(
             f"{name} chooses its threshold from all data; choose it once and pass it: "
-            f"partial({name}, epsilon=0.05)."
+            f"partial({name}, epsilon=0.05), or a share of all pairs by quantile=."
         )
     if "engagement" in given and "bins" in parameters:
         edges = parameters["bins"].default
@@ -204,9 +233,11 @@ def _check_additive(
             )
 
 
-def _is_set(function: Callable[..., Any], option: str) -> bool:
+def is_set(function: Callable[..., Any], option: str) -> bool:
+    """Return whether a partial sets an option."""
     keywords = function.keywords if isinstance(function, partial) else {}
-    return keywords.get(option) is not None
+    value = keywords.get(option)
+    return value is not None and value is not False
 
 
 def split_query(plan: Plan, query: Any) -> ValueError:
@@ -218,20 +249,8 @@ def split_query(plan: Plan, query: Any) -> ValueError:
     )
 
 
-def added(parts: Sequence[Mapping[str, GroupEstimates]]) -> dict[str, GroupEstimates]:
-    """Return the results of some parts, by a tree of sums."""
-    level = [dict(part) for part in parts]
-    while len(level) > 1:
-        pairs = zip(level[::2], level[1::2], strict=False)
-        rest = level[-1:] if len(level) % 2 else []
-        level = [{name: a[name] + b[name] for name in a} for a, b in pairs] + rest
-    return level[0]
-
-
-def total_of(
-    parts: Sequence[Mapping[str, GroupEstimates]],
-) -> dict[str, GroupEstimates]:
-    """Return the results of all parts, with a warning of what is undefined."""
+def total_of(plan: Plan, parts: Sequence[Mapping[Any, Any]]) -> Mapping[Any, Any]:
+    """Return the results of all parts."""
     if not parts:
         raise ValueError("data must have at least one row; it has none.")
-    return {name: warn_undefined(result) for name, result in added(parts).items()}
+    return plan.added(parts)

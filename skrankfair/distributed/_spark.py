@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..metrics import GroupEstimates
-from ._plan import Plan, added, split_query
+from ._plan import Plan, split_query
 
 # A worker of Spark has much less memory than a machine.
 _ROWS_AT_A_TIME = 500_000
@@ -17,7 +16,7 @@ _ROWS_AT_A_TIME = 500_000
 
 def parts_of_spark(
     data: Any, plan: Plan, n_partitions: int | None
-) -> list[Mapping[str, GroupEstimates]]:
+) -> list[Mapping[Any, Any]]:
     """Return the results of the partitions of a Spark DataFrame, classic or Connect."""
     plan.check_columns(data.columns)
     # Spark reads dots and backticks in names, so that its workers see others.
@@ -34,7 +33,7 @@ def parts_of_spark(
         # Of pandas 3, which has no part in Spark's batches of Arrow.
         warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
         rows = frame.mapInArrow(_Task(plan), "answer string").collect()
-    return [_read(row[0]) for row in rows]
+    return [_read(plan, row[0]) for row in rows]
 
 
 @dataclass(frozen=True)
@@ -53,20 +52,17 @@ class _Task:
             found = [self.plan.measure(part) for part in parts]
             if not found:
                 return
-            total = added(found)
-            texts = {name: result.to_json() for name, result in total.items()}
-            answer: dict[str, Any] = {"results": texts}
+            answer = {"results": self.plan.to_text(self.plan.added(found))}
         except ValueError as error:  # of the data: another attempt would find it again
             answer = {"error": str(error)}
         yield pa.RecordBatch.from_pydict({"answer": [json.dumps(answer)]})
 
 
-def _read(text: str) -> dict[str, GroupEstimates]:
+def _read(plan: Plan, text: str) -> Mapping[Any, Any]:
     answer = json.loads(text)
     if "error" in answer:
         raise ValueError(answer["error"])
-    texts = answer["results"]
-    return {name: GroupEstimates.from_json(text) for name, text in texts.items()}
+    return plan.from_text(answer["results"])
 
 
 def cut(batches: Iterable[Any], by: str | None, n_rows: int) -> Iterator[Any]:

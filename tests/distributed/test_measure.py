@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from skrankfair.distributed import measure
+from skrankfair.distributed import _quantile, measure
+from skrankfair.distributed._plan import make_plan
 from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.metrics import brier_score, selection_rate
+from skrankfair.metrics import brier_score, matched_pair_calibration, selection_rate
 from tests.seeds import rarely
 
 from .logs import METRICS, WHO, assert_same, assert_same_replicates, click_log
@@ -87,6 +88,55 @@ def test_replicates_are_those_of_memory_to_the_bit(kind, n_partitions, sources, 
     assert_same_replicates(found, frame)
 
 
+MATCHED = {
+    "usual": matched_pair_calibration,
+    "both": partial(matched_pair_calibration, direction="both", quantile=0.3),
+    "all": partial(matched_pair_calibration, quantile=1.0),
+    "given": partial(matched_pair_calibration, epsilon=0),
+}
+
+
+@pytest.mark.parametrize("kind", ["pattern", "dask"])
+@pytest.mark.parametrize("limits", [None, (40, 25)])
+def test_calipers_are_those_of_all_data(kind, limits, sources, frame, monkeypatch):
+    if limits is not None:  # so that some pairs are looked at, and not all
+        monkeypatch.setattr(_quantile, "_LISTED", limits[0])
+        monkeypatch.setattr(_quantile, "_SAMPLED", limits[1])
+    found = measure(sources[kind](), MATCHED, n_partitions=3, **WHO)
+    whole = measure(frame, MATCHED, **WHO)
+    assert_same(found, whole, rtol=1e-12)
+    for name in MATCHED:
+        assert found[name].first_pass == whole[name].first_pass
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("quantile", [0.001, 0.02, 0.6])
+def test_calipers_of_any_scores(seed, quantile, monkeypatch):
+    monkeypatch.setattr(_quantile, "_LISTED", 60)
+    monkeypatch.setattr(_quantile, "_SAMPLED", 30)
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"q": rng.integers(0, 60, 900), "y": rng.random(900)})
+    frame["g"] = rng.choice(["a", "b", "rare"], 900, p=[0.5, 0.495, 0.005])
+    scores = rng.normal(size=900) ** 3, rng.integers(0, 4, 900) / 3
+    frame["s"] = np.where(rng.random(900) < seed / 4, *scores)
+    frame["w"] = (1.0 + frame["q"] % 3) ** (seed % 2)
+    who = {"y_true": "y", "y_score": "s", "sensitive_features": "g", "qid": "q"}
+    who["sample_weight"] = "w"
+    metric = {"m": partial(matched_pair_calibration, quantile=quantile)}
+    plan = make_plan(metric, who)
+    parts = [frame[frame["q"] % 5 == part] for part in range(5)]
+    found = _quantile.with_thresholds(
+        plan, lambda task: [task.measure(part) for part in parts], once=False
+    )
+    chosen = found.metrics["m"].keywords["epsilon"]
+    assert chosen == plan.measure(frame)["m"].first_pass["epsilon"]
+
+
+def test_a_reader_has_one_pass(sources):
+    with pytest.raises(ValueError, match="read only once"):
+        measure(sources["reader"](), matched_pair_calibration, **WHO)
+
+
 def test_in_processes(sources, whole):
     found = measure(
         sources["pattern"](),
@@ -152,7 +202,9 @@ class TestErrors:
             ("dips", {"y_score": "nope"}, "no column 'nope'; it has q, u"),
             ("dips", {"qid": ["q"]}, "qid must be the name of a column"),
             ("dips", {"qid": None}, "name the column of the query by qid="),
-            ("matched_pair_calibration", {}, "choose it once and pass it"),
+            (partial(matched_pair_calibration, n_pairs=9), {}, "choose it once"),
+            (partial(matched_pair_calibration, adjacent=True), {}, "choose it once"),
+            (partial(matched_pair_calibration, quantile=2), {}, "quantile must"),
             ("pairwise_accuracy", {"engagement": "s"}, "pass the edges"),
             ("dips", {"cluster": "s"}, "s must be constant within a query; q"),
         ],

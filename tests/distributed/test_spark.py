@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from skrankfair.distributed import _spark, measure
-from skrankfair.metrics import brier_score, make_metric
+from skrankfair.metrics import brier_score, make_metric, matched_pair_calibration
 
 from .logs import METRICS, WHO, assert_same, assert_same_replicates, click_log
 
@@ -61,6 +61,14 @@ def test_replicates_are_those_of_memory_to_the_bit(table, log):
         table, METRICS, n_partitions=5, n_replicates=20, random_state=4, **WHO
     )
     assert_same_replicates(found, log)
+
+
+def test_calipers_are_those_of_all_data(table, log):
+    metrics = {"both": partial(matched_pair_calibration, direction="both")}
+    found = measure(table, metrics, n_partitions=3, **WHO)
+    whole = measure(log, metrics, **WHO)
+    assert_same(found, whole, rtol=1e-12)
+    assert found["both"].first_pass == whole["both"].first_pass
 
 
 def test_rows_alone_need_no_cluster(table, log):

@@ -280,7 +280,7 @@ class Matching:
         inner, passed = (self.below, self.below), 0.0
         limit = max(self.ranking.n_rows // 2, 1 << 16)
         rng, stuck, below_all = np.random.default_rng(0), False, -1.0
-        while (between := _count(outer) - _count(inner)) > limit:
+        while (between := n_pairs_of(outer) - n_pairs_of(inner)) > limit:
             low, high = self._bracket(outer, inner, rank - passed, weight, rng)
             thresholds = [np.nextafter(low, -np.inf), low, np.nextafter(high, -np.inf)]
             for threshold in [*thresholds[:: 1 if stuck else 3], high]:
@@ -293,8 +293,8 @@ class Matching:
             if outer is window and np.nextafter(below_all, np.inf) == threshold:
                 return float(threshold)  # all pairs between have this difference
             # A few heavy differences: look on both sides of each.
-            stuck = _count(outer) - _count(inner) > between / 2
-        rows, places, differences = self._differences(outer, inner)
+            stuck = n_pairs_of(outer) - n_pairs_of(inner) > between / 2
+        rows, places, differences = self.between(outer, inner)
         return weighted_rank(differences, weight.of_pairs(rows, places), rank - passed)
 
     def _bracket(
@@ -306,17 +306,8 @@ class Matching:
         rng: np.random.Generator,
     ) -> tuple[float, float]:
         """Return thresholds around the wanted one, guessed from a sample of pairs."""
-        left, right = inner[0] - outer[0], outer[1] - inner[1]
-        counts = np.cumsum(left + right)
-        # A lattice over rows and their ranges: its shares of pairs are some ten times
-        # closer than those of as many random pairs, hence the narrow margin below.
-        step = np.arange(_SAMPLE)
-        drawn = ((step + rng.random()) * (counts[-1] / _SAMPLE)).astype(np.int64)
-        row = np.searchsorted(counts, drawn, side="right")
-        offset = (step * _GOLDEN % 1.0 * (left + right)[row]).astype(np.int64)
-        place = outer[0][row] + offset
-        place += np.where(offset >= left[row], inner[1][row] - inner[0][row], 0)
-        sample = np.abs(self.partner_score[place] - self.origin[row])
+        row, place, sample = self.sampled(outer, inner, _SAMPLE, rng.random())
+        # The lattice is close, hence the narrow margin below.
         order = np.argsort(sample)
         sample = sample[order]
         mass = weight.of_pairs(row[order], place[order])
@@ -328,7 +319,29 @@ class Matching:
         low, high = sample[np.clip(ends, 0, _SAMPLE - 1)]
         return float(low), float(high)
 
-    def _differences(
+    def sampled(
+        self,
+        outer: tuple[Array, Array],
+        inner: tuple[Array, Array],
+        size: int,
+        shift: float = 0.5,
+    ) -> tuple[Array, Array, Array]:
+        """Return some pairs between two ranges: row, partner and difference.
+
+        They are a lattice over rows and their ranges: its shares of pairs are some ten
+        times closer than those of as many random pairs. `shift`, in [0, 1), moves it.
+        """
+        left, right = inner[0] - outer[0], outer[1] - inner[1]
+        counts = np.cumsum(left + right)
+        step = np.arange(size)
+        drawn = ((step + shift) * (counts[-1] / size)).astype(np.int64)
+        row = np.searchsorted(counts, drawn, side="right")
+        offset = (step * _GOLDEN % 1.0 * (left + right)[row]).astype(np.int64)
+        place = outer[0][row] + offset
+        place += np.where(offset >= left[row], inner[1][row] - inner[0][row], 0)
+        return row, place, np.abs(self.partner_score[place] - self.origin[row])
+
+    def between(
         self, outer: tuple[Array, Array], inner: tuple[Array, Array]
     ) -> tuple[Array, Array, Array]:
         """Write down the few pairs between two ranges: row, partner and difference."""
@@ -344,7 +357,8 @@ class Matching:
         return np.concatenate(rows), np.concatenate(places), np.concatenate(differences)
 
 
-def _count(window: tuple[Array, Array]) -> int:
+def n_pairs_of(window: tuple[Array, Array]) -> int:
+    """Return how many pairs are in the range of each focal row."""
     return int((window[1] - window[0]).sum())
 
 
