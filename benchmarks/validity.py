@@ -883,6 +883,8 @@ than what it is made for.
   within a bandwidth. The bands of `predictive_parity_test` are those of the curve.
 - With given edges, whose results add up, a calibration error is that which the bins
   show. Waves inside a bin hide a part of it. Other intervals hold all of it.
+- Of one list with 20 clusters an interval of `rank_shift` missed 11% of 80 more data
+  sets: resamples of so few clusters show an error that is too small.
 
 ## A wild cluster bootstrap
 
