@@ -147,7 +147,7 @@ class Monitor:
     -----
     Each update (or several, up to `start` effective clusters) is a block with an
     estimate and its cluster-robust variance; a window is the mean of its blocks,
-    weighted by support. A window from block s to t has the martingale
+    weighted by their effective clusters. A window from block s to t has the martingale
     ``exp(z² r / (2 (1 + r))) / sqrt(1 + r)``, with z its distance over its standard
     error (Student's t on the normal scale) and r its information in units of a prior's
     (Waudby-Smith et al. 2021, after Robbins 1970). Those of all s are mixed with the

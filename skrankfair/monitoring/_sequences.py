@@ -16,6 +16,7 @@ with probability alpha at most (Ville 1939; Shin, Ramdas and Rinaldo 2022).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy import special
@@ -113,8 +114,14 @@ def _from_to(part: Array) -> Array:
     """Return sums over s to t at [s, t]; NaN below the diagonal."""
     total = np.cumsum(part)
     sums = total[None, :] - (total - part)[:, None]
-    sums[np.tril_indices(part.size, -1)] = np.nan
+    sums[~_started(part.size)] = np.nan
     return np.asarray(sums)
+
+
+@lru_cache(maxsize=4)
+def _started(size: int) -> Array:
+    """Return where a sequence [s] has started at the time [t]."""
+    return np.triu(np.ones((size, size), dtype=bool))
 
 
 @dataclass(frozen=True)
@@ -163,16 +170,17 @@ class Scan:
         start = np.arange(1.0, self.error.shape[0] + 1)
         log_weight = -np.log(start) - np.log1p(start)
         best = best_ratio(alpha * np.exp(log_weight))
-        started = np.triu_indices(start.size)
-        ratio = self.ratio[started] * best[started[0]]
+        started = _started(start.size)
+        ratio = (self.ratio * best[:, None])[started]
         distance = np.maximum(np.abs(self.estimate[started]) - margin, 0.0)
         z = normal_scale(distance / self.error[started], self.df[started])
         log = np.full(self.error.shape, -np.inf)
         log[started] = 0.5 * z**2 * ratio / (1 + ratio) - 0.5 * np.log1p(ratio)
         log += log_weight[:, None]
-        # Those that have not started are worth 1 each.
-        rest = -np.log1p(start)
-        mixture = np.logaddexp(np.logaddexp.reduce(log, axis=0), rest)
+        # Those that have not started are worth 1 each, all together 1 / (t + 1).
+        largest = log.max(axis=0)
+        total = np.exp(log - largest).sum(axis=0)
+        mixture = np.logaddexp(largest + np.log(total), -np.log1p(start))
         return np.asarray(mixture), log.argmax(axis=0)
 
     def interval(self, start: int, alpha: float) -> tuple[Array, Array]:

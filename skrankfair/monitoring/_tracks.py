@@ -87,7 +87,7 @@ class Tracker:
                     for result in (total, gap)
                 )
                 away = (away[0] - (gap.fair_value or 0.0), *away[1:])
-                weight = float(total.support[i])
+                weight = float(gap.n_effective[i])
                 self.blocks[group].append(_Block(level, away, weight, number))
                 self._since[group] = number + 1
 
