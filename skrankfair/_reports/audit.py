@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import unicodedata
@@ -21,8 +22,9 @@ from .._inputs.missing import without_missing
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, Groups, check_choice, check_number
 from ..metrics import GroupEstimates
-from .audit_metric import FAVORABLE, TASKS, AuditMetric
-from .catalog import BY_NAME, chosen_metrics, inferred_task
+from ..metrics._make_metric import MadeMetric
+from .audit_metric import FAVORABLE, TASKS, AuditMetric, inferred_task
+from .catalog import BY_NAME, chosen_metrics
 from .files import write_text
 from .findings import (
     CORRECTION_NAMES,
@@ -80,6 +82,8 @@ class AuditReport:
         Whether outcomes and scores are in [0, 1], as measures of calibration need.
     k : int or None
         How many places of a query count; None is all of them.
+    own : dict of str to AuditMetric
+        How to read metrics that `make_metric` made, by name.
     notes : tuple of str
         What a reader should know, such as a metric that was left out.
     title : str
@@ -121,6 +125,7 @@ class AuditReport:
     favorable: str | None = "high"
     shares: bool = True
     k: int | None = None
+    own: Mapping[str, AuditMetric] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()
     title: str = "Fairness audit"
     sections: tuple[ReportSection, ...] = field(default=())
@@ -130,7 +135,9 @@ class AuditReport:
         """Numbers and words for each metric."""
         return tuple(
             MetricFinding(
-                BY_NAME[name].read_as(self.task, self.favorable),
+                (self.own.get(name) or BY_NAME[name]).read_as(
+                    self.task, self.favorable
+                ),
                 result,
                 self.confidence_level,
                 self.correction,
@@ -349,7 +356,7 @@ def audit(
     favorable: str | None = None,
     threshold: float | None = None,
     k: int | None = None,
-    metrics: str | Sequence[str] | None = None,
+    metrics: str | MadeMetric | Sequence[str | MadeMetric] | None = None,
     confidence_level: float = 0.95,
     correction: str = "holm",
     margin: Margin = None,
@@ -398,13 +405,14 @@ def audit(
         then take pairs with an item there, matched pairs those whose lower item is
         there, NDCG is that of these positions, and who gets them is measured too. None
         takes all.
-    metrics : str, sequence of str or None, default=None
+    metrics : str, metric of `make_metric`, sequence of them, or None, default=None
         Any of "pairwise_accuracy", "intra_group_accuracy", "inter_group_accuracy",
         "pairwise_exposure", "pairwise_preference", "matched_pair_calibration",
         "calibration_error", "ndcg", "brier_score", "log_loss", "selection_rate",
         "true_positive_rate", "false_positive_rate" and "precision"; with `k` also
-        "share_at_k", "precision_at_k" and "recall_at_k". None takes those of the task;
-        what is then not defined for the data is left out, with a note.
+        "share_at_k", "precision_at_k" and "recall_at_k". Also metrics of outcomes and
+        scores that `make_metric` made. None takes those of the task; what is then not
+        defined for the data is left out, with a note.
     confidence_level : float, default=0.95
         Confidence level of the intervals and the verdicts.
     correction : {"holm", "fdr_bh"}, default="holm"
@@ -535,7 +543,7 @@ def audit(
             raise ValueError(
                 f"k must be None for task={task!r}, which has no places; got {k}."
             )
-    chosen = chosen_metrics(metrics, task, k)
+    chosen = chosen_metrics(metrics, task, k, may_be_made=True)
     check_engagement(engagement, chosen)
     if data.ranking.n_queries > 1 and data.cluster_of_query is None:
         raise ValueError(
@@ -546,10 +554,10 @@ def audit(
     notes: list[str] = []
     if metrics is None:
         chosen, notes = _defined(chosen, data)
-    margins = margins_of(margin, [metric.name for metric in chosen], confidence_level)
+    margins = margins_of(margin, chosen, confidence_level)
     results = {}
     for metric in chosen:
-        source = scores.columns if metric.of_rows else data
+        source = _source_of(metric, scores, data, qid)
         results[metric.name], messages = _measured(metric, source, engagement)
         if messages and not (metrics is None and metric.name == "ndcg"):
             warn_user(" ".join(messages))
@@ -561,8 +569,27 @@ def audit(
         task=task,
         favorable=favorable,
         k=k,
+        own={metric.name: metric for metric in chosen if metric.name not in BY_NAME},
         sections=sections,
     )
+
+
+def _source_of(
+    metric: AuditMetric, scores: ScoreColumns, data: RankedData, qid: Any
+) -> RankedData | dict[str, Any]:
+    """Return the data of a metric: ordered, or as columns.
+
+    Rows of a query depend on each other also where a metric of one's own is of rows.
+    """
+    if not metric.of_rows:
+        return data
+    columns = scores.columns
+    if metric.name not in BY_NAME and qid is not None:
+        if "qid" in inspect.signature(metric.estimates).parameters:
+            columns["qid"] = qid
+        elif columns["cluster"] is None:
+            columns["cluster"] = qid
+    return columns
 
 
 def checked_task(

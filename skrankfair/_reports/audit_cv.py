@@ -175,7 +175,7 @@ def audit_cv(
     check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
     check_choice(correction, "correction", tuple(CORRECTION_NAMES))
     chosen = chosen_metrics(metrics)
-    margins_of(margin, list(BY_NAME), confidence_level)
+    margins_of(margin, BY_NAME.values(), confidence_level)
     given = {
         "sensitive_features": sensitive_features,
         "qid": qid,
@@ -215,7 +215,9 @@ def audit_cv(
         columns={name: rows_of(values, rows) for name, values in columns.items()},
     )
     report = audit_out_of_fold(scored, metrics, confidence_level, task, favorable)
-    margins = margins_of(margin, list(report.results), confidence_level)
+    margins = margins_of(
+        margin, [BY_NAME[name] for name in report.results], confidence_level
+    )
     return replace(report, correction=correction, margin=margins)
 
 

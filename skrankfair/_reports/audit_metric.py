@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from .._inputs.validation import Array
 from ..metrics import GroupEstimates
+from ..metrics._make_metric import MadeMetric
 
 #: What scores are for, each with the words for it in a report.
 TASKS = {
@@ -95,3 +99,47 @@ class AuditMetric:
             low = (self.worse == "low") == (side == "worse")
             return self.low if low else self.high
         return {"lower": self.low, "higher": self.high}[side]
+
+
+def entry_of(made: MadeMetric, taken: Collection[str]) -> AuditMetric:
+    """Return the entry of a metric that `make_metric` made, whose name is not taken."""
+    name = made.__name__
+    if name in taken:
+        raise ValueError(f"{name} is a metric of the audit; give yours another name.")
+    if made.own_columns:
+        raise ValueError(
+            f"An audit has outcomes and scores, and {name} also needs "
+            f"{', '.join(made.own_columns)}: call it on its own."
+        )
+    fair = made.metric.fair_value
+    return AuditMetric(
+        name=name,
+        estimates=made,
+        title=name.replace("_", " ").capitalize(),
+        short=name.replace("_", " ").capitalize(),
+        measures=f"The value of {name}, a metric that make_metric made.",
+        reading=(
+            "Fair is the same value for the group and for all others."
+            if fair is None
+            else f"Fair is the value {fair:g}."
+        ),
+        low="lower",
+        high="higher",
+        worse={"high": "low", "low": "high"}.get(made.metric.better or ""),
+        worse_if_low={"high": "low", "low": "high"}.get(made.metric.better or ""),
+        question=QUALITY,
+        of_rows=True,
+        share=made.metric.share,
+        untested=(
+            ""
+            if fair is not None or made.per == "row"
+            else "Nothing to test: no value of it is said to be fair."
+        ),
+    )
+
+
+def inferred_task(qid: object, y_score: Array) -> str:
+    """Return what scores are for: within queries, as decisions, or as risks."""
+    if qid is not None:
+        return "ranking"
+    return "decision" if bool(np.isin(y_score, (0, 1)).all()) else "risk"

@@ -6,9 +6,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from .._inputs.validation import Array
 from ..metrics import (
     brier_score,
     calibration_error,
@@ -18,6 +15,7 @@ from ..metrics import (
     selection_rate,
     true_positive_rate,
 )
+from ..metrics._make_metric import MadeMetric
 from ..metrics._matched_pair import matched_pair_estimates
 from ..metrics._ndcg import ndcg_estimates
 from ..metrics._pairwise import (
@@ -35,6 +33,7 @@ from .audit_metric import (
     RANKING,
     SCORES,
     AuditMetric,
+    entry_of,
 )
 
 _METRICS = (
@@ -427,13 +426,16 @@ BY_NAME = {metric.name: metric for metric in CATALOG}
 
 
 def chosen_metrics(
-    metrics: str | Sequence[str] | None,
+    metrics: str | MadeMetric | Sequence[str | MadeMetric] | None,
     task: str | None = None,
     k: int | None = None,
+    *,
+    may_be_made: bool = False,
 ) -> tuple[AuditMetric, ...]:
     """Return the metrics of these names, each once; None is all of the task.
 
-    With k those of rankings are of the first k places.
+    With k those of rankings are of the first k places. `may_be_made`: there may be
+    metrics that `make_metric` made instead of names.
     """
     if metrics is None:
         return tuple(
@@ -442,19 +444,21 @@ def chosen_metrics(
             if (task is None or task in metric.tasks)
             and not (k is None and metric.only_cut)
         )
-    names: Any = [metrics] if isinstance(metrics, str) else metrics
+    names: Any = [metrics] if isinstance(metrics, str | MadeMetric) else metrics
     if not isinstance(names, Iterable):
         names = [names]
     names = list(names)
-    known = [name for name in names if isinstance(name, str) and name in BY_NAME]
-    if len(known) < len(names) or not names:
-        unknown = next((repr(name) for name in names if name not in known), "none")
-        raise ValueError(f"metrics must be among {', '.join(BY_NAME)}; got {unknown}.")
-    return tuple(BY_NAME[name].at(k) for name in dict.fromkeys(known))
-
-
-def inferred_task(qid: object, y_score: Array) -> str:
-    """Return what scores are for: within queries, as decisions, or as risks."""
-    if qid is not None:
-        return "ranking"
-    return "decision" if bool(np.isin(y_score, (0, 1)).all()) else "risk"
+    found: dict[str, AuditMetric] = {}
+    for name in names:
+        if isinstance(name, str) and name in BY_NAME:
+            found[name] = BY_NAME[name].at(k)
+        elif may_be_made and isinstance(name, MadeMetric):
+            found[name.__name__] = entry_of(name, BY_NAME)
+        else:
+            found = {}
+            break
+    if not found:
+        got = repr(name) if names else "none"
+        own = ", or metrics of make_metric" if may_be_made else ""
+        raise ValueError(f"metrics must be among {', '.join(BY_NAME)}{own}; got {got}.")
+    return tuple(found.values())

@@ -7,7 +7,7 @@ third verdict: a group is shown to be within it where two one-sided tests reject
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.contrasts import correct
 from .._estimates.equivalence import margin_of
-from .catalog import BY_NAME
+from .audit_metric import AuditMetric
 
 if TYPE_CHECKING:
     from .findings import GroupFinding, MetricFinding
@@ -28,7 +28,7 @@ _SIDES = {"worse": "worse off", "better": "better off"}
 
 
 def margins_of(
-    margin: Any, names: Sequence[str], confidence_level: float
+    margin: Any, metrics: Iterable[AuditMetric], confidence_level: float
 ) -> dict[str, float]:
     """Return the margin of each of these metrics that has one.
 
@@ -44,7 +44,7 @@ def margins_of(
         raise ValueError(
             f"confidence_level must be above 0.5 with a margin; got {confidence_level}."
         )
-    tested = [name for name in names if not BY_NAME[name].untested]
+    tested = [metric.name for metric in metrics if not metric.untested]
     named = isinstance(margin, Mapping)
     found = dict(margin) if named else dict.fromkeys(tested, margin)
     for name, size in found.items():
