@@ -349,7 +349,17 @@ def amounts(table: Table, supports: Sequence[Finalize]) -> Array:
     By support and stratum.
     """
     parts = [strata(table, support) for support in supports]
-    return parts[0][:, None] if len(parts) == 1 else np.stack(parts, axis=1)
+    if len(parts) == 1:
+        return parts[0][:, None]
+    (n_rows, *shape), first = parts[0].shape, parts[0].strides[0]
+    # Rows of items are next to each other in memory, and stay so.
+    if first == parts[0].itemsize:
+        found = np.moveaxis(np.empty((len(parts), *shape, n_rows)), -1, 1)
+    else:
+        found = np.empty((len(parts), n_rows, *shape))
+    for part, values in zip(found, parts, strict=True):
+        part[...] = values
+    return np.moveaxis(found, 0, 1)
 
 
 def nowhere(table: AnyTable, supports: Sequence[Finalize]) -> Array:

@@ -601,7 +601,7 @@ def strata(table: Table, support: Finalize) -> Array:
     amount = np.asarray(support(table.by_group, table.shared), dtype=float)
     if table.member is None:
         return amount[:, None]
-    parts = np.empty((len(amount), 2, amount.shape[1]))
+    parts = np.moveaxis(np.empty((2, *amount.T.shape)), -1, 0)
     np.multiply(amount, table.member, out=parts[:, 0])
     np.subtract(amount, parts[:, 0], out=parts[:, 1])
     return parts

@@ -12,7 +12,6 @@ from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import collected_warnings, warn_undefined, warn_user
 from ..._estimates.sums import ClusterSums
 from ..._estimates.table import Finalize, Table
-from ..._inputs import cells as limits
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array, Codes, check_choice, check_number
 from .cluster_rows import (
@@ -123,7 +122,7 @@ def item_sums(data: RankedData, make_source: MakeSource, by_block: bool) -> Clus
     labels = order if data.kept is None else data.kept[order]
     groups = data.groups  # of all rows, where the source may be of the last ones
     # The items of a group and all others are two samples; clusters may have both.
-    member: Array | None = np.stack([groups.mask(g) for g in range(len(groups))], 1)
+    member: Array | None = np.stack([groups.mask(g) for g in range(len(groups))]).T
     if data.cluster is not None:
         rows, shared, pairs = _item_clusters(
             data, data.cluster, make_source, rows, shared, pairs
@@ -176,10 +175,7 @@ def _item_rows(
 
 
 def _empty_rows(data: RankedData, source: Source) -> Array:
-    """Return zeros of shape (n, G, blocks, B).
-
-    Of few groups each column is in one piece of memory.
-    """
+    """Return zeros of shape (n, G, blocks, B), each column in one piece of memory."""
     layout = source.layout
     shape = len(source.groups), layout.n_blocks, layout.n_buckets, data.ranking.n_rows
     check_memory(
@@ -187,8 +183,6 @@ def _empty_rows(data: RankedData, source: Source) -> Array:
         f"The pairs of each of {shape[-1]} items of one list with {shape[0]} groups",
         "pass qid= to compare items within queries, or measure fewer groups at once.",
     )
-    if len(source.groups) > limits.FEW_GROUPS:  # whose rows are read some at a time
-        return np.zeros((shape[-1], *shape[:-1]))
     return np.moveaxis(np.zeros(shape), -1, 0)
 
 
@@ -199,18 +193,14 @@ def _fill_rows(
     weight, plain = data.row_weight, None
     if data.item_weight is not None:
         plain = make_source(data.with_equal_items)
-    own, many = [], len(source.groups) > limits.FEW_GROUPS
+    own = []
     for group in range(len(source.groups)):
         columns = table[:, group]
-        if many:  # one pass over the rows, which are far apart in the table
-            columns = np.moveaxis(np.zeros((*columns.shape[1:], len(columns))), -1, 0)
         own.append(source.fill(columns, group, weight))
         if plain is not None:
             exact = np.zeros(columns.shape)
             plain.fill(exact, group, None)
             columns *= pairs_there(exact, source.layout.n_columns)
-        if many:
-            table[:, group] = columns
     shared = source.shared_rows()
     _subtract_shared(table, shared)
     return shared.reshape(len(shared), -1), own
