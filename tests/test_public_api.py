@@ -201,8 +201,12 @@ def members(value):
 
 def public_callables():
     """Functions, classes and methods, with their names without the module."""
+    seen = set()
     for name, value in PUBLIC:
         short = name.rpartition(".")[2]
+        if short in seen:  # as distributed.audit, beside audit
+            short = name.partition(".")[2]
+        seen.add(short)
         yield short, value
         if inspect.isclass(value):
             yield from ((f"{short}.{m}", method) for m, method in members(value))
@@ -275,13 +279,14 @@ def test_columns_default_to_none(parameter):
 COMPARE_GROUPS = {
     "sensitive_features": {
         *("audit", "audit_cv", "mitigation_report", "pairwise_fairness_objective"),
+        "distributed.audit",
         *("marginal_outcome_test", "predictive_parity_test"),
         *("monotonicity_test", "outcome_inequality_test"),
         *("demographic_parity_difference", "equal_opportunity_difference"),
         *("equalized_odds_difference", "equalized_odds_ratio", "impact_ratio"),
         "predictive_parity_difference",
     },
-    "qid": {"monotonicity_test"},
+    "qid": {"monotonicity_test", "distributed.audit"},
 }
 
 
@@ -537,6 +542,14 @@ zero_division : float
     The ratio where nothing outside the group is among the first k.
 y_true : str or None
     Column of the outcomes.
+y_true : str
+    Column of the outcomes.
+y_score : str
+    Column of the scores.
+sensitive_features : str or list of str
+    Column of the groups;
+qid : str
+    Column of the query.
 y_score : str or None
     Column of the scores.
 sensitive_features : str, list of str or None

@@ -7,7 +7,7 @@ import json
 import os
 import unicodedata
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from itertools import groupby
@@ -20,11 +20,12 @@ from .._estimates import formatting as fmt
 from .._estimates.metric import collected_warnings, warn_user
 from .._inputs.missing import without_missing
 from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.validation import Array, Groups, check_choice, check_number
+from .._inputs.validation import Array, check_choice, check_number
 from ..metrics import GroupEstimates
 from ..metrics._make_metric import MadeMetric
 from .audit_metric import FAVORABLE, TASKS, AuditMetric, inferred_task
 from .catalog import BY_NAME, chosen_metrics
+from .facts import AuditFacts, defined
 from .files import write_text
 from .findings import (
     CORRECTION_NAMES,
@@ -551,9 +552,10 @@ def audit(
             "clusters."
         )
     scores = ScoreColumns(y_true, y_score, columns, threshold, confidence_level)
+    facts = AuditFacts.of(data)
     notes: list[str] = []
     if metrics is None:
-        chosen, notes = _defined(chosen, data)
+        chosen, notes = defined(chosen, facts)
     margins = margins_of(margin, chosen, confidence_level)
     results = {}
     for metric in chosen:
@@ -562,8 +564,11 @@ def audit(
         if messages and not (metrics is None and metric.name == "ndcg"):
             warn_user(" ".join(messages))
     sections, more = score_sections(scores, task) if metrics is None else ((), ())
-    return replace(
-        _report(data, results, (*lacking, *notes, *more), confidence_level),
+    return report_of(
+        facts,
+        results,
+        (*lacking, *notes, *more),
+        confidence_level,
         correction=correction,
         margin=margins,
         task=task,
@@ -627,40 +632,6 @@ def check_engagement(engagement: Any, chosen: Sequence[AuditMetric]) -> None:
         )
 
 
-def _are_shares(data: RankedData) -> bool:
-    """Return whether outcomes and scores are in [0, 1], as calibration needs."""
-    columns = (data.y_true, data.ranking.score)
-    return all(values.min() >= 0 and values.max() <= 1 for values in columns)
-
-
-def _defined(
-    chosen: Sequence[AuditMetric], data: RankedData
-) -> tuple[tuple[AuditMetric, ...], list[str]]:
-    """Leave out what nobody asked for by name and the data have not."""
-    lowest = float(data.y_true.min())
-    reasons = {}
-    if lowest < 0:
-        reasons["ndcg"] = (
-            f"it needs outcomes that are not negative, and the smallest is {lowest:g}"
-        )
-    elif data.cluster_of_query is None:
-        reasons["ndcg"] = "the items of one list belong to several clusters"
-    if not np.isin(data.y_true, (0, 1)).all():
-        why = "it needs outcomes that are 0 or 1"
-        reasons |= {metric.name: why for metric in chosen if metric.binary_only}
-    if not _are_shares(data):
-        chosen = [metric for metric in chosen if not metric.shares_only]
-    kept = tuple(metric for metric in chosen if metric.name not in reasons)
-    notes = [
-        f"{metric.title} is left out: {reasons[metric.name]}."
-        for metric in chosen
-        if metric.name in reasons
-    ]
-    if any(metric.name == "ndcg" for metric in kept) and data.ranking.n_queries == 1:
-        notes.append("NDCG has no interval, since there is only one query.")
-    return kept, notes
-
-
 def _measured(
     metric: AuditMetric, data: RankedData | Mapping[str, Any], engagement: Any
 ) -> tuple[GroupEstimates, list[str]]:
@@ -676,35 +647,27 @@ def _measured(
     ]
 
 
-def _report(
-    data: RankedData,
+def report_of(
+    facts: AuditFacts,
     results: Mapping[str, GroupEstimates],
     notes: Sequence[str],
     confidence_level: float,
+    **more: Any,
 ) -> AuditReport:
-    ranking, lengths = data.ranking, data.ranking.lengths.astype(np.int64)
-    n_clusters = ranking.n_queries
-    if data.cluster is not None:
-        n_clusters = data.cluster.size
-    elif ranking.n_queries == 1:
-        n_clusters = ranking.n_rows
-    groups = data.groups
+    """Return the report of these results; `more` are further parts of it."""
     return AuditReport(
         results=results,
         confidence_level=confidence_level,
-        n_rows=ranking.n_rows,
-        n_queries=ranking.n_queries,
-        n_clusters=n_clusters,
-        n_pairs=int((lengths * (lengths - 1) // 2).sum()),
-        group_rows=_group_rows(groups),
-        overlapping=groups.overlapping,
-        shares=_are_shares(data),
-        notes=(*notes, *_look_alikes(groups.labels)),
+        n_rows=facts.n_rows,
+        n_queries=facts.n_queries,
+        n_clusters=facts.n_clusters,
+        n_pairs=facts.n_pairs,
+        group_rows=facts.group_rows,
+        overlapping=facts.overlapping,
+        shares=facts.shares,
+        notes=(*notes, *_look_alikes(facts.group_rows)),
+        **more,
     )
-
-
-def _group_rows(groups: Groups) -> dict[Hashable, int]:
-    return {label: int(groups.mask(i).sum()) for i, label in enumerate(groups.labels)}
 
 
 def _look_alikes(labels: Iterable[Hashable]) -> list[str]:

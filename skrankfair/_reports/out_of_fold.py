@@ -17,9 +17,10 @@ from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.sklearn_private import rows_of
 from .._inputs.validation import Array, Codes, encode
 from ..metrics import GroupEstimates
-from .audit import AuditReport, _defined, _measured, _report, audit, checked_task
+from .audit import AuditReport, _measured, audit, checked_task, report_of
 from .audit_metric import AuditMetric
 from .catalog import chosen_metrics
+from .facts import AuditFacts, defined
 
 TITLE = "Cross-validated fairness audit"
 
@@ -152,7 +153,7 @@ def _audit_lists(
     chosen = chosen_metrics(metrics, task)
     notes: list[str] = []
     if metrics is None:
-        chosen, notes = _defined(chosen, lists)
+        chosen, notes = defined(chosen, AuditFacts.of(lists))
         if not independent and any(metric.name == "ndcg" for metric in chosen):
             chosen = tuple(metric for metric in chosen if metric.name != "ndcg")
             notes = ["NDCG is left out: the lists of the models depend on each other."]
@@ -170,7 +171,7 @@ def _audit_lists(
         results[metric.name], messages = measured
         if messages and not (metrics is None and metric.name == "ndcg"):
             warn_user(" ".join(messages))
-    return _report(data, results, notes, confidence_level)
+    return report_of(AuditFacts.of(data), results, notes, confidence_level)
 
 
 @dataclass(frozen=True)

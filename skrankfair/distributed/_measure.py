@@ -140,22 +140,21 @@ def measure(
         n_replicates,
         random_state,
     )
-    if n_partitions is not None:
-        check_number(n_partitions, "n_partitions", 1, np.inf, integer=True)
-    engine = _engine(data, n_partitions, memory_limit, temp_directory, n_jobs)
-    if engine is not _in_memory:
+    engine = engine_of(data, n_partitions, memory_limit, temp_directory, n_jobs)
+    if engine is not in_memory:
         once = type(data).__name__ == "RecordBatchReader"
         plan = with_thresholds(plan, partial(engine, data), once)
     found = total_of(plan, engine(data, plan))
     return {name: warn_undefined(result) for name, result in found.items()}
 
 
-def _in_memory(data: Any, plan: Plan) -> list[Mapping[Any, Any]]:
+def in_memory(data: Any, plan: Plan) -> list[Mapping[Any, Any]]:
+    """Return the results of a frame as one part."""
     plan.check_columns(data.columns)
     return [plan.measure(data)]
 
 
-def _engine(
+def engine_of(
     data: Any,
     n_partitions: int | None,
     memory_limit: str | None,
@@ -163,9 +162,11 @@ def _engine(
     n_jobs: int | None,
 ) -> Callable[[Any, Plan], list[Mapping[Any, Any]]]:
     """Return the function from data and plan to the results of the parts."""
+    if n_partitions is not None:
+        check_number(n_partitions, "n_partitions", 1, np.inf, integer=True)
     kind = _kind(data)
     if kind == "frame":
-        return _in_memory
+        return in_memory
     if kind == "dask":
         from ._dask import parts_of_dask
 

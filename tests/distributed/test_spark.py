@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from skrankfair.distributed import _spark, measure
+from skrankfair.distributed import _spark, audit, measure
 from skrankfair.metrics import brier_score, make_metric, matched_pair_calibration
 
 from .logs import METRICS, WHO, assert_same, assert_same_replicates, click_log
@@ -69,6 +69,14 @@ def test_calipers_are_those_of_all_data(table, log):
     whole = measure(log, metrics, **WHO)
     assert_same(found, whole, rtol=1e-12)
     assert found["both"].first_pass == whole["both"].first_pass
+
+
+def test_audit(table, log):
+    found = audit(table, **WHO, metrics=["ndcg", "pairwise_exposure"])
+    whole = audit(log, **WHO, metrics=["ndcg", "pairwise_exposure"])
+    assert_same(found.results, whole.results, rtol=1e-12)
+    assert found.to_dict()["groups"] == whole.to_dict()["groups"]
+    assert found.counts == whole.counts
 
 
 def test_rows_alone_need_no_cluster(table, log):
