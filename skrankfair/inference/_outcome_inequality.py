@@ -17,7 +17,7 @@ from .._estimates.intervals import check_level
 from .._estimates.metric import warn_user
 from .._estimates.read_only import ReadOnlyArrays
 from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.validation import Array, check_choice, check_number
+from .._inputs.validation import Array, check_choice, check_magnitude, check_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -522,6 +522,7 @@ def outcome_inequality_test(
         cluster=cluster,
         sample_weight=sample_weight,
     )
+    check_magnitude(y_true=data.y_true)
     moments = Moments.of(data, adjacent, k)
     sums = moment_sums(data, moments)
     estimate, error = sums.mean, sums.standard_error

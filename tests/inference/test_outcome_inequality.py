@@ -569,3 +569,10 @@ def test_labels_may_be_tuples():
     t = outcome_inequality_test(**{**data, "sensitive_features": crossed})
     assert all(isinstance(a, tuple) for a, _ in t.groups)
     assert t.to_frame()["group_above"].iloc[0] == t.groups[0][0]
+
+
+def test_outcomes_whose_squares_overflow_are_refused():
+    with pytest.raises(ValueError, match="y_true must be between -1e"):
+        outcome_inequality_test(
+            [1e308, 0.5, 0.5], [3, 2, 1], sensitive_features=["b", "a", "a"]
+        )
