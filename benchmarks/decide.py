@@ -1,0 +1,424 @@
+"""Whether plans and monitors keep their promises: ``python -m benchmarks.decide``.
+
+Simulates the power of tests whose data were planned from a pilot, over designs of
+tests/designs.py, and monitors of a year of days: how often they ever raise a false
+alarm, and how soon they see a change. What is done is kept in ``--folder``: run it
+again to go on, or with ``--write`` to put what there is into docs/decide.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from skrankfair._estimates.power import detectable
+from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
+from skrankfair.metrics import (
+    matched_pair_calibration,
+    pairwise_accuracy,
+)
+from skrankfair.monitoring._sequences import Blocks, Scan, change_point
+from tests.designs import DESIGNS, Design, Rows
+
+PAGE = Path(__file__).parents[1] / "docs" / "decide.md"
+ALPHA, POWER = 0.05, 0.8
+DAYS, BASELINE = 365, 28
+#: Designs with groups in many queries, from few clusters to many.
+PLANNED = (
+    *("equal10", "equal20", "equal40", "equal200", "power40", "users", "weights"),
+    *("overlap", "ties", "t3", "lognormal", "accurate", "list200_50"),
+)
+
+
+# Power
+
+
+def columns_of(design: Design, rows: Rows) -> dict[str, Any]:
+    """Return the columns of a data set as metrics take them."""
+    groups: Any = rows["group"]
+    if design.overlapping:
+        groups = np.stack([rows["group"], rows["second"]], axis=1)
+    columns = {"sensitive_features": groups}
+    if np.unique(rows["qid"]).size > 1:
+        columns["qid"] = rows["qid"]
+        if design.users or design.weighted:
+            columns["cluster"] = rows["owner"]
+        if "sample_weight" in rows:
+            columns["sample_weight"] = rows["sample_weight"]
+    return columns
+
+
+def accuracy(design: Design, rows: Rows) -> Any:
+    """Return the inter-group accuracy minus that of the rest."""
+    result = pairwise_accuracy(
+        rows["y_true"],
+        rows["y_score"],
+        comparison="inter",
+        **columns_of(design, rows),
+    )
+    return result.against_rest()
+
+
+def matched(design: Design, rows: Rows) -> Any:
+    """Return matched pair calibration at a fixed difference of scores."""
+    return matched_pair_calibration(
+        rows["y_true"], rows["y_score"], epsilon=0.2, **columns_of(design, rows)
+    )
+
+
+MEASURES: dict[str, Callable[[Design, Rows], Any]] = {
+    "inter-group accuracy": accuracy,
+    "matched pairs": matched,
+}
+
+
+def power_of(name: str, n_samples: int) -> dict[str, list[float]]:
+    """Return by measure the power at the gap that was promised, and what it rests on.
+
+    First of the gap that the true error promises, then that of another data set, its
+    pilot; then the effective clusters. A gap is put between the truth, which is the
+    mean of all data sets, and the value that is tested.
+    """
+    design = DESIGNS[name]
+    rng = np.random.default_rng([7, list(DESIGNS).index(name)])
+    found: dict[str, list[Any]] = {measure: [] for measure in MEASURES}
+    for _ in range(n_samples):
+        rows = design.draw(rng)
+        for measure, make in MEASURES.items():
+            result = make(design, rows)
+            last = result.estimate.size - 1
+            found[measure].append(
+                [
+                    result.estimate[last],
+                    result.standard_error[last],
+                    result.df[last],
+                    result.n_effective[last],
+                ]
+            )
+    out = {}
+    for measure, numbers in found.items():
+        estimate, error, df, effective = np.array(numbers, dtype=float).T
+        known = (error > 0) & (df > 0) & np.isfinite(estimate)
+        if known.mean() < 0.9:
+            continue
+        estimate, error, df = estimate[known], error[known], df[known]
+        away, critical = estimate - estimate.mean(), special.stdtrit(df, 1 - ALPHA / 2)
+        promised = detectable(away.std(ddof=1), np.median(df), POWER, ALPHA)
+        piloted = np.roll(detectable(error, df, POWER, ALPHA), 1)
+        out[measure] = [
+            *(
+                float(
+                    np.mean(
+                        [np.abs(away + s * gap) / error > critical for s in (-1, 1)]
+                    )
+                )
+                for gap in (promised, piloted)
+            ),
+            float(np.median(effective[known])),
+        ]
+    return out
+
+
+# Monitors
+
+#: Days of monitors as gaps and their variances, of shape (n, DAYS).
+Year = tuple[np.ndarray, np.ndarray, float]
+
+
+def _rates(chance: Any, n_users: int, rng: np.random.Generator) -> Year:
+    """Return a year of two groups of as many users, of these chances of a click."""
+    n = n_users // 2
+    clicks = rng.binomial(n, np.clip(chance, 0.01, 0.99))
+    rates = clicks / n
+    gap, variance = rates[0] - rates[1], (rates * (1 - rates)).sum(0) / (n - 1)
+    return gap, np.maximum(variance, 1e-6), 2.0 * (n - 1)
+
+
+def independent(rng: np.random.Generator, n: int, users: int = 400) -> Year:
+    """Return years of new users every day."""
+    return _rates(np.full((2, n, DAYS), 0.3), users, rng)
+
+
+def few(rng: np.random.Generator, n: int) -> Year:
+    """Return years of 40 new users every day."""
+    return independent(rng, n, users=40)
+
+
+def uneven(rng: np.random.Generator, n: int) -> Year:
+    """Return years of users whose values have long tails, 60 each day."""
+    values = rng.lognormal(0, 1, size=(2, n, DAYS, 30)).astype(np.float32)
+    mean, variance = values.mean(-1), values.var(-1, ddof=1) / 30
+    return mean[0] - mean[1], variance.sum(0), 58.0
+
+
+def _panel(rng: np.random.Generator, n: int, keep: float) -> Year:
+    """Return years of 400 users, half of whom come each day, with tastes of their own.
+
+    `keep` of the variance of their tastes stays from one day to the next.
+    """
+    taste = rng.normal(size=(n, 2, 200))
+    gaps, variances = [], []
+    for _ in range(DAYS):
+        fresh = rng.normal(size=taste.shape)
+        taste = keep * taste + np.sqrt(1 - keep**2) * fresh
+        here = rng.random(taste.shape) < 0.5
+        clicked = rng.random(taste.shape) < special.expit(-0.85 + taste)
+        count = here.sum(-1)
+        rate = (clicked & here).sum(-1) / count
+        gaps.append(rate[:, 0] - rate[:, 1])
+        variances.append((rate * (1 - rate) / (count - 1)).sum(-1))
+    return np.stack(gaps, 1), np.stack(variances, 1), 198.0
+
+
+def returning(rng: np.random.Generator, n: int) -> Year:
+    """Return years of the same users, whose tastes stay."""
+    return _panel(rng, n, 1.0)
+
+
+def drifting(rng: np.random.Generator, n: int) -> Year:
+    """Return years of the same users, whose tastes are forgotten in about 20 days."""
+    return _panel(rng, n, 0.95)
+
+
+def _with_days(effect: np.ndarray, rng: np.random.Generator, n: int) -> Year:
+    gap, variance, df = independent(rng, n)
+    return gap + np.sqrt(variance.mean()) * effect, variance, df
+
+
+def fashions(rng: np.random.Generator, n: int) -> Year:
+    """Return years in which each day has an effect as large as its error."""
+    return _with_days(rng.normal(size=(n, DAYS)), rng, n)
+
+
+def lasting(rng: np.random.Generator, n: int) -> Year:
+    """Return years of effects of days that are correlated by one half."""
+    effect = rng.normal(size=(n, DAYS))
+    for day in range(1, DAYS):
+        effect[:, day] = 0.5 * effect[:, day - 1] + np.sqrt(0.75) * effect[:, day]
+    return _with_days(effect, rng, n)
+
+
+def weekly(rng: np.random.Generator, n: int) -> Year:
+    """Return years whose weekends have another gap, by one error of a day."""
+    return _with_days(np.tile(1.0 * (np.arange(DAYS) % 7 >= 5), (n, 1)), rng, n)
+
+
+def in_weeks(year: Callable[[np.random.Generator, int], Year]) -> Any:
+    """Return the same years with one update per week."""
+
+    def make(rng: np.random.Generator, n: int) -> Year:
+        gap, variance, df = year(rng, n)
+        shape = n, DAYS // 7, 7
+        parts = (part[:, : DAYS // 7 * 7].reshape(shape) for part in (gap, variance))
+        gap, variance = (part.mean(-1) for part in parts)
+        return gap, variance / 7, 7 * df
+
+    return make
+
+
+YEARS: dict[str, tuple[str, Callable[[np.random.Generator, int], Year]]] = {
+    "independent": ("400 new users every day", independent),
+    "few": ("40 new users every day", few),
+    "uneven": ("60 users, lognormal values", uneven),
+    "returning": ("the same 400 users, whose tastes stay", returning),
+    "drifting": ("the same 400 users, whose tastes are new after 20 days", drifting),
+    "fashions": ("each day has an effect as large as its error", fashions),
+    "lasting": ("the same, correlated by one half from day to day", lasting),
+    "lasting-weeks": ("the same, one update per week", in_weeks(lasting)),
+    "weekly": ("weekends differ by one error of a day", weekly),
+    "weekly-weeks": ("the same, one update per week", in_weeks(weekly)),
+}
+
+#: Where the gap of all users there might be is 0, on every day.
+OF_GAPS = ("independent", "few", "uneven", "returning")
+
+
+def scans(year: Year, i: int) -> tuple[Blocks, Scan, Scan]:
+    """Return one monitor: its blocks, and what alarms of changes and gaps look at."""
+    gap, variance, df = year
+    size = gap.shape[1]
+    ones = np.ones(size)
+    blocks = Blocks(gap[i], variance[i], ones, df * ones, np.arange(size))
+    return blocks, Scan.of(blocks, n_before(size), change=True), Scan.of(blocks)
+
+
+def n_before(n_updates: int) -> int:
+    """Return how many of the updates of a year are its baseline."""
+    return max(8, round(BASELINE * n_updates / DAYS))
+
+
+def alarmed(scan: Scan) -> np.ndarray:
+    """Return at which looks the evidence is enough."""
+    return scan.log_evidence(0.0, ALPHA)[0] >= -np.log(ALPHA)
+
+
+def false_alarms(name: str, n_monitors: int) -> dict[str, float]:
+    """Return the shares of monitors that ever alarm, of a change and of a gap.
+
+    And of those that test the change from the baseline at 5% every day.
+    """
+    rng = np.random.default_rng([8, list(YEARS).index(name)])
+    found = np.zeros(3)
+    for start in range(0, n_monitors, 50):
+        size = min(50, n_monitors - start)
+        year = YEARS[name][1](rng, size)
+        for i in range(size):
+            blocks, change, gap = scans(year, i)
+            first = n_before(blocks.value.size)
+            before, after = np.split(blocks.value, [first])
+            error = np.sqrt(blocks.variance[first:] + before.var(ddof=1) / first)
+            daily = np.abs(after - before.mean()) / error > 1.96
+            large = name in OF_GAPS and alarmed(gap).any()
+            found += [alarmed(change).any(), large, daily.any()]
+    shares = dict(zip(("change", "gap", "daily"), found / n_monitors, strict=True))
+    gap = {} if name in OF_GAPS else {"gap": np.nan}
+    return shares | gap | {"n": n_monitors}
+
+
+def delays(shift: float, day: int, n_monitors: int) -> dict[str, float]:
+    """Return how many days after a change monitors see it, and how well they date it.
+
+    And the days that one planned test needs, with a power of 0.8.
+    """
+    rng = np.random.default_rng([9, day, int(10 * shift)])
+    gap, variance, df = independent(rng, n_monitors)
+    gap = gap + shift * np.sqrt(variance.mean()) * (np.arange(DAYS) >= day)
+    found, covered, early = [], [], 0
+    for i in range(n_monitors):
+        blocks, change, _ = scans((gap, variance, df), i)
+        seen = np.flatnonzero(alarmed(change)) + BASELINE
+        if seen.size and seen[0] < day:
+            early += 1
+            continue
+        found.append(seen[0] + 1 - day if seen.size else np.inf)
+        if seen.size:
+            until = Blocks(*(part[: seen[0] + 1] for part in vars(blocks).values()))
+            _, low, high = change_point(until, BASELINE)
+            covered.append(low <= day <= high)
+    needed = special.ndtri(1 - ALPHA / 2) + special.ndtri(POWER)
+    room = (shift / needed) ** 2 - 1 / day
+    return {
+        "median": float(np.quantile(found, 0.5, method="higher")),
+        "late": float(np.quantile(found, 0.9, method="higher")),
+        "planned": float(np.ceil(1 / room)) if room > 0 else np.inf,
+        "covered": float(np.mean(covered)) if covered else np.nan,
+        "early": early / n_monitors,
+        "n": n_monitors,
+    }
+
+
+SHIFTS = [(shift, day) for day in (60, 200) for shift in (0.5, 1.0, 2.0, 3.0)]
+
+
+# The page
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """Return a table of Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def percent(value: float) -> str:
+    """Return a share in percent."""
+    return "–" if np.isnan(value) else f"{100 * value:.1f}%"
+
+
+def days(value: float) -> str:
+    """Return a number of days, or that there is none."""
+    return f"{value:.0f}" if np.isfinite(value) else "never"
+
+
+def tables(found: dict[str, Any]) -> dict[str, str]:
+    """Return the tables of the page by their names."""
+    power = []
+    for name, values in found["power"].items():
+        cells = [DESIGNS[name].title]
+        for measure in MEASURES:
+            value = values.get(measure)
+            both = "" if value is None else " / ".join(map(percent, value[:2]))
+            cells.append(f"{both} ({value[2]:.0f})" if both else "–")
+        power.append(cells)
+    alarms = [
+        [
+            YEARS[name][0],
+            f"{rates['n']:,}",
+            *(percent(rates[k]) for k in ("change", "gap", "daily")),
+        ]
+        for name, rates in found["alarms"].items()
+    ]
+    delay = []
+    for name, row in found["delays"].items():
+        numbers = [days(row[key]) for key in ("median", "late", "planned")]
+        covered = percent(row["covered"])
+        delay.append([*name.split("-"), f"{row['n']}", *numbers, covered])
+    return {
+        "power": table(["Data", *MEASURES], power),
+        "alarms": table(
+            ["Days", "monitors", "change", "gap, margin 0", "a test of 5% every day"],
+            alarms,
+        ),
+        "delays": table(
+            [
+                "Change, in errors of a day",
+                "on day",
+                "monitors",
+                "median days until seen",
+                "90% within",
+                "one planned test",
+                "interval holds the day",
+            ],
+            delay,
+        ),
+    }
+
+
+def main() -> None:
+    """Measure what is not there yet, or write the tables of what is."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=200)
+    parser.add_argument("--monitors", type=int, default=1000)
+    parser.add_argument("--folder", type=Path, default=Path("build/decide"))
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    for category in (SmallSampleWarning, UndefinedMetricWarning):
+        warnings.simplefilter("ignore", category)
+    samples, monitors = arguments.samples, arguments.monitors
+    parts: dict[str, dict[str, Callable[[], Any]]] = {
+        "alarms": {name: partial(false_alarms, name, monitors) for name in YEARS},
+        "delays": {
+            f"{shift}-{day}": partial(delays, shift, day, monitors // 20)
+            for shift, day in SHIFTS
+        },
+        "power": {name: partial(power_of, name, samples) for name in PLANNED},
+    }
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    found: dict[str, dict[str, Any]] = {part: {} for part in parts}
+    for part, measures in parts.items():
+        for name, measure in measures.items():
+            path = arguments.folder / f"{part}-{name}.json"
+            if not path.exists() and not arguments.write:
+                path.write_text(json.dumps(measure()), encoding="utf-8")
+            if path.exists():
+                found[part][name] = json.loads(path.read_text(encoding="utf-8"))
+    for name, text in tables(found).items():
+        if not arguments.write:
+            print(f"\n{text}")
+            continue
+        page = PAGE.read_text(encoding="utf-8")
+        start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+        head, _, rest = page.partition(start)
+        _, _, tail = rest.partition(end)
+        PAGE.write_text(f"{head}{start}{text}\n{end}{tail}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
