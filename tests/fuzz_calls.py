@@ -20,6 +20,7 @@ from skrankfair import (
     metrics,
     mitigation,
     model_selection,
+    planning,
     rankers,
     scoring,
     smoothing,
@@ -388,6 +389,12 @@ def searched(**options):
     return np.array([chosen(found), *model_selection.pareto_front(found, list(scores))])
 
 
+PLANS = {
+    "plan_rates": {"rate": 0.3, "share": 0.2, "correlation": 0.1, "n_items": 4},
+    "plan_pairs": {"accuracy": 0.7, "rate": 0.3, "share": 0.2, "n_items": 8},
+}
+
+
 def other_call(name, rng):
     """Return a call of what is not made of columns."""
     c = columns(rng)
@@ -417,6 +424,11 @@ def other_call(name, rng):
                 for s in (c["y_score"], -c["y_score"])
             )
         return Call(name, inference.compare, {"a": a, "b": b})
+    if name in PLANS:
+        return Call(name, getattr(planning, name), dict(PLANS[name]))
+    if name == "power_curve":
+        given = {"pilot": planning.plan_rates(0.3, share=0.2), "gap": [0.05, 0.1]}
+        return Call(name, planning.power_curve, given)
     sizes = {"n_clusters": 5, "n_rankings": 3, "n_items": 6, "n_queries": 4}
     make = getattr(datasets, name)
     accepted = inspect.signature(make).parameters
@@ -427,7 +439,7 @@ def other_call(name, rng):
 
 OTHERS = (
     *("expected_advantage", "pairwise_fairness_objective", "fairness_constrained"),
-    *("recommend_metrics", "compare"),
+    *("recommend_metrics", "compare", "power_curve", *PLANS),
     *(name for name in datasets.__all__ if name.startswith("make_")),
 )
 
