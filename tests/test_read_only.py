@@ -8,7 +8,15 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from skrankfair import audit, inference, metrics, mitigation_report, smoothing
+from skrankfair import (
+    audit,
+    inference,
+    metrics,
+    mitigation_report,
+    monitoring,
+    planning,
+    smoothing,
+)
 from skrankfair.mitigation import MultiObjectiveCalibrator
 from skrankfair.smoothing._group_curves import CurveSums
 from tests.test_public_api import PUBLIC
@@ -38,6 +46,8 @@ def results():
         pairs.contrast("a", "b"),
         pairs.contrast("a", "b").equivalence_test(margin=0.1),
         pairs.contrast("a", "b").required(gap=0.1),
+        planning.power_curve(planning.plan_rates(0.3, share=0.2), gap=GRID),
+        planning.plan_rates(0.3, share=0.2),
         metrics.equalized_odds(Y, S, threshold=0.5, **WHO),
         metrics.ndkl(None, S, **RANKED),
         metrics.skew_at_k(None, S, k=2, **RANKED).test(n_resamples=9),
@@ -101,7 +111,7 @@ def test_every_kind_of_result_is_looked_at(arrays):
         for name, value in PUBLIC
         if dataclasses.is_dataclass(value) and not name.endswith("Display")
     }
-    plain = {inference.MetricRecommendation}
+    plain = {inference.MetricRecommendation, monitoring.Alarm}  # no arrays
     assert public - plain <= met
     assert CurveSums in met
 
