@@ -151,7 +151,7 @@ def power_curve(
            [0.25, 0.73, 1.  ]])
     """
     check_number(alpha, "alpha", 0, 1, inclusive=(False, False))
-    gaps = np.atleast_1d(as_numbers(np.atleast_1d(gap), "gap"))
+    gaps = np.atleast_1d(as_numbers(np.atleast_1d(gap), "gap")).copy()
     pilots = _Pilots.of(pilot)
     sizes = pilots.sizes(gaps)
     if not (gaps > 0).all() or not (sizes > 0).all():
@@ -159,7 +159,7 @@ def power_curve(
     if n_clusters is None:
         counts = pilots.counts(float(sizes.min()), alpha)
     else:
-        counts = as_numbers(n_clusters, "n_clusters")
+        counts = as_numbers(n_clusters, "n_clusters").copy()
         if not (counts >= 3).all():
             raise ValueError(f"n_clusters must be at least 3; got {counts.min():g}.")
     errors = [pilots.errors(count) for count in counts]
