@@ -338,13 +338,17 @@ def test_an_interrupt_of_a_caller_in_python_is_a_status(tmp_path, capsys):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
 
+    interrupted = threading.Event()
+
     def interrupt():
-        with fifo.open("wb"):
-            os.kill(os.getpid(), signal.SIGINT)
+        with fifo.open("wb"):  # which stays open: without an end there is no empty file
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            interrupted.wait(timeout=60)
 
     writer = threading.Thread(target=interrupt)
     writer.start()
     assert main(["audit", str(fifo), *WHO]) == 130
+    interrupted.set()
     writer.join(timeout=60)
     assert capsys.readouterr() == ("", "")
 
