@@ -23,6 +23,14 @@ from ._cli.process import (
     InputError,
     own_process,
 )
+from ._cli.values import (
+    baseline_of,
+    character_of,
+    level_of,
+    margin_of,
+    metrics_of,
+    places_of,
+)
 
 if TYPE_CHECKING:
     from ._reports.audit import AuditReport
@@ -150,10 +158,17 @@ def _add_input(command: argparse.ArgumentParser) -> None:
 
     command.add_argument("file", metavar="FILE", help="CSV (UTF-8) or Parquet")
     _add_columns(command)
+    for name, kind, text in (
+        ("positive", str, "outcome that counts as 1, such as hired (others: 0)"),
+        ("sep", character_of, "separator of a CSV file (default: as in its header)"),
+        ("decimal", character_of, "decimal mark of a CSV file (default: as in it)"),
+        ("max-groups", places_of, "refuse more distinct groups (default: 1000)"),
+    ):
+        command.add_argument(f"--{name}", metavar="X", type=kind, help=text)
     command.add_argument(
         "--metrics",
         metavar="A[,B]",
-        type=_metrics,
+        type=metrics_of,
         help=f"compute only these metrics, out of {', '.join(BY_NAME)}",
     )
 
@@ -185,13 +200,13 @@ def _add_audit(commands: Any) -> None:
     command.add_argument(
         "--k",
         metavar="K",
-        type=_places,
+        type=places_of,
         help="only the first K places of a query count (default: all)",
     )
     command.add_argument(
         "--confidence-level",
         metavar="P",
-        type=_level,
+        type=level_of,
         default=0.95,
         help="confidence level of the intervals and verdicts (default: 0.95)",
     )
@@ -205,7 +220,7 @@ def _add_audit(commands: Any) -> None:
     command.add_argument(
         "--margin",
         metavar="M",
-        type=_margin,
+        type=margin_of,
         help="largest difference from fair that does not matter, such as 0.02 for two "
         "points, or NAME=M,NAME=M by metric: who is shown to be within it?",
     )
@@ -239,14 +254,14 @@ def _add_plan(commands: Any) -> None:
     command.add_argument(
         "--power",
         metavar="P",
-        type=_level,
+        type=level_of,
         default=0.8,
         help="chance to find it (default: 0.8)",
     )
     command.add_argument(
         "--alpha",
         metavar="A",
-        type=_level,
+        type=level_of,
         default=0.05,
         help="level of the tests, divided by the number of groups (default: 0.05)",
     )
@@ -287,15 +302,11 @@ def _add_monitor(commands: Any) -> None:
     for name, kind, text in (
         ("margin", float, "gap that does not matter; an alarm says that it is larger"),
         ("tolerance", float, "change of a gap that does not matter (default: 0)"),
-        ("alpha", _level, "chance of any false alarm ever (default: 0.05)"),
-        ("baseline", _baseline, "number of updates, or last day, that are usual"),
+        ("alpha", level_of, "chance of any false alarm ever (default: 0.05)"),
+        ("baseline", baseline_of, "number of updates, or last day, that are usual"),
     ):
         command.add_argument(f"--{name}", metavar="X", type=kind, help=text)
     command.add_argument("--json", metavar="F", help="write alarms and sequences")
-
-
-def _baseline(text: str) -> int | str:
-    return int(text) if text.isdigit() else text
 
 
 def _add_demo(commands: Any) -> None:
@@ -321,60 +332,29 @@ def _add_outputs(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", metavar="F", help="write the numbers as JSON")
 
 
-def _metrics(text: str) -> list[str]:
-    from ._reports.catalog import chosen_metrics
+def _rows(arguments: argparse.Namespace, *, missing: bool = False) -> dict[str, Any]:
+    """Return the columns of the file that is named."""
+    from ._cli.input import MOST_GROUPS, read_arguments
 
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    try:
-        chosen_metrics(names, k=1)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error).rstrip(".")) from None
-    return names
-
-
-def _margin(text: str) -> float | dict[str, float]:
-    """Return a margin, or those of metrics by name."""
-    parts = [part.partition("=") for part in text.split(",")]
-    try:
-        if "=" not in text:
-            return float(text)
-        return {name.strip(): float(size) for name, _, size in parts}
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            "must be a number such as 0.02, or NAME=NUMBER with commas in between; got "
-            f"{text!r}"
-        ) from None
-
-
-def _places(text: str) -> int:
-    if not (text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"must be a number such as 10; got {text!r}")
-    return int(text)
-
-
-def _level(text: str) -> float:
-    try:
-        level = float(text)
-    except ValueError:
-        level = float("nan")
-    if not 0 < level < 1:
-        raise argparse.ArgumentTypeError(
-            f"must be a number between 0 and 1, such as 0.95; got {text!r}"
-        )
-    return level
+    return read_arguments(
+        arguments.file,
+        {name: getattr(arguments, name) for name in _COLUMNS},
+        missing=missing,
+        sep=arguments.sep,
+        decimal=arguments.decimal,
+        positive=arguments.positive,
+        max_groups=arguments.max_groups or MOST_GROUPS,
+    )
 
 
 def _audit(arguments: argparse.Namespace) -> int:
-    from ._cli.input import read_arguments
     from ._cli.terminal import progress
     from ._reports.audit import audit
 
     _check_outputs(arguments)
-    wanted = {name: getattr(arguments, name) for name in _COLUMNS}
     with progress() as say:
         say(f"reading {arguments.file}")
-        lacking = arguments.missing != "raise"
-        columns = read_arguments(arguments.file, wanted, missing=lacking)
+        columns = _rows(arguments, missing=arguments.missing != "raise")
         say(f"auditing {len(columns['y_score']):,} rows")
         try:
             report = audit(
@@ -395,16 +375,14 @@ def _audit(arguments: argparse.Namespace) -> int:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    from ._cli.input import read_arguments
     from ._cli.terminal import progress
     from ._reports.audit import audit
     from ._reports.pilot import plan_of
 
     _check_outputs(arguments)
-    wanted = {name: getattr(arguments, name) for name in _COLUMNS}
     with progress() as say:
         say(f"reading {arguments.file}")
-        columns = read_arguments(arguments.file, wanted)
+        columns = _rows(arguments)
         say(f"measuring {len(columns['y_score']):,} rows")
         try:
             report = audit(**columns, task=arguments.task, metrics=arguments.metrics)

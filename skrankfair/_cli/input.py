@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._estimates import formatting as fmt
 from .process import InputError
 
 if TYPE_CHECKING:
@@ -29,6 +30,14 @@ _NO_NUMBER = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
 _NUMBERS = ("y_true", "y_score", "engagement", "sample_weight")
 _TRUTH = {"true": True, "false": False}
+#: Words that outcomes and decisions are recognised by.
+_WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
+#: More distinct groups than this are most likely no groups.
+MOST_GROUPS = 1000
+
+# Of text that pandas has not read as numbers.
+_COMMA_NUMBER = r"\s*[-+]?\d*,?\d+(?:[eE][-+]?\d+)?\s*"
+_THOUSANDS = r"\s*[-+]?[1-9]\d{0,2}(?:,\d{3})+\s*"
 
 # By the end of the name, the longer one first; pandas guesses only from a path.
 _COMPRESSIONS = {
@@ -59,18 +68,27 @@ def option(argument: str) -> str:
 
 
 def read_arguments(
-    path: str, wanted: Mapping[str, str | None], *, missing: bool = False
+    path: str,
+    wanted: Mapping[str, str | None],
+    *,
+    missing: bool = False,
+    sep: str | None = None,
+    decimal: str | None = None,
+    positive: str | None = None,
+    max_groups: float = np.inf,
 ) -> dict[str, Any]:
     """Read the columns of a file as arguments of `audit`, or raise an InputError.
 
     The file is CSV (UTF-8, a header line; tab-separated if it ends in .tsv) or Parquet.
     `wanted` names the column of each argument; for ``sensitive_features`` it may be
     several, separated by commas. Where it is None, so is the argument. With `missing`
-    there may be rows without an outcome, a score or a label of a group.
+    there may be rows without an outcome, a score or a label of a group. `sep` and
+    `decimal` are those of a CSV file, which None recognises. `positive` is the outcome
+    that counts as 1. More distinct groups than `max_groups` are refused.
     """
     with _opened(path) as file:
         is_parquet = file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
-        reader = (_Parquet if is_parquet else _Csv)(path, file)
+        reader = _Parquet(path, file) if is_parquet else _Csv(path, file, sep, decimal)
         columns = _columns(wanted, reader.names(), path)
         frame = reader.read(columns)
     if not len(frame):
@@ -82,10 +100,16 @@ def read_arguments(
             absent = missing and argument in ("y_true", "y_score")
             if argument in _NUMBERS:
                 absent |= argument == "engagement"
-                frame[name] = _numbers(frame[name], what, absent)
+                column = frame[name]
+                if argument == "y_true" and positive is not None:
+                    column = _outcomes(column, positive, what)
+                elif argument in ("y_true", "y_score"):
+                    column = _of_words(column)
+                frame[name] = _numbers(column, what, absent)
             elif not (missing and argument == "sensitive_features"):
                 _check_labels(frame[name], what)
         found[argument] = frame[names] if len(names) > 1 else frame[names[0]]
+    _check_number_of_groups(frame[columns["sensitive_features"]], max_groups)
     return found
 
 
@@ -147,20 +171,30 @@ def _no_column(name: str, argument: str, present: Sequence[str], path: str) -> s
 class _Csv:
     """A CSV file."""
 
-    def __init__(self, path: str, file: IO[bytes]) -> None:
+    def __init__(
+        self, path: str, file: IO[bytes], sep: str | None, decimal: str | None
+    ) -> None:
         self.path, self.file = path, file
         name = path.lower()
+        tabs = Path(path).suffix.lower() == ".tsv"
+        self.guess_sep = sep is None and not tabs
+        self.guess_decimal = decimal is None
         packed = (kind for end, kind in _COMPRESSIONS.items() if name.endswith(end))
         self.options: dict[str, Any] = {
             "compression": next(packed, None),
             "encoding": "utf-8-sig",
             "index_col": False,
             "low_memory": False,
-            "sep": "\t" if Path(path).suffix.lower() == ".tsv" else ",",
+            "sep": sep or ("\t" if tabs else ","),
+            "decimal": decimal or ".",
         }
 
     def names(self) -> list[str]:
-        """Return the names of the header."""
+        """Return the names of the header, whose separator is recognised."""
+        if self.guess_sep:
+            names = self._read(header=None, nrows=1, dtype=str).iloc[0]
+            header = ",".join(names.fillna(""))
+            self.options["sep"] = max(",;\t", key=header.count)
         return [str(name) for name in self._read(nrows=0).columns]
 
     def read(self, columns: Mapping[str, Sequence[str]]) -> pd.DataFrame:
@@ -174,17 +208,38 @@ class _Csv:
         labels = {name for names in columns.values() for name in names} - numbers
         groups = set(columns["sensitive_features"]) - numbers
         # Only when all columns are read do lines with too many fields come to light.
-        frame = self._read(
-            dtype=dict.fromkeys(groups, str),
-            keep_default_na=False,
-            na_values={
+        options: dict[str, Any] = {
+            "dtype": dict.fromkeys(groups, str),
+            "keep_default_na": False,
+            "na_values": {
                 name: _NO_NUMBER if name in numbers else [""]
                 for name in numbers | labels
             },
-        )
+        }
+        frame = self._read(**options)
+        if self.options["sep"] != "," and self.guess_decimal:
+            commas = [name for name in numbers if self._has_comma(frame[name], name)]
+            if commas:
+                self.options["decimal"] = ","
+                frame = self._read(**options)
         for name in groups:
             frame[name] = _labels_of_text(frame[name])
         return frame
+
+    def _has_comma(self, column: pd.Series[Any], name: str) -> bool:
+        """Return whether the numbers of a column have a decimal comma."""
+        if column.dtype.kind in "biuf":
+            return False
+        values = column.dropna().astype(str)
+        commas = values[values.str.contains(",", regex=False)]
+        if commas.empty or not values.str.fullmatch(_COMMA_NUMBER).all():
+            return False
+        if commas.str.fullmatch(_THOUSANDS).all():
+            raise InputError(
+                f"{self.path}: the commas of column {name!r} may be decimal commas or "
+                "separate thousands; give --decimal , or write it without them."
+            )
+        return True
 
     def _read(self, **options: Any) -> pd.DataFrame:
         import pandas as pd
@@ -206,7 +261,7 @@ class _Csv:
         except pd.errors.ParserWarning:
             raise InputError(
                 f"{self.path} has lines with more fields than its header; quote fields "
-                "that hold commas."
+                "that hold commas, or give --sep."
             ) from None
         except _UNREADABLE as error:
             if "out of memory" in str(error):  # how the parser says it
@@ -259,6 +314,72 @@ def _labels_of_text(column: pd.Series[Any]) -> pd.Series[Any]:
     if all(_is_whole_number(label) for label in labels):
         return column.astype(np.int64)
     return column
+
+
+def _of_words(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return yes and no, or true and false, as 1 and 0, if there is nothing else."""
+    if column.dtype.kind in "biuf":
+        return column
+    words = {value: str(value).strip().lower() for value in _distinct(column)}
+    for pair in ({"yes", "no"}, {"true", "false"}):
+        if words and set(words.values()) <= pair:
+            return column.map({value: _WORDS[word] for value, word in words.items()})
+    return column
+
+
+def _outcomes(column: pd.Series[Any], positive: str, what: str) -> pd.Series[Any]:
+    """Return 1 where the outcome is the positive one, and 0 where it is another."""
+    values = {value: str(value).strip() for value in _distinct(column)}
+    # Where the file has numbers or truth values, 1 is written 1.0 and true as True.
+    same = [
+        value
+        for value, text in values.items()
+        if text == positive or _is_same(value, positive)
+    ]
+    others = [fmt.label(text, 40) for v, text in values.items() if v not in same]
+    if not same:
+        raise InputError(
+            f"{what} has no outcome {positive!r} (--positive); it has "
+            f"{fmt.some(others)}."
+        )
+    if len(others) > 1:
+        told = f"{what}: {positive!r} counts as 1, and {fmt.some(others)} as 0."
+        warnings.warn(told, UserWarning, stacklevel=2)
+    return column.map({value: float(value in same) for value in values})
+
+
+def _is_same(value: Any, text: str) -> bool:
+    if isinstance(value, str):
+        return False
+    if isinstance(value, bool):
+        return str(value).lower() == text.lower()
+    try:
+        return float(value) == float(text)
+    except (TypeError, ValueError):
+        return False
+
+
+def _distinct(column: pd.Series[Any]) -> list[Any]:
+    try:
+        return list(column.dropna().unique().tolist())
+    except TypeError:  # lists and the like, which are no outcomes
+        return []
+
+
+def _check_number_of_groups(groups: pd.DataFrame, most: float) -> None:
+    """Refuse labels that are most likely no groups, such as a column of scores."""
+    if all(dtype.kind == "b" for dtype in groups.dtypes):
+        return  # these may overlap
+    try:
+        count = len(groups.drop_duplicates())
+    except TypeError:  # of no labels, as `audit` will say
+        return
+    if count > most:
+        names = ", ".join(map(repr, groups.columns))
+        raise InputError(
+            f"{names} (--sensitive-features) has {count:,} distinct groups, more than "
+            f"{most:,}; give a column of groups, or --max-groups {count} if they are."
+        )
 
 
 def _is_whole_number(label: str) -> bool:

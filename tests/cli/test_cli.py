@@ -184,6 +184,122 @@ class TestAudit:
         assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
         assert capsys.readouterr().out.endswith(f"Written: {path}\n")
 
+    @pytest.mark.parametrize("suffix", ["csv", "csv.gz"])
+    def test_semicolons_and_decimal_commas_are_recognised(
+        self, suffix, file, tmp_path, capsys
+    ):
+        data, path = frame(), str(tmp_path / f"german.{suffix}")
+        data["score"] /= 8  # eighths, which have few digits
+        data.to_csv(file, index=False)
+        expected = numbers(["audit", file, *WHO], tmp_path)
+        data.to_csv(path, index=False, sep=";", decimal=",")
+        assert numbers(["audit", path, *WHO], tmp_path) == expected
+        data.to_csv(path, index=False, sep=";")
+        assert numbers(["audit", path, *WHO], tmp_path) == expected
+        data.to_csv(path, index=False, sep="\t", decimal=",")
+        assert numbers(["audit", path, *WHO], tmp_path) == expected
+        data.to_csv(path, index=False, sep="|", decimal=",")
+        marks = ["--sep", "|", "--decimal", ","]
+        assert numbers(["audit", path, *WHO, *marks], tmp_path) == expected
+        capsys.readouterr()
+        assert "or give --sep" in complaint(["audit", path, *WHO], capsys)
+
+    def test_thousands_are_no_fractions(self, file, tmp_path, capsys):
+        data = frame()
+        data["score"] = 5000 + (data["score"] // 20).astype(int)
+        data.to_csv(file, index=False)
+        expected = numbers(["audit", file, *WHO], tmp_path)
+        data["score"] = [f"{score:,}" for score in data["score"]]
+        data.to_csv(file, index=False, sep=";")
+        capsys.readouterr()
+        line = complaint(["audit", file, *WHO], capsys)
+        assert "the commas of column 'score' may be decimal commas or" in line
+        point = ["--decimal", "."]
+        assert "must hold numbers" in complaint(["audit", file, *WHO, *point], capsys)
+        data["score"] = [score.replace(",", "") for score in data["score"]]
+        data.to_csv(file, index=False, sep=";")
+        assert numbers(["audit", file, *WHO], tmp_path) == expected
+
+    @pytest.mark.parametrize("parquet", [False, True])
+    @pytest.mark.parametrize(
+        ("words", "options"),
+        [
+            (("no", "yes"), []),
+            (("FALSE", "True "), []),
+            ((False, True), []),
+            (("turned down", "hired"), ["--positive", "hired"]),
+            ((2, 1), ["--positive", "1"]),
+            ((False, True), ["--positive", "true"]),
+        ],
+    )
+    def test_outcomes_may_be_words(self, words, options, parquet, file, tmp_path):
+        expected = numbers(["audit", file, *WHO], tmp_path)
+        data = frame()
+        data["clicked"] = [words[i] for i in data["clicked"]]
+        if parquet:
+            pytest.importorskip("pyarrow")
+            file = str(tmp_path / "words.parquet")
+            data.to_parquet(file)
+        else:
+            data.to_csv(file, index=False)
+        assert numbers(["audit", file, *WHO, *options], tmp_path) == expected
+
+    def test_decisions_may_be_words(self, file, tmp_path):
+        data = frame()
+        data["score"] = np.where(data["score"] > 0, "Yes", "No")
+        data.to_csv(file, index=False)
+        found = numbers(["audit", file, *REQUIRED], tmp_path)
+        assert found["task"] == "decision"
+
+    def test_other_outcomes_are_told(self, file, tmp_path, capsys):
+        data = frame()
+        data["clicked"] = np.arange(len(data)) % 3
+        data["clicked"] = data["clicked"].map({0: "yes", 1: "no", 2: "maybe"})
+        data.to_csv(file, index=False)
+        arguments = ["audit", file, *WHO]
+        assert "must hold numbers; row 1 has 'yes'" in complaint(arguments, capsys)
+        assert main([*arguments, "--positive", "yes"]) == 0
+        assert "'yes' counts as 1, and no, maybe as 0." in capsys.readouterr().err
+        line = complaint([*arguments, "--positive", "y"], capsys)
+        assert "no outcome 'y' (--positive); it has yes, no, maybe." in line
+
+    def test_missing_outcomes_stay_missing(self, file, capsys):
+        data = frame()
+        data["clicked"] = data["clicked"].map({0: "no", 1: "yes"}).astype(object)
+        data.loc[3, "clicked"] = np.nan
+        data.to_csv(file, index=False)
+        for options in ([], ["--positive", "yes"]):
+            arguments = ["audit", file, *WHO, *options]
+            assert "row 4 has none" in complaint(arguments, capsys)
+            assert main([*arguments, "--missing", "drop"]) == 0
+            assert "1 of 600 rows are left out" in capsys.readouterr().err
+
+    def test_a_column_of_scores_is_no_group(self, file, tmp_path, capsys):
+        data = frame(120)
+        data["score"] = np.arange(len(data))
+        data.to_csv(file, index=False)
+        arguments = ["audit", file, *REQUIRED[:-1]]
+        line = complaint([*arguments, "score"], capsys)
+        assert "'score' (--sensitive-features) has 1,200 distinct groups" in line
+        assert "or --max-groups 1200 if they are" in line
+        line = complaint([*arguments, "region,score"], capsys)
+        assert "'region', 'score' (--sensitive-features) has 1,200 distinct" in line
+        exposure = ["score", "--metrics", "pairwise_exposure", "--max-groups", "1200"]
+        found = numbers([*arguments, *exposure], tmp_path)
+        assert len(found["groups"]) == 1200
+        capsys.readouterr()
+        few = ["session", "--max-groups", "119"]
+        assert "more than 119" in complaint([*arguments, *few], capsys)
+
+    def test_labels_that_differ_by_white_space_are_told(self, file, capsys):
+        data = frame()
+        data.loc[::2, "region"] += " "
+        data.to_csv(file, index=False)
+        assert main(["audit", file, *WHO]) == 0
+        out = capsys.readouterr().out
+        assert "Labels of different groups look alike in this report" in out
+        assert "'NA' and 'NA '; 'south' and 'south '" in out
+
     def test_script_in_a_label_is_harmless(self, file, tmp_path):
         data = frame()
         data["region"] = "<script>alert(1)</script>" + data["region"]
@@ -329,6 +445,8 @@ class TestWrongOptions:
             (["--margin", "small"], "such as 0.02, or NAME=NUMBER"),
             (["--margin", "0"], "margin must hold 0 inside its bounds"),
             (["--margin", "ndcg=1"], "margin must be of metrics of this audit"),
+            (["--sep", ";;"], "must be one character; got ';;'"),
+            (["--max-groups", "0"], "must be a number such as 10; got '0'"),
             (["--nothing", "x"], "unrecognized arguments"),
             (["--cluster", "code"], "cluster must be constant within a query"),
             (["--sample-weight", "watched"], "sample_weight must be constant within"),
