@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -231,6 +232,7 @@ def _add_audit(commands: Any) -> None:
         help="rows without outcome, score or group: refuse them, drop them, or (those "
         "without a group) make them a group (default: raise)",
     )
+    command.add_argument("--title", metavar="T", help="title of the report")
     _add_outputs(command)
 
 
@@ -371,6 +373,8 @@ def _audit(arguments: argparse.Namespace) -> int:
             )
         except ValueError as error:
             raise InputError(str(error)) from None
+    if arguments.title is not None:
+        report = replace(report, title=arguments.title)
     return _give(report, arguments)
 
 

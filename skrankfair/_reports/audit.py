@@ -7,7 +7,7 @@ import json
 import os
 import unicodedata
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from itertools import groupby
@@ -195,7 +195,10 @@ class AuditReport:
             pvalue and pvalue_corrected. The correction is Holm's, over the groups of
             the metric; two groups that are each the rest of the other are one test. Of
             an audit with a margin also pvalue_margin and pvalue_margin_corrected, that
-            the group is within it, and verdict.
+            the group is within it. Then difference (from the fair value, or from the
+            rest; NaN where nothing is tested), side ("worse" or "better", "lower" or
+            "higher" where neither is known to be bad, "" if nothing is shown) and
+            verdict, the same in words ("" where there is no test).
         """
         import pandas as pd
 
@@ -205,26 +208,37 @@ class AuditReport:
         rows = [(f.metric.name, row) for f in self.findings for row in f.rows]
         groups = np.empty(len(rows), dtype=object)
         groups[:] = [row.group for _, row in rows]
+        columns += ["difference", "side"]
         numbers = {name: [getattr(row, name) for _, row in rows] for name in columns}
-        if self.margin:
-            numbers["verdict"] = [
-                verdict_of(row) if f.margin is not None and f.tested else ""
-                for f in self.findings
-                for row in f.rows
-            ]
+        numbers["verdict"] = [
+            verdict_of(row) if f.tested else "" for f in self.findings for row in f.rows
+        ]
         return pd.DataFrame(
             {"metric": [metric for metric, _ in rows], "group": groups, **numbers}
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, flat: bool = False) -> dict[str, Any]:
         """Return the numbers and verdicts in a form that JSON can hold.
+
+        Parameters
+        ----------
+        flat : bool, default=False
+            Whether to return nothing but numbers, each by a name such as
+            ``ndcg/all/estimate`` (metric, group, column of `to_frame`), for trackers of
+            runs such as ``mlflow.log_metrics`` and ``wandb.log``.
 
         Returns
         -------
         dict
             NaN becomes None. A label that is neither text nor a number nor a truth
-            value becomes text, and the label of crossed groups a list.
+            value becomes text, and the label of crossed groups a list. If `flat`, what
+            is NaN is left out, and what is not a letter, a digit, a space or one of
+            ``_-.`` in a label becomes "_"; labels that are then the same are numbered.
         """
+        if flat:
+            from .exports import flat as flat_numbers
+
+            return dict(flat_numbers(self))
         return {
             "title": self.title,
             "headline": self.headline,
@@ -268,12 +282,40 @@ class AuditReport:
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
         return write_text(path, text + "\n")
 
-    def to_html(self, path: str | os.PathLike[str]) -> Path:
+    def to_markdown(self) -> str:
+        """Return the report as Markdown, such as for a pull request.
+
+        Returns
+        -------
+        str
+            Tables are pipe tables, as GitHub and pandoc read them.
+        """
+        from .exports import markdown
+
+        return markdown(self)
+
+    def to_latex(self) -> str:
+        """Return the report as sections and tables of LaTeX.
+
+        Returns
+        -------
+        str
+            The body of a document that has the package booktabs.
+        """
+        from .exports import latex
+
+        return latex(self)
+
+    def to_html(
+        self, path: str | os.PathLike[str], *, title: str | None = None
+    ) -> Path:
         """Write the report as one HTML file that needs nothing else.
 
         Parameters
         ----------
         path : str or path-like
+        title : str or None, default=None
+            Title of the page. None is the title of the report.
 
         Returns
         -------
@@ -290,7 +332,8 @@ class AuditReport:
         """
         from .html_report import html_report
 
-        return write_text(path, html_report(self))
+        report = self if title is None else replace(self, title=title)
+        return write_text(path, html_report(report))
 
     @property
     def cluster_unit(self) -> str:

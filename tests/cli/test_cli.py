@@ -300,6 +300,13 @@ class TestAudit:
         assert "Labels of different groups look alike in this report" in out
         assert "'NA' and 'NA '; 'south' and 'south '" in out
 
+    def test_a_title_is_in_all_outputs(self, file, tmp_path, capsys):
+        page = tmp_path / "report.html"
+        options = ["--title", "Loans of May", "--html", str(page)]
+        assert numbers(["audit", file, *WHO, *options], tmp_path)["title"] == options[1]
+        assert capsys.readouterr().out.startswith("Loans of May: 600 rows")
+        assert "<title>Loans of May</title>" in page.read_text(encoding="utf-8")
+
     def test_script_in_a_label_is_harmless(self, file, tmp_path):
         data = frame()
         data["region"] = "<script>alert(1)</script>" + data["region"]

@@ -46,6 +46,9 @@ COLUMNS = [
     "support",
     "pvalue",
     "pvalue_corrected",
+    "difference",
+    "side",
+    "verdict",
 ]
 
 
@@ -177,8 +180,20 @@ class TestFrame:
         assert len(frame) == 6 * 2 + 1
         row = frame[(frame.metric == "pairwise_exposure") & (frame.group == "f")]
         result = report.results["pairwise_exposure"].to_frame()
-        for name in COLUMNS[2:-1]:
+        for name in COLUMNS[2:8]:
             assert row[name].item() == result.loc["f", name]
+
+    def test_differences_sides_and_verdicts_are_those_of_the_findings(self, report):
+        frame = report.to_frame().set_index(["metric", "group"])
+        for finding in report.findings:
+            for row in finding.rows:
+                found = frame.loc[(finding.metric.name, row.group)]
+                np.testing.assert_equal(found["difference"], row.difference)
+                assert found["side"] == row.side
+        verdicts = frame["verdict"]
+        assert verdicts["inter_group_accuracy"].tolist() == ["worse off", "better off"]
+        assert verdicts["intra_group_accuracy"].tolist() == ["cannot tell"] * 2
+        assert set(verdicts["pairwise_preference"]) == {""}
 
     def test_level(self):
         frame = audit(**data(), confidence_level=0.5).to_frame()
@@ -593,6 +608,12 @@ class TestHtml:
         assert text.count(shown) >= 2 * 2  # a table and a plot for each metric
         html = report._repr_html_()
         assert not {"script", "img"} & set(Page(html).tags)
+
+    def test_title_of_a_page(self, report, tmp_path):
+        page = report.to_html(tmp_path / "a.html", title="Loans <of> May")
+        text = page.read_text(encoding="utf-8")
+        assert "<title>Loans &lt;of&gt; May</title>" in text
+        assert report.title == "Fairness audit"
 
     def test_title_is_data(self, report, tmp_path):
         from dataclasses import replace
