@@ -20,6 +20,15 @@ import pytest
 from skrankfair.__main__ import main
 from tests.cli.test_cli import WHO, complaint, frame, run
 
+
+@pytest.fixture(autouse=True, scope="module")
+def interrupts_are_heard():
+    """Undo that shells let what runs in the background ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="faults of POSIX")
 
 FAST = [*WHO, "--metrics", "pairwise_exposure"]

@@ -33,7 +33,7 @@ from tests.reference import variance
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
 )
-in_chunks = seeds.in_chunks(90, 15, always=15)
+in_chunks = seeds.in_chunks(45, 15, always=15)
 AVERAGES = ("pairs", "queries")
 
 
