@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._estimates.contrasts import generator
 from .._estimates.metric import warn_user
 from .._inputs.sklearn_private import fit_parameters, rows_of
 from .._inputs.validation import (
@@ -22,6 +22,14 @@ from .._inputs.validation import (
 )
 from ..smoothing import nadaraya_watson
 from ._curves import Curve, Line, check_calibrator, fit_curve
+from ._equal_rates import (
+    RATES,
+    Hull,
+    RateCurve,
+    common_rate,
+    random_thresholds,
+    rate_shares,
+)
 from ._fold_scores import labelled, out_of_fold, scores_of, taken
 from ._metadata import disjoint_groups, quoted
 from ._wrapper import FitRows, ModelWrapper, ScoresByGroup
@@ -96,66 +104,9 @@ def threshold_at(curve: Curve, level: float, score: Array, chosen: Array) -> flo
     return threshold
 
 
-#: What `constraint` makes equal between groups, instead of marginal outcomes.
-RATES = ("demographic_parity", "equal_opportunity", "equalized_odds")
-
-
-def rate_shares(constraint: str, expected: Array, weight: Array) -> Array:
-    """Return what each row of a group adds to the rate that is to be equal, shape (n,).
-
-    Its share of all rows, of the good outcomes, or the mean of its shares of good and
-    of bad outcomes. The sums are 1, or NaN where there are no such outcomes.
-    """
-    expected = np.clip(expected, 0, 1)
-    good, bad = weight * expected, weight * (1 - expected)
-    with np.errstate(invalid="ignore"):
-        if constraint == "demographic_parity":
-            return weight / weight.sum()
-        if constraint == "equal_opportunity":
-            return good / good.sum()
-        return (good / good.sum() + bad / bad.sum()) / 2
-
-
-@dataclass(frozen=True)
-class RateCurve:
-    """What follows from each threshold of a group, from the highest on."""
-
-    threshold: Array  # shape (k,): decreasing, between the scores
-    rate: Array  # shape (k,): from 0 to 1
-    positive: Array  # shape (k,): weight of the rows that are positive
-
-    @classmethod
-    def of_rows(cls, score: Array, share: Array, weight: Array) -> RateCurve:
-        """Return the curve of rows, each of which adds its share to the rate."""
-        values, place = np.unique(-score, return_inverse=True)
-        values = -values
-        between = (values[:-1] + values[1:]) / 2
-        between = np.where(between > values[1:], between, values[:-1])
-        ends = np.nextafter(values[:1], np.inf), values[-1:]
-        return cls(
-            np.concatenate([ends[0], between, ends[1]]),
-            np.append(0.0, np.cumsum(np.bincount(place, share))),
-            np.append(0.0, np.cumsum(np.bincount(place, weight))),
-        )
-
-    @property
-    def changes(self) -> Array:
-        """Levels at which the nearest rate is that of the next threshold."""
-        return (self.rate[1:] + self.rate[:-1]) / 2
-
-    def at(self, level: Any) -> Any:
-        """Return the number of the threshold whose rate is nearest to the level."""
-        return np.searchsorted(self.changes, level, side="right")
-
-
-def common_rate(curves: Sequence[RateCurve], positive: float) -> float:
-    """Return the rate of all groups at which this weight of rows is positive."""
-    levels = np.unique(np.concatenate([[0.0], *(curve.changes for curve in curves)]))
-    total = np.sum([curve.positive[curve.at(levels)] for curve in curves], axis=0)
-    return float(levels[np.argmin(np.abs(total - positive))])
-
-
 _RESPONSES = ("predict_proba", "decision_function")
+# The constraint and adjustment for which thresholds can be drawn.
+_DRAWN = ("equalized_odds", "both")
 
 
 class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
@@ -191,6 +142,11 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         outcomes ("equal_opportunity"), or the mean of those among good and among bad
         outcomes ("equalized_odds"). "both" keeps the share of positives, "raise" takes
         the lowest rate of a group and "lower" the highest.
+    randomize : bool, default=False
+        Whether thresholds are drawn at random, which makes both rates of
+        "equalized_odds" equal in expectation, at the least expected cost (see Notes).
+        It needs ``constraint="equalized_odds"`` and ``adjust="both"``. Two people of a
+        group with equal scores may then be treated differently.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         What the score is; "auto" is the probability of the second class, or else the
         decision function.
@@ -214,11 +170,21 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         the model, which otherwise gets X as it is.
     n_jobs : int or None, default=None
         Number of folds that are fitted at a time, as in joblib.
+    random_state : int, Generator or None, default=None
+        Seed or generator of the random numbers. None draws anew in each call. With
+        `randomize` the thresholds of the rows are drawn with it, in their order, in
+        each call of `predict` or `decision_function`: an int gives the same decisions
+        to the same rows.
 
     Attributes
     ----------
     thresholds_ : dict of float
-        The threshold of each group.
+        The threshold of each group; with `randomize`, the mean of those that are drawn.
+        What is said of outcomes at the threshold is then at this mean.
+    randomized_thresholds_ : dict of dict
+        By group its thresholds, of which there is one without `randomize` and at most
+        four with it, and the probability of each. The chance that a person is accepted
+        is the sum of the probabilities of the thresholds up to the person's score.
     marginal_outcomes_, marginal_outcomes_before_ : dict of float
         Expected outcome by group, at its own threshold and at the common threshold.
         The former are equal by construction, up to the grid of scores.
@@ -228,7 +194,8 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         group, whichever the calibrator. They say how unequal the outcomes may still be.
         NaN where a group has no known outcomes around its threshold.
     positive_rate_, positive_rate_before_ : float
-        Share of positives among the out-of-fold scores.
+        Share of positives among the out-of-fold scores; with `randomize`, the expected
+        share.
     pooled_threshold_ : float
         The threshold for groups that `fit` has not seen.
     estimator_ : classifier
@@ -252,10 +219,29 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     ``adjust="raise"`` avoids this.
 
     Rates among good and bad outcomes are those that f̂ expects, so they need no known
-    outcome in every row. Decisions are never randomised. Two rates cannot both be equal
-    by one threshold per group in general: at equal means of the two, what one group is
-    ahead in true positives it is behind in false positives, and the larger of the two
-    distances between two groups is as small as it can be.
+    outcome in every row. Two rates cannot both be equal by one threshold per group in
+    general: at equal means of the two, what one group is ahead in true positives it is
+    behind in false positives, and the larger of the two distances between two groups is
+    as small as it can be.
+
+    With ``randomize=True`` both are equal in expectation (Hardt et al. 2016, §3.2).
+    Mixtures of thresholds reach all points below the convex hull of a group's ROC
+    curve, and all groups reach those below all hulls. Of these the one with the least
+    expected cost is taken: a false positive costs p and a false negative 1 − p, where
+    p is the `threshold` if the score is a probability (0.5 counts both errors alike),
+    and otherwise the outcome that the curve of all rows expects at the `threshold`.
+    A group on its own hull mixes two neighbouring thresholds; the others mix more
+    distant ones, of which one may be the constant that accepts all or nobody. Of the
+    mixtures through a vertex of the hull, that with the least variance of the decisions
+    is taken. The rates are those of the out-of-fold scores, with the observed outcomes;
+    f̂ stands in where they are unknown and in groups below `min_group_size`.
+
+    For a person this is a lottery: who is above all thresholds of the group is
+    accepted, who is below all of them is refused, and for those between them chance
+    decides, so that two people of one group with equal scores may be treated
+    differently, and one person differently if asked again or at another place among the
+    rows. Draw once and keep the decision. Some laws do not allow this, and the groups
+    with the better ROC curve pay for the equality with worse decisions.
 
     The thresholds are estimates: on new rows the outcomes at them differ by what
     ``marginal_outcome_errors_`` says, most of all for a small group.
@@ -267,7 +253,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     of Algorithmic Bias via Predictive Parity". FAccT '23, §6.1, Theorem 4.
 
     Hardt, M., Price, E., Srebro, N. (2016). "Equality of Opportunity in Supervised
-    Learning". NeurIPS. §3.
+    Learning". NeurIPS. §3, and §3.2 for drawn thresholds.
 
     Examples
     --------
@@ -294,6 +280,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         threshold: float = 0.5,
         adjust: str = "both",
         constraint: str | None = "positive_rate",
+        randomize: bool = False,
         response_method: str = "auto",
         calibrator: Any = "nadaraya_watson",
         sensitive_features: Any = None,
@@ -302,11 +289,13 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         min_group_size: int = 20,
         drop_metadata_columns: bool = False,
         n_jobs: Any = None,
+        random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.estimator = estimator
         self.threshold = threshold
         self.adjust = adjust
         self.constraint = constraint
+        self.randomize = randomize
         self.response_method = response_method
         self.calibrator = calibrator
         self.sensitive_features = sensitive_features
@@ -315,6 +304,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         self.min_group_size = min_group_size
         self.drop_metadata_columns = drop_metadata_columns
         self.n_jobs = n_jobs
+        self.random_state = random_state
 
     _unknown_outcomes = True
 
@@ -342,6 +332,8 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
 
     def decision_function(self, X: Any, sensitive_features: Any = None) -> Array:
         """Return the score minus the threshold of the row's group.
+
+        With `randomize` the threshold of each row is drawn.
 
         Parameters
         ----------
@@ -378,10 +370,26 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         thresholds = np.array(
             [self.thresholds_.get(g, self.pooled_threshold_) for g in groups.labels]
         )
-        return score - thresholds[groups.values]
+        threshold = thresholds[groups.values]
+        self._draw(groups, threshold)
+        return score - threshold
+
+    def _draw(self, groups: Groups, threshold: Array) -> None:
+        """Draw the threshold of each row whose group has several."""
+        several = {g: s for g, s in self.randomized_thresholds_.items() if len(s) > 1}
+        if not several:
+            return
+        chance = generator(self.random_state).random(threshold.size)
+        for label, rows in zip(groups.labels, groups_rows(groups), strict=True):
+            if label in several:
+                values, shares = _arrays(several[label])
+                place = np.searchsorted(np.cumsum(shares[:-1]), chance[rows], "right")
+                threshold[rows] = values[place]
 
     def predict(self, X: Any, sensitive_features: Any = None) -> Array:
         """Return the second class where the score reaches the group's threshold.
+
+        With `randomize` the threshold of each row is drawn.
 
         Parameters
         ----------
@@ -404,10 +412,22 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         check_number(self.threshold, "threshold", -np.inf, np.inf)
         check_choice(self.adjust, "adjust", ("both", "raise", "lower"))
         check_choice(self.constraint, "constraint", ("positive_rate", *RATES, None))
+        check_choice(self.randomize, "randomize", (False, True))
+        if self.randomize and (self.constraint, self.adjust) != _DRAWN:
+            raise ValueError(
+                "randomize=True needs constraint='equalized_odds' and adjust='both'; "
+                f"got constraint={self.constraint!r} and adjust={self.adjust!r}."
+            )
+        generator(self.random_state)
         check_choice(self.response_method, "response_method", ("auto", *_RESPONSES))
         check_choice(self.drop_metadata_columns, "drop_metadata_columns", (False, True))
         check_number(self.min_group_size, "min_group_size", 1, np.inf, integer=True)
         check_calibrator(self.calibrator)
+
+    def _outcomes(self, rows: FitRows, scored: Array) -> Array:
+        """Return whether rows have the second class; NaN if that is unknown."""
+        known = ~np.isin(scored, _unknown(rows.y))
+        return np.where(known, rows.y[scored] == self.classes_[1], np.nan)
 
     def _find(self, rows: FitRows, scored: Array, score: Array) -> None:
         """Find the common outcome and the thresholds that go with it."""
@@ -416,19 +436,28 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         counted = np.flatnonzero(weight[scored] > 0)
         scored, score = scored[counted], score[counted]
         weight, groups = weight[scored], groups.take(scored).without_unused()
-        curves = self._curves(rows, scored, score, groups)
+        outcome = self._outcomes(rows, scored)
+        curves = self._curves(rows, scored, score, outcome, groups)
         pooled, by_group = curves[-1], curves[:-1]
         before = score >= self.threshold
         at = np.array([self.threshold])
         marginal = [float(curve.predict(at)[0]) for curve in by_group]
         if len(by_group) == 1:
-            found, level = [float(self.threshold)], marginal[0]
+            level = marginal[0]
+            found: list[Any] = [float(self.threshold)]
             self.pooled_threshold_ = float(pooled.inverse(np.array([level]))[0])
+        elif self.randomize:
+            found = self._random(curves, groups, score, outcome, weight)
         elif self.constraint in RATES:
             found = self._equal_rates(curves, groups, score, weight)
         else:
             found = self._equal_marginals(curves, groups, score, weight, marginal)
-        thresholds = dict(zip(groups.labels, found, strict=True))
+        drawn = [t if isinstance(t, dict) else {t: 1.0} for t in found]
+        self.randomized_thresholds_: dict[Hashable, dict[float, float]] = dict(
+            zip(groups.labels, drawn, strict=True)
+        )
+        means = [float(np.dot(*_arrays(shares))) for shares in drawn]
+        thresholds = dict(zip(groups.labels, means, strict=True))
         self.thresholds_: dict[Hashable, float] = thresholds
         self.marginal_outcomes_before_ = dict(zip(groups.labels, marginal, strict=True))
         self.marginal_outcomes_ = {
@@ -436,8 +465,10 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             for label, curve in zip(groups.labels, by_group, strict=True)
         }
         self.marginal_outcome_errors_ = self._errors(rows, scored, score, groups)
-        cut = np.array(list(thresholds.values()))[groups.values]
-        self.positive_rate_ = float(np.average(score >= cut, weights=weight))
+        positive = np.empty(score.size)
+        for mine, shares in zip(groups_rows(groups), drawn, strict=True):
+            positive[mine] = _chance(shares, score[mine])
+        self.positive_rate_ = float(np.average(positive, weights=weight))
         self.positive_rate_before_ = float(np.average(before, weights=weight))
         self._warn_of_lines(groups)
 
@@ -485,10 +516,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             expected = curve.predict(score[rows])
             share = rate_shares(str(self.constraint), expected, weight[rows])
             if np.isnan(share).any():
-                raise ValueError(
-                    f"constraint={self.constraint!r} needs good and bad outcomes in "
-                    "every group; a group has outcomes of one kind."
-                )
+                raise self._one_kind()
             rates.append(RateCurve.of_rows(score[rows], share, weight[rows]))
             now.append(float(share @ (score[rows] >= self.threshold)))
         *by_group, pooled = rates
@@ -504,13 +532,53 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             for curve, stay in zip(by_group, stays, strict=True)
         ]
 
+    def _random(
+        self,
+        curves: Sequence[Curve],
+        groups: Groups,
+        score: Array,
+        outcome: Array,
+        weight: Array,
+    ) -> list[dict[float, float]]:
+        """Return the thresholds of the groups that are drawn, with probabilities."""
+        pooled, hulls = curves[-1], []
+        expected = np.empty(score.size)
+        for mine, curve in zip(groups_rows(groups), curves[:-1], strict=True):
+            fitted = np.clip(curve.predict(score[mine]), 0, 1)
+            observed = np.isfinite(outcome[mine]) & (curve is not pooled)
+            expected[mine] = np.where(observed, outcome[mine], fitted)
+            good = float(weight[mine] @ expected[mine])
+            if not 0 < good < weight[mine].sum():
+                raise self._one_kind()
+            hulls.append(Hull.of_rows(score[mine], expected[mine], weight[mine]))
+        response = next(m for m in self._methods() if hasattr(self.estimator_, m))
+        cost = float(self.threshold)
+        if response != "predict_proba":
+            cost = float(pooled.predict(np.array([cost]))[0])
+        good = float(weight @ expected)
+        bad = float(weight.sum()) - good
+        found, level = random_thresholds(hulls, good, bad, float(np.clip(cost, 0, 1)))
+        share = rate_shares(str(self.constraint), expected, weight)
+        of_all = RateCurve.of_rows(score, share, weight)
+        self.pooled_threshold_ = float(of_all.threshold[of_all.at(level)])
+        return found
+
+    def _one_kind(self) -> ValueError:
+        return ValueError(
+            f"constraint={self.constraint!r} needs good and bad outcomes in every "
+            "group; a group has outcomes of one kind."
+        )
+
     def _curves(
-        self, rows: FitRows, scored: Array, score: Array, groups: Groups
+        self,
+        rows: FitRows,
+        scored: Array,
+        score: Array,
+        outcome: Array,
+        groups: Groups,
     ) -> list[Curve]:
         """Return the curves of the groups and, last, that of all rows."""
-        outcome = np.full(scored.size, np.nan)
-        known = ~np.isin(scored, _unknown(rows.y))
-        outcome[known] = rows.y[scored[known]] == self.classes_[1]
+        known = ~np.isnan(outcome)
         odds = bool(score.min() >= 0 and score.max() <= 1)
 
         def fitted(mine: Array) -> Curve:
@@ -576,11 +644,11 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         return errors
 
     def _warn_of_lines(self, groups: Groups) -> None:
+        lowest = {g: min(shares) for g, shares in self.randomized_thresholds_.items()}
         below = [
             label
             for label in groups.labels
-            if self.thresholds_[label] < self._lowest.get(label, -np.inf)
-            and self.thresholds_[label] < self.threshold
+            if lowest[label] < min(self._lowest.get(label, -np.inf), self.threshold)
         ]
         if below:
             warn_user(
@@ -599,6 +667,16 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
 def groups_rows(groups: Groups) -> list[Array]:
     """Return the rows of each group."""
     return [np.flatnonzero(groups.mask(g)) for g in range(len(groups))]
+
+
+def _arrays(shares: dict[float, float]) -> tuple[Array, Array]:
+    """Return thresholds and their probabilities."""
+    return np.array(list(shares)), np.array(list(shares.values()))
+
+
+def _chance(shares: dict[float, float], score: Array) -> Array:
+    """Return the probability that the threshold drawn is at most the score."""
+    return np.sum([share * (score >= cut) for cut, share in shares.items()], axis=0)
 
 
 def _unknown(y: Array) -> Array:

@@ -43,6 +43,13 @@ OTHERS = [
         threshold=0.4,
         cv=3,
     ),
+    GroupThresholdClassifier(
+        GaussianNB(),
+        constraint="equalized_odds",
+        randomize=True,
+        random_state=0,
+        cv=3,
+    ),
     GroupCalibratedRegressor(
         LinearRegression(), calibrator="isotonic", ensemble=True, cv=3
     ),
