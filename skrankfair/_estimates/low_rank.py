@@ -66,3 +66,21 @@ class Columns:
 def low_rank(left: Array, right: Array) -> Array:
     """Return the sums of products of rows, shape (n,)."""
     return np.einsum("nr,nr->n", left, right)
+
+
+def linear_products(sums: Any, slopes: Array, first: Array, second: Array) -> Array:
+    """Return sums over the rows of products of linear functions, shape (m,).
+
+    ``Σ_q w_q (J_a x_q)(J_b x_q)`` for pairs of groups (a, b), given by number: the
+    `slopes` J, of shape (G, C + D), are of a group's own columns and the shared.
+    """
+    rows, n_columns = sums.rows.sparse(), sums.by_group.shape[1]
+    root, right = np.sqrt(rows.frequency), slopes[:, n_columns:]
+    own = low_rank(np.asarray(rows.values), slopes[rows.group, :n_columns])
+    left = root[:, None] * rows.shared
+    value = root[rows.row] * own + low_rank(left[rows.row], right[rows.group])
+    columns = Columns(rows.row, rows.group, value, left, right)
+    products = columns.products(columns, first, second)
+    if sums.folded is not None:
+        products += sums.folded.scatter.form(slopes, first, second)
+    return products

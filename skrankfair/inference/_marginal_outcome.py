@@ -11,9 +11,11 @@ import numpy as np
 from scipy import special
 
 from .._estimates import formatting as fmt
+from .._estimates.allocation import check_memory
 from .._estimates.contrasts import generator
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.intervals import check_level, welch_df
+from .._estimates.low_rank import linear_products
 from .._estimates.metric import Metric, warn_undefined, warn_user
 from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.simultaneous import CORRECTIONS, Simultaneous
@@ -178,28 +180,46 @@ class MarginalOutcomeTest(ReadOnlyArrays):
 
         ``1 / Σ_m l_m²`` for the weights l of the clusters in the value.
         """
-        sums = self.estimates.sums
-        n_groups, n_columns = sums.by_group.shape
-        effective = np.zeros(n_groups)
-        for g, weights in enumerate(self._weights):
-            own = g * n_columns + np.arange(3)
-            squares = weights @ sums.scatter[np.ix_(own, own)] @ weights
-            if squares > 0:
-                effective[g] = 1 / squares
+        every = np.arange(len(self.groups))
+        slopes = np.zeros(self.estimates.sums.by_group.shape)
+        slopes[:, :3] = self._weights
+        squares = linear_products(self.estimates.sums, slopes, every, every)
+        effective = np.zeros(every.size)
+        np.divide(1.0, squares, out=effective, where=squares > 0)
         return effective
 
     @cached_property
     def covariance(self) -> Array:
         """Cluster-robust covariance of the marginal outcomes, shape (G, G)."""
+        size = len(self.groups)
+        check_memory(
+            64.0 * size**2,
+            f"The covariance of {size} groups with each other",
+            "ask for standard_errors, or for the contrasts that matter.",
+        )
+        first, second = divmod(np.arange(size**2), size)
+        return self._products(first, second).reshape(size, size)
+
+    @cached_property
+    def _own(self) -> Array:
+        """The diagonal of `covariance`, without the rest of it."""
+        every = np.arange(len(self.groups))
+        return self._products(every, every)
+
+    @cached_property
+    def _between(self) -> Array:
+        """The covariance of the two groups of each contrast, shape (C,)."""
+        return self._products(*self._pairs.T)
+
+    def _products(self, first: Array, second: Array) -> Array:
+        """Return covariances of pairs of groups, given by number."""
         sums, value = self.estimates.sums, ValueAtBoundary(self.parameters["boundary"])
-        n_groups, n_columns = sums.by_group.shape
-        coefficient = np.zeros((n_groups, n_groups, n_columns))
-        for g, own in enumerate(sums.by_group):
-            coefficient[g, g, :8] = value.residual(own)
-        rows = coefficient.reshape(n_groups, -1)
+        slopes = np.zeros(sums.by_group.shape)
+        for slope, own in zip(slopes, sums.by_group, strict=True):
+            slope[:8] = value.residual(own)
         count = sums.count
         factor = count / (count - 1) if count > 1 else np.nan
-        return rows @ sums.scatter @ rows.T * factor
+        return linear_products(sums, slopes, first, second) * factor
 
     @cached_property
     def standard_errors(self) -> Array:
@@ -215,7 +235,7 @@ class MarginalOutcomeTest(ReadOnlyArrays):
                 square[:, i + j] += self._weights[:, i] * self._weights[:, j]
         independent = (square * columns[:, _SQUARES]).sum(1)
         least = self._variance * independent
-        own = np.maximum(np.diag(self.covariance), 0)
+        own = np.maximum(self._own, 0)
         known = ~np.isnan(self.outcomes) & ~np.isnan(own)
         return np.where(known, np.sqrt(np.fmax(own, least)), np.nan)
 
@@ -244,8 +264,8 @@ class MarginalOutcomeTest(ReadOnlyArrays):
         """
         first, second = self._pairs.T
         own = self.standard_errors**2
-        both = self.covariance[first, second]
-        error = np.sqrt(np.maximum(own[first] + own[second] - 2 * both, 0))
+        spread = own[first] + own[second] - 2 * self._between
+        error = np.sqrt(np.maximum(spread, 0))
         if self.binary:
             low, high = self.range
             few = self.effective_clusters * self._variance < (high - low) ** 2
@@ -262,9 +282,10 @@ class MarginalOutcomeTest(ReadOnlyArrays):
     @cached_property
     def _tests(self) -> Simultaneous:
         first, second = self._pairs.T
-        covariance = self.covariance
-        own = np.diag(covariance)
-        spread = own[first] + own[second] - 2 * covariance[first, second]
+        spread = self._own[first] + self._own[second] - 2 * self._between
+        # Only the simulated largest deviation looks at more than the pairs.
+        simulated = self.parameters["correction"] == "sup_t" and len(first) > 1
+        covariance = self.covariance if simulated else self._own
         return Simultaneous(
             self.difference,
             self.standard_error,

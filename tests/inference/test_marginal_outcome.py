@@ -1,5 +1,8 @@
 """Marginal outcomes at a threshold, and the test of their equality."""
 
+import tracemalloc
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -11,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from skrankfair.datasets._rdatasets import known_frame
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import marginal_outcome_test
+from skrankfair.inference._marginal_outcome import ValueAtBoundary
 
 T, H = 0.4, 0.4
 
@@ -514,3 +518,66 @@ def test_a_rare_group_is_not_accused(n):
     limit = 0.05 + 4 * np.sqrt(0.05 * 0.95 / n_replications)
     assert rejected / n_replications < limit
     assert known - covered <= limit * n_replications
+
+
+@pytest.mark.parametrize("labels", ["few", "many", "overlapping"])
+def test_covariances_are_those_of_all_cross_products(labels):
+    rng = np.random.default_rng(0)
+    y, s, _, cluster = rows(n_clusters=400)
+    group = {
+        "few": rng.integers(0, 3, y.size),
+        "many": rng.integers(0, 12, y.size),
+        "overlapping": rng.random((y.size, 12)) < 0.3,
+    }[labels]
+    t = marginal_outcome_test(
+        *(y, s),
+        sensitive_features=group,
+        cluster=cluster,
+        sample_weight=1 + cluster % 3,
+        threshold=T,
+        bandwidth=2 * H,
+    )
+    sums = t.estimates.sums
+    n_groups, n_columns = sums.by_group.shape
+    value = ValueAtBoundary("local_linear")
+    slopes = np.zeros((n_groups, n_groups, n_columns))
+    for g, own in enumerate(sums.by_group):
+        slopes[g, g, :8] = value.residual(own)
+    flat = slopes.reshape(n_groups, -1)
+    factor = sums.count / (sums.count - 1)
+    expected = flat @ sums.scatter @ flat.T * factor
+    np.testing.assert_allclose(t.covariance, expected, rtol=1e-8, atol=1e-14)
+    # Another correction looks at the pairs alone.
+    pairs = replace(t, parameters={**t.parameters, "correction": "holm"})
+    np.testing.assert_array_equal(pairs.standard_error, t.standard_error)
+    assert np.isfinite(pairs.pvalues).all()
+    assert "covariance" not in vars(pairs)
+    folded = replace(t.estimates, sums=sums.compact())
+    np.testing.assert_allclose(
+        replace(t, estimates=folded).covariance, expected, rtol=1e-8, atol=1e-14
+    )
+
+
+@pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
+def test_memory_grows_with_rows_and_not_with_pairs_of_groups():
+    rng = np.random.default_rng(0)
+    n, n_groups = 16_000, 400
+    s = rng.random(n)
+    options = {
+        "sensitive_features": np.arange(n) % n_groups,
+        "threshold": 0.1,
+        "boundary": "constant",
+        "bandwidth": 0.8,
+        "reference": 0,
+        "correction": "holm",
+    }
+    y = (rng.random(n) < s).astype(float)
+    tracemalloc.start()
+    try:
+        t = marginal_outcome_test(y, s, **options)
+        assert np.isfinite(t.pvalues).any()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # All cross products of 17 columns of 400 groups would take 370 MB.
+    assert peak < 40e6

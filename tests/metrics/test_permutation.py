@@ -1,6 +1,7 @@
 """The permutation test: exact where all orders can be counted, its size, its parts."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from skrankfair.metrics import (
     pairwise_parity,
     skew_at_k,
 )
+from skrankfair.metrics._lists import permutation
 from skrankfair.metrics._lists.lists import Lists
 from tests.seeds import one_in
 
@@ -276,3 +278,45 @@ class TestWhatCannotBeTested:
     def test_bad_options(self, option, message):
         with pytest.raises(ValueError, match=message):
             ndkl(**columns()).test(**option)
+
+
+@pytest.mark.parametrize("labels", ["two", "many", "overlapping"])
+@pytest.mark.parametrize("metric", [exposure_parity, pairwise_parity, skew_at_k])
+def test_blocks_of_shuffles_change_nothing(metric, labels, monkeypatch):
+    rng = np.random.default_rng(0)
+    weight = np.repeat(np.arange(1, 31), 10)
+    c = columns(30, 10, ties=True) | {"sample_weight": weight}
+    if labels == "many":
+        c["sensitive_features"] = rng.integers(0, 12, 300)
+    if labels == "overlapping":
+        c["sensitive_features"] = rng.random((300, 12)) < 0.3
+    for options in ({}, {"average": "representation"}):
+        r = metric(**c, **METRICS[metric], **options)
+        at_once = r.test(method="permutation", n_resamples=30, random_state=0)
+        with monkeypatch.context() as patched:
+            patched.setattr(permutation, "_ROWS", 1)
+            in_blocks = r.test(method="permutation", n_resamples=30, random_state=0)
+        np.testing.assert_array_equal(in_blocks.pvalue, at_once.pvalue)
+        np.testing.assert_array_equal(in_blocks.corrected(), at_once.corrected())
+        np.testing.assert_allclose(
+            *(test.null_distribution for test in (in_blocks, at_once)), rtol=1e-13
+        )
+
+
+def test_blocks_bound_the_memory_of_hundreds_of_overlapping_groups():
+    rng = np.random.default_rng(0)
+    n, n_groups = 600, 500
+    r = pairwise_parity(
+        y_score=rng.random(n),
+        sensitive_features=rng.random((n, n_groups)) < 0.05,
+        qid=np.repeat(np.arange(n // 20), 20),
+    )
+    tracemalloc.start()
+    try:
+        test = r.test(method="permutation", n_resamples=60, random_state=0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert test.null_distribution.shape == (60, n_groups)
+    assert np.isfinite(test.corrected()).all()
+    assert peak < 200e6

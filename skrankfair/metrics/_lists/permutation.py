@@ -11,6 +11,7 @@ from ..._inputs.validation import Array
 from .._pairs.cluster_rows import QuerySums
 from .lists import Kernel, Lists, table_of
 
+# What the shuffles of a block may have of rows, or of the numbers of many groups.
 _ROWS = 1 << 20
 
 
@@ -31,14 +32,28 @@ class Permutation:
     def resampled(
         self, finalize: Finalize, n_resamples: int, rng: np.random.Generator
     ) -> Array:
-        """Return estimates with shuffled labels, shape (n_resamples, G)."""
-        many = max(1, _ROWS // self.lists.n_rows)
+        """Return estimates with shuffled labels, shape (n_resamples, G).
+
+        They are made block by block, which changes none of them: beside what is
+        returned, a block takes less than 200 MB, or what one shuffle of the data does.
+        """
+        many = max(1, _ROWS // self._size())
         chunks = []
         for start in range(0, n_resamples, many):
             times = min(many, n_resamples - start)
             shuffled = table_of(self.kernel, self.lists.shuffled(times, rng))
             chunks.append(finalize(*self._totals(shuffled, times)))
         return np.concatenate(chunks)
+
+    def _size(self) -> int:
+        """Return how much of a block one shuffle takes."""
+        groups, n_rows = self.lists.groups, self.lists.n_rows
+        size = max(n_rows, 8 * len(groups))
+        if not groups.overlapping:
+            return size
+        # Eight truth values are a number; a membership is sorted, and has some.
+        members = int(np.count_nonzero(groups.values))
+        return max(size, groups.values.size // 8, 4 * members)
 
     def _totals(self, sums: QuerySums, times: int) -> tuple[Array, Array]:
         """Sum by group, and shared, over the lists of each of the shuffles."""
