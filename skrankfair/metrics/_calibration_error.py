@@ -150,7 +150,7 @@ class SortedScores:
         part *= sample.share[row]
         pull = part * (sample.x[row] - sample.y[row] - gap[place])
         cluster: Any = sample.cluster[row]
-        if np.unique(sample.cluster).size < sample.cluster.size:
+        if np.bincount(sample.cluster).max() > 1:  # else each row is one
             key, same = np.unique(cluster * mass.size + place, return_inverse=True)
             part, pull = np.bincount(same, part), np.bincount(same, pull)
             cluster, place = key // mass.size, key % mass.size
@@ -172,7 +172,9 @@ class SortedScores:
 
     def _parts_of_rows(self, edges: Array) -> tuple[Array, Array, Array]:
         """Return rows, the bins they are in, and what part of the row is."""
-        cuts = np.union1d(self.mass, edges)
+        new = edges[self.mass[np.searchsorted(self.mass, edges)] != edges]
+        cuts = np.insert(self.mass, np.searchsorted(self.mass, new), new)
+        cuts = cuts[np.append(True, np.diff(cuts) > 0)]
         middle = (cuts[1:] + cuts[:-1]) / 2
         block = np.searchsorted(self.mass, middle) - 1
         share = np.diff(cuts) / np.diff(self.mass)[block]
