@@ -76,7 +76,15 @@ html_title = f"skrankfair {release}"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_copy_source = False
-html_sidebars = {"quickstart": [], "changelog": [], "contributing": []}
+# Pages without pages below them have nothing to show beside them.
+html_sidebars = {
+    page: []
+    for page in (
+        *("installation", "quickstart", "which_metric", "reading_a_result", "glossary"),
+        *("faq", "ecosystem", "validity", "decide", "performance", "contributing"),
+        "changelog",
+    )
+}
 html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": False,
