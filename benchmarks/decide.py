@@ -46,14 +46,7 @@ def columns_of(design: Design, rows: Rows) -> dict[str, Any]:
     groups: Any = rows["group"]
     if design.overlapping:
         groups = np.stack([rows["group"], rows["second"]], axis=1)
-    columns = {"sensitive_features": groups}
-    if np.unique(rows["qid"]).size > 1:
-        columns["qid"] = rows["qid"]
-        if design.users or design.weighted:
-            columns["cluster"] = rows["owner"]
-        if "sample_weight" in rows:
-            columns["sample_weight"] = rows["sample_weight"]
-    return columns
+    return design.columns(rows, groups)
 
 
 def accuracy(design: Design, rows: Rows) -> Any:

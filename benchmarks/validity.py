@@ -113,14 +113,7 @@ def columns_of(design: Design, rows: Rows) -> dict[str, Any]:
         groups = np.zeros((first.size, first.max() + 2), dtype=bool)
         groups[np.arange(first.size), first] = rows["group"]
         groups[np.arange(first.size), first + 1] = rows["second"]
-    columns = {"sensitive_features": groups}
-    if np.unique(rows["qid"]).size > 1:
-        columns["qid"] = rows["qid"]
-        if design.users or design.weighted:
-            columns["cluster"] = rows["owner"]
-        if "sample_weight" in rows:
-            columns["sample_weight"] = rows["sample_weight"]
-    return columns
+    return design.columns(rows, groups)
 
 
 def results_of(design: Design, rows: Rows) -> dict[str, Any]:

@@ -52,6 +52,17 @@ class Design:
     weighted: bool = False
     overlapping: bool = False
 
+    def columns(self, rows: Rows, groups: Any) -> dict[str, Any]:
+        """Return the columns beside outcomes and scores as metrics take them."""
+        columns = {"sensitive_features": groups}
+        if np.unique(rows["qid"]).size > 1:
+            columns["qid"] = rows["qid"]
+            if self.users or self.weighted:
+                columns["cluster"] = rows["owner"]
+            if "sample_weight" in rows:
+                columns["sample_weight"] = rows["sample_weight"]
+        return columns
+
     def draw(self, rng: np.random.Generator, times: int = 1) -> Rows:
         """Draw the columns, `times` data sets one after the other."""
         parts = [self._queries(rng) for _ in range(times)]

@@ -112,6 +112,7 @@ def entry_of(made: MadeMetric, taken: Collection[str]) -> AuditMetric:
             f"{', '.join(made.own_columns)}: call it on its own."
         )
     fair = made.metric.fair_value
+    worse = {"high": "low", "low": "high"}.get(made.metric.better or "")
     return AuditMetric(
         name=name,
         estimates=made,
@@ -125,8 +126,8 @@ def entry_of(made: MadeMetric, taken: Collection[str]) -> AuditMetric:
         ),
         low="lower",
         high="higher",
-        worse={"high": "low", "low": "high"}.get(made.metric.better or ""),
-        worse_if_low={"high": "low", "low": "high"}.get(made.metric.better or ""),
+        worse=worse,
+        worse_if_low=worse,
         question=QUALITY,
         of_rows=True,
         share=made.metric.share,

@@ -142,8 +142,7 @@ def measure(
     )
     engine = engine_of(data, n_partitions, memory_limit, temp_directory, n_jobs)
     if engine is not in_memory:
-        once = type(data).__name__ == "RecordBatchReader"
-        plan = with_thresholds(plan, partial(engine, data), once)
+        plan = with_thresholds(plan, data, engine)
     found = total_of(plan, engine(data, plan))
     return {name: warn_undefined(result) for name, result in found.items()}
 

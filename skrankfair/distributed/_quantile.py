@@ -202,16 +202,15 @@ def _options(metric: Callable[..., Any]) -> Mapping[str, Any]:
     return metric.keywords if isinstance(metric, partial) else {}
 
 
-def with_thresholds(plan: Plan, run: Callable[[Plan], Any], once: bool) -> Plan:
+def with_thresholds(plan: Plan, data: Any, run: Callable[[Any, Plan], Any]) -> Plan:
     """Return the plan with the calipers that its metrics would choose in memory.
 
     Parameters
     ----------
     plan : Plan
+    data : path, list of paths, frame, or table of an engine
     run : callable
-        From a plan to the results of all parts.
-    once : bool
-        Whether the data can be read only once.
+        From data and a plan to the results of all parts.
     """
     wanted = {
         name: metric
@@ -220,7 +219,7 @@ def with_thresholds(plan: Plan, run: Callable[[Plan], Any], once: bool) -> Plan:
     }
     if not wanted:
         return plan
-    if once:
+    if type(data).__name__ == "RecordBatchReader":
         raise ValueError(
             "data can be read only once, and a caliper takes several passes; pass "
             f"epsilon= to {', '.join(wanted)}, or a table."
@@ -233,7 +232,7 @@ def with_thresholds(plan: Plan, run: Callable[[Plan], Any], once: bool) -> Plan:
             for place, search in known.items()
         }
         task = QuantilePlan(wanted, plan.columns, bounds=bounds)
-        for place, seen in total_of(task, run(task)).items():
+        for place, seen in total_of(task, run(data, task)).items():
             search = known.get(place, Search())
             known[place] = search.after(seen, shares[place[0]])
     chosen: dict[str, dict[Hashable, float]] = {name: {} for name in wanted}

@@ -235,8 +235,7 @@ def _with_caliper(
     if not any(metric.name == _MATCHED for metric in chosen):
         return tuple(chosen)
     plan = make_plan({_MATCHED: matched_pair_calibration}, columns)
-    once = type(data).__name__ == "RecordBatchReader"
-    found = with_thresholds(plan, partial(engine, data), once).metrics[_MATCHED]
+    found = with_thresholds(plan, data, engine).metrics[_MATCHED]
     epsilon = getattr(found, "keywords", {}).get("epsilon")
     return tuple(
         replace(metric, estimates=partial(metric.estimates, epsilon=epsilon))

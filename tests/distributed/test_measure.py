@@ -126,7 +126,7 @@ def test_calipers_of_any_scores(seed, quantile, monkeypatch):
     plan = make_plan(metric, who)
     parts = [frame[frame["q"] % 5 == part] for part in range(5)]
     found = _quantile.with_thresholds(
-        plan, lambda task: [task.measure(part) for part in parts], once=False
+        plan, parts, lambda parts, task: [task.measure(part) for part in parts]
     )
     chosen = found.metrics["m"].keywords["epsilon"]
     assert chosen == plan.measure(frame)["m"].first_pass["epsilon"]
