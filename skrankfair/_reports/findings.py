@@ -278,7 +278,7 @@ class MetricFinding:
         if not known:
             return "No group has enough data for a test."
         smallest = fmt.pvalue(min(known))
-        return f"The data show no difference (smallest corrected p {smallest})."
+        return f"The data do not show a difference (smallest corrected p {smallest})."
 
     @cached_property
     def shown(self) -> tuple[GroupFinding, ...]:
@@ -456,7 +456,7 @@ def _directed_headline(
             return found, f"Some are {f.metric.says('worse')}: {fmt.some(lower)}."
     if better := _labels(f.on("better") for f in looked_at):
         return found, f"Some are better off: {fmt.some(better)}."
-    return "The data show no difference between the groups.", ""
+    return "The data do not show a difference between the groups.", ""
 
 
 def _at_equal_scores(looked_at: Sequence[MetricFinding]) -> str:

@@ -103,7 +103,7 @@ def _parity(scores: ScoreColumns, test: PredictiveParityTest) -> ReportSection:
         where, smallest = test.grid[there], fmt.pvalue(np.nanmin(pvalues[there]))
         scope = f"{fmt.number(where.min())} to {fmt.number(where.max())}"
         rows.append((f"{a} - {b}", scope, fmt.number(largest), smallest))
-    said = "The data show no difference between the curves"
+    said = "The data do not show a difference between the curves"
     if test.pvalue < 1 - scores.confidence_level:
         said = "Equal scores do not mean equal outcomes"
     reading = (
@@ -129,7 +129,7 @@ def _marginal_test(scores: ScoreColumns) -> MarginalOutcomeTest:
 def _marginal(scores: ScoreColumns, test: MarginalOutcomeTest) -> ReportSection:
     from .html_report import ReportSection
 
-    said = "The data show no difference between the groups"
+    said = "The data do not show a difference between the groups"
     if test.pvalue < 1 - scores.confidence_level:
         said = "The groups are held to different standards"
     reading = (

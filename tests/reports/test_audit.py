@@ -264,8 +264,10 @@ class TestWords:
 
     def test_silence_on_fair_data(self):
         report = audit(**data(bias=0.0, seed=4))
-        assert report.headline == ("The data show no difference between the groups.")
-        assert "The data show no difference (smallest" in repr(report)
+        assert report.headline == (
+            "The data do not show a difference between the groups."
+        )
+        assert "The data do not show a difference (smallest" in repr(report)
 
     def test_a_high_level_says_less(self):
         report = audit(
