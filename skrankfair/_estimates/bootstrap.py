@@ -21,6 +21,8 @@ from .table import AnyTable, Finalize, count_chunks, draw_counts
 
 # More undefined resamples than this, and there is no interval.
 _MOST_UNDEFINED = 0.2
+# Of fewer degrees of freedom intervals hold that of Student's t.
+_FEW_DF = 20
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,22 @@ def studentised_ends(
             scale.back(middle - high_t * error),
             scale.back(middle - low_t * error),
         )
+
+
+def holding_t(
+    ends: tuple[Array, Array], plain: tuple[Array, Array], df: Array | float
+) -> tuple[Array, Array]:
+    """Widen intervals of few degrees of freedom to hold those of Student's t, `plain`.
+
+    Resamples of a few clusters are too like each other: 95% intervals of inter-group
+    accuracy missed 9% of data sets of ten queries (docs/validity.md).
+    """
+    few = np.less(df, _FEW_DF)
+    (low, high), (low_t, high_t) = ends, plain
+    return (
+        np.where(few, np.minimum(low, low_t), low),
+        np.where(few, np.maximum(high, high_t), high),
+    )
 
 
 def known_quantiles(values: Array, levels: list[float]) -> Array:

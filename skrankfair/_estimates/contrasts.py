@@ -16,6 +16,7 @@ from .bootstrap import (
     LOG,
     LOGIT,
     PLAIN,
+    holding_t,
     known_quantiles,
     resampled_with_errors,
     studentised_ends,
@@ -261,6 +262,7 @@ class Resampler:
     def interval(
         self,
         of: Any,
+        ends: tuple[Array, Array],
         confidence_level: float,
         method: str,
         n_resamples: int,
@@ -270,7 +272,8 @@ class Resampler:
     ) -> tuple[Array, Array]:
         """Return the ends of the intervals of estimates with their standard errors.
 
-        `of` has the estimates, of kind "ratio" or not; `share`: they are shares.
+        `of` has the estimates, of kind "ratio" or not, and `ends` are those of
+        Student's t; `share`: they are shares.
         """
         check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
         kind = getattr(of, "kind", "value")
@@ -282,16 +285,19 @@ class Resampler:
             if method != "percentile":
                 tail = _expanded(tail, self.sums.count)
             low, high = known_quantiles(values, [tail, 1 - tail])
-            return low, high
+            if method == "percentile":
+                return low, high
+            return holding_t((low, high), ends, of.df)
         values, errors = self._with_errors(kind, n_resamples, rng)
         scale = LOG if kind == "ratio" else LOGIT if share else PLAIN
-        return studentised_ends(
+        studentised = studentised_ends(
             np.atleast_1d(of.estimate),
             np.atleast_1d(of.standard_error),
             (values, errors),
             scale,
             confidence_level,
         )
+        return holding_t(studentised, ends, of.df)
 
     def _values(self, kind: str, n_resamples: int, rng: np.random.Generator) -> Array:
         """Return resampled estimates, shape (n_resamples, m)."""

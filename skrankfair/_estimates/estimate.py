@@ -102,7 +102,8 @@ class Estimate:
         method : {"t", "bootstrap", "percentile"}, default="t"
             "t": Student's t, on the log scale for a ratio; of two shares, the interval
             that follows from theirs. "bootstrap": studentised, over resampled
-            clusters. "percentile": quantiles of the resampled contrast.
+            clusters, and holding the interval of "t" below 20 degrees of freedom.
+            "percentile": quantiles of the resampled contrast.
         n_resamples : int, default=1000
             Number of resamples.
         random_state : int, Generator or None, default=None
@@ -121,13 +122,12 @@ class Estimate:
         """
         check_choice(method, "method", METHODS)
         reach = t_quantile(confidence_level, self.df)
-        if method == "t":
-            ends = self._ends(reach)
-        elif self._resampled is None:
-            raise ValueError("This estimate has no clusters to resample.")
-        else:
+        ends = self._ends(reach)
+        if method != "t":
+            if self._resampled is None:
+                raise ValueError("This estimate has no clusters to resample.")
             ends = self._resampled.interval(
-                self, confidence_level, method, n_resamples, random_state
+                self, ends, confidence_level, method, n_resamples, random_state
             )
         low, high = (float(np.squeeze(end)) for end in ends)
         return ConfidenceInterval(low, high)

@@ -386,8 +386,9 @@ class GroupEstimates(ReadOnlyArrays):
             "t": Student's t with the group's degrees of freedom; of shares on the scale
             of the logit, so that the interval stays inside [0, 1], and the exact
             binomial interval of `n_effective` trials at 0 and 1. "bootstrap":
-            studentised, over resampled clusters; the first pass is held. "percentile":
-            quantiles of the resampled estimates, too narrow for few clusters. Of a
+            studentised, over resampled clusters, and holding the interval of "t" below
+            20 degrees of freedom; the first pass is held. "percentile": quantiles of
+            the resampled estimates, too narrow for few clusters. Of a
             result after ``compact(n_replicates=...)`` both take all its replicates,
             "bootstrap" by percentiles as wide as Student's t.
         n_resamples : int, default=1000
@@ -415,6 +416,7 @@ class GroupEstimates(ReadOnlyArrays):
         every = np.arange(len(self.groups))
         low, high = Resampler(self.sums, self.metric.finalize, every).interval(
             self,
+            self.ends(reach),
             confidence_level,
             method,
             n_resamples,
