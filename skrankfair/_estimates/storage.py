@@ -52,10 +52,10 @@ def stored(name: str) -> Callable[[T], T]:
     return register
 
 
-def to_text(parts: Mapping[str, Any]) -> str:
+def to_text(parts: Mapping[str, Any], schema: str = SCHEMA) -> str:
     """Return these parts as strict JSON; name what the schema does not hold."""
     head = {
-        "schema": SCHEMA,
+        "schema": schema,
         "schema_version": SCHEMA_VERSION,
         "skrankfair_version": sys.modules[__name__.partition(".")[0]].__version__,
     }
@@ -64,19 +64,31 @@ def to_text(parts: Mapping[str, Any]) -> str:
 
 
 def from_text(text: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the parts of a document of this schema, by name."""
+    """Return the parts of a document of results, by name."""
+    document = read_json(text)
+    check_schema(document)
+    with understood():
+        return {name: decoded(document[name]) for name in names}
+
+
+def read_json(text: Any) -> Any:
+    """Return what strict JSON holds; a ValueError for anything else."""
     if not isinstance(text, str | bytes | bytearray):
         raise ValueError(
             f"text must be what to_json() returned, a string; got {type(text)}."
         )
     try:
-        document = json.loads(text, parse_constant=_not_strict)
+        return json.loads(text, parse_constant=_not_strict)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"text must be JSON; it cannot be read ({error}).") from error
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+
+
+def check_schema(document: Any, schema: str = SCHEMA) -> None:
+    """Raise a ValueError for a document of another schema, or of a newer version."""
+    if not isinstance(document, dict) or document.get("schema") != schema:
         found = document.get("schema") if isinstance(document, dict) else None
         raise ValueError(
-            f"text must have the schema {SCHEMA!r}, as to_json() writes it; got "
+            f"text must have the schema {schema!r}, as to_json() writes it; got "
             f"{found!r}."
         )
     version = document.get("schema_version")
@@ -86,8 +98,6 @@ def from_text(text: Any, names: tuple[str, ...]) -> dict[str, Any]:
             f"{version!r}, written by skrankfair "
             f"{document.get('skrankfair_version')!r}. Update skrankfair to read it."
         )
-    with understood():
-        return {name: _decode(document[name]) for name in names}
 
 
 @contextmanager
@@ -221,17 +231,17 @@ def _encode_label(value: Any, where: str) -> dict[str, Any]:
 # And back
 
 
-def _decode(found: Any) -> Any:
+def decoded(found: Any) -> Any:
     """Return the value that JSON stands for."""
     if isinstance(found, list):
-        return [_decode(part) for part in found]
+        return [decoded(part) for part in found]
     if not isinstance(found, dict):
         return found
     if "object" in found:
         make = _REGISTERED[found["object"]]
         if not isinstance(make, type):
             raise TypeError(f"{found['object']!r} has no fields")
-        return make(**{k: _decode(v) for k, v in found["fields"].items()})
+        return make(**{k: decoded(v) for k, v in found["fields"].items()})
     ((kind, value),) = found.items()
     return _DECODERS[kind](value)
 
@@ -250,7 +260,7 @@ def _decode_array(found: Mapping[str, Any]) -> Array:
         raise ValueError(f"an array of shape {shape}")
     if found["type"] == "object":
         array = np.empty(math.prod(shape), dtype=object)
-        array[:] = [_decode(value) for value in values]
+        array[:] = [decoded(value) for value in values]
         return array.reshape(shape)
     dtype = np.dtype(found["type"])
     if dtype.kind in "fiumM":
@@ -283,7 +293,7 @@ def _decode_interval(value: Any) -> Any:
     import pandas as pd
 
     left, right, closed = value
-    return pd.Interval(_decode(left), _decode(right), closed)
+    return pd.Interval(decoded(left), decoded(right), closed)
 
 
 def _decode_period(value: Any) -> Any:
@@ -301,8 +311,8 @@ def _decode_timedelta64(value: Any) -> Any:
 _DECODERS: dict[str, Callable[[Any], Any]] = {
     "integer": int,
     "number": float,
-    "tuple": lambda parts: tuple(_decode(part) for part in parts),
-    "map": lambda pairs: {_decode(k): _decode(v) for k, v in pairs},
+    "tuple": lambda parts: tuple(decoded(part) for part in parts),
+    "map": lambda pairs: {decoded(k): decoded(v) for k, v in pairs},
     "slice": lambda ends: slice(*ends),
     "array": _decode_array,
     "scalar": lambda found: _decode_array(found)[()],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import unicodedata
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from functools import cached_property
 from html import escape
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from .facts import AuditFacts, defined
 from .files import write_text
 from .findings import (
     CORRECTION_NAMES,
+    GroupFinding,
     MetricFinding,
     conflicts,
     headline,
@@ -43,6 +43,12 @@ if TYPE_CHECKING:
     from .html_report import ReportSection
 
 _MOST_ALIKE = 5
+
+#: What findings depend on beside a result: level, correction, margin, task and the
+#: favorable end.
+Settings: TypeAlias = tuple[float, str, float | None, str, str | None]
+#: Rows that were computed with these settings.
+Recorded: TypeAlias = tuple[Settings, tuple[GroupFinding, ...]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,6 +97,8 @@ class AuditReport:
         The title of the HTML report.
     sections : tuple of ReportSection
         Further sections, which the HTML report shows below the metrics.
+    recorded : dict of str to tuple
+        By metric what `from_json` read: the settings of the audit, and a row per group.
 
     See Also
     --------
@@ -130,22 +138,26 @@ class AuditReport:
     notes: tuple[str, ...] = ()
     title: str = "Fairness audit"
     sections: tuple[ReportSection, ...] = field(default=())
+    recorded: Mapping[str, Recorded] = field(default_factory=dict, repr=False)
 
     @cached_property
     def findings(self) -> tuple[MetricFinding, ...]:
         """Numbers and words for each metric."""
-        return tuple(
-            MetricFinding(
-                (self.own.get(name) or BY_NAME[name]).read_as(
-                    self.task, self.favorable
-                ),
-                result,
-                self.confidence_level,
-                self.correction,
-                self.margin.get(name),
-            )
-            for name, result in self.results.items()
-        )
+        found = []
+        for name, result in self.results.items():
+            entry = self.own.get(name) or BY_NAME[name]
+            settings, rows = self.settings_of(name), None
+            if name in self.recorded and self.recorded[name][0] == settings:
+                rows = self.recorded[name][1]
+            metric = entry.read_as(self.task, self.favorable)
+            found.append(MetricFinding(metric, result, *settings[:3], recorded=rows))
+        return tuple(found)
+
+    def settings_of(self, name: str) -> Settings:
+        """Return what the findings of a metric depend on beside its result."""
+        margin = self.margin.get(name)
+        level, correction = self.confidence_level, self.correction
+        return level, correction, margin, self.task, self.favorable
 
     @property
     def headline(self) -> str:
@@ -262,25 +274,65 @@ class AuditReport:
             "metrics": [finding.to_dict() for finding in self.findings],
         }
 
-    def to_json(self, path: str | os.PathLike[str]) -> Path:
-        """Write the numbers and verdicts as JSON.
+    @overload
+    def to_json(self) -> str: ...
+
+    @overload
+    def to_json(self, path: str | os.PathLike[str]) -> Path: ...
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str | Path:
+        """Return the report as JSON, which `from_json` reads anywhere and for ever.
+
+        It is what `to_dict` returns, for other programs, and in ``stored`` the rest of
+        the report in a documented schema, with results as `GroupEstimates.to_json`
+        writes them: every number exact, and no labels of clusters.
 
         Parameters
         ----------
-        path : str or path-like
+        path : str or path-like or None, default=None
+            Where to write it; None returns the text.
 
         Returns
         -------
-        pathlib.Path
-            `path`.
+        str or pathlib.Path
+            The text, or `path`. What cannot be stored, such as the metrics of
+            `make_metric`, is named in ``stored``; `from_json` then refuses the text.
 
         Raises
         ------
         OSError
             If the file cannot be written; an existing file then stays as it was.
         """
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        return write_text(path, text + "\n")
+        from .stored import report_to_text
+
+        text = report_to_text(self)
+        return text if path is None else write_text(path, text)
+
+    @classmethod
+    def from_json(cls, text: str) -> AuditReport:
+        """Return the report that `to_json` has written, now or in an older version.
+
+        It prints the same text and writes the same page, and its results are those
+        after `GroupEstimates.compact`. Nothing in the text is executed.
+
+        Parameters
+        ----------
+        text : str
+            The text itself, such as ``Path("audit.json").read_text()``.
+
+        Returns
+        -------
+        AuditReport
+
+        Raises
+        ------
+        ValueError
+            For text that is no complete report, of a newer schema than this version of
+            the package knows, or of a report that could not be stored.
+        """
+        from .stored import report_of_text
+
+        return report_of_text(text)
 
     def to_markdown(self) -> str:
         """Return the report as Markdown, such as for a pull request.

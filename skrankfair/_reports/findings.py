@@ -72,6 +72,8 @@ class MetricFinding:
     correction: str = "holm"  # {"holm", "fdr_bh"}
     #: The largest difference from fair that does not matter; None if nobody says so.
     margin: float | None = None
+    #: The rows as they were computed when the report was stored; None computes them.
+    recorded: tuple[GroupFinding, ...] | None = None
 
     @property
     def tested(self) -> bool:
@@ -89,6 +91,8 @@ class MetricFinding:
     @cached_property
     def rows(self) -> tuple[GroupFinding, ...]:
         """One finding per group, in the order of the result."""
+        if self.recorded is not None:
+            return self.recorded
         result = self.result
         low, high = result.ends(t_quantile(self.confidence_level, result.df))
         effective = self._judged.n_effective
@@ -133,6 +137,8 @@ class MetricFinding:
     @cached_property
     def _margin_pvalues(self) -> Array:
         """P-values that groups are within the margin; NaN if there is no verdict."""
+        if self.recorded is not None:
+            return np.array([row.pvalue_margin for row in self.recorded])
         if self.margin is None or not self.tested:
             return np.full(len(self.result.groups), np.nan)
         judged = self._judged
@@ -250,7 +256,8 @@ class MetricFinding:
         found: list[tuple[str, str, tuple[GroupFinding, ...]]] = []
         for side in ("worse", "better", "lower", "higher"):
             rows = self.on(side)
-            if rows and not (found and one_test(self.result.pvalue)):
+            pvalues = np.array([row.pvalue for row in self.rows])
+            if rows and not (found and one_test(pvalues)):
                 found.append((side, self.metric.says(side), rows))
         return tuple(found)
 

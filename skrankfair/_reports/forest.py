@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._estimates.formatting import label
+from .._estimates.storage import stored
 from .._inputs.validation import Array
 from ..display import _style as look
 
@@ -30,6 +31,7 @@ _MARKERS = {
 }
 
 
+@stored("Series")
 @dataclass(frozen=True)
 class Series:
     """One estimate per row, with its interval."""
@@ -43,6 +45,7 @@ class Series:
     marker: str = "circle"  # {"circle", "up", "down"}
 
 
+@stored("ForestPlot")
 @dataclass(frozen=True)
 class ForestPlot:
     """Points with intervals, one row per group, from the top down."""

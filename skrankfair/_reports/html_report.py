@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates import formatting as fmt
+from .._estimates.storage import stored
 from ..display import _style as look
 from .findings import MANY_GROUPS, GroupFinding, MetricFinding, headline
 from .forest import ForestPlot, Series
@@ -34,6 +35,7 @@ _COLORS = {
 _MINUS = re.compile(r"-(?=\d)")
 
 
+@stored("ReportSection")
 @dataclass(frozen=True)
 class ReportSection:
     """One more section of a report: text, a plot and a table."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -49,6 +49,7 @@ class CalibratesByGroup(
     cluster_weight: str
     min_group_size: int
     _multi_output = False
+    _grouped: bool
 
     def fit(
         self,
@@ -191,10 +192,15 @@ class CalibratesByGroup(
         sample_weight: Any,
         sensitive_features: Any,
         cluster: Any,
+        *,
+        reset: bool = True,
     ) -> ScoreRows:
-        """Validate the arguments of `fit`; rows of weight 0 are left out."""
+        """Validate the arguments of `fit`; rows of weight 0 are left out.
+
+        `reset`: whether X may have other columns than those that are known.
+        """
         labels, units = self._columns(X, sensitive_features, cluster)
-        score, outcome = self._checked_fit(X, y)
+        score, outcome = self._checked_fit(X, y, reset)
         n_rows = len(score)
         groups = (
             Groups.of_everyone(n_rows) if labels is None else disjoint_groups(labels)
@@ -207,6 +213,8 @@ class CalibratesByGroup(
             cluster=None if clusters is None else clusters.codes.size,
             sample_weight=None if weight is None else weight.size,
         )
+        if not reset:
+            check_given_alike(labels, self._grouped)
         self._grouped = labels is not None
         rows = ScoreRows(outcome, score, groups, clusters, weight, np.arange(n_rows))
         return rows.of_positive_weight()
@@ -227,7 +235,7 @@ class CalibratesByGroup(
             return numeric_columns(X, left_out, "scores")
         return validate_data(self, with_names(X), reset=False, dtype=np.float64)
 
-    def _checked_fit(self, X: Any, y: Any) -> tuple[Array, Array]:
+    def _checked_fit(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
         """Return scores, shape (n, d), and outcomes, shape (n, K), as floats."""
         multi_output = self._multi_output
         if left_out := self._left_out():
@@ -236,7 +244,7 @@ class CalibratesByGroup(
                     f"This {type(self).__name__} estimator requires y to be passed, "
                     "but the target y is None."
                 )
-            validate_data(self, with_names(X), skip_check_array=True)
+            validate_data(self, with_names(X), reset=reset, skip_check_array=True)
             score = numeric_columns(X, left_out, "scores")
             outcome = outcome_matrix(y) if multi_output else as_numbers(y, "y")
             check_lengths(X=len(score), y=len(outcome))
@@ -247,6 +255,7 @@ class CalibratesByGroup(
                 self,
                 with_names(X),
                 y,
+                reset=reset,
                 dtype=np.float64,
                 y_numeric=True,
                 multi_output=multi_output,
@@ -255,25 +264,32 @@ class CalibratesByGroup(
 
     def _fit_groups(self, rows: ScoreRows, fitted: Callable[[ScoreRows], Any]) -> None:
         """Fit the calibration of all rows and of each group that is large enough."""
-        groups = rows.groups.without_unused()
-        pooled = fitted(rows)
+        self._fit_parts(rows, parts_of(rows), fitted)
+
+    def _fit_parts(
+        self,
+        whole: Any,
+        parts: Iterable[tuple[Hashable, Any]],
+        fitted: Callable[[Any], Any],
+    ) -> None:
+        """Fit the calibration of the whole and of each group that is large enough."""
+        pooled = fitted(whole)
         calibrators: dict[Hashable, Any] = {}
         small = []
-        for g, label in enumerate(groups.labels):
-            part = rows.take(np.flatnonzero(groups.values == g))
+        for label, part in parts:
             if self._grouped and part.n_clusters < self.min_group_size:
                 small.append(label)
             alone = self._grouped and label not in small
             calibrators[label] = fitted(part) if alone else pooled
         # At once and complete: other threads may be using the estimator.
-        self.groups_ = groups.labels
+        self.groups_ = tuple(calibrators)
         self.pooled_calibrator_ = pooled
         self.calibrators_ = calibrators
         if small:
+            units = "rows" if whole.cluster is None else "clusters"
             warn_user(
-                f"Groups with fewer than min_group_size={self.min_group_size} "
-                f"{'rows' if rows.cluster is None else 'clusters'} are calibrated like "
-                f"all rows together: {quoted(small)}.",
+                f"Groups with fewer than min_group_size={self.min_group_size} {units} "
+                f"are calibrated like all rows together: {quoted(small)}.",
                 UserWarning,
             )
 
@@ -337,6 +353,13 @@ class CalibratesByGroup(
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def parts_of(rows: ScoreRows) -> Iterator[tuple[Hashable, ScoreRows]]:
+    """Yield the groups that have rows, with their rows."""
+    groups = rows.groups.without_unused()
+    for g, label in enumerate(groups.labels):
+        yield label, rows.take(np.flatnonzero(groups.values == g))
 
 
 def outcome_matrix(y: Any) -> Array:

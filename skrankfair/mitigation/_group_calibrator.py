@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.score_rows import ScoreRows
-from .._inputs.validation import Array, check_choice, check_number
-from ._by_group import CalibratesByGroup, check_shares, within_unit
-from ._curves import Curve, check_calibrator, fit_curve
+from .._inputs.validation import Array, check_choice, check_number, sort_labels
+from ..smoothing import NadarayaWatsonRegressor
+from ..smoothing._pooled import Pooled
+from ..smoothing._regressor import adds_up
+from ._by_group import CalibratesByGroup, check_shares, parts_of, within_unit
+from ._curves import METHODS, Curve, check_calibrator, fit_curve, row_weights
 from ._metadata import quoted
 
 if TYPE_CHECKING:
@@ -47,6 +52,57 @@ class ScoreCurves:
             getattr(curve, method)(columns[:, k]) for k, curve in enumerate(self.curves)
         ]
         return np.column_stack(out).reshape(values.shape)
+
+
+@dataclass(frozen=True)
+class ScoreSums:
+    """What batches of rows of one group leave for its curves."""
+
+    columns: tuple[Pooled, ...]  # length d: one for each column of scores
+    n_rows: int
+    n_clusters: int
+    cluster: bool | None  # True if there are clusters, as of rows; None if not
+
+    @classmethod
+    def of(cls, rows: ScoreRows, cluster_weight: str) -> ScoreSums:
+        """Return those of the rows of a batch."""
+        weight = row_weights(
+            len(rows.x), rows.weight, rows.cluster_codes, cluster_weight
+        )
+        labels = None if rows.cluster is None else rows.cluster_labels
+        columns = tuple(
+            Pooled.of(score[:, None], weight * rows.y[:, 0], weight, labels)
+            for score in rows.x.T
+        )
+        return cls(columns, len(rows.x), rows.n_clusters, labels is not None or None)
+
+    def __add__(self, other: ScoreSums) -> ScoreSums:
+        """Return those of both, which share no cluster."""
+        columns = zip(self.columns, other.columns, strict=True)
+        return ScoreSums(
+            tuple(a + b for a, b in columns),
+            self.n_rows + other.n_rows,
+            self.n_clusters + other.n_clusters,
+            self.cluster or other.cluster,
+        )
+
+
+def _rule_of(calibrator: Any) -> Any:
+    """Return the bandwidth of a smoother; None of a method without one."""
+    if isinstance(calibrator, NadarayaWatsonRegressor):
+        return calibrator.bandwidth
+    return "rule_of_thumb" if calibrator == "nadaraya_watson" else None
+
+
+def _adds_up(model: GroupCalibrator) -> bool:
+    """Return whether sums by score give the curves; else say which do."""
+    known = isinstance(model.calibrator, str | NadarayaWatsonRegressor)
+    if not known:
+        raise AttributeError(
+            f"partial_fit needs a calibrator that is one of {', '.join(METHODS)} or a "
+            f"NadarayaWatsonRegressor; got {model.calibrator!r}."
+        )
+    return adds_up(_rule_of(model.calibrator))
 
 
 class GroupCalibrator(CalibratesByGroup):
@@ -143,6 +199,9 @@ class GroupCalibrator(CalibratesByGroup):
            [0.3]])
     """
 
+    #: All rows of the batches, and those of each group.
+    _sums: tuple[ScoreSums, dict[Hashable, ScoreSums]] | None
+
     def __init__(
         self,
         calibrator: Any = "nadaraya_watson",
@@ -161,6 +220,86 @@ class GroupCalibrator(CalibratesByGroup):
         self.monotonic = monotonic
         self.min_group_size = min_group_size
         self.n_bins = n_bins
+
+    @available_if(_adds_up)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+        cluster: Any = None,
+    ) -> GroupCalibrator:
+        """Add a batch of rows to those of the calls before.
+
+        The curves are those of a fit to all rows at once. What is kept by group is a
+        sum for each distinct score, and a hash of each cluster, whose rows must be in
+        one batch. Scores that are rounded therefore take little memory, however many
+        rows there are. After `fit` it starts anew. With another estimator than
+        `~skrankfair.smoothing.NadarayaWatsonRegressor`, or one whose bandwidth is
+        chosen by cross-validation, there is no `partial_fit`.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+            Scores, with the columns of group and cluster that the constructor names.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: a weight of 2 counts the row twice.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        cluster : array-like of shape (n_samples,) or None, default=None
+            Independent units, if the constructor names no column of X.
+
+        Returns
+        -------
+        GroupCalibrator
+
+        Raises
+        ------
+        ValueError
+            As `fit` does, for a cluster of two batches, and for a bandwidth by a rule
+            with clusters and ``cluster_weight="row"``, which sums do not tell.
+
+        Warns
+        -----
+        UserWarning
+            It names the groups with fewer than `min_group_size` clusters until now.
+        """
+        self._check_options()
+        known = getattr(self, "_sums", None)
+        rows = self._read(
+            X, y, sample_weight, sensitive_features, cluster, reset=known is None
+        )
+        by_row = rows.cluster is not None and self.cluster_weight == "row"
+        if by_row and isinstance(rule := _rule_of(self.calibrator), str):
+            raise ValueError(
+                "calibrator must have a bandwidth that is a number for partial_fit "
+                "with clusters and cluster_weight='row', such as "
+                f"NadarayaWatsonRegressor(bandwidth=0.05); got {rule!r}."
+            )
+        if self.calibrator == "platt":
+            check_shares(rows.y)
+        whole = ScoreSums.of(rows, self.cluster_weight)
+        parts = {g: ScoreSums.of(r, self.cluster_weight) for g, r in parts_of(rows)}
+        if known is not None:
+            whole = known[0] + whole
+            for label, part in known[1].items():
+                parts[label] = part + parts[label] if label in parts else part
+        parts = {label: parts[label] for label in sort_labels(list(parts))}
+
+        def fitted(sums: ScoreSums) -> ScoreCurves:
+            curves = []
+            for pooled, all_rows in zip(sums.columns, whole.columns, strict=True):
+                score = pooled.features[:, 0]
+                odds = within_unit(all_rows.features)[0]
+                curves.append(self._curve(score, pooled.outcome, odds, pooled.weight))
+            return ScoreCurves(tuple(curves), sums.n_rows)
+
+        self._fit_parts(whole, parts.items(), fitted)
+        self._sums = whole, parts
+        return self
 
     def inverse_transform(self, X: Any, sensitive_features: Any = None) -> Any:
         """Return the lowest scores that have these expected outcomes.
@@ -233,19 +372,32 @@ class GroupCalibrator(CalibratesByGroup):
 
         def fitted(part: ScoreRows) -> ScoreCurves:
             curves = [
-                fit_curve(
-                    self.calibrator,
-                    score,
-                    part.y[:, 0],
-                    weight=part.weight,
-                    cluster=part.cluster_codes,
-                    cluster_weight=self.cluster_weight,
-                    monotonic=self.monotonic,
-                    n_bins=self.n_bins,
-                    log_odds=log_odds,
+                self._curve(
+                    score, part.y[:, 0], log_odds, part.weight, part.cluster_codes
                 )
                 for score, log_odds in zip(part.x.T, odds, strict=True)
             ]
             return ScoreCurves(tuple(curves), len(part.x))
 
         self._fit_groups(rows, fitted)
+        self._sums = None
+
+    def _curve(
+        self,
+        score: Array,
+        outcome: Array,
+        log_odds: bool,
+        weight: Array | None,
+        cluster: Array | None = None,
+    ) -> Curve:
+        return fit_curve(
+            self.calibrator,
+            score,
+            outcome,
+            weight=weight,
+            cluster=cluster,
+            cluster_weight=self.cluster_weight,
+            monotonic=self.monotonic,
+            n_bins=self.n_bins,
+            log_odds=log_odds,
+        )

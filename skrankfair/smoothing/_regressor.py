@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates.metric import warn_user
@@ -30,8 +31,18 @@ from .._inputs.validation import (
 )
 from ._bandwidth import check_bandwidth, choose_bandwidth
 from ._curve import METHODS
-from ._kernels import Kernel, get_kernel
+from ._kernels import get_kernel
 from ._multivariate import grid_means, line_means, product_means, rule_bandwidths
+from ._pooled import Pooled
+
+
+def adds_up(rule: Any) -> bool:
+    """Return whether sums tell a bandwidth by the rule; else say what does."""
+    if isinstance(rule, str) and rule == "cv":
+        raise AttributeError(
+            "partial_fit needs a bandwidth that is a number, or a rule other than 'cv'."
+        )
+    return True
 
 
 class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
@@ -137,10 +148,80 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
             For an unknown option, a bandwidth that is not positive, or a cluster that
             is given twice, is missing or of another length.
         """
-        kernel = get_kernel(self.kernel)
+        features, sample, _ = self._sample(X, y, sample_weight, cluster)
+        self._X = features[sample.row]
+        self._columns = sample.columns(sample.y)
+        self.bandwidth_ = self._bandwidths(sample)
+        self.n_clusters_ = sample.n_active
+        self._pooled: Pooled | None = None
+        return self
+
+    @available_if(lambda self: adds_up(self.bandwidth))
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, cluster: Any = None
+    ) -> NadarayaWatsonRegressor:
+        """Add a batch of rows to those of the calls before.
+
+        The fit is that of all rows at once. What is kept is a sum for each distinct row
+        of features, so that scores that are rounded, or counted by an engine, take
+        memory for the distinct ones only. The rows of a cluster must be in one batch.
+        After `fit` it starts anew, and with ``bandwidth="cv"`` there is none.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: a weight of 2 counts the row twice.
+        cluster : array-like of shape (n_samples,) or None, default=None
+            Independent units, if the constructor names no column of X.
+
+        Returns
+        -------
+        NadarayaWatsonRegressor
+
+        Raises
+        ------
+        ValueError
+            As `fit` does, for a cluster of two batches, and for a bandwidth by a rule
+            with clusters and ``cluster_weight="row"``, which sums do not tell.
+        """
+        known = getattr(self, "_pooled", None)
+        features, sample, labels = self._sample(
+            X, y, sample_weight, cluster, reset=known is None
+        )
+        by_row = self.cluster_weight == "row" and labels is not None
+        if isinstance(self.bandwidth, str) and by_row:
+            raise ValueError(
+                "bandwidth must be a number for partial_fit with clusters and "
+                f"cluster_weight='row'; got {self.bandwidth!r}."
+            )
+        total, weight = sample.columns(sample.y)
+        pooled = Pooled.of(features[sample.row], total, weight, labels)
+        n_clusters = sample.n_active
+        if known is not None:
+            pooled, n_clusters = known + pooled, n_clusters + self.n_clusters_
+        whole = Sample.of_rows(
+            pooled.features[:, 0], pooled.outcome, weight=pooled.weight
+        )
+        self._X = pooled.features
+        self._columns = np.stack([pooled.total, pooled.weight])
+        self.bandwidth_ = self._bandwidths(whole)
+        self.n_clusters_ = n_clusters
+        self._pooled = pooled
+        return self
+
+    def _sample(
+        self, X: Any, y: Any, sample_weight: Any, cluster: Any, reset: bool = True
+    ) -> tuple[Array, Sample, Array | None]:
+        """Return features, the rows by cluster, and the labels of the clusters.
+
+        Rows of weight 0 are left out.
+        """
+        get_kernel(self.kernel)
         check_choice(self.method, "method", METHODS)
         check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
-        features, y = self._checked_fit(X, y)
+        features, y = self._checked_fit(X, y, reset)
         check_magnitude(y=y)
         cluster = take_column(X, self.cluster, cluster, "cluster")
         codes = None if cluster is None else encode(cluster, "cluster").dense()
@@ -161,11 +242,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
             weight=weight,
             cluster_weight=self.cluster_weight,
         )
-        self._X = features[sample.row]
-        self._columns = sample.columns(sample.y)
-        self.bandwidth_ = self._bandwidths(sample, kernel)
-        self.n_clusters_ = sample.n_active
-        return self
+        return features, sample, None if codes is None else codes.all_labels
 
     def predict(self, X: Any) -> Array:
         """Return the smoothed outcome at each row.
@@ -238,13 +315,13 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         kernel = get_kernel(self.kernel)
         return grid_means(nodes, self._X, self._columns, self.bandwidth_, kernel)
 
-    def _checked_fit(self, X: Any, y: Any) -> tuple[Array, Array]:
+    def _checked_fit(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
         """Return features and outcomes of `fit` as floats."""
         if not named_columns(self.cluster):
             return validate_data(
-                self, with_names(X), y, dtype=np.float64, y_numeric=True
+                self, with_names(X), y, reset=reset, dtype=np.float64, y_numeric=True
             )
-        validate_data(self, with_names(X), skip_check_array=True)
+        validate_data(self, with_names(X), reset=reset, skip_check_array=True)
         features, outcome = self._frame_features(X), as_numbers(y, "y")
         check_lengths(X=len(features), y=outcome.size)
         return features, outcome
@@ -261,8 +338,8 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         column_of(X, self.cluster, "cluster")
         return numeric_columns(X, named_columns(self.cluster), "features")
 
-    def _bandwidths(self, sample: Sample, kernel: Kernel) -> Array:
-        n_columns = self._X.shape[1]
+    def _bandwidths(self, sample: Sample) -> Array:
+        n_columns, kernel = self._X.shape[1], get_kernel(self.kernel)
         rule = self.bandwidth
         if isinstance(rule, str | Real):
             check_bandwidth(rule)

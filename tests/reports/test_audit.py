@@ -480,6 +480,7 @@ class TestDict:
         text = path.read_text(encoding="utf-8")
         assert "NaN" not in text
         read = json.loads(text)
+        assert read.pop("stored")["schema"] == "skrankfair.AuditReport"
         assert read == json.loads(json.dumps(report.to_dict()))
         assert [metric["metric"] for metric in read["metrics"]] == list(NAMES)
         assert read["groups"][0]["group"] == "f"

@@ -1,0 +1,99 @@
+"""An audit as JSON: numbers and verdicts for readers, and the report to load again.
+
+The document is that of `AuditReport.to_dict`, and ``stored`` beside it: results, each
+in the schema of `GroupEstimates.to_json`, and the other parts of the report. The rows
+of the findings are read from the numbers that everybody reads. They were computed with
+the tables of clusters, which are not stored.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields
+from typing import Any
+
+from .._estimates import storage
+from ..metrics import GroupEstimates
+from .audit import AuditReport
+from .catalog import BY_NAME
+from .findings import GroupFinding
+from .html_report import ReportSection
+
+SCHEMA = "skrankfair.AuditReport"
+# What is written in ways of its own, or not at all.
+_OTHERS = {"results", "own", "recorded"}
+# Of a row of the findings, what is no number.
+_WORDS = {"side", "missing", "within"}
+
+
+def report_to_text(report: AuditReport) -> str:
+    """Return the report as JSON."""
+    numbers = json.dumps(
+        report.to_dict(), indent=2, ensure_ascii=False, allow_nan=False
+    )
+    try:
+        parts = {
+            part.name: getattr(report, part.name)
+            for part in fields(AuditReport)
+            if part.name not in _OTHERS
+        }
+        kept = json.loads(storage.to_text(parts, SCHEMA))
+        kept["results"] = {
+            name: json.loads(result.to_json())
+            for name, result in report.results.items()
+        }
+    except ValueError as error:  # the numbers are there nevertheless
+        kept = {"refused": str(error)}
+    return f'{numbers[:-2]},\n  "stored": {json.dumps(kept)}\n}}\n'
+
+
+def report_of_text(text: Any) -> AuditReport:
+    """Return the report that is stored in JSON."""
+    document = storage.read_json(text)
+    kept: Any = document.get("stored") if isinstance(document, dict) else None
+    if isinstance(kept, dict) and "refused" in kept:
+        raise ValueError(f"text has the numbers of a report only: {kept['refused']}")
+    storage.check_schema(kept, SCHEMA)
+    with storage.understood():
+        names = {part.name for part in fields(AuditReport)} - _OTHERS
+        parts = {name: storage.decoded(kept[name]) for name in names & set(kept)}
+        results = {
+            name: GroupEstimates.from_json(json.dumps(result))
+            for name, result in kept["results"].items()
+        }
+        report = AuditReport(results=results, **parts)
+        recorded = {
+            found["metric"]: (
+                report.settings_of(found["metric"]),
+                _rows(found["groups"], results[found["metric"]]),
+            )
+            for found in document["metrics"]
+        }
+        report = AuditReport(results=results, recorded=recorded, **parts)
+        _check(report)
+    return report
+
+
+def _rows(
+    found: list[dict[str, Any]], result: GroupEstimates
+) -> tuple[GroupFinding, ...]:
+    """Return the findings by group; NaN and infinite numbers are no JSON."""
+    names = [part.name for part in fields(GroupFinding) if part.name != "group"]
+    rows = []
+    for group, row in zip(result.groups, found, strict=True):
+        values = {name: row[name] for name in names}
+        for name in set(names) - _WORDS:
+            values[name] = math.nan if row[name] is None else float(row[name])
+        rows.append(GroupFinding(group=group, **values))
+    return tuple(rows)
+
+
+def _check(report: AuditReport) -> None:
+    """Raise an error unless a report that was read can do what reports do."""
+    names = report.results.keys()
+    if not (names <= BY_NAME.keys() and names == report.recorded.keys()):
+        raise TypeError("unknown metrics, or others than the numbers")
+    if not all(isinstance(section, ReportSection) for section in report.sections):
+        raise TypeError("sections that are none")
+    repr(report), report.to_dict()
