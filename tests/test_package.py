@@ -15,17 +15,25 @@ from skrankfair._cli.versions import OPTIONAL, REQUIRED
 ROOT = Path(__file__).parents[1]
 
 
-def loaded_by(statement):
-    """Modules that a statement loads in a new process."""
-    program = f"import sys\n{statement}\nprint(*sys.modules)"
+STATEMENTS = (
+    "import skrankfair",
+    "skrankfair.metrics.ndcg",
+    "from skrankfair import *; audit, metrics.ndcg",
+)
+
+
+@pytest.fixture(scope="module", name="loaded")
+def _loaded():
+    """Modules that are loaded after each of the statements, in a new process."""
+    program = ["import sys", *(f"{line}; print(*sys.modules)" for line in STATEMENTS)]
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", "\n".join(program)],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
-    return done.stdout.split()
+    return [line.split() for line in done.stdout.splitlines()]
 
 
 def parts_of(modules):
@@ -34,20 +42,17 @@ def parts_of(modules):
 
 
 class TestLazyNames:
-    def test_importing_the_package_loads_nothing_else(self):
-        loaded = loaded_by("import skrankfair")
-        assert parts_of(loaded) == set()
-        assert not {"numpy", "pandas", "sklearn"} & set(loaded)
+    def test_importing_the_package_loads_nothing_else(self, loaded):
+        assert parts_of(loaded[0]) == set()
+        assert not {"numpy", "pandas", "sklearn"} & set(loaded[0])
 
-    def test_modules_are_there_without_an_import_of_their_own(self):
-        loaded = loaded_by("import skrankfair\nskrankfair.metrics.ndcg")
-        assert "metrics" in parts_of(loaded)
-        assert not parts_of(loaded) & {"display", "mitigation", "_reports", "_cli"}
+    def test_modules_are_there_without_an_import_of_their_own(self, loaded):
+        assert "metrics" in parts_of(loaded[1])
+        assert not parts_of(loaded[1]) & {"display", "mitigation", "_reports", "_cli"}
 
-    def test_no_name_needs_matplotlib(self):
-        loaded = loaded_by("from skrankfair import *\naudit, metrics.ndcg")
-        assert {"_reports", "display", "metrics"} <= parts_of(loaded)
-        assert "matplotlib" not in loaded
+    def test_no_name_needs_matplotlib(self, loaded):
+        assert {"_reports", "display", "metrics"} <= parts_of(loaded[2])
+        assert "matplotlib" not in loaded[2]
 
     @pytest.mark.parametrize("name", skrankfair.__all__)
     def test_every_name_is_reached_and_listed(self, name):

@@ -435,6 +435,7 @@ class TestSignals:
         process.send_signal(signal.SIGINT)
         assert self.ended(process, *written) == (130, b"")
 
+    @pytest.mark.simulation
     def test_interrupt_between_the_report_and_its_files(self, file, tmp_path):
         fifo, numbers = tmp_path / "a.html", tmp_path / "a.json"
         # Nobody reads it: to open it takes forever.

@@ -189,16 +189,13 @@ def test_nothing_but_a_value_error_escapes_from_a_column(argument, values):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-@pytest.mark.parametrize(
-    ("metric", "name"),
-    [
-        pytest.param(m, n, id=f"{m.__name__}-{n}")
-        for m, n in ARGUMENTS
-        if n not in COLUMNS
-    ],
+@one_in(
+    3,
+    argument={f"{m.__name__}-{n}": (m, n) for m, n in ARGUMENTS if n not in COLUMNS},
+    values={"first": some(0), "second": some(1), "third": some(2)},
 )
-def test_nothing_but_a_value_error_escapes_from_an_option(metric, name):
-    assert wrong_outcomes(metric, name, NASTY) == []
+def test_nothing_but_a_value_error_escapes_from_an_option(argument, values):
+    assert wrong_outcomes(*argument, values) == []
 
 
 def wrong_outcomes(metric, name, values):

@@ -33,7 +33,8 @@ from tests.reference import variance
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
 )
-in_chunks = seeds.in_chunks(45, 15, always=15)
+in_chunks = seeds.in_chunks(45, 9, always=9)
+in_small_chunks = seeds.in_chunks(20, 5, always=5)
 AVERAGES = ("pairs", "queries")
 
 
@@ -230,10 +231,11 @@ def repeated(p, times):
     return replace(p, w=None, z=[], sensitive_features=features, member={}, **columns)
 
 
+@seeds.in_chunks(40, 10, always=10)
 @each_metric
 @pytest.mark.usefixtures("_engine")
-def test_whole_weights_are_repeated_items(measure):
-    for seed in range(40):
+def test_whole_weights_are_repeated_items(seeds, measure):
+    for seed in seeds:
         p = replace(make_problem(seed), w=None)
         times = np.random.default_rng(seed).integers(0, 4, len(p.q))
         if not times.any():
@@ -247,10 +249,11 @@ def test_whole_weights_are_repeated_items(measure):
         np.testing.assert_array_equal(weighed.support, expected.support)
 
 
+@in_small_chunks
 @each_metric
 @pytest.mark.parametrize("variance", ["cluster", "item"])
-def test_the_unit_of_the_weights_does_not_matter(measure, variance):
-    for seed in range(20):
+def test_the_unit_of_the_weights_does_not_matter(seeds, measure, variance):
+    for seed in seeds:
         p, v, _, _ = problem(seed)
         a, b = (
             measure(p, item_weight=weight, variance=variance, **p.who)
@@ -261,10 +264,11 @@ def test_the_unit_of_the_weights_does_not_matter(measure, variance):
         assert_close(a.n_effective, b.n_effective, 1e-9, seed)
 
 
+@in_small_chunks
 @each_metric
 @pytest.mark.parametrize("variance", ["cluster", "item"])
-def test_equal_weights_are_none(measure, variance):
-    for seed in range(20):
+def test_equal_weights_are_none(seeds, measure, variance):
+    for seed in seeds:
         p = make_problem(seed)
         plain = measure(p, variance=variance, **p.who)
         equal = measure(p, item_weight=[1.0] * len(p.q), variance=variance, **p.who)

@@ -10,7 +10,7 @@ from skrankfair._inputs.ranking import Ranking
 from skrankfair.metrics import matched_pair_calibration
 from skrankfair.metrics._pairs import score_ranges as _matching
 from skrankfair.metrics._pairs.score_ranges import Matching, PairWeight, reach
-from tests.seeds import one_in
+from tests.seeds import one_in, rarely
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
@@ -227,7 +227,7 @@ def naive_windows(ranking, focal, partners, direction, threshold):
 
 
 @pytest.mark.parametrize("long", [1, 10**9], ids=["guessed", "searched"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *rarely(2, 3, 4, 5)])
 def test_windows(seed, long, monkeypatch):
     monkeypatch.setattr(_matching, "_LONG", long)
     rng = np.random.default_rng(seed)

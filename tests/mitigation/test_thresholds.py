@@ -93,6 +93,7 @@ class TestClosedForm:
         means = [expected[near & (fresh["group"] == g)].mean() for g in "ab"]
         assert abs(means[0] - means[1]) < 0.05
 
+    @pytest.mark.simulation
     def test_marginal_outcomes_on_fresh_data(self):
         """Unequal at one threshold, and equal at those of the groups."""
         n_seeds, before, after = 20, 0, 0

@@ -113,6 +113,7 @@ def add_days(path, days):
         monitor.update(decisions(day), when=DAYS[day])
 
 
+@pytest.mark.simulation
 def test_processes_wait_for_each_other(path):
     context = multiprocessing.get_context("spawn")
     parts = [range(2, 6, 2), range(3, 6, 2)]

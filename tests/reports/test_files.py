@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -14,14 +15,19 @@ from skrankfair._reports.files import UNFINISHED, write_text
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX")
 
 
-@pytest.fixture
+@contextmanager
 def small_disk():
-    """Let no file grow beyond a thousand bytes, as on a disk that is full."""
+    """Let no file grow beyond a thousand bytes, as on a disk that is full.
+
+    Nor does the file that pytest's own output may go to: not for longer than needed.
+    """
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def names(folder):
@@ -35,13 +41,13 @@ def test_writes_utf8_with_plain_line_ends(tmp_path):
     assert names(tmp_path) == ["a.txt"]
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, small_disk):
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with pytest.raises(OSError, match="too large"):
+    with small_disk(), pytest.raises(OSError, match="too large"):
         write_text(path, "x" * 5000)
     assert path.read_text() == "old"
-    with pytest.raises(OSError, match="too large"):
+    with small_disk(), pytest.raises(OSError, match="too large"):
         write_text(tmp_path / "new.txt", "x" * 5000)
     assert names(tmp_path) == ["a.txt"]
     assert not UNFINISHED

@@ -28,6 +28,7 @@ from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import matched_pair_calibration
 from skrankfair.scoring import get_scorer, make_fairness_scorer
 from tests.scoring.data import DATA, Data, column_scorer, metadata_scorer
+from tests.seeds import one_in
 
 MODEL = LogisticRegression()
 GRID = {"C": [0.01, 1.0]}
@@ -179,19 +180,19 @@ def test_metadata(run):
     np.testing.assert_array_equal(scores, on_arrays(run))
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        (name, kind)
+@one_in(
+    2,
+    tool={
+        f"{name}-{kind}": (name, kind)
         for name in WITH_FRAME
         for kind in ("pandas", "polars")
         # scikit-learn turns a frame of polars into an array there.
         if (name, kind) != ("permutation_importance", "polars")
-    ],
+    },
+    routing={"off": False, "on": True},
 )
-@pytest.mark.parametrize("routing", [False, True], ids=["off", "on"])
-def test_columns_score_as_metadata(name, kind, routing):
-    run = WITH_FRAME[name]
+def test_columns_score_as_metadata(tool, routing):
+    run, kind = WITH_FRAME[tool[0]], tool[1]
     with sklearn.config_context(enable_metadata_routing=routing):
         scores = with_columns(run, getattr(DATA, kind))
     np.testing.assert_array_equal(scores, on_arrays(run))
