@@ -151,8 +151,8 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
         if named_columns(self.drop):
             column_of(X, list(named_columns(self.drop)), "drop")
         qid = take_column(X, self.qid, qid, "qid")
-        validate_data(self, with_names(X), skip_check_array=True)
         rows = self._sorted(X, y, qid, sample_weight)
+        validate_data(self, with_names(X), skip_check_array=True)
         watched = self._watched(eval_set, eval_qid)
         self.estimator_ = clone(self.estimator)
         ranker, rows, watched = _up_to_last_step(self.estimator_, rows, watched)
@@ -202,7 +202,8 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
 
     def _sorted(self, X: Any, y: Any, qid: Any, sample_weight: Any) -> _Rows:
         """Return the rows by query, each query in the order of its rows."""
-        n_rows = n_rows_of(X)
+        if not (n_rows := n_rows_of(X)):
+            raise ValueError("X must have a row; got none.")
         codes = np.zeros(n_rows, dtype=int) if qid is None else encode(qid, "qid").codes
         weight = None if sample_weight is None else as_weights(sample_weight)
         check_lengths(

@@ -409,3 +409,10 @@ def test_rows_may_be_lists():
     assert ranker.predict(rows).shape == (3,)
     with pytest.raises(TypeError, match="Expected sequence or array-like"):
         QueryRanker(ByGroup()).fit(None, [1, 2, 3], qid=[1, 1, 0])
+
+
+def test_no_rows_are_refused_by_name():
+    with pytest.raises(ValueError, match="^X must have a row; got none"):
+        QueryRanker(Ridge()).fit([], [])
+    with pytest.raises(ValueError, match="names a column, but X arrives here without"):
+        QueryRanker(Ridge(), qid="q").fit([[1.0], [2.0]], [1, 0])

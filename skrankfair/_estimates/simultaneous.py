@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
 KINDS = ("difference", "ratio", "max_abs", "l1", "worst")
 _FROM_FAIR = ("max_abs", "l1")
-# More groups than this, and a bound does not look at every pair of them.
-_MOST_GROUPS = 32
+# More groups than this, and a bound does not look at every pair of them, nor does a
+# test of rests look at the correlation of two groups.
+MOST_TOGETHER = 32
 
 
 def disparity(estimate: Array, metric: Metric, kind: str) -> float:
@@ -73,7 +75,7 @@ def disparity_bound(
     if not np.isfinite(value) or (kind == "ratio" and value == 0):
         return value  # no ratio is below that of a group at 0
     n_groups = estimate.size
-    alone = n_groups > _MOST_GROUPS or result.metric.not_compared is not None
+    alone = n_groups > MOST_TOGETHER or result.metric.not_compared is not None
     if kind in (*_FROM_FAIR, "worst") or alone:
         ends = result.simultaneous_interval(confidence_level)
         low, high = np.asarray(ends.low), np.asarray(ends.high)
@@ -128,7 +130,7 @@ def simultaneous(
     error[both] += scaled[b, b] - 2 * scaled[a, b]
     estimate = np.where(np.isnan(error), np.nan, 1.0)
     return Simultaneous(
-        *(estimate, np.sqrt(np.maximum(error, 0.0)), df, scaled, contrasts),
+        *(estimate, np.sqrt(np.maximum(error, 0.0)), df, (scaled,), contrasts),
         *(n_resamples, random_state),
     )
 
@@ -152,11 +154,12 @@ class Simultaneous:
     estimate: Array  # shape (T,): NaN where undefined, which is no test
     standard_error: Array  # shape (T,)
     df: Array  # shape (T,)
-    #: Shape (K, K): that of what the contrasts are made of; NaN where undefined. Or
-    #: shape (K,), the variances of estimates that count as independent.
-    covariance: Array
+    #: That of what the contrasts are made of, in blocks of shape (K, K) that count as
+    #: independent; NaN where undefined. Or of shape (K,), the variances of estimates
+    #: all of which do.
+    covariance: Sequence[Array] | Array
     #: Shape (T, 2), int64: the two of these whose difference each contrast is; -1 is no
-    #: second one.
+    #: second one. Those of a block are before those of the next.
     contrasts: Array
     n_resamples: int
     random_state: Any
@@ -193,28 +196,46 @@ class Simultaneous:
         known = np.flatnonzero(some & ~np.isnan(self.estimate))
         if not known.size:
             return np.zeros(self.n_resamples)
-        if self.covariance.ndim == 1:
+        if isinstance(self.covariance, np.ndarray):
             # The quantiles of the largest of independent ones.
             level = (np.arange(self.n_resamples) + 0.5) / self.n_resamples
             return -special.ndtri(-np.expm1(np.log(level) / known.size) / 2)
-        first, second = self.contrasts[known].T
+        rng, largest = generator(self.random_state), np.zeros(self.n_resamples)
+        starts = np.cumsum([0, *(len(block) for block in self.covariance)])
+        ends = np.searchsorted(self.contrasts[known, 0], starts)
+        for number, block in enumerate(self.covariance):
+            inside = known[ends[number] : ends[number + 1]]
+            if inside.size:
+                pairs = np.maximum(self.contrasts[inside] - starts[number], -1)
+                drawn = self._drawn(block, pairs, spread[inside], rng)
+                np.maximum(largest, drawn, out=largest)
+        return np.sort(largest)
+
+    def _drawn(
+        self,
+        covariance: Array,
+        contrasts: Array,
+        spread: Array,
+        rng: np.random.Generator,
+    ) -> Array:
+        """Return the largest ``|z|`` of contrasts within a block, (n_resamples,)."""
+        first, second = contrasts.T
         used = np.unique(np.concatenate([first, second[second >= 0]]))
-        values, vectors = np.linalg.eigh(self.covariance[np.ix_(used, used)])
+        values, vectors = np.linalg.eigh(covariance[np.ix_(used, used)])
         some = values > _NOISE * values[-1]  # smooth curves are of a low rank
         root = (vectors[:, some] * np.sqrt(values[some])).T
         place = np.zeros(int(used.max()) + 2, dtype=int)
         place[used] = np.arange(used.size)
-        rng = generator(self.random_state)
         largest = np.empty(self.n_resamples)
-        step = max(1, min(_CHUNK, _MOST_DRAWS // known.size))
+        step = max(1, min(_CHUNK, _MOST_DRAWS // len(contrasts)))
         for start in range(0, self.n_resamples, step):
             part = slice(start, min(start + step, self.n_resamples))
             draws = rng.standard_normal((part.stop - start, len(root))) @ root
             values = draws[:, place[first]]
             values -= np.where(second >= 0, draws[:, place[second]], 0.0)
-            values /= spread[known]
+            values /= spread
             largest[part] = np.abs(values).max(1)
-        return np.sort(largest)
+        return largest
 
     def corrected(self, method: str) -> Array:
         """Return p-values corrected for the number of contrasts, shape (T,)."""

@@ -24,7 +24,7 @@ _DIRECT_RANGE = 1 << 16
 #: Up to here a float64 holds every integer.
 _EXACT = 2**53
 #: Up to here fourth powers can be summed, as the errors of squares need.
-_LARGEST = 1e60
+_LARGEST, _SMALLEST = 1e60, 1e-60
 
 
 def check_choice(value: object, name: str, choices: Sequence[object]) -> None:
@@ -583,4 +583,10 @@ def as_weights(values: Any, name: str = "sample_weight") -> Array:
     if not weights.any():
         raise ValueError(f"{name} must have a positive value; all are zero.")
     check_magnitude(**{name: weights})
+    small = np.flatnonzero((weights > 0) & (weights < _SMALLEST))
+    if small.size:
+        raise ValueError(
+            f"{name} must be 0 or at least {_SMALLEST:g}, for its squares not to be "
+            f"0; got {weights[small[0]]:g} in row {small[0]}. Use a smaller unit."
+        )
     return weights

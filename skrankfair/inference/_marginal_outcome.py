@@ -285,7 +285,7 @@ class MarginalOutcomeTest(ReadOnlyArrays):
         spread = self._own[first] + self._own[second] - 2 * self._between
         # Only the simulated largest deviation looks at more than the pairs.
         simulated = self.parameters["correction"] == "sup_t" and len(first) > 1
-        covariance = self.covariance if simulated else self._own
+        covariance = (self.covariance,) if simulated else self._own
         return Simultaneous(
             self.difference,
             self.standard_error,

@@ -14,7 +14,7 @@ from .._estimates.contrasts import generator
 from .._estimates.intervals import check_level, welch_df
 from .._estimates.metric import warn_user
 from .._estimates.read_only import ReadOnlyArrays
-from .._estimates.simultaneous import CORRECTIONS, Simultaneous
+from .._estimates.simultaneous import CORRECTIONS, MOST_TOGETHER, Simultaneous
 from .._inputs.score_rows import ScoreRows, score_rows
 from .._inputs.validation import (
     Array,
@@ -36,6 +36,7 @@ from ..smoothing._bandwidth import (
 from ..smoothing._group_curves import CurveSums
 from ..smoothing._kernels import get_kernel
 from ..smoothing._local_quadratic import NullContrast, share_interval
+from ..smoothing._rest_curves import RestCurves
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,14 +61,14 @@ class PredictiveParityTest(ReadOnlyArrays):
 
     Attributes
     ----------
-    sums : CurveSums
+    sums : CurveSums or RestCurves
         Kernel sums over clusters with their cross products.
     bandwidth : float
     parameters : dict
         The options of the test.
     """
 
-    sums: CurveSums
+    sums: CurveSums | RestCurves
     bandwidth: float
     parameters: Mapping[str, Any]
 
@@ -101,11 +102,10 @@ class PredictiveParityTest(ReadOnlyArrays):
     def _curves(self) -> Values:
         """The curves of the groups, and of their rests."""
         sums = self.sums
-        error = np.sqrt(np.einsum("hjhj->hj", sums.covariance))
         if sums.moments is None:
             df = np.where(sums.defined, sums.effective_clusters - 1, np.nan)
-            return Values(sums.estimate, error, df)
-        fits = [sums.moments.fit(h, sums.count) for h in range(sums.n_curves)]
+            return Values(sums.estimate, np.sqrt(sums.variance), df)
+        fits = [sums.fit(h) for h in range(sums.n_curves)]
         estimate, error, effective = np.stack(fits, axis=1)
         known = sums.defined & enough(effective)
         low, high = sums.outcomes[0], sums.outcomes[-1]
@@ -178,7 +178,7 @@ class PredictiveParityTest(ReadOnlyArrays):
             return Values(value, self._spread, df)
         values = Values(*np.full((3, len(self._pairs), self.grid.size), np.nan))
         for c, (a, b) in enumerate(self._pairs):
-            found = self.sums.moments.contrast(a, b)
+            found = self.sums.contrast(a, b)
             known = self._enough(self.effective_clusters[c], found)
             values.estimate[c, known] = found.difference[known]
             values.standard_error[c, known] = found.standard_error[known]
@@ -198,27 +198,18 @@ class PredictiveParityTest(ReadOnlyArrays):
     @cached_property
     def _spread(self) -> Array:
         """Standard errors of the differences of weighted means, shape (C, J)."""
-        first, second = self._pairs.T
-        points = np.arange(self.grid.size)
-        covariance = self.sums.covariance
-        own = np.einsum("hjhj->hj", covariance)
-        both = covariance[first[:, None], points, second[:, None], points]
-        variance = own[first] + own[second] - 2 * both
-        noise = 1e-12 * (own[first] + own[second])
-        return np.sqrt(np.where(variance < noise, 0 * variance, variance))
+        return self.sums.spread(self._pairs)
 
     @cached_property
     def _tests(self) -> Simultaneous:
         """The differences, one after the other."""
-        n_points = self.grid.size
-        places = self._pairs[:, None, :] * n_points + np.arange(n_points)[:, None]
-        size = self.sums.n_curves * n_points
+        blocks, places = self.sums.joint(self._pairs)
         return Simultaneous(
             self.difference.ravel(),
             self.difference_standard_error.ravel(),
             self.df.ravel(),
-            self.sums.covariance.reshape(size, size),
-            places.reshape(-1, 2),
+            blocks,
+            places,
             self.parameters["n_resamples"],
             self.parameters["random_state"],
             self._spread.ravel(),
@@ -313,13 +304,13 @@ class PredictiveParityTest(ReadOnlyArrays):
         level, method = self._level_and_method(confidence_level, kind)
         quantile = np.empty(self.curves.shape)
         points, own = np.arange(self.grid.size), np.full(self.grid.size, -1)
-        spread = np.sqrt(np.einsum("hjhj->hj", self.sums.covariance))
+        spread = np.sqrt(self.sums.variance)
         for g in range(len(self.groups)):
             alone = Simultaneous(
                 self.curves[g],
                 self.standard_error[g],
                 self._curves.df[g],
-                self.sums.covariance[g, :, g],
+                (self.sums.of_one(g),),
                 np.column_stack([points, own]),
                 self.parameters["n_resamples"],
                 self.parameters["random_state"],
@@ -525,22 +516,22 @@ def curves_by_group(
             "kernel must not have negative weights for curve='local_quadratic'; "
             f"got {kernel!r}."
         )
-    sample = rows.sample(cluster_weight, rests=rests)
     if quadratic:
-        h = contrast_bandwidth(rows, sample, bandwidth, chosen, reference)
+        h = contrast_bandwidth(
+            rows, cluster_weight, bandwidth, chosen, reference, rests=rests
+        )
     else:
         h = common_bandwidth(rows, bandwidth, kernel, cluster_weight)
-    weight = np.ones(rows.x.size) if rows.weight is None else rows.weight
-    sums = CurveSums.of_sample(
-        rows.groups.labels,
-        sample,
-        weight,
-        as_numbers(grid, "grid").copy(),
-        h,
-        chosen,
-        rows.pooled(cluster_weight) if rests else None,
-        moments=quadratic,
-    )
+    points = as_numbers(grid, "grid").copy()
+    sums: CurveSums | RestCurves
+    if rests and len(rows.groups) > MOST_TOGETHER:
+        sums = RestCurves.of_rows(
+            rows, cluster_weight, points, h, chosen, moments=quadratic
+        )
+    else:
+        sums = CurveSums.of_rows(
+            rows, cluster_weight, points, h, chosen, rests=rests, moments=quadratic
+        )
     parameters = {
         "curve": curve,
         "kernel": kernel,
@@ -695,7 +686,10 @@ def predictive_parity_test(
     are alike is thus not taken for certain; where the outcomes of one group vary less
     than those of the other, the test is conservative. The statistic is compared with
     the normal distribution; for all points at once with the largest of a normal vector
-    of the estimated correlations.
+    of the estimated correlations. Of more than 32 groups that are compared with their
+    rests, only points of one contrast are correlated, so that memory grows with the
+    number of groups and not with its square: at worst this is conservative (Royen
+    2014).
 
     A point is compared where each group has at least five effective clusters,
     ``(Σ_m B_m)² / Σ_m B_m²`` for the kernel weights B of the clusters, and, for two
@@ -718,6 +712,9 @@ def predictive_parity_test(
 
     Kline, P., Santos, A. (2012). "A score based approach to wild bootstrap inference".
     Journal of Econometric Methods 1.
+
+    Royen, T. (2014). "A simple proof of the Gaussian correlation conjecture extended to
+    multivariate gamma distributions". Far East Journal of Theoretical Statistics 48.
 
     Examples
     --------

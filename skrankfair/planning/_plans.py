@@ -311,7 +311,7 @@ def plan_pairs(
     check_number(accuracy, "accuracy", 0, 1, inclusive=(False, False))
     check_number(rate, "rate", 0, 1, inclusive=(False, False))
     _check_common(share, n_items, queries_per_cluster, correlation, n_tests)
-    check_number(n_items, "n_items", 2, np.inf, integer=True)
+    check_number(n_items, "n_items", 2, _MOST, integer=True)
     n, shares = n_items, np.array([share, 1 - share])
     good, bad = shares * rate, (1 - shares) * (1 - rate)
     square = accuracy**2
@@ -333,8 +333,8 @@ def _check_common(
 ) -> None:
     """Raise a ValueError for a number that both kinds of plans have, out of range."""
     check_number(share, "share", 0, 1, inclusive=(False, False))
-    check_number(n_items, "n_items", 1, np.inf, integer=True)
-    check_number(queries, "queries_per_cluster", 1, np.inf)
+    check_number(n_items, "n_items", 1, _MOST, integer=True)
+    check_number(queries, "queries_per_cluster", 1, _MOST)
     check_number(correlation, "correlation", 0, 1)
     check_number(n_tests, "n_tests", 1, np.inf, integer=True)
 

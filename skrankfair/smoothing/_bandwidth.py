@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.score_rows import Sample, ScoreRows
-from .._inputs.validation import Array, check_number, weighted_quantile
+from .._inputs.validation import Array, Groups, check_number, weighted_quantile
 from ._kernel_sums import kernel_sums, kernel_values
 from ._kernels import Kernel, get_kernel
 
@@ -168,23 +168,29 @@ def default_grid(rows: ScoreRows, n_points: int = _N_POINTS) -> Array:
 
     All of these scores if they are no more.
     """
-    masks = [rows.groups.mask(g) for g in range(len(rows.groups))]
-    masks += [~m for m in masks if rows.groups.overlapping and not m.all()]
-    ranges = [(rows.x[m].min(), rows.x[m].max()) for m in masks if m.any()]
+    inside = (rows.x[m] for m in _masks(rows.groups, rests=rows.groups.overlapping))
+    ranges = [(x.min(), x.max()) for x in inside if x.size]
     lows, highs = sorted(r[0] for r in ranges), sorted(r[1] for r in ranges)
     low, high = lows[min(1, len(lows) - 1)], highs[-2:][0]
-    inside = (rows.x >= low) & (rows.x <= high)
-    if not inside.any():
+    common = (rows.x >= low) & (rows.x <= high)
+    if not common.any():
         raise ValueError(
             "y_score must have a range that is common to two groups; the scores of "
             "the groups do not overlap. Pass grid= to look at the curves."
         )
-    x = rows.x[inside]
+    x = rows.x[common]
     if (distinct := np.unique(x)).size <= n_points:
         return distinct
-    weight = None if rows.weight is None else rows.weight[inside]
+    weight = None if rows.weight is None else rows.weight[common]
     levels = (np.arange(n_points) + 0.5) / n_points
     return np.unique(weighted_quantile(x, levels, weight))
+
+
+def _masks(groups: Groups, *, rests: bool) -> Iterator[Array]:
+    """Yield which rows are of each group, then of each rest, if wanted."""
+    for outside in (False, True)[: 1 + rests]:
+        for group in range(len(groups)):
+            yield groups.mask(group) != outside
 
 
 def compared_pairs(
@@ -218,7 +224,13 @@ def _checked_bandwidth(chosen: float, rows: ScoreRows, rule: str) -> float:
 
 
 def contrast_bandwidth(
-    rows: ScoreRows, sample: Sample, rule: Any, kernel: Kernel, reference: Any
+    rows: ScoreRows,
+    cluster_weight: str,
+    rule: Any,
+    kernel: Kernel,
+    reference: Any,
+    *,
+    rests: bool,
 ) -> float:
     """Return the bandwidth at which the curves of groups are compared.
 
@@ -233,13 +245,16 @@ def contrast_bandwidth(
     distinct = np.unique(rows.x)
     if 1 < distinct.size <= min(_N_POINTS, rows.n_clusters / FEWEST):
         return _UNSMOOTHED * float(np.diff(distinct).min())
+    masks = _masks(rows.groups, rests=rests)
     own = [
-        choose_bandwidth(rule, of_group, kernel) if of_group.x.size else 0.0
-        for of_group in map(sample.of_group, range(int(sample.group.max()) + 1))
+        choose_bandwidth(rule, rows.take(chosen).pooled(cluster_weight), kernel)
+        if chosen.size
+        else 0.0
+        for chosen in map(np.flatnonzero, masks)
     ]
     size = len(rows.groups)
-    if len(own) > size:
-        pairs = [(g, size + g) for g in range(len(own) - size)]
+    if rests:
+        pairs = [(g, size + g) for g in range(size)]
     else:
         pairs = [
             (rows.groups.labels.index(a), rows.groups.labels.index(b))

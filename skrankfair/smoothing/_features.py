@@ -112,7 +112,7 @@ def group_scatter(
     check_memory(
         24.0 * (n_groups * width) ** 2,
         f"The covariance of {n_groups} curves with each other",
-        "compare fewer groups at once.",
+        "compare fewer groups at once, or each of many with its rest.",
     )
     totals = np.zeros((n_groups, width))
     scatter = np.zeros((n_groups, n_groups, width, width))

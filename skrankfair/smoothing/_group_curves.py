@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from .._estimates.read_only import ReadOnlyArrays
-from .._inputs.score_rows import Sample
+from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array, sort_labels
 from ._features import choose_features, group_scatter
 from ._kernels import Kernel
-from ._local_quadratic import Moments
+from ._local_quadratic import Moments, NullContrast
 
 _N_BARS = 40
 
@@ -96,6 +96,19 @@ class ScoreRange(ReadOnlyArrays):
             bars=spread(self.bars, 0.0),
         )
 
+    def take(self, groups: Array) -> ScoreRange:
+        """Return the range of some groups."""
+        return replace(
+            self,
+            groups=tuple(self.groups[g] for g in groups),
+            low=self.low[groups],
+            high=self.high[groups],
+            rest_low=self.rest_low[groups],
+            rest_high=self.rest_high[groups],
+            rows=self.rows[groups],
+            bars=self.bars[groups],
+        )
+
     def __add__(self, other: ScoreRange) -> ScoreRange:
         """Return the range of the union; groups must be the same."""
         return replace(
@@ -152,43 +165,41 @@ class CurveSums(ReadOnlyArrays):
     rests: bool
 
     @classmethod
-    def of_sample(
+    def of_rows(
         cls,
-        groups: tuple[Hashable, ...],
-        sample: Sample,
-        weight: Array,
+        rows: ScoreRows,
+        cluster_weight: str,
         grid: Array,
         bandwidth: float,
         kernel: Kernel,
-        everyone: Sample | None = None,
         *,
-        moments: bool = False,
+        rests: bool,
+        moments: bool,
     ) -> CurveSums:
-        """Sum the kernel over the clusters of a sample.
+        """Sum the kernel over the clusters of rows.
 
         Parameters
         ----------
-        groups : tuple of hashable, length G
-        sample : Sample
-            With the rests as groups G to 2 G - 1, if `everyone` is given.
-        weight : ndarray of shape (N,)
-            How many rows each row of the input is.
+        rows : ScoreRows
+        cluster_weight : {"cluster", "row"}
         grid : ndarray of shape (J,)
         bandwidth : float
         kernel : Kernel
-        everyone : Sample or None
-            All rows as one group.
-        moments : bool, default=False
+        rests : bool
+            Whether the curves of the rests of the groups are wanted.
+        moments : bool
             Whether local quadratic regression is wanted.
 
         Returns
         -------
         CurveSums
         """
+        groups, sample = rows.groups.labels, rows.sample(cluster_weight, rests=rests)
+        weight = np.ones(rows.x.size) if rows.weight is None else rows.weight
         n_curves, whole = len(groups), sample
-        if everyone is not None:
+        if rests:
             n_curves = 2 * len(groups) + 1
-            whole = _join(sample, everyone, n_curves - 1)
+            whole = _join(sample, rows.pooled(cluster_weight), n_curves - 1)
         features = choose_features(grid, whole.x, bandwidth, kernel)
         totals, scatter, active = group_scatter(whole, features, n_curves)
         return cls(
@@ -205,7 +216,7 @@ class CurveSums(ReadOnlyArrays):
             _distinct(sample.y),
             ScoreRange.of_sample(groups, sample, weight[sample.row], grid),
             grid,
-            everyone is not None,
+            rests,
         )
 
     def aligned(self, groups: tuple[Hashable, ...]) -> CurveSums:
@@ -234,8 +245,22 @@ class CurveSums(ReadOnlyArrays):
             range=self.range.aligned(groups),
         )
 
-    def __add__(self, other: CurveSums) -> CurveSums:
+    def take(self, groups: Array, curves: Array) -> CurveSums:
+        """Return the sums of some groups, and of these curves."""
+        return replace(
+            self,
+            groups=tuple(self.groups[g] for g in groups),
+            active=self.active[curves],
+            all_totals=self.all_totals[curves],
+            all_scatter=self.all_scatter[curves][:, :, :, curves],
+            moments=self.moments and self.moments.take(curves),
+            range=self.range.take(groups),
+        )
+
+    def __add__(self, other: object) -> CurveSums:
         """Return the sums over the union of the clusters, groups aligned by label."""
+        if not isinstance(other, CurveSums):
+            return NotImplemented
         groups = self.groups
         if set(groups) != set(other.groups):
             groups = tuple(sort_labels(list(set(groups) | set(other.groups))))
@@ -319,6 +344,50 @@ class CurveSums(ReadOnlyArrays):
         variance = np.einsum("hjhj->hj", covariance)
         variance[...] = np.maximum(variance, 0)
         return covariance
+
+    @property
+    def variance(self) -> Array:
+        """Variance of the curves, shape (H, J)."""
+        return np.einsum("hjhj->hj", self.covariance)
+
+    def of_one(self, curve: int) -> Array:
+        """Return the covariance of the points of one curve, shape (J, J)."""
+        return np.asarray(self.covariance[curve, :, curve])
+
+    def spread(self, pairs: Array) -> Array:
+        """Return standard errors of the differences of pairs of curves, (C, J)."""
+        first, second = pairs.T
+        points = np.arange(self.grid.size)
+        own = self.variance
+        both = self.covariance[first[:, None], points, second[:, None], points]
+        variance = own[first] + own[second] - 2 * both
+        noise = 1e-12 * (own[first] + own[second])
+        return np.sqrt(np.where(variance < noise, 0 * variance, variance))
+
+    def joint(self, pairs: Array) -> tuple[tuple[Array, ...], Array]:
+        """Return the covariance of all points of all curves, and pairs of points.
+
+        The covariance is in blocks that count as independent: here one. The places
+        in it, of shape (C J, 2), are those of the pairs of curves, point by point.
+        """
+        n_points = self.grid.size
+        places = pairs[:, None, :] * n_points + np.arange(n_points)[:, None]
+        size = self.n_curves * n_points
+        return (self.covariance.reshape(size, size),), places.reshape(-1, 2)
+
+    def fit(self, curve: int) -> tuple[Array, Array, Array]:
+        """Return what `Moments.fit` does of a curve."""
+        return self._moments.fit(curve, self.count)
+
+    def contrast(self, first: int, second: int) -> NullContrast:
+        """Return what `Moments.contrast` does of two curves."""
+        return self._moments.contrast(first, second)
+
+    @property
+    def _moments(self) -> Moments:
+        if self.moments is None:
+            raise ValueError("There are no moments for local quadratic regression.")
+        return self.moments
 
 
 def _distinct(y: Array) -> tuple[float, ...]:

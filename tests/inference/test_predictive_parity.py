@@ -1,5 +1,7 @@
 """Curves of groups and the test of their equality."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -7,7 +9,7 @@ from statsmodels.stats.multitest import multipletests
 
 from skrankfair._estimates import allocation
 from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.inference import predictive_parity_test
+from skrankfair.inference import _predictive_parity, predictive_parity_test
 from tests.reference import predictive_parity as naive
 
 GRID = np.linspace(0.15, 0.85, 8)
@@ -541,6 +543,75 @@ class TestBadInput:
             getattr(t, name)(kind="both")
         with pytest.raises(ValueError, match="confidence_level"):
             getattr(t, name)(1.5)
+
+
+RESTS = {"grid": np.linspace(0.2, 0.8, 5), "n_resamples": 300}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"cluster": np.arange(600) // 3},
+        {"cluster": np.arange(600) // 3, "cluster_weight": "row"},
+        {"sample_weight": np.arange(600) % 3 + 1.0},
+        {"curve": "nadaraya_watson", "cluster": np.arange(600) // 3},
+    ],
+)
+@pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
+def test_many_rests_one_at_a_time_are_those_of_all_at_once(monkeypatch, options):
+    rng = np.random.default_rng(0)
+    score = rng.random(600)
+    columns = {"y_true": rng.random(600) < score, "y_score": score}
+    member = rng.random((600, 5)) < 0.3
+    member[:, 3], member[:, 4] = True, False  # groups of everyone and of nobody
+    columns |= {"sensitive_features": member} | options
+
+    def tested(rows, together, **more):
+        monkeypatch.setattr(_predictive_parity, "MOST_TOGETHER", together)
+        chosen = {
+            name: value[rows] if isinstance(value, np.ndarray) else value
+            for name, value in columns.items()
+        }
+        return predictive_parity_test(**chosen, **RESTS, **more)
+
+    whole = slice(None)
+    expected, many = tested(whole, 32), tested(whole, 0)
+    assert many.bandwidth == expected.bandwidth
+    given = {"bandwidth": many.bandwidth}
+    few = tested(slice(300, None), 32, **given)
+    parts = tested(slice(300), 0, **given)
+    for found in (many, parts + few, few + parts, sum([parts, few])):
+        assert found.groups == expected.groups
+        for name in (
+            *("curves", "standard_error", "difference", "difference_standard_error"),
+            *("df", "effective_clusters", "pointwise_pvalues"),
+        ):
+            one, other = getattr(found, name), getattr(expected, name)
+            np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-10, err_msg=name)
+        for name in ("low", "high", "rest_low", "rest_high", "rows", "bars"):
+            one, other = (
+                getattr(found.sums.range, name),
+                getattr(expected.sums.range, name),
+            )
+            np.testing.assert_array_equal(one, other)
+        # Contrasts that count as independent are rejected at most as often.
+        assert found.pvalue >= expected.pvalue - 0.03
+        np.testing.assert_allclose(found.curve_band(), expected.curve_band(), rtol=1e-6)
+
+
+@pytest.mark.simulation
+def test_memory_grows_with_groups_and_not_with_their_pairs():
+    rng = np.random.default_rng(0)
+    score, member = rng.random(1000), rng.random((1000, 64)) < 0.1
+    y = rng.random(1000) < score
+    tracemalloc.start()
+    found = predictive_parity_test(y, score, sensitive_features=member, **RESTS)
+    assert found.pvalue > 0.01
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Products of all curves would take 40 MB at once.
+    assert peak < 20e6
 
 
 def test_more_curves_than_memory_allows_are_refused(monkeypatch):

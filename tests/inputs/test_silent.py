@@ -159,6 +159,17 @@ def test_numbers_whose_squares_overflow_are_refused(metric, options, name, size)
         metric(**columns, **options)
 
 
+def test_weights_whose_squares_are_nothing_are_refused():
+    columns = {"y_true": [1, 0, 1], "y_score": [0.3, 0.1, 0.2]}
+    for small in (5e-324, 1e-200):
+        message = f"^sample_weight must be 0 or at least 1e-60.* got {small:g} in row 1"
+        with pytest.raises(ValueError, match=message):
+            mean_squared_error(**columns, sample_weight=[0.0, small, small])
+    with pytest.warns(UndefinedMetricWarning, match="too few clusters"):
+        found = mean_squared_error(**columns, sample_weight=[0.0, 1e-60, 1e-60])
+    np.testing.assert_allclose(found.estimate, (0.1**2 + 0.8**2) / 2)
+
+
 @pytest.mark.parametrize("unit", [2.0**-1073, 2.0**-1000, 2.0**1021, 2.0**1000])
 def test_ndcg_does_not_depend_on_the_unit(unit):
     y = np.array([2, 1, 0, 2, 1, 0.0, 0, 0, 0])
