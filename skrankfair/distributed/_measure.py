@@ -11,8 +11,8 @@ import numpy as np
 from .._estimates.metric import warn_undefined
 from .._inputs.validation import check_number
 from ..metrics import GroupEstimates
-from ._plan import Plan, make_plan, total_of
-from ._quantile import with_thresholds
+from ._plan import Plan, check_refits, make_plan, total_of
+from ._quantile import with_edges, with_thresholds
 
 
 def measure(
@@ -38,8 +38,9 @@ def measure(
     The rows of each cluster (or query) are brought into one part, every part is
     measured on its own, and the results are summed. They are those of all data in
     memory: estimates, standard errors, degrees of freedom and tests. A caliper of
-    matched pairs that holds a share of all pairs (``quantile=``) is that of all data
-    too, and takes two or three passes over them before.
+    matched pairs that holds a share of all pairs (``quantile=``) and the edges of the
+    strata of engagement (``bins=4``) are those of all data too, and take two or three
+    passes over them before.
 
     Parameters
     ----------
@@ -92,8 +93,8 @@ def measure(
     ------
     ValueError
         If a column is missing, a query is in two clusters, or a metric does not add up
-        over parts: pairs of one list, or strata that are chosen from all data. Of
-        Spark also for a metric of your own, which `GroupEstimates.to_json` refuses.
+        over parts: pairs of one list, or a curve that is fitted to all rows. Of Spark
+        also for a metric of your own, which `GroupEstimates.to_json` refuses.
     ImportError
         If the package of the engine is not installed.
 
@@ -142,7 +143,8 @@ def measure(
     )
     engine = engine_of(data, n_partitions, memory_limit, temp_directory, n_jobs)
     if engine is not in_memory:
-        plan = with_thresholds(plan, data, engine)
+        check_refits(plan.metrics)
+        plan = with_edges(with_thresholds(plan, data, engine), data, engine)
     found = total_of(plan, engine(data, plan))
     return {name: warn_undefined(result) for name, result in found.items()}
 

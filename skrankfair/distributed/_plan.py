@@ -224,12 +224,26 @@ def _check_additive(
             f"{name} chooses its threshold from all data; choose it once and pass it: "
             f"partial({name}, epsilon=0.05), or a share of all pairs by quantile=."
         )
-    if "engagement" in given and "bins" in parameters:
-        edges = parameters["bins"].default
-        if np.ndim(edges) == 0:
+
+
+def check_refits(metrics: Mapping[str, Callable[..., Any]]) -> None:
+    """Raise a ValueError for a metric that is refitted, and is no sum over parts."""
+    for name, metric in metrics.items():
+        function, options = metric, {}
+        if isinstance(metric, partial):
+            function, options = metric.func, metric.keywords
+        if function is library.calibration_error:
+            binned = options.get("method") == "binned"
+            if not (binned and np.ndim(options.get("bins", 15))):
+                raise ValueError(
+                    f"{name} fits a curve (or bins) to all rows, which do not fit into "
+                    "one part; pass the edges of bins, which add up: "
+                    f"partial({name}, method='binned', bins=[0, 0.1, 0.2, ..., 1])."
+                )
+        elif function in (library.positive_rate_shift, library.rank_shift):
             raise ValueError(
-                f"{name} chooses the strata of engagement from all data; pass the "
-                f"edges: partial({name}, bins=[0, 1, 5, 100])."
+                f"{name} fits a curve to all rows of a group and does not add up over "
+                "parts; measure a sample of the clusters in memory."
             )
 
 

@@ -1,13 +1,15 @@
-"""The caliper of matched pairs that holds a share of all pairs, in a few passes.
+"""Quantiles of all data in a few passes: calipers, and edges of engagement.
 
-Each pass counts the pairs up to two thresholds in every part and looks at those
-between: at all of them where they are few, else at some. Counts add up, so the result
-is exact: the smallest difference of two scores up to which there are enough pairs.
+The caliper of matched pairs holds a share of all pairs. Each pass counts the pairs up
+to two thresholds in every part and looks at those between: at all of them where they
+are few, else at some. Counts add up, so the result is exact: the smallest difference of
+two scores up to which there are enough pairs. The edges of the strata of engagement are
+quantiles of the items that can be preferred, in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
@@ -25,24 +27,28 @@ from ..metrics._pairs.score_ranges import (
     n_pairs_of,
     weighted_rank,
 )
+from ..metrics._pairwise import preferred_engagement
 from ._plan import Plan, is_set, parameters_of, total_of
 
 # Pairs of a group and part that are listed, or looked at where they are more.
 _LISTED, _SAMPLED = 1 << 14, 1 << 12
+# A rank that the first of all values has.
+_SMALLEST = np.finfo(float).tiny
 
-#: A metric by name and a group.
+#: A metric by name, and a group or the level of an edge.
 Place: TypeAlias = tuple[str, Hashable]
 
 
 @storage.stored("Distances")
 @dataclass(frozen=True)
 class Distances:
-    """The differences of scores of the possible pairs of a group.
+    """The differences of scores of the possible pairs of a group, or engagements.
 
     Attributes
     ----------
     total, below, reached : float
-        Weight of all pairs, and of those up to the lower and the upper threshold.
+        Weight of all pairs (or items), and of those up to the lower and the upper
+        threshold.
     values, mass : ndarray of shape (m,)
         Differences between the thresholds, increasing, with the weight of each.
     size : int
@@ -85,6 +91,27 @@ class Distances:
             *(total, below, reached, *parts, values.size, complete, weight.given)
         )
 
+    @classmethod
+    def of_values(
+        cls, values: Array, weight: Array | None, bounds: tuple[float, float]
+    ) -> Distances:
+        """Return those of values with their weights, None for one each."""
+        order = np.argsort(values)
+        values, mass = values[order], np.ones(values.size)
+        if weight is not None:
+            mass = weight[order]
+        low, high = np.searchsorted(values, bounds, side="right").tolist()
+        below, between = float(mass[:low].sum()), slice(low, high)
+        complete = high - low <= _LISTED
+        reached = below + float(mass[between].sum())
+        values, some = values[between], mass[between]
+        if not complete:
+            values = values[np.linspace(0, values.size - 1, _SAMPLED).astype(np.int64)]
+            some = np.full(values.size, (reached - below) / values.size)
+        parts = _together(values, some)
+        numbers = float(mass.sum()), below, reached
+        return cls(*numbers, *parts, values.size, complete, weight is not None)
+
     def __add__(self, other: Distances) -> Distances:
         """Return those of the pairs of both."""
         both = np.append(self.values, other.values), np.append(self.mass, other.mass)
@@ -101,7 +128,7 @@ class Distances:
     def rank(self, quantile: float) -> float:
         """Return the weight of the pairs that are wanted."""
         rank = min(quantile * self.total, self.total)
-        return rank * ROUNDED if self.weighted else rank
+        return max(rank * ROUNDED if self.weighted else rank, _SMALLEST)
 
 
 def _together(values: Array, mass: Array) -> tuple[Array, Array]:
@@ -153,7 +180,7 @@ def _bracket(
     margin = 2 * np.sqrt(share * (1 - share) / seen.size) + 4 / seen.size
     ends = np.searchsorted(cumulated, [share - margin, share, share + margin])
     low, middle, high = seen.values[np.clip(ends, 0, seen.values.size - 1)]
-    if high - low >= (min(asked[1], seen.values[-1]) - max(asked[0], 0.0)) / 2:
+    if high - low >= (min(asked[1], seen.values[-1]) - seen.values[0]) / 2:
         low = high = middle  # a few heavy differences: look on both sides of one
     return float(np.nextafter(low, -np.inf)), float(high)
 
@@ -198,8 +225,108 @@ class QuantilePlan(Plan):
         return found
 
 
+@dataclass(frozen=True)
+class EdgePlan(QuantilePlan):
+    """A pass over the data that looks for edges of engagement."""
+
+    def measure(self, frame: Any) -> Mapping[Any, Any]:
+        """Return the engagement of one part of the data, by metric and level."""
+        values, found = self.values(frame), {}
+        for name, metric in self.metrics.items():
+            given = {k: v for k, v in values.items() if k in parameters_of(metric)}
+            engagement = given.pop("engagement")
+            data = ranked_data(given.pop("y_true"), given.pop("y_score"), **given)
+            level, preferred = preferred_engagement(data, engagement)
+            weight = data.pair_weight
+            weight = None if weight is None else weight[preferred]
+            for share in _levels(metric):
+                bounds = (self.bounds or {}).get((name, share), _ANYWHERE.asked)
+                if bounds is not None:
+                    found[name, share] = Distances.of_values(
+                        level[preferred], weight, bounds
+                    )
+        return found
+
+
+_ANYWHERE = Search(-np.inf, np.inf, (-np.inf, np.inf))
+
+
+def _levels(metric: Callable[..., Any]) -> list[float]:
+    """Return the levels of the quantiles that are edges."""
+    bins = _bins(metric)
+    check_number(bins, "bins", 1, 1000, integer=True)
+    return np.linspace(0, 1, bins + 1).tolist()
+
+
+def _bins(metric: Callable[..., Any]) -> Any:
+    return signature(metric).parameters["bins"].default
+
+
 def _options(metric: Callable[..., Any]) -> Mapping[str, Any]:
     return metric.keywords if isinstance(metric, partial) else {}
+
+
+def _searched(
+    task: QuantilePlan,
+    data: Any,
+    run: Callable[[Any, Plan], Any],
+    first: Search,
+    share_of: Callable[[Place], float],
+) -> dict[Place, float]:
+    """Return the quantile at every place, by passes of a task over the data."""
+    known: dict[Place, Search] = {}
+    while not known or any(search.found is None for search in known.values()):
+        bounds = {
+            place: search.asked if search.found is None else None
+            for place, search in known.items()
+        }
+        task = replace(task, bounds=bounds)
+        for place, seen in total_of(task, run(data, task)).items():
+            search = known.get(place, first)
+            known[place] = search.after(seen, share_of(place))
+    return {
+        place: float("nan") if search.found is None else search.found
+        for place, search in known.items()
+    }
+
+
+def _check_passes(data: Any, options: str, names: Iterable[str]) -> None:
+    """Raise a ValueError for data that can be read only once."""
+    if type(data).__name__ == "RecordBatchReader":
+        raise ValueError(
+            "data can be read only once, and what is chosen from all data takes "
+            f"several passes; pass {options}= to {', '.join(names)}, or a table."
+        )
+
+
+def with_edges(plan: Plan, data: Any, run: Callable[[Any, Plan], Any]) -> Plan:
+    """Return the plan with the edges of engagement that all data have in memory.
+
+    The arguments are those of `with_thresholds`.
+    """
+    wanted = {
+        name: metric
+        for name, metric in plan.metrics.items()
+        if "engagement" in plan.columns
+        and "bins" in signature(metric).parameters
+        and np.ndim(_bins(metric)) == 0
+    }
+    if not wanted:
+        return plan
+    _check_passes(data, "bins", wanted)
+    shares: dict[Place, float] = {
+        (name, level): level for name in wanted for level in _levels(wanted[name])
+    }
+    task = EdgePlan(wanted, plan.columns)
+    found = _searched(task, data, run, _ANYWHERE, shares.__getitem__)
+    fixed = {}
+    for name, metric in wanted.items():
+        edges = np.unique([found[name, level] for level in _levels(metric)])
+        if np.isnan(edges).any():  # nothing is preferred to anything
+            edges = np.array([-np.inf, np.inf])
+        edges = edges if edges.size > 1 else np.repeat(edges, 2)
+        fixed[name] = partial(metric, bins=tuple(edges.tolist()))
+    return replace(plan, metrics={**plan.metrics, **fixed})
 
 
 def with_thresholds(plan: Plan, data: Any, run: Callable[[Any, Plan], Any]) -> Plan:
@@ -219,25 +346,13 @@ def with_thresholds(plan: Plan, data: Any, run: Callable[[Any, Plan], Any]) -> P
     }
     if not wanted:
         return plan
-    if type(data).__name__ == "RecordBatchReader":
-        raise ValueError(
-            "data can be read only once, and a caliper takes several passes; pass "
-            f"epsilon= to {', '.join(wanted)}, or a table."
-        )
+    _check_passes(data, "epsilon", wanted)
     shares = {name: _quantile(metric) for name, metric in wanted.items()}
-    known: dict[Place, Search] = {}
-    while not known or any(search.found is None for search in known.values()):
-        bounds = {
-            place: search.asked if search.found is None else None
-            for place, search in known.items()
-        }
-        task = QuantilePlan(wanted, plan.columns, bounds=bounds)
-        for place, seen in total_of(task, run(data, task)).items():
-            search = known.get(place, Search())
-            known[place] = search.after(seen, shares[place[0]])
+    task = QuantilePlan(wanted, plan.columns)
+    found = _searched(task, data, run, Search(), lambda place: shares[place[0]])
     chosen: dict[str, dict[Hashable, float]] = {name: {} for name in wanted}
-    for (name, label), search in known.items():
-        chosen[name][label] = float("nan") if search.found is None else search.found
+    for (name, label), epsilon in found.items():
+        chosen[name][label] = epsilon
     fixed = {
         name: partial(metric, epsilon=chosen[name], quantile=None)
         for name, metric in wanted.items()

@@ -59,7 +59,9 @@ def _bucket_edges(
     except (TypeError, ValueError, OverflowError):
         edges = np.empty(0)
     numbers = edges.ndim == 1 and edges.size > 1 and edges.dtype.kind in "iuf"
-    if not numbers or not (edges[1:] > edges[:-1]).all():
+    # Where nearly all engagement is one value, its quantiles are one stratum.
+    one_value = numbers and edges.size == 2 and edges[0] == edges[1]
+    if not numbers or not (one_value or (edges[1:] > edges[:-1]).all()):
         raise ValueError(
             "bins must be a number of bins or at least two increasing edges; got "
             f"{bins!r}."
@@ -79,6 +81,16 @@ def _buckets(
     """Return the stratum of each ranked row, and the edges."""
     if engagement is None:
         return None, None
+    values, preferred = preferred_engagement(data, engagement)
+    edges = _bucket_edges(values, bins, preferred, data.pair_weight)
+    inner = np.asarray(edges[1:-1])
+    bucket = np.searchsorted(inner, values, side="right")
+    bucket[~preferred] = 0
+    return bucket, edges
+
+
+def preferred_engagement(data: RankedData, engagement: Any) -> tuple[Array, Array]:
+    """Return the engagement of the ranked rows, and which of them are preferred."""
     values = data.column(engagement, "engagement", allow_nan=True)
     preferred = _outcome_counts(data).all_worse.count > 0
     unknown = np.isnan(values) & preferred
@@ -88,11 +100,7 @@ def _buckets(
             "engagement must be known (not NaN) where an item has a better outcome "
             f"than another of its query; it is NaN in row {row}."
         )
-    edges = _bucket_edges(values, bins, preferred, data.pair_weight)
-    inner = np.asarray(edges[1:-1])
-    bucket = np.searchsorted(inner, values, side="right")
-    bucket[~preferred] = 0
-    return bucket, edges
+    return values, preferred
 
 
 @stored("pairwise_accuracy.breakdown")

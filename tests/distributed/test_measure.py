@@ -14,7 +14,13 @@ import pytest
 from skrankfair.distributed import _quantile, measure
 from skrankfair.distributed._plan import make_plan
 from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.metrics import brier_score, matched_pair_calibration, selection_rate
+from skrankfair.metrics import (
+    brier_score,
+    matched_pair_calibration,
+    pairwise_accuracy,
+    rank_shift,
+    selection_rate,
+)
 from tests.seeds import one_in, rarely
 
 from .logs import METRICS, WHO, assert_same, assert_same_replicates, click_log
@@ -135,9 +141,61 @@ def test_calipers_of_any_scores(seed, quantile, monkeypatch):
     assert chosen == plan.measure(frame)["m"].first_pass["epsilon"]
 
 
+STRATA = {
+    "usual": pairwise_accuracy,
+    "inter": partial(pairwise_accuracy, comparison="inter", bins=7),
+}
+
+
+@pytest.mark.parametrize("kind", ["pattern", "dask"])
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_strata_of_engagement_are_those_of_all_data(kind, weight, frame, tmp_path):
+    rng = np.random.default_rng(1)
+    frame = frame.assign(z=rng.normal(size=len(frame)).round(1), w=1.0 + frame["q"] % 3)
+    frame.to_parquet(tmp_path / "1.parquet")
+    data = {
+        "pattern": tmp_path / "1.parquet",
+        "dask": dd.from_pandas(frame, npartitions=3),
+    }[kind]
+    who = {**WHO, "engagement": "z", "sample_weight": weight}
+    found = measure(data, STRATA, n_partitions=3, **who)
+    whole = measure(frame, STRATA, **who)
+    assert_same(found, whole, rtol=1e-12)
+    for name in STRATA:
+        assert found[name].first_pass == whole[name].first_pass
+        expected = whole[name].breakdown()
+        pd.testing.assert_frame_equal(found[name].breakdown(), expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_strata_of_any_engagement(seed, monkeypatch):
+    monkeypatch.setattr(_quantile, "_LISTED", 60)
+    monkeypatch.setattr(_quantile, "_SAMPLED", 30)
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"q": rng.integers(0, 60, 900), "y": rng.random(900)})
+    frame["g"] = rng.choice(["a", "b"], 900)
+    frame["s"] = rng.random(900)
+    engagement = np.zeros(900), rng.normal(size=900) ** 3, rng.integers(-2, 3, 900)
+    frame["z"] = np.where(rng.random(900) < 0.6, engagement[seed % 3], engagement[0])
+    who = {"y_true": "y", "y_score": "s", "sensitive_features": "g", "qid": "q"}
+    plan = make_plan(STRATA, {**who, "engagement": "z"})
+    parts = [frame[frame["q"] % 5 == part] for part in range(5)]
+    found = _quantile.with_edges(
+        plan, parts, lambda parts, task: [task.measure(part) for part in parts]
+    )
+    whole = plan.measure(frame)
+    for name in STRATA:
+        expected = whole[name].first_pass["engagement_edges"]
+        assert found.metrics[name].keywords["bins"] == expected
+        again = found.measure(frame)[name]
+        np.testing.assert_array_equal(again.estimate, whole[name].estimate)
+
+
 def test_a_reader_has_one_pass(sources):
     with pytest.raises(ValueError, match="read only once"):
         measure(sources["reader"](), matched_pair_calibration, **WHO)
+    with pytest.raises(ValueError, match="pass bins= to pairwise_accuracy"):
+        measure(sources["reader"](), "pairwise_accuracy", **WHO | {"engagement": "s"})
 
 
 def test_in_processes(sources, whole):
@@ -208,7 +266,9 @@ class TestErrors:
             (partial(matched_pair_calibration, n_pairs=9), {}, "choose it once"),
             (partial(matched_pair_calibration, adjacent=True), {}, "choose it once"),
             (partial(matched_pair_calibration, quantile=2), {}, "quantile must"),
-            ("pairwise_accuracy", {"engagement": "s"}, "pass the edges"),
+            (partial(pairwise_accuracy, bins=0), {"engagement": "s"}, "bins must"),
+            ("calibration_error", {"qid": None}, "pass the edges of bins, which add"),
+            (partial(rank_shift, bandwidth=0.1), {"qid": None}, "in memory"),
             ("dips", {"cluster": "s"}, "s must be constant within a query; q"),
         ],
     )
