@@ -31,6 +31,10 @@ def parts_of_duckdb(
         import duckdb
     except ImportError as error:
         raise ImportError(_MISSING) from error
+    if temp_directory is not None and not Path(temp_directory).is_dir():
+        raise ValueError(
+            f"temp_directory must be a folder that is there; got {temp_directory!r}."
+        )
     with (
         tempfile.TemporaryDirectory(prefix="skrankfair-", dir=temp_directory) as folder,
         duckdb.connect() as connection,
@@ -41,7 +45,7 @@ def parts_of_duckdb(
         for name, value in options.items():
             connection.execute(f"SET {name} = '{value}'")
         try:
-            plan.check_columns(_read(connection, data, Path(folder)))
+            plan.check_columns(_read(connection, data, Path(folder), plan))
             _check_nested(connection, plan)
             n_rows = _first(connection, f"SELECT count(*) FROM {_ROWS}")[0]  # noqa: S608
             if n_partitions is None:
@@ -60,7 +64,7 @@ def parts_of_duckdb(
         )
 
 
-def _read(connection: Any, data: Any, folder: Path) -> list[str]:
+def _read(connection: Any, data: Any, folder: Path, plan: Plan) -> list[str]:
     """Let the connection see the data as a view; return the names of the columns."""
     import pyarrow as pa
 
@@ -68,7 +72,7 @@ def _read(connection: Any, data: Any, folder: Path) -> list[str]:
         data = [data]
     kind = type(data).__module__.partition(".")[0]
     if isinstance(data, Sequence):
-        source = _of_files(connection, data)
+        source = _of_files(connection, data, plan)
     elif kind == "polars":
         source = connection.from_arrow(data.collect().to_arrow())
     elif kind == "pyarrow":
@@ -91,15 +95,37 @@ def _read(connection: Any, data: Any, folder: Path) -> list[str]:
     return list(source.columns)
 
 
-def _of_files(connection: Any, paths: Sequence[Any]) -> Any:
-    """Return the rows of Parquet or CSV files of this computer."""
+def _of_files(connection: Any, paths: Sequence[Any], plan: Plan) -> Any:
+    """Return the rows of Parquet or CSV files of this computer, columns by name."""
     names = [os.fspath(path) for path in paths]
     for name in names:
         if "://" in name:
             raise ValueError(f"data must be files of this computer; got {name!r}.")
-    if any(name.lower().endswith(_CSV) for name in names):
-        return connection.read_csv(names)
-    return connection.read_parquet(names)
+    is_csv = any(name.lower().endswith(_CSV) for name in names)
+    read = connection.read_csv if is_csv else connection.read_parquet
+    # Otherwise columns are those of the first file: its types, and in CSV its order.
+    source = read(names, union_by_name=True)
+    files = connection.execute("SELECT file FROM glob(?)", [names]).fetchall()
+    for (file,) in files if len(files) > 1 else ():
+        _check_file(file, read(file), source, plan, typed=not is_csv)
+    return source
+
+
+def _check_file(file: str, part: Any, whole: Any, plan: Plan, *, typed: bool) -> None:
+    """Raise a ValueError for a file that lacks a column, or has text for numbers."""
+    kinds, of_all = (
+        dict(zip(source.columns, map(str, source.types), strict=True))
+        for source in (part, whole)
+    )
+    for name in plan.names:
+        if name not in kinds and name in of_all:
+            raise ValueError(f"data has a file without the column {name!r}: {file}.")
+        # Of numbers and text DuckDB would make text, and of 1 and "1" the same label.
+        if typed and name in kinds and kinds[name] != of_all[name] == "VARCHAR":
+            raise ValueError(
+                f"data must have columns of one type; {name!r} is text in some files, "
+                f"and {kinds[name]} in {file}."
+            )
 
 
 def _check_nested(connection: Any, plan: Plan) -> None:

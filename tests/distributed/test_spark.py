@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from skrankfair.distributed import _spark, audit, measure
 from skrankfair.metrics import brier_score, make_metric, matched_pair_calibration
+from tests.seeds import rarely
 
 from .logs import METRICS, WHO, assert_same, assert_same_replicates, click_log
 
@@ -50,7 +51,7 @@ def _table(spark, log):
     return spark.createDataFrame(pa.Table.from_pandas(log))
 
 
-@pytest.mark.parametrize("n_partitions", [None, 1, 7, 64])
+@pytest.mark.parametrize("n_partitions", [None, 1, 7, *rarely(64)])
 def test_any_number_of_partitions_is_the_whole(n_partitions, table, whole):
     found = measure(table, METRICS, n_partitions=n_partitions, **WHO)
     assert_same(found, whole, rtol=1e-12)
