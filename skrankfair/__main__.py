@@ -49,6 +49,7 @@ _COLUMNS = {
     "cluster": "independent units that are larger than queries, such as users",
     "engagement": "engagement after the click; items are compared within strata of it",
     "sample_weight": "weight of the query",
+    "item_weight": "weight of the item, such as a survey weight",
 }
 _REQUIRED = ("y_true", "y_score", "sensitive_features")
 

@@ -120,6 +120,7 @@ MEANINGS = {
     "max_pairs": "most pairs to learn from",
     "metric": "a function that makes a result of data",
     "metrics": "names of metrics of an audit",
+    "missing": "what becomes of rows without outcome, score or label",
     "min_group_size": "clusters below which a group is calibrated like all rows",
     "n_items": "items per query",
     "n_jobs": "folds or models at a time, as in joblib",
@@ -367,6 +368,11 @@ sample_weight : array-like of shape (n_samples,) or None
 item_weight : array-like of shape (n,) or None
     Weight of the item, such as a survey weight: a pair counts the product of the
     weights of its two items. `sample_weight` weighs whole queries.
+missing : {"raise", "drop", "group"}
+    What becomes of rows without an outcome, score or label that is needed (NaN or
+    None). "raise" refuses them, "drop" leaves them out, and "group" makes those without
+    a label the group "missing" and leaves out the others. The result and a warning say
+    how many there are.
 y_true : array-like of shape (n,)
     Outcomes or relevance, binary, graded or real; larger is better.
 y_true : array-like of shape (n,)
@@ -562,6 +568,8 @@ engagement : str or None
     Column of the engagement after the click.
 sample_weight : str or None
     Column of the weight,
+item_weight : str or None
+    Column of the weight of the item,
 n_jobs : int or None
     Number of parts that are measured at a time,
 """

@@ -28,7 +28,7 @@ _MOST_LISTED = 12
 # Cells of number columns that mean "no number"; in label columns "NA" is a label.
 _NO_NUMBER = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
-_NUMBERS = ("y_true", "y_score", "engagement", "sample_weight")
+_NUMBERS = ("y_true", "y_score", "engagement", "sample_weight", "item_weight")
 _TRUTH = {"true": True, "false": False}
 #: Words that outcomes and decisions are recognised by.
 _WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}

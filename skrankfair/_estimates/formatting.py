@@ -161,6 +161,9 @@ def small_groups(result: GroupEstimates) -> list[str]:
 def _footer(result: GroupEstimates) -> str:
     unit = "cluster" if result.variance == "cluster" else "item"
     text = f"{count(result.n_clusters)} {unit}{'s' * (result.n_clusters != 1)}"
+    for number, what in (("dropped", "rows left out"), ("labelled", "without a label")):
+        if result.missing.get(number):
+            text += f"; {result.missing[number]:,} {what}"
     if few := small_groups(result):
         text += f"; fewer than {FEW_EFFECTIVE} effective {unit}s in {some(few)}"
     if result.metric.test_method == "permutation":
@@ -175,7 +178,7 @@ def estimates_frame(result: GroupEstimates, confidence_level: float) -> pd.DataF
     import pandas as pd
 
     low, high = result.confidence_interval(confidence_level)
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "estimate": result.estimate,
             "standard_error": result.standard_error,
@@ -188,6 +191,9 @@ def estimates_frame(result: GroupEstimates, confidence_level: float) -> pd.DataF
         },
         index=pd.Index(list(result.groups), name="group", tupleize_cols=False),
     )
+    if result.missing:
+        frame.attrs["missing"] = dict(result.missing)
+    return frame
 
 
 def estimates_text(result: GroupEstimates) -> str:

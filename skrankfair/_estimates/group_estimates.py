@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from .._inputs.missing import added_counts
 from .._inputs.validation import Array, check_choice, check_number
 from . import formatting as fmt
 from . import storage
@@ -106,6 +107,10 @@ class GroupEstimates(ReadOnlyArrays):
         threshold, bin edges), by group where they differ by group.
     permutation : Permutation or None
         What `test` shuffles, for metrics of statistical parity; None after `compact`.
+    missing : dict of str to int
+        How many rows lacked a value, where ``missing="drop"`` or "group" let them: by
+        column, how many were left out ("dropped"), and how many without a label became
+        a group ("labelled"). Empty if no row did.
     """
 
     metric: Metric
@@ -113,6 +118,7 @@ class GroupEstimates(ReadOnlyArrays):
     parameters: Mapping[str, Any] = field(default_factory=dict)
     first_pass: Mapping[str, Any] = field(default_factory=dict)
     permutation: Permutation | None = None
+    missing: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def from_sums(
@@ -873,7 +879,7 @@ class GroupEstimates(ReadOnlyArrays):
         -------
         DataFrame
             Indexed by group: estimate, standard_error, ci_low, ci_high, support and
-            pvalue.
+            pvalue. Its ``attrs`` say how many rows lacked a value, if any did.
         """
         return fmt.estimates_frame(self, confidence_level)
 
@@ -971,6 +977,7 @@ class GroupEstimates(ReadOnlyArrays):
                 "parameters": dict(self.parameters),
                 "first_pass": dict(self.first_pass),
                 "sums": sums,
+                "missing": dict(self.missing),
             }
         )
 
@@ -996,7 +1003,7 @@ class GroupEstimates(ReadOnlyArrays):
             of the package knows.
         """
         names = ("metric", "parameters", "first_pass", "sums")
-        result = cls(**storage.from_text(text, names))
+        result = cls(**storage.from_text(text, names, {"missing": {}}))
         with storage.understood():
             result._check_parts()
         return result
@@ -1010,7 +1017,7 @@ class GroupEstimates(ReadOnlyArrays):
             and self.sums.by_group.shape[0] == len(set(self.groups))
         ):
             raise TypeError("no metric, sums or distinct groups")
-        dict(self.parameters), dict(self.first_pass)
+        dict(self.parameters), dict(self.first_pass), added_counts(self.missing, {})
         check_choice(self.metric.disparity, "disparity", KINDS)
         repr(self)
 
@@ -1029,6 +1036,7 @@ class GroupEstimates(ReadOnlyArrays):
             first_pass=merge_first_pass(a.first_pass, b.first_pass),
             sums=a.sums + b.sums,
             permutation=_both(a.permutation, b.permutation),
+            missing=added_counts(a.missing, b.missing),
         )
 
     def __radd__(self, other: object) -> GroupEstimates:

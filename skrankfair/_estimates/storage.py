@@ -63,12 +63,20 @@ def to_text(parts: Mapping[str, Any], schema: str = SCHEMA) -> str:
     return json.dumps({**head, **body}, allow_nan=False)
 
 
-def from_text(text: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the parts of a document of results, by name."""
+def from_text(
+    text: Any, names: tuple[str, ...], later: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the parts of a document of results, by name.
+
+    `later` are parts that older documents lack, with what they then are.
+    """
     document = read_json(text)
     check_schema(document)
     with understood():
-        return {name: decoded(document[name]) for name in names}
+        found = {name: decoded(document[name]) for name in names}
+        for name, absent in (later or {}).items():
+            found[name] = decoded(document[name]) if name in document else absent
+        return found
 
 
 def read_json(text: Any) -> Any:

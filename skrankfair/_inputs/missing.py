@@ -10,6 +10,8 @@ import numpy as np
 from .told import warn_user
 from .validation import (
     Array,
+    Groups,
+    as_groups,
     check_aligned,
     check_choice,
     check_lengths,
@@ -25,98 +27,190 @@ LABEL = "missing"
 _MAY_LACK = ("y_true", "y_score", "sensitive_features")
 
 
+def may_lack(missing: str) -> bool:
+    """Return whether values may be missing; a ValueError for an unknown choice."""
+    check_choice(missing, "missing", MISSING)
+    return missing != "raise"
+
+
+def groups_of(values: Any, missing: str) -> tuple[Groups | None, Array | None]:
+    """Return the groups, if any, and which rows have no label; None if all have one.
+
+    Such rows have the label `LABEL`, or are in no group where groups may overlap.
+    """
+    if values is None:
+        return None, None
+    if missing == "raise":
+        return as_groups(values), None
+    column = _Column(values, "sensitive_features")
+    lacking = column.lacking()
+    if not lacking.any():
+        return as_groups(values), None
+    column.label_missing(missing)
+    return as_groups(column.take(slice(None))), lacking
+
+
+def rows_with_values(
+    missing: str, there: Array | None, lacking: Mapping[str, Array | None]
+) -> tuple[Array | None, dict[str, int]]:
+    """Return which rows are left, and the counts of what is missing, and warn.
+
+    `there` are the rows that count (None: all of them), `lacking` by the name of the
+    column those without a value. It is None where all rows are left.
+    """
+    found = {
+        name: rows if there is None else rows & there
+        for name, rows in lacking.items()
+        if rows is not None and rows.any()
+    }
+    if not found:
+        return there, {}
+    n_rows = next(iter(found.values())).size if there is None else int(there.sum())
+    labelled = found.pop("sensitive_features", None) if missing == "group" else None
+    counts = {}
+    if found:
+        dropped = np.any(list(found.values()), axis=0)
+        counts["dropped"] = int(dropped.sum())
+        there = ~dropped if there is None else there & ~dropped
+        if not there.any():
+            raise ValueError(
+                f"missing={missing!r} leaves no row: each lacks {' or '.join(found)}."
+            )
+    if labelled is not None:
+        counts["labelled"] = int(
+            (labelled if there is None else labelled & there).sum()
+        )
+    counts |= {name: int(rows.sum()) for name, rows in found.items()}
+    counts = {name: count for name, count in counts.items() if count}
+    if counts:
+        warn_user(" ".join(described(counts, n_rows)), UserWarning)
+    return there, counts
+
+
+def described(counts: Mapping[str, int], n_rows: int | None = None) -> tuple[str, ...]:
+    """Return what was done about missing values, in sentences."""
+    of = "" if n_rows is None else f" of {n_rows:,}"
+    said = []
+    if labelled := counts.get("labelled"):
+        said.append(
+            f"{labelled:,}{of} rows have no label in sensitive_features; they are the "
+            f"group {LABEL!r}."
+        )
+    if dropped := counts.get("dropped"):
+        why = [
+            f"{count:,} lack {name}"
+            for name, count in counts.items()
+            if name not in ("dropped", "labelled")
+        ]
+        said.append(f"{dropped:,}{of} rows are left out: {', '.join(why)}.")
+    return tuple(said)
+
+
+def added_counts(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts of two parts of the data together."""
+    return {name: a.get(name, 0) + b.get(name, 0) for name in {**a, **b}}
+
+
 def without_missing(
     columns: Mapping[str, Any], missing: str
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return columns without missing values, and what was done about these.
+) -> tuple[dict[str, Any], tuple[str, ...], dict[str, int]]:
+    """Return columns without missing values, what was done about these, and counts.
 
-    "drop" leaves out rows that lack an outcome, a score or a label of a group. "group"
-    keeps rows without a label as a group of their own. There is a warning if rows are
-    left out or relabelled. Other columns lose the same rows.
+    For what measures several metrics of the same rows. "drop" leaves out rows that
+    lack an outcome, a score or a label of a group. "group" keeps rows without a label
+    as a group of their own. Other columns lose the same rows.
     """
-    check_choice(missing, "missing", MISSING)
-    if missing == "raise":
-        return dict(columns), ()
+    if not may_lack(missing):
+        return dict(columns), (), {}
     check_aligned(**columns)
     parts = {n: _Column(v, n) for n, v in columns.items() if v is not None}
-    check_lengths(**{name: part.arrays[0].shape[0] for name, part in parts.items()})
+    n_rows = check_lengths(**{n: part.arrays[0].shape[0] for n, part in parts.items()})
     lacking = {name: parts[name].lacking() for name in _MAY_LACK if name in parts}
-    said = []
-    labels = lacking.get("sensitive_features", np.zeros(1, dtype=bool))
-    if missing == "group" and labels.any():
-        parts["sensitive_features"].label_missing()
-        said.append(
-            f"{int(labels.sum()):,} of {labels.size:,} rows have no label in "
-            f"sensitive_features; they are the group {LABEL!r}."
-        )
-        lacking["sensitive_features"] = np.zeros_like(labels)
-    left_out = np.any(list(lacking.values()), axis=0)
-    if left_out.all():
-        raise ValueError(
-            f"missing={missing!r} leaves no row: each lacks y_true, y_score or "
-            "sensitive_features."
-        )
-    if left_out.any():
-        why = [
-            f"{int(m.sum()):,} lack {name}" for name, m in lacking.items() if m.any()
-        ]
-        said.append(
-            f"{int(left_out.sum()):,} of {left_out.size:,} rows are left out: "
-            f"{', '.join(why)}."
-        )
-    if not said:
-        return dict(columns), ()
-    warn_user(" ".join(said), UserWarning)
-    kept = np.flatnonzero(~left_out)
+    labels = lacking.get("sensitive_features")
+    if missing == "group" and labels is not None and labels.any():
+        parts["sensitive_features"].label_missing(missing)
+    there, counts = rows_with_values(missing, None, lacking)
+    if not counts:
+        return dict(columns), (), {}
+    kept = slice(None) if there is None else np.flatnonzero(there)
     found = {name: part.take(kept) for name, part in parts.items()}
-    return {name: found.get(name) for name in columns}, tuple(said)
+    given = {name: found.get(name) for name in columns}
+    return given, described(counts, n_rows), counts
 
 
 class _Column:
-    """A column, or the columns of a frame, as arrays."""
+    """A column, or the columns of a frame or of a matrix, as arrays."""
 
     def __init__(self, values: Any, name: str) -> None:
         found = frame_columns(values)
-        self.names = None if found is None else found[1]
-        columns = [values] if found is None else found[0]
-        self.arrays = [to_numpy(column, name) for column in columns]
-        if not self.arrays or any(not array.ndim for array in self.arrays):
+        self.names: list[Any] | None = None
+        if found is not None:
+            self.arrays = [to_numpy(column, name) for column in found[0]]
+            self.names = found[1]
+        else:
+            array = to_numpy(values, name)
+            self.arrays = [array]
+            if array.ndim == 2:
+                self.arrays = list(array.T)
+                self.names = list(range(len(self.arrays)))
+        if not self.arrays or any(array.ndim != 1 for array in self.arrays):
             raise ValueError(f"{name} must be a column with one value for each row.")
 
     def lacking(self) -> Array:
         """Return the rows of which a value is missing."""
-        import pandas as pd
+        return np.any([_absent(array) for array in self.arrays], axis=0)
 
-        absent = [np.asarray(pd.isna(array)) for array in self.arrays]
-        by_row = [a if a.ndim == 1 else a.any(axis=1) for a in absent]
-        return np.any(by_row, axis=0)
-
-    def label_missing(self) -> None:
-        """Put a label where there is none."""
-        import pandas as pd
-
-        for i, array in enumerate(self.arrays):
-            absent = np.asarray(pd.isna(array))
-            if absent.any():
+    def label_missing(self, missing: str) -> None:
+        """Put a label where there is none; no membership where groups may overlap."""
+        absent = [_absent(array) for array in self.arrays]
+        member = self.names is not None and all(
+            _are_booleans(array[~lacks])
+            for array, lacks in zip(self.arrays, absent, strict=True)
+        )
+        if member and missing == "group":
+            raise ValueError(
+                "missing must be 'drop' for a membership matrix, whose rows have no "
+                f"label that could be {LABEL!r}; got 'group'."
+            )
+        for i, lacks in enumerate(absent):
+            array = self.arrays[i]
+            if missing == "group" and lacks.any() and _has_label(array):
+                raise ValueError(
+                    f"sensitive_features has the label {LABEL!r}, which "
+                    "missing='group' would give to rows without one. Rename it."
+                )
+            if lacks.any():
                 self.arrays[i] = array.astype(object)
-                self.arrays[i][absent] = LABEL
+                self.arrays[i][lacks] = False if member else LABEL
+            if member:
+                self.arrays[i] = self.arrays[i].astype(bool)
 
-    def take(self, rows: Array) -> Any:
+    def take(self, rows: Array | slice) -> Any:
         """Return some rows, as an array or as a frame."""
-        arrays = [_booleans(array[rows]) for array in self.arrays]
+        arrays = [array[rows] for array in self.arrays]
         if self.names is None:
             return arrays[0]
         import pandas as pd
 
+        booleans = all(map(_are_booleans, arrays))
+        arrays = [array.astype(bool) for array in arrays] if booleans else arrays
         frame = pd.DataFrame(dict(enumerate(arrays)))
         frame.columns = pd.Index(self.names, dtype=object)
         return frame
 
 
-def _booleans(array: Array) -> Array:
-    """Return an array of objects that are all True or False as booleans."""
-    if array.dtype.kind == "O" and all(
-        isinstance(value, bool | np.bool_) for value in array.flat
-    ):
-        return array.astype(bool)
-    return array
+def _absent(array: Array) -> Array:
+    import pandas as pd
+
+    return np.asarray(pd.isna(array))
+
+
+def _are_booleans(array: Array) -> bool:
+    if array.dtype.kind != "O":
+        return bool(array.dtype.kind == "b")
+    return all(isinstance(value, bool | np.bool_) for value in array)
+
+
+def _has_label(array: Array) -> bool:
+    text = array.dtype.kind in "OUT"
+    return text and any(isinstance(v, str) and v == LABEL for v in array)

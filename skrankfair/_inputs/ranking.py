@@ -7,18 +7,18 @@ the query to the score would round.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from .missing import groups_of, may_lack, rows_with_values
 from .validation import (
     Array,
     Codes,
     Groups,
-    as_groups,
     as_numbers,
     as_weights,
     check_aligned,
@@ -214,6 +214,8 @@ class RankedData:
     index: Any = None  # of the caller's columns, if they are of pandas
     #: Shape (n,) or None: in ranked order. A pair counts the product of its items'.
     item_weight: Array | None = None
+    #: How many rows lacked a value, as `GroupEstimates.missing`.
+    missing: Mapping[str, int] = field(default_factory=dict)
     #: Intermediate results that several metrics of one audit share.
     cache: dict[str, Any] = field(default_factory=dict)
 
@@ -276,7 +278,11 @@ class RankedData:
         return None
 
     def column(self, values: Any, name: str, *, allow_nan: bool = False) -> Array:
-        """Validate one more numeric column and return it in ranked order."""
+        """Validate one more numeric column and return it in ranked order.
+
+        Rows that are left out since a value is missing may lack this one.
+        """
+        allow_nan = allow_nan or bool(self.missing.get(name))
         column = as_numbers(values, name, allow_nan=allow_nan)
         check_aligned(y_score=self.index, **{name: values})
         check_lengths(y_score=self.n_input, **{name: column.size})
@@ -347,12 +353,16 @@ def ranked_data(
     cluster: Any = None,
     sample_weight: Any = None,
     item_weight: Any = None,
+    missing: str = "raise",
+    beside: Mapping[str, Any] | None = None,
 ) -> RankedData:
     """Validate the columns of a ranking metric and order the rows once.
 
     A column that is None is left out; a metric asks only for what it uses. Rows of
-    either weight 0 are removed before anything else is looked at.
+    either weight 0 are removed before anything else is looked at. `missing` says what
+    becomes of rows without a value, also in the columns `beside`.
     """
+    lenient = may_lack(missing)
     if y_score is None:
         raise ValueError("y_score must be given; got None.")
     index = check_aligned(
@@ -364,23 +374,34 @@ def ranked_data(
         sample_weight=sample_weight,
         item_weight=item_weight,
     )
-    score = as_numbers(y_score, "y_score")
-    outcome = None if y_true is None else as_numbers(y_true, "y_true")
-    groups = None if sensitive_features is None else as_groups(sensitive_features)
+    given = {"y_score": y_score, "y_true": y_true, **(beside or {})}
+    numbers = {
+        name: as_numbers(values, name, allow_nan=lenient)
+        for name, values in given.items()
+        if values is not None
+    }
+    score, outcome = numbers["y_score"], numbers.get("y_true")
+    groups, unlabelled = groups_of(sensitive_features, missing)
     queries = None if qid is None else encode(qid, "qid")
     clusters = None if cluster is None else encode(cluster, "cluster")
     weight = None if sample_weight is None else as_weights(sample_weight)
     items = None if item_weight is None else as_weights(item_weight, "item_weight")
     n_input = check_lengths(
-        y_score=score.size,
-        y_true=None if outcome is None else outcome.size,
+        **{name: column.size for name, column in numbers.items()},
         sensitive_features=None if groups is None else groups.n_rows,
         qid=None if queries is None else queries.codes.size,
         cluster=None if clusters is None else clusters.codes.size,
         sample_weight=None if weight is None else weight.size,
         item_weight=None if items is None else items.size,
     )
-    kept = _rows_with_weight(weight, items)
+    there = _rows_with_weight(weight, items)
+    counts: dict[str, int] = {}
+    if lenient:
+        lacking = {name: np.isnan(column) for name, column in numbers.items()}
+        there, counts = rows_with_values(
+            missing, there, {**lacking, "sensitive_features": unlabelled}
+        )
+    kept = None if there is None else np.flatnonzero(there)
     if kept is not None:
         score = score[kept]
         weight = None if weight is None else weight[kept]
@@ -406,16 +427,17 @@ def ranked_data(
         has_queries=queries is not None,
         index=index,
         item_weight=None if items is None else items[ranking.order],
+        missing=counts,
     )
 
 
 def _rows_with_weight(*weights: Array | None) -> Array | None:
-    """Return the rows of which no weight is 0, or None if these are all rows."""
+    """Return which rows have no weight of 0, or None if these are all rows."""
     given = [weight for weight in weights if weight is not None]
     if all(weight.all() for weight in given):
         return None
-    kept = np.flatnonzero(np.all([weight != 0 for weight in given], axis=0))
-    if not kept.size:
+    kept: Array = np.all([weight != 0 for weight in given], axis=0)
+    if not kept.any():
         raise ValueError(
             "sample_weight and item_weight must both be positive in some row; one of "
             "them is 0 in each."

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from .missing import groups_of, may_lack, rows_with_values
 from .validation import (
     Array,
     Codes,
     Groups,
-    as_groups,
     as_numbers,
     as_weights,
     check_aligned,
@@ -196,6 +197,8 @@ class ScoreRows:
     cluster: Codes | None  # dense codes; None when each row is its own
     weight: Array | None  # shape (n,) or None: positive weights of the rows
     kept: Array  # shape (n,), int64: numbers of these rows in the input
+    #: How many rows lacked a value, as `GroupEstimates.missing`.
+    missing: Mapping[str, int] = field(default_factory=dict)
 
     def take(self, rows: Array) -> ScoreRows:
         """Return some rows; groups keep their numbers, clusters are counted anew."""
@@ -206,6 +209,7 @@ class ScoreRows:
             None if self.cluster is None else self.cluster.take(rows).dense(),
             None if self.weight is None else self.weight[rows],
             self.kept[rows],
+            self.missing,
         )
 
     def of_positive_weight(self) -> ScoreRows:
@@ -261,13 +265,17 @@ def score_rows(
     sample_weight: Any = None,
     allow_nan: bool = False,
     names: tuple[str, str] = ("y_true", "y_score"),
+    missing: str = "raise",
+    beside: Mapping[str, Array] | None = None,
 ) -> ScoreRows:
     """Validate the columns of a metric of scores.
 
     Rows of weight 0 are removed before anything else is looked at. Without
     `sensitive_features` there is one group, "all". `allow_nan`: an outcome may be NaN,
     which means that it is unknown. `names` is what the caller calls the first two.
+    `missing` says what becomes of rows without a value, also in the columns `beside`.
     """
+    lenient = may_lack(missing)
     check_given(**dict(zip(names, (y_true, y_score), strict=True)))
     check_aligned(
         **{names[1]: y_score, names[0]: y_true},
@@ -275,16 +283,15 @@ def score_rows(
         cluster=cluster,
         sample_weight=sample_weight,
     )
-    y = as_numbers(y_true, names[0], allow_nan=allow_nan)
-    x = as_numbers(y_score, names[1])
-    if sensitive_features is None:
-        groups = Groups.of_everyone(x.size)
-    else:
-        groups = as_groups(sensitive_features)
+    y = as_numbers(y_true, names[0], allow_nan=allow_nan or lenient)
+    x = as_numbers(y_score, names[1], allow_nan=lenient)
+    numbers = {**(beside or {}), names[1]: x, names[0]: y}
+    groups, unlabelled = groups_of(sensitive_features, missing)
+    groups = Groups.of_everyone(x.size) if groups is None else groups
     clusters = None if cluster is None else encode(cluster, "cluster")
     weight = None if sample_weight is None else as_weights(sample_weight)
     check_lengths(
-        **{names[1]: x.size, names[0]: y.size},
+        **{name: column.size for name, column in numbers.items()},
         sensitive_features=groups.n_rows,
         cluster=None if clusters is None else clusters.codes.size,
         sample_weight=None if weight is None else weight.size,
@@ -292,5 +299,13 @@ def score_rows(
     check_magnitude(**{names[0]: y})
     clusters = None if clusters is None else clusters.dense()
     rows = ScoreRows(y, x, groups, clusters, weight, np.arange(x.size))
+    if lenient:
+        lacking = {name: np.isnan(column) for name, column in numbers.items()}
+        there = None if weight is None else weight != 0
+        there, counts = rows_with_values(
+            missing, there, {**lacking, "sensitive_features": unlabelled}
+        )
+        rows = replace(rows, missing=counts)
+        rows = rows if there is None else rows.take(np.flatnonzero(there))
     rows = rows.of_positive_weight()
     return replace(rows, groups=rows.groups.without_unused())

@@ -448,6 +448,7 @@ def audit(
     cluster: Any = None,
     engagement: Any = None,
     sample_weight: Any = None,
+    item_weight: Any = None,
     task: str | None = None,
     favorable: str | None = None,
     threshold: float | None = None,
@@ -484,6 +485,11 @@ def audit(
         `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    item_weight : array-like of shape (n,) or None, default=None
+        Weight of the item, such as a survey weight: a pair counts the product of the
+        weights of its two items. `sample_weight` weighs whole queries. In metrics of
+        rows each row counts its weight. NDCG and what counts places weigh no items, and
+        are left out with a note.
     task : {"ranking", "risk", "decision"} or None, default=None
         What the scores are for, which chooses the metrics and the words. None takes
         "ranking" where there are queries, "decision" where all scores are 0 or 1, and
@@ -522,10 +528,10 @@ def audit(
         some by name. The report then says which groups are shown to be within it, which
         is more than that no difference is shown, and of which the data cannot tell.
     missing : {"raise", "drop", "group"}, default="raise"
-        What becomes of rows that lack an outcome, a score or a label (NaN or None).
-        "drop" leaves them out. "group" leaves out those without outcome or score, and
-        makes those without a label the group "missing". The report and a warning say
-        how many there are.
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -536,8 +542,8 @@ def audit(
     ------
     ValueError
         If columns have different lengths, values are not finite, labels are missing, a
-        query is in two clusters, a metric is unknown, the level is outside (0, 1), or a
-        margin is not positive.
+        query is in two clusters, a metric is unknown or takes no `item_weight` that is
+        given, the level is outside (0, 1), or a margin is not positive.
 
     Warns
     -----
@@ -566,6 +572,9 @@ def audit(
     within the margin takes no correction (the intersection-union test). A group can be
     both worse off and within the margin: the difference is there and too small to
     matter.
+
+    Metrics of rows take the rows of a query (or of a cluster) for one unit, within
+    which weights say how much a row counts.
 
     References
     ----------
@@ -615,7 +624,7 @@ def audit(
     for name, value in (("y_true", y_true), ("sensitive_features", sensitive_features)):
         if value is None:
             raise ValueError(f"{name} must be given; got None.")
-    given, lacking = without_missing(
+    given, lacking, counts = without_missing(
         {
             "y_true": y_true,
             "y_score": y_score,
@@ -624,14 +633,12 @@ def audit(
             "cluster": cluster,
             "engagement": engagement,
             "sample_weight": sample_weight,
+            "item_weight": item_weight,
         },
         missing,
     )
-    y_true, y_score, qid, engagement = (
-        given.pop(name) for name in ("y_true", "y_score", "qid", "engagement")
-    )
-    columns = given
-    data = ranked_data(y_true, y_score, qid=qid, **columns)
+    engagement, qid = given.pop("engagement"), given["qid"]
+    data = ranked_data(**given)
     task, favorable = checked_task(task, favorable, qid, data.ranking.score)
     if k is not None:
         check_number(k, "k", 1, np.inf, integer=True)
@@ -641,28 +648,32 @@ def audit(
             )
     chosen = chosen_metrics(metrics, task, k, may_be_made=True)
     check_engagement(engagement, chosen)
+    weighed = item_weight is not None
+    chosen, unweighed = check_item_weight(weighed, chosen, metrics is None)
     if data.ranking.n_queries > 1 and data.cluster_of_query is None:
         raise ValueError(
             "cluster must be constant within a query; a query has rows of several "
             "clusters."
         )
-    scores = ScoreColumns(y_true, y_score, columns, threshold, confidence_level)
+    scores = ScoreColumns.of(given, data, threshold, confidence_level)
     facts = AuditFacts.of(data)
-    notes: list[str] = []
+    notes = unweighed
     if metrics is None:
-        chosen, notes = defined(chosen, facts)
+        chosen, more = defined(chosen, facts)
+        notes = [*unweighed, *more]
     margins = margins_of(margin, chosen, confidence_level)
     results = {}
     for metric in chosen:
         source = _source_of(metric, scores, data, qid)
-        results[metric.name], messages = _measured(metric, source, engagement)
+        result, messages = _measured(metric, source, engagement)
+        results[metric.name] = replace(result, missing=counts) if counts else result
         if messages and not (metrics is None and metric.name == "ndcg"):
             warn_user(" ".join(messages))
-    sections, more = score_sections(scores, task) if metrics is None else ((), ())
+    sections, last = score_sections(scores, task) if metrics is None else ((), ())
     return report_of(
         facts,
         results,
-        (*lacking, *notes, *more),
+        (*lacking, *notes, *last),
         confidence_level,
         correction=correction,
         margin=margins,
@@ -677,19 +688,12 @@ def audit(
 def _source_of(
     metric: AuditMetric, scores: ScoreColumns, data: RankedData, qid: Any
 ) -> RankedData | dict[str, Any]:
-    """Return the data of a metric: ordered, or as columns.
-
-    Rows of a query depend on each other also where a metric of one's own is of rows.
-    """
+    """Return the data of a metric: ordered, or as columns."""
     if not metric.of_rows:
         return data
-    columns = scores.columns
-    if metric.name not in BY_NAME and qid is not None:
-        if "qid" in inspect.signature(metric.estimates).parameters:
-            columns["qid"] = qid
-        elif columns["cluster"] is None:
-            columns["cluster"] = qid
-    return columns
+    if "qid" in inspect.signature(metric.estimates).parameters:
+        return {**scores.columns, "qid": qid}
+    return scores.columns
 
 
 def checked_task(
@@ -725,6 +729,23 @@ def check_engagement(engagement: Any, chosen: Sequence[AuditMetric]) -> None:
             "engagement is for the accuracies only, and metrics has none of them; got "
             f"{', '.join(metric.name for metric in chosen)}."
         )
+
+
+def check_item_weight(
+    weighed: bool, chosen: tuple[AuditMetric, ...], leave_out: bool
+) -> tuple[tuple[AuditMetric, ...], list[str]]:
+    """Return the metrics that weigh items, if these are weighed, and notes on others.
+
+    A ValueError for others unless these are to be left out.
+    """
+    places = [m for m in chosen if not m.weighs_items] if weighed else []
+    if places and not leave_out:
+        raise ValueError(
+            f"item_weight must be None for {places[0].name}, which weighs no items; "
+            "name other metrics."
+        )
+    notes = [f"{m.title} is left out: it weighs no items." for m in places]
+    return tuple(m for m in chosen if m not in places), notes
 
 
 def _measured(

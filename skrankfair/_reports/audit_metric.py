@@ -67,6 +67,13 @@ class AuditMetric:
     cut: str = ""
     only_cut: bool = False  # whether there is none without a k
 
+    @property
+    def weighs_items(self) -> bool:
+        """Whether weights of items count, as in pairs and rows and not in places."""
+        if isinstance(self.estimates, MadeMetric):
+            return self.estimates.per == "row"
+        return not (self.only_cut or self.name == "ndcg")
+
     def at(self, k: int | None) -> AuditMetric:
         """Return the metric of the first k places; of all if k is None."""
         if k is None and self.only_cut:

@@ -11,6 +11,7 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.intervals import t_quantile
 from .._estimates.metric import collected_warnings
+from .._inputs.ranking import RankedData
 from .._inputs.validation import Array
 from ..inference import (
     MarginalOutcomeTest,
@@ -42,6 +43,33 @@ class ScoreColumns:
     who: Mapping[str, Any]
     threshold: float | None
     confidence_level: float
+
+    @classmethod
+    def of(
+        cls,
+        given: Mapping[str, Any],
+        data: RankedData,
+        threshold: float | None,
+        confidence_level: float,
+    ) -> ScoreColumns:
+        """Return the columns of an audit, whose data are validated.
+
+        Rows of a query depend on each other. Weights of items say how much a row
+        counts, and not how often it is there, which takes clusters.
+        """
+        who = {name: given[name] for name in ("sensitive_features", "cluster")}
+        if who["cluster"] is None:
+            who["cluster"] = given["qid"]
+        who["sample_weight"] = given["sample_weight"]
+        if given["item_weight"] is not None:
+            weight = np.zeros(data.n_input)
+            rows = data.ranking.order
+            rows = rows if data.kept is None else data.kept[rows]
+            weight[rows] = data.pair_weight
+            who["sample_weight"] = weight
+            if who["cluster"] is None:
+                who["cluster"] = np.arange(data.n_input)
+        return cls(given["y_true"], given["y_score"], who, threshold, confidence_level)
 
     @property
     def columns(self) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._estimates.metric import warn_undefined
+from .._estimates.metric import warn_undefined, warn_user
+from .._inputs.missing import described
 from .._inputs.validation import check_number
 from ..metrics import GroupEstimates
 from ._plan import Plan, check_refits, make_plan, total_of
@@ -26,6 +27,7 @@ def measure(
     cluster: str | None = None,
     engagement: str | None = None,
     sample_weight: str | None = None,
+    item_weight: str | None = None,
     n_partitions: int | None = None,
     n_replicates: int = 0,
     random_state: int = 0,
@@ -69,6 +71,8 @@ def measure(
         Column of the engagement after the click.
     sample_weight : str or None, default=None
         Column of the weight, as the metrics take it.
+    item_weight : str or None, default=None
+        Column of the weight of the item, for metrics over pairs.
     n_partitions : int or None, default=None
         Number of parts. None takes one per 2 million rows and at least one per job;
         that of a Dask DataFrame is its own, that of a Spark DataFrame the session's.
@@ -102,6 +106,8 @@ def measure(
     -----
     UndefinedMetricWarning
         For groups without an estimate or an error in all data.
+    UserWarning
+        If a metric with ``missing="drop"`` or "group" leaves out or relabels rows.
 
     See Also
     --------
@@ -137,6 +143,7 @@ def measure(
             "cluster": cluster,
             "engagement": engagement,
             "sample_weight": sample_weight,
+            "item_weight": item_weight,
         },
         n_replicates,
         random_state,
@@ -146,6 +153,9 @@ def measure(
         check_refits(plan.metrics)
         plan = with_edges(with_thresholds(plan, data, engine), data, engine)
     found = total_of(plan, engine(data, plan))
+    lacking = [described(result.missing) for result in found.values()]
+    for said in dict.fromkeys(filter(None, lacking)):
+        warn_user(" ".join(said), UserWarning)
     return {name: warn_undefined(result) for name, result in found.items()}
 
 

@@ -25,6 +25,7 @@ COLUMNS = (
     "cluster",
     "engagement",
     "sample_weight",
+    "item_weight",
 )
 
 

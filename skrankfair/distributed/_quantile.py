@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .._estimates import storage
+from .._estimates.metric import collected_warnings
 from .._inputs.ranking import ranked_data
 from .._inputs.validation import Array, check_number
 from ..metrics._pairs.score_ranges import (
@@ -203,7 +204,9 @@ class QuantilePlan(Plan):
         values, found = self.values(frame), {}
         for name, metric in self.metrics.items():
             given = {k: v for k, v in values.items() if k in parameters_of(metric)}
-            data = ranked_data(given.pop("y_true"), given.pop("y_score"), **given)
+            missing = _options(metric).get("missing", "raise")
+            with collected_warnings():
+                data = ranked_data(**given, missing=missing)
             weight = PairWeight(data.pair_weight, data.item_weight)
             direction = _options(metric).get("direction", "below")
             for group, label in enumerate(data.groups.labels):

@@ -117,4 +117,5 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     )
     first_pass = {f"{key}_a": value for key, value in a.first_pass.items()}
     first_pass |= {f"{key}_b": value for key, value in b.first_pass.items()}
-    return GroupEstimates(metric, _beside(a, b), a.parameters, first_pass)
+    sums = _beside(a, b)
+    return GroupEstimates(metric, sums, a.parameters, first_pass, missing=a.missing)

@@ -21,6 +21,7 @@ def auc(
     variance: str = "auto",
     sample_weight: Any = None,
     item_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Area under the ROC curve of each group, and across groups.
 
@@ -58,6 +59,11 @@ def auc(
     item_weight : array-like of shape (n,) or None, default=None
         Weight of the item, such as a survey weight: a pair counts the product of the
         weights of its two items. `sample_weight` weighs whole queries.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -114,6 +120,7 @@ def auc(
         cluster=cluster,
         sample_weight=sample_weight,
         item_weight=item_weight,
+        missing=missing,
     )
     data.check_binary("auc")
     return accuracy_estimates(

@@ -491,6 +491,7 @@ def calibration_error(
     cluster_weight: str = "cluster",
     bins: Any = 15,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Root mean square distance of scores from the mean outcomes at these scores.
 
@@ -529,6 +530,11 @@ def calibration_error(
         For "binned": the number of bins, or their edges, with which results add up.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -621,6 +627,7 @@ def calibration_error(
         sensitive_features=sensitive_features,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     check_magnitude(y_score=rows.x)
     sample = rows.sample(cluster_weight)
@@ -667,4 +674,5 @@ def calibration_error(
     )
     if method == "smooth":
         parameters |= {"kernel": kernel, "cluster_weight": cluster_weight}
-    return warn_undefined(GroupEstimates(metric, sums, parameters, first_pass))
+    result = GroupEstimates(metric, sums, parameters, first_pass, missing=rows.missing)
+    return warn_undefined(result)

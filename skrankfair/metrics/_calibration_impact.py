@@ -101,6 +101,7 @@ def shift_estimates(
     *,
     relative: bool = False,
     bias: float = 1.0,
+    missing: Mapping[str, int],
 ) -> GroupEstimates:
     """Return what calibration would change on average, a mean by group.
 
@@ -123,7 +124,11 @@ def shift_estimates(
         relative=relative,
     )
     result = GroupEstimates(
-        mean, sums, dict(parameters), {"bandwidth": calibrated.bandwidth}
+        mean,
+        sums,
+        dict(parameters),
+        {"bandwidth": calibrated.bandwidth},
+        missing=missing,
     )
     _warn_without_errors(result, sums)
     return result
@@ -171,6 +176,7 @@ def positive_rate_shift(
     n_resamples: int = 200,
     random_state: int | np.random.Generator | None = 0,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """How many more of a group would be accepted if its scores were calibrated.
 
@@ -214,6 +220,11 @@ def positive_rate_shift(
         when it is first asked for can be repeated.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -276,6 +287,7 @@ def positive_rate_shift(
         sensitive_features=sensitive_features,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     check_magnitude(y_score=rows.x)
     sample = rows.sample(cluster_weight)
@@ -309,6 +321,7 @@ def positive_rate_shift(
             "cluster_weight": cluster_weight,
         },
         calibrated,
+        missing=rows.missing,
     )
 
 
@@ -442,6 +455,7 @@ def rank_shift(
     n_resamples: int = 200,
     random_state: int | np.random.Generator | None = 0,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """How many places the items of a group would gain if scores were calibrated.
 
@@ -488,6 +502,11 @@ def rank_shift(
         when it is first asked for can be repeated.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -550,6 +569,7 @@ def rank_shift(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     if data.groups.overlapping:
         raise ValueError(
@@ -575,4 +595,5 @@ def rank_shift(
         calibrated,
         relative=True,
         bias=_RANK_BIAS,
+        missing=data.missing,
     )

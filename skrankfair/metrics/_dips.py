@@ -95,6 +95,7 @@ def _dips_estimates(
             "tie_cost": float(tie_cost),
             "average": average,
         },
+        missing=data.missing,
     )
     return warn_undefined(result)
 
@@ -112,6 +113,7 @@ def dips(
     tie_cost: float = 0.0,
     average: str = "pairs",
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Visits to less relevant items of others that are ranked above a group's items.
 
@@ -157,6 +159,11 @@ def dips(
         Pooled, the sum over queries is divided by the sum of their largest values.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -228,6 +235,7 @@ def dips(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     weight = PositionWeight.of(position_weight, k, patience)
     return _dips_estimates(data, weight, tie_cost, average)

@@ -11,7 +11,7 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.intervals import ConfidenceInterval, check_level
-from .._estimates.metric import Metric
+from .._estimates.metric import Metric, collected_warnings, warn_user
 from .._estimates.read_only import ReadOnlyArrays
 from .._inputs.validation import Array, check_choice, check_given
 from ._rates import (
@@ -279,6 +279,7 @@ def equalized_odds(
     cluster: Any = None,
     threshold: float | None = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> EqualizedOdds:
     """True and false positive rates of each group, which equalized odds makes equal.
 
@@ -299,6 +300,11 @@ def equalized_odds(
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -334,8 +340,8 @@ def equalized_odds(
     >>> r.true_positive_rate.estimate, r.false_positive_rate.estimate
     (array([1. , 0.5]), array([0. , 0.5]))
     """
-    return EqualizedOdds(
-        *(
+    with collected_warnings() as said:
+        rates = [
             rate(
                 y_true,
                 y_score,
@@ -343,10 +349,13 @@ def equalized_odds(
                 cluster=cluster,
                 threshold=threshold,
                 sample_weight=sample_weight,
+                missing=missing,
             )
             for rate in (true_positive_rate, false_positive_rate)
-        )
-    )
+        ]
+    for category, message in dict.fromkeys(said):  # both may lack the same rows
+        warn_user(message, category)
+    return EqualizedOdds(*rates)
 
 
 def _named(name: str, y_true: Any, y_score: Any, **columns: Any) -> Disparity:
@@ -364,6 +373,7 @@ def demographic_parity_difference(
     cluster: Any = None,
     threshold: float | None = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> Disparity:
     """Largest minus smallest selection rate of the groups.
 
@@ -386,6 +396,11 @@ def demographic_parity_difference(
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -425,6 +440,7 @@ def demographic_parity_difference(
         cluster=cluster,
         threshold=threshold,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -436,6 +452,7 @@ def impact_ratio(
     cluster: Any = None,
     threshold: float | None = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> Disparity:
     """Smallest over largest selection rate of the groups.
 
@@ -461,6 +478,11 @@ def impact_ratio(
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -503,6 +525,7 @@ def impact_ratio(
         cluster=cluster,
         threshold=threshold,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -514,6 +537,7 @@ def equal_opportunity_difference(
     cluster: Any = None,
     threshold: float | None = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> Disparity:
     """Largest minus smallest true positive rate of the groups.
 
@@ -535,6 +559,11 @@ def equal_opportunity_difference(
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -581,6 +610,7 @@ def equal_opportunity_difference(
         cluster=cluster,
         threshold=threshold,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -592,6 +622,7 @@ def equalized_odds_difference(
     cluster: Any = None,
     threshold: float | None = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> Disparity:
     """The larger difference of the true and the false positive rates of the groups.
 
@@ -614,6 +645,11 @@ def equalized_odds_difference(
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -659,6 +695,7 @@ def equalized_odds_difference(
         cluster=cluster,
         threshold=threshold,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -670,6 +707,7 @@ def equalized_odds_ratio(
     cluster: Any = None,
     threshold: float | None = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> Disparity:
     """The smaller ratio of the true and the false positive rates of the groups.
 
@@ -692,6 +730,11 @@ def equalized_odds_ratio(
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -736,6 +779,7 @@ def equalized_odds_ratio(
         cluster=cluster,
         threshold=threshold,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -747,6 +791,7 @@ def predictive_parity_difference(
     cluster: Any = None,
     threshold: float | None = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> Disparity:
     """Largest minus smallest precision of the decisions of the groups.
 
@@ -770,6 +815,11 @@ def predictive_parity_difference(
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -816,6 +866,7 @@ def predictive_parity_difference(
         cluster=cluster,
         threshold=threshold,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 

@@ -130,6 +130,7 @@ def _share_estimates(
         metric=Metric("exposure", Share(), ItemCount(), unit="items", share=True),
         sums=_share_sums(data, weight, None, average),
         parameters={**weight.parameters, "average": average},
+        missing=data.missing,
     )
     return warn_undefined(result)
 
@@ -169,6 +170,7 @@ def _gap_estimates(
         ),
         sums=_share_sums(data, weight, target, average),
         parameters={"target": target, **weight.parameters, "average": average},
+        missing=data.missing,
     )
     return warn_undefined(result)
 
@@ -185,6 +187,7 @@ def exposure(
     patience: float | None = None,
     average: str = "queries",
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Share of the users' attention that goes to the items of a group.
 
@@ -228,6 +231,11 @@ def exposure(
         of the exposure summed over queries, in which long lists count more.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -278,6 +286,7 @@ def exposure(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     weight = PositionWeight.of(position_weight, k, patience)
     return _share_estimates(data, weight, average)
@@ -296,6 +305,7 @@ def exposure_gap(
     patience: float | None = None,
     average: str = "queries",
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Share of exposure of a group minus the share that it merits.
 
@@ -346,6 +356,11 @@ def exposure_gap(
         ``target="relevance"``.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -407,6 +422,7 @@ def exposure_gap(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     weight = PositionWeight.of(position_weight, k, patience)
     return _gap_estimates(data, target, weight, average)

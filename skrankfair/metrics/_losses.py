@@ -79,6 +79,7 @@ def log_loss(
     sensitive_features: Any = None,
     cluster: Any = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Mean logarithmic loss of probabilities by group, with its standard error.
 
@@ -102,6 +103,11 @@ def log_loss(
         its own unit.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -141,6 +147,7 @@ def log_loss(
         sensitive_features=sensitive_features,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -151,6 +158,7 @@ def brier_score(
     sensitive_features: Any = None,
     cluster: Any = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Brier score of probabilities by group, with its standard error.
 
@@ -174,6 +182,11 @@ def brier_score(
         its own unit.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -215,6 +228,7 @@ def brier_score(
         sensitive_features=sensitive_features,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -225,6 +239,7 @@ def mean_squared_error(
     sensitive_features: Any = None,
     cluster: Any = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Mean squared error of scores by group, with its standard error.
 
@@ -245,6 +260,11 @@ def mean_squared_error(
         its own unit.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -281,6 +301,7 @@ def mean_squared_error(
         sensitive_features=sensitive_features,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -291,6 +312,7 @@ def mean_absolute_error(
     sensitive_features: Any = None,
     cluster: Any = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Mean absolute error of scores by group, with its standard error.
 
@@ -311,6 +333,11 @@ def mean_absolute_error(
         its own unit.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -346,4 +373,5 @@ def mean_absolute_error(
         sensitive_features=sensitive_features,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )

@@ -16,6 +16,7 @@ from .._estimates.metric import Metric, warn_undefined
 from .._estimates.of_totals import metric_of_totals
 from .._estimates.sums import ClusterSums
 from .._estimates.table import Finalize, cluster_table
+from .._inputs.missing import may_lack
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.score_rows import ScoreRows, score_rows
 from .._inputs.validation import (
@@ -23,11 +24,10 @@ from .._inputs.validation import (
     as_numbers,
     check_choice,
     check_given,
-    check_lengths,
 )
 from ._pairs.cluster_rows import QuerySums, sum_over_queries
 
-_SHARED = ("sensitive_features", "qid", "cluster", "sample_weight")
+_SHARED = ("sensitive_features", "qid", "cluster", "sample_weight", "missing")
 _ARGUMENTS = ("y_true", "y_score", "member")
 # Of a column, whose totals are squared.
 _LARGEST = 1e130
@@ -89,7 +89,8 @@ class MadeMetric:
         names = dict.fromkeys(
             ("sensitive_features", *by_query, "cluster", *self.own_columns)
         )
-        keywords = {**names, **self.options, "sample_weight": None}
+        last = {"sample_weight": None, "missing": "raise"}
+        keywords = {**names, **self.options, **last}
         return inspect.Signature(
             [
                 kinds(name, kinds.POSITIONAL_OR_KEYWORD, default=None)
@@ -118,13 +119,13 @@ class MadeMetric:
     def _by_row(
         self, needed: dict[str, Any], shared: dict[str, Any], options: dict[str, Any]
     ) -> GroupEstimates:
-        own = {n: as_numbers(needed[n], n) for n in self.own_columns}
+        lenient = may_lack(shared["missing"])
+        own = {n: as_numbers(needed[n], n, allow_nan=lenient) for n in self.own_columns}
         names = [n if n in needed else self.needs[0] for n in _ARGUMENTS[:2]]
         outcome, score = (own.get(name, needed[name]) for name in names)
-        rows = score_rows(outcome, score, **shared, names=(names[0], names[1]))
-        if own:
-            sizes = {name: column.size for name, column in own.items()}
-            check_lengths(**{**sizes, names[1]: as_numbers(score, names[1]).size})
+        rows = score_rows(
+            outcome, score, **shared, names=(names[0], names[1]), beside=own
+        )
         if self.check is not None:
             self.check(rows, **options)
         columns = {name: column[rows.kept] for name, column in own.items()}
@@ -145,7 +146,7 @@ class MadeMetric:
             pooled=not rows.groups.overlapping,
             against_rest=minus_rest(self.metric.finalize, len(supports)),
         )
-        return GroupEstimates(metric, sums, _taken(options))
+        return GroupEstimates(metric, sums, _taken(options), missing=rows.missing)
 
     def _row_columns(self, made: Any, rows: ScoreRows) -> list[Array]:
         """Return the columns of a metric of rows, or a ValueError that names a row."""
@@ -191,7 +192,7 @@ class MadeMetric:
         self, needed: dict[str, Any], shared: dict[str, Any], options: dict[str, Any]
     ) -> GroupEstimates:
         y_true = needed.pop("y_true", None)
-        data = ranked_data(y_true, needed.pop("y_score"), **shared)
+        data = ranked_data(y_true, needed.pop("y_score"), **shared, beside=needed)
         columns = {name: data.column(values, name) for name, values in needed.items()}
         columns["y_score"] = data.ranking.score
         if y_true is not None:
@@ -206,7 +207,7 @@ class MadeMetric:
         )
         pooled = "member" not in self.needs and not data.groups.overlapping
         metric = replace(self.metric, pooled=pooled)
-        return GroupEstimates(metric, sums, _taken(options))
+        return GroupEstimates(metric, sums, _taken(options), missing=data.missing)
 
     def _query_table(
         self, data: RankedData, columns: dict[str, Array], options: dict[str, Any]
@@ -352,9 +353,9 @@ def make_metric(
     -------
     callable
         ``metric(y_true, y_score, *, sensitive_features=None, cluster=None,
-        sample_weight=None)``, with ``qid`` for ``per="query"``, columns of its own and
-        options. It returns `GroupEstimates` and can be pickled where the two functions
-        can.
+        sample_weight=None, missing="raise")``, with ``qid`` for ``per="query"``,
+        columns of its own and options. It returns `GroupEstimates` and can be pickled
+        where the two functions can.
 
     Raises
     ------

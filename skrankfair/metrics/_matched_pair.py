@@ -196,6 +196,7 @@ def matched_pair_estimates(
         sums=pair_sums(data, make_source, variance, average, of_query),
         parameters=shown,
         first_pass={"epsilon": chosen},
+        missing=data.missing,
     )
     return warn_undefined_pairs(result, data)
 
@@ -220,6 +221,7 @@ def matched_pair_calibration(
     variance: str = "auto",
     sample_weight: Any = None,
     item_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Outcome of a group's items minus that of others scored a little higher.
 
@@ -293,6 +295,11 @@ def matched_pair_calibration(
     item_weight : array-like of shape (n,) or None, default=None
         Weight of the item, such as a survey weight: a pair counts the product of the
         weights of its two items. `sample_weight` weighs whole queries.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -366,6 +373,7 @@ def matched_pair_calibration(
         cluster=cluster,
         sample_weight=sample_weight,
         item_weight=item_weight,
+        missing=missing,
     )
     return matched_pair_estimates(
         data,

@@ -170,6 +170,7 @@ def matched_pair_curve(
     cluster: Any = None,
     epsilon: Any = None,
     sample_weight: Any = None,
+    missing: str = "raise",
     **options: Any,
 ) -> MatchedPairCurve:
     """Matched pair calibration over a grid of thresholds.
@@ -201,6 +202,11 @@ def matched_pair_curve(
         the possible pairs to the closest half, of the group that needs the most.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
     **options : dict
         Other options of `matched_pair_calibration`: direction, adjacent, estimator,
         position_weight, k, patience, average, variance.
@@ -264,6 +270,7 @@ def matched_pair_curve(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     with collected_warnings():
         grid = _default_grid(data, options) if given is None else given

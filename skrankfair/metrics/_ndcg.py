@@ -101,6 +101,7 @@ def ndcg_estimates(
         ),
         sums=ClusterSums.from_clusters(groups.labels, rows, [ColumnSum(1, 2)]),
         parameters={"k": k, "gain": gain},
+        missing=data.missing,
     )
     return warn_undefined(result)
 
@@ -115,6 +116,7 @@ def ndcg(
     k: int | None = None,
     gain: str = "linear",
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Normalized discounted cumulative gain, with its standard error.
 
@@ -147,6 +149,11 @@ def ndcg(
         ``y`` or ``2**y - 1``.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -194,6 +201,7 @@ def ndcg(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     by_group = sensitive_features is not None
     return ndcg_estimates(data, k=k, gain=gain, by_group=by_group)

@@ -115,6 +115,7 @@ def normalized_discounted_difference(
     average: str = "queries",
     normalize: bool = True,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """How far a group's share of the first places is from its share of the list (rND).
 
@@ -165,6 +166,11 @@ def normalized_discounted_difference(
         False leaves out the division by the maximum.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -231,6 +237,7 @@ def normalized_discounted_difference(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     weight = PositionWeight.of(position_weight, k, patience)
     options = {
@@ -262,6 +269,7 @@ def normalized_discounted_ratio(
     normalize: bool = True,
     zero_division: float = 1.0,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """How far a group's odds among the first are from its odds in the list (rRD).
 
@@ -312,6 +320,11 @@ def normalized_discounted_ratio(
         that of the authors' code.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -370,6 +383,7 @@ def normalized_discounted_ratio(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     weight = PositionWeight.of(position_weight, k, patience)
     options = {
@@ -397,6 +411,7 @@ def normalized_discounted_kl(
     normalize: bool = True,
     joint: bool = False,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """How much the shares among the first diverge from those of the list (rKL).
 
@@ -447,6 +462,11 @@ def normalized_discounted_kl(
         against the rest. Disjoint groups; with `normalize`, at most ten in a list.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -501,6 +521,7 @@ def normalized_discounted_kl(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     weight = PositionWeight.of(position_weight, k, patience)
     options = {

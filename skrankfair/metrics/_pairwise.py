@@ -11,6 +11,7 @@ from .._estimates.finalize import DifferenceToRest, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
+from .._inputs.missing import may_lack
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import (
     Array,
@@ -183,6 +184,7 @@ def accuracy_estimates(
         sums=pair_sums(data, make_source, variance, average, by_block=False, k=k),
         parameters={"comparison": comparison, **_cut(k), "average": average},
         first_pass={} if edges is None else {"engagement_edges": edges},
+        missing=data.missing,
     )
     return warn_undefined_pairs(result, data)
 
@@ -202,6 +204,7 @@ def pairwise_accuracy(
     variance: str = "auto",
     sample_weight: Any = None,
     item_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """How often a better item of the group is ranked above a worse item.
 
@@ -254,6 +257,11 @@ def pairwise_accuracy(
     item_weight : array-like of shape (n,) or None, default=None
         Weight of the item, such as a survey weight: a pair counts the product of the
         weights of its two items. `sample_weight` weighs whole queries.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -309,6 +317,7 @@ def pairwise_accuracy(
         cluster=cluster,
         sample_weight=sample_weight,
         item_weight=item_weight,
+        missing=missing,
     )
     return accuracy_estimates(
         data,
@@ -351,7 +360,8 @@ def _cross_estimates(
         return ScorePairs(data.ranking, data.groups, strict, data.item_weight)
 
     sums = pair_sums(data, source, variance, average, k=k)
-    result = GroupEstimates(metric, sums, {**_cut(k), "average": average})
+    parameters = {**_cut(k), "average": average}
+    result = GroupEstimates(metric, sums, parameters, missing=data.missing)
     return warn_undefined_pairs(result, data)
 
 
@@ -387,6 +397,7 @@ def pairwise_exposure(
     variance: str = "auto",
     sample_weight: Any = None,
     item_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """How often a group's item is ranked above one of the others.
 
@@ -424,6 +435,11 @@ def pairwise_exposure(
     item_weight : array-like of shape (n,) or None, default=None
         Weight of the item, such as a survey weight: a pair counts the product of the
         weights of its two items. `sample_weight` weighs whole queries.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -473,6 +489,7 @@ def pairwise_exposure(
         cluster=cluster,
         sample_weight=sample_weight,
         item_weight=item_weight,
+        missing=missing,
     )
     return exposure_estimates(data, k=k, average=average, variance=variance)
 
@@ -488,6 +505,7 @@ def pairwise_preference(
     variance: str = "auto",
     sample_weight: Any = None,
     item_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """How often a group's item has a better outcome than one of the others.
 
@@ -521,6 +539,11 @@ def pairwise_preference(
     item_weight : array-like of shape (n,) or None, default=None
         Weight of the item, such as a survey weight: a pair counts the product of the
         weights of its two items. `sample_weight` weighs whole queries.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -562,14 +585,15 @@ def pairwise_preference(
     """
     if y_true is None:
         raise ValueError("y_true must be given; got None.")
-    outcome = as_numbers(y_true, "y_true")
+    outcome = as_numbers(y_true, "y_true", allow_nan=may_lack(missing))
     data = ranked_data(
         outcome,
-        outcome,
+        np.nan_to_num(outcome),
         sensitive_features=sensitive_features,
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
         item_weight=item_weight,
+        missing=missing,
     )
     return _cross_estimates(data, "pairwise_preference", None, True, average, variance)

@@ -118,6 +118,7 @@ def group_mean(
     sensitive_features: Any = None,
     cluster: Any = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Mean of a column by group, with its standard error.
 
@@ -134,6 +135,11 @@ def group_mean(
         its own unit.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -173,6 +179,7 @@ def group_mean(
         sensitive_features=sensitive_features,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -184,6 +191,7 @@ def selection_rate(
     cluster: Any = None,
     threshold: float | None = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Share of the rows of each group that are selected.
 
@@ -209,6 +217,11 @@ def selection_rate(
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -252,6 +265,7 @@ def selection_rate(
         cluster=cluster,
         threshold=threshold,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -263,6 +277,7 @@ def true_positive_rate(
     cluster: Any = None,
     threshold: float | None = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Share of the positives of each group that are selected: its recall.
 
@@ -286,6 +301,11 @@ def true_positive_rate(
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -335,6 +355,7 @@ def true_positive_rate(
         cluster=cluster,
         threshold=threshold,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -346,6 +367,7 @@ def false_positive_rate(
     cluster: Any = None,
     threshold: float | None = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Share of the negatives of each group that are selected.
 
@@ -369,6 +391,11 @@ def false_positive_rate(
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -418,6 +445,7 @@ def false_positive_rate(
         cluster=cluster,
         threshold=threshold,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -429,6 +457,7 @@ def true_negative_rate(
     cluster: Any = None,
     threshold: float | None = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Share of the negatives of each group that are not selected.
 
@@ -451,6 +480,11 @@ def true_negative_rate(
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -494,6 +528,7 @@ def true_negative_rate(
         cluster=cluster,
         threshold=threshold,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -505,6 +540,7 @@ def false_negative_rate(
     cluster: Any = None,
     threshold: float | None = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Share of the positives of each group that are not selected.
 
@@ -527,6 +563,11 @@ def false_negative_rate(
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -570,6 +611,7 @@ def false_negative_rate(
         cluster=cluster,
         threshold=threshold,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -581,6 +623,7 @@ def precision(
     cluster: Any = None,
     threshold: float | None = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Share of the selected rows of each group that are positive.
 
@@ -604,6 +647,11 @@ def precision(
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -654,6 +702,7 @@ def precision(
         cluster=cluster,
         threshold=threshold,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -665,6 +714,7 @@ def accuracy(
     cluster: Any = None,
     threshold: float | None = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Share of the rows of each group that are decided rightly.
 
@@ -688,6 +738,11 @@ def accuracy(
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -732,6 +787,7 @@ def accuracy(
         cluster=cluster,
         threshold=threshold,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -743,6 +799,7 @@ def balanced_accuracy(
     cluster: Any = None,
     threshold: float | None = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Mean of the true positive and the true negative rate of each group.
 
@@ -765,6 +822,11 @@ def balanced_accuracy(
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -809,6 +871,7 @@ def balanced_accuracy(
         cluster=cluster,
         threshold=threshold,
         sample_weight=sample_weight,
+        missing=missing,
     )
 
 
@@ -820,6 +883,7 @@ def f1(
     cluster: Any = None,
     threshold: float | None = None,
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """F1 score of the decisions of each group.
 
@@ -843,6 +907,11 @@ def f1(
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -887,4 +956,5 @@ def f1(
         cluster=cluster,
         threshold=threshold,
         sample_weight=sample_weight,
+        missing=missing,
     )

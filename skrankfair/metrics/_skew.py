@@ -146,6 +146,7 @@ def skew_at_k(
     k: int = 10,
     average: str = "queries",
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """How many times a group's share of the list is its share of the first k, as a log.
 
@@ -181,6 +182,11 @@ def skew_at_k(
         mean shares, which is -inf only if none of them has.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -234,6 +240,7 @@ def skew_at_k(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     result = _skew_estimates(data, k, average)
     _warn_nobody(result, k)
@@ -250,6 +257,7 @@ def ndkl(
     joint: bool = False,
     average: str = "queries",
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Divergence of the shares of the first k from those of the list, over all k.
 
@@ -284,6 +292,11 @@ def ndkl(
         metric of the mean shares, for lists of equal length.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -335,6 +348,7 @@ def ndkl(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     check_choice(joint, "joint", (True, False))
     kernel = TopShares(Distance("kl"), 1, DCG, "weights", joint, average)

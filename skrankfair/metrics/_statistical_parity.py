@@ -192,6 +192,7 @@ def exposure_parity(
     signed: bool = False,
     average: str = "queries",
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """How unequal the exposure of a group's members and of the others is.
 
@@ -236,6 +237,11 @@ def exposure_parity(
         cancels over lists does not count as an advantage.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -291,6 +297,7 @@ def exposure_parity(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     weight = PositionWeight.of(position_weight, k, patience)
     kernel = ExposureKernel(weight, signed, average)
@@ -311,6 +318,7 @@ def pairwise_parity(
     signed: bool = False,
     average: str = "queries",
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """How far the pairs of a member and another are from being won half of the time.
 
@@ -343,6 +351,11 @@ def pairwise_parity(
         cancels over lists does not count as an advantage.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -396,6 +409,7 @@ def pairwise_parity(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     kernel = PairKernel(signed, average)
     parameters = {"signed": signed, "average": average}

@@ -87,7 +87,9 @@ def top_estimates(
     )
     clusters = ClusterSums.from_clusters(groups.labels, rows, supports)
     return warn_undefined(
-        GroupEstimates(metric, clusters, {"k": k, "average": average})
+        GroupEstimates(
+            metric, clusters, {"k": k, "average": average}, missing=data.missing
+        )
     )
 
 
@@ -101,6 +103,7 @@ def precision_at_k(
     k: int = 10,
     average: str = "items",
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Share of a group's items in the first k places that are relevant.
 
@@ -133,6 +136,11 @@ def precision_at_k(
         with items of the group among the first k.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -181,6 +189,7 @@ def precision_at_k(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     return top_estimates("precision_at_k", data, k=k, average=average)
 
@@ -195,6 +204,7 @@ def recall_at_k(
     k: int = 10,
     average: str = "items",
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Share of a group's relevant items that are in the first k places.
 
@@ -226,6 +236,11 @@ def recall_at_k(
         with relevant items of the group.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -272,6 +287,7 @@ def recall_at_k(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     return top_estimates("recall_at_k", data, k=k, average=average)
 
@@ -286,6 +302,7 @@ def share_at_k(
     k: int = 10,
     average: str = "items",
     sample_weight: Any = None,
+    missing: str = "raise",
 ) -> GroupEstimates:
     """Share of the first k places that a group has.
 
@@ -317,6 +334,11 @@ def share_at_k(
         of the share in the query.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it: a weight of 2 counts the query twice.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
 
     Returns
     -------
@@ -361,5 +383,6 @@ def share_at_k(
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
     )
     return top_estimates("share_at_k", data, k=k, average=average)

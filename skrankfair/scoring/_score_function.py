@@ -218,16 +218,21 @@ def as_outcomes(
 
     `y_score` may be predicted labels. `positive` is the class that becomes 1; None
     takes the last of two labels if labels are text. `two_classes` says that both
-    arguments are labels: two numbers are then classes too.
+    arguments are labels: two numbers are then classes too. An outcome that is missing
+    is NaN.
     """
+    import pandas as pd
+
     outcome, score = np.asarray(y_true), np.asarray(y_score)
+    absent = pd.isna(outcome)
+    known = outcome[~absent]
     labels = _is_text(score) or (two_classes and positive is not None)
     if positive is None:
-        text = _is_text(outcome)
+        text = _is_text(known)
         if not (text or two_classes):
             return y_true, y_score
         labels |= not text
-        found = [outcome, score] if labels else [outcome]
+        found = [known, score] if labels else [known]
         classes = sorted(set().union(*(part.tolist() for part in found)))
         if len(classes) > 2:
             if not text:
@@ -238,4 +243,4 @@ def as_outcomes(
         positive = classes[-1]
     if labels:
         score = (score == positive).astype(float)
-    return (outcome == positive).astype(float), score
+    return np.where(absent, np.nan, outcome == positive), score

@@ -1,6 +1,7 @@
 """Parts of data measured by engines are the whole measured in memory."""
 
 from functools import partial
+from inspect import signature
 
 import dask.dataframe as dd
 import duckdb
@@ -217,6 +218,35 @@ def test_rows_alone_need_no_cluster(sources, frame):
         expected = brier_score(frame["y"], frame["s"], sensitive_features=frame["g"])
         # Rows with less than 1/400 of a group's data are summed to first order.
         assert_same(found, {"brier_score": expected}, rtol=2e-3)
+
+
+def test_items_have_weights(frame, tmp_path):
+    frame = frame.assign(w=np.arange(len(frame)) % 4 / 2)
+    frame.to_parquet(tmp_path / "f.parquet")
+    metrics = [pairwise_accuracy, matched_pair_calibration]
+    who = {**WHO, "item_weight": "w"}
+    found = measure(tmp_path / "f.parquet", metrics, n_partitions=3, **who)
+    columns = {argument: frame[name] for argument, name in who.items()}
+    for metric in metrics:
+        taken = {k: v for k, v in columns.items() if k in signature(metric).parameters}
+        expected = metric(**taken)
+        assert_same({"m": found[metric.__name__]}, {"m": expected}, rtol=2e-3)
+
+
+def test_missing_values_are_counted_over_all_parts(frame, tmp_path):
+    row = np.arange(len(frame))
+    frame = frame.assign(
+        s=frame["s"].where(row % 50 != 3), g=frame["g"].where(row % 70 != 5)
+    )
+    frame.to_parquet(tmp_path / "f.parquet")
+    metric = partial(matched_pair_calibration, missing="drop")
+    with pytest.warns(UserWarning, match="rows are left out: .* lack y_score") as said:
+        found = measure(tmp_path / "f.parquet", {"m": metric}, n_partitions=3, **WHO)
+    assert len(said) == 1
+    with pytest.warns(UserWarning, match="rows are left out"):
+        expected = metric(**{argument: frame[name] for argument, name in WHO.items()})
+    assert found["m"].missing == expected.missing
+    assert_same(found, {"m": expected}, rtol=2e-3)
 
 
 def test_several_columns_are_crossed(frame, tmp_path):

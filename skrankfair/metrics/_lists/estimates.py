@@ -81,6 +81,7 @@ def list_estimates(
         parameters=parameters,
         first_pass=first_pass,
         permutation=Permutation(lists, data.query_weight, kernel, alternative),
+        missing=data.missing,
     )
     return warn_undefined(result, lacking)
 
