@@ -36,6 +36,7 @@ from tests.calls import (
     of_one_metric,
     replaced,
 )
+from tests.seeds import one_in
 
 
 def test_good_input_is_good():
@@ -47,15 +48,13 @@ def test_good_input_is_good():
 
 
 @every(*NUMBERS)
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [(NAN, "nan"), (INF, "inf"), (-INF, "-inf"), (None, "nan"), (pd.NA, "nan")],
-    ids=str,
+@one_in(
+    3,
+    value={str(value): value for value in (NAN, INF, -INF, None, pd.NA)},
+    convert={"list": list, "array": np.array, "series": pd.Series},
 )
-@pytest.mark.parametrize(
-    "convert", [list, np.array, pd.Series], ids=lambda f: f.__name__
-)
-def test_missing_or_infinite_number(metric, name, value, said, convert):
+def test_missing_or_infinite_number(metric, name, value, convert):
+    said = str(value) if np.isscalar(value) else "nan"
     bad = convert(replaced([1.0] * 6, value))
     message = rf"^{name} must be finite \(no NaN, no infinity\); got {said} in row 2 "
     with pytest.raises(ValueError, match=message + r"\(1 such value\)"):
