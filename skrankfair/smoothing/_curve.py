@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,12 +18,22 @@ from .._estimates.read_only import ReadOnlyArrays
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import Array, as_numbers, check_choice
 from ._bandwidth import check_bandwidth, choose_bandwidth
-from ._features import Features, choose_features, cluster_blocks, influence_blocks
-from ._kernel_sums import kernel_sums
+from ._features import (
+    Features,
+    GridFeatures,
+    choose_features,
+    cluster_blocks,
+    influence_blocks,
+)
+from ._kernel_sums import exact_sums, kernel_sums
 from ._kernels import Kernel, get_kernel
 from ._local_quadratic import share_interval
 
 METHODS = ("auto", "exact", "fast")
+# Relative to the sums that it is the difference of: what their rounding may show in.
+_CANCELLED = 1e-4
+# Kernels of all rows so small that their squares underflow.
+_FAR = 1e-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +75,8 @@ class SmoothCurve(ReadOnlyArrays):
     @cached_property
     def standard_error(self) -> Array:
         """Standard errors on the grid, shape (J,)."""
+        if self._squares is not None:
+            return np.sqrt(self._scaled(self._squares[0] / self.mass**2))
         total = np.zeros(self.grid.size)
         for cluster, psi in self._blocks():
             total += np.einsum("mj,mj->j", self._weighted(cluster, psi), psi)
@@ -72,12 +85,55 @@ class SmoothCurve(ReadOnlyArrays):
     @cached_property
     def effective_clusters(self) -> Array:
         """``(Σ_m B_m)² / Σ_m B_m²``: how many clusters a point rests on, shape (J,)."""
+        if self._squares is not None:
+            squares = self._squares[1]
+        else:
+            squares = self._squared_masses()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.mass**2 / squares
+
+    def _squared_masses(self) -> Array:
         squares = np.zeros(self.grid.size)
         for block in cluster_blocks(self._sample, self._features):
             mass = self._features.at_grid(block.mass)
             squares += np.einsum("mj,mj->j", self._weighted(block.cluster, mass), mass)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self.mass**2 / squares
+        return squares
+
+    @cached_property
+    def _squares(self) -> tuple[Array, Array] | None:
+        """``Σ_m (A_m - f B_m)²`` and ``Σ_m B_m²``, if each row is a cluster.
+
+        They are sums of the squared kernel, and the square of a gaussian is a gaussian
+        whose bandwidth is smaller by the root of 2: three kernel sums are enough for
+        any number of points. Where their difference would show their rounding, a point
+        is summed by itself. None for other kernels, for points far from all rows, and
+        where not much is to be summed.
+        """
+        sample, kernel = self._sample, get_kernel(self.kernel)
+        alone = sample.segment_starts.size == sample.x.size
+        few = type(self._features) is GridFeatures
+        if few or not alone or self.kernel != "gaussian":
+            return None
+        if not (self.mass > _FAR).all():
+            return None
+        centre = sample.y.mean()
+        y, f = sample.y - centre, self.estimate - centre
+        columns = sample.share * sample.columns(y * y, y)
+        narrow = self.bandwidth / math.sqrt(2)
+        squares, products, mass = kernel_sums(
+            self.grid, sample.x, columns, narrow, kernel
+        )
+        total = squares - 2 * f * products + f**2 * mass
+        lost = np.flatnonzero(~(total > _CANCELLED * (squares + f**2 * mass)))
+        if lost.size > self._features.rank:
+            return None
+        for j in lost:
+            column = columns[-1] * (y - f[j]) ** 2
+            total[j] = exact_sums(
+                self.grid[[j]], sample.x, column[None], narrow, kernel
+            ).item()
+        peak = kernel(np.zeros(1))
+        return peak * total, peak * mass
 
     def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
         """Return an interval of the smoothed curve at each point.

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from skrankfair.smoothing import nadaraya_watson
+from skrankfair.smoothing._curve import SmoothCurve
 from skrankfair.smoothing._features import FourierFeatures, GridFeatures, WindowFeatures
 from skrankfair.smoothing._kernels import KERNELS
 from tests.smoothing import naive
@@ -81,6 +82,31 @@ def test_windows_are_the_kernel(kernel):
     assert isinstance(fast._features, WindowFeatures)
     np.testing.assert_allclose(fast.standard_error, exact.standard_error, rtol=1e-6)
     assert_close(fast.influence(), exact.influence(), 1e-7)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("spread", [1.0, 1e-6], ids=["noise", "little noise"])
+@pytest.mark.parametrize("bandwidth", [0.2, 0.01])
+def test_rows_that_are_clusters_are_summed_by_three_kernel_sums(
+    bandwidth, spread, weighted, monkeypatch
+):
+    rng = np.random.default_rng(4)
+    s = rng.beta(2, 2, 4000)
+    # With little noise the points are summed one by one: differences would show it.
+    y = 1e3 + s**2 * (s < 0.5) + spread * rng.normal(size=s.size)
+    grid = np.linspace(0.05, 0.95, 50)
+    options = {"bandwidth": bandwidth}
+    if weighted:
+        options["sample_weight"] = rng.random(s.size) * 3
+    exact = nadaraya_watson(y, s, grid, method="exact", **options)
+    fast = nadaraya_watson(y, s, grid, method="fast", **options)
+    monkeypatch.setattr(SmoothCurve, "_blocks", None)  # row by row
+    error = fast.standard_error
+    monkeypatch.undo()
+    np.testing.assert_allclose(error, exact.standard_error, rtol=1e-7)
+    np.testing.assert_allclose(
+        fast.effective_clusters, exact.effective_clusters, rtol=1e-7
+    )
 
 
 def test_influence_is_what_the_covariance_is_made_of():
