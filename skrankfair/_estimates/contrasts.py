@@ -236,6 +236,22 @@ def correct(pvalues: Array, method: str) -> Array:
     return corrected
 
 
+def one_test(pvalues: Array) -> bool:
+    """Return whether two groups have the same test, each being the rest of the other.
+
+    With matched pairs they have two, as each of the groups has pairs of its own.
+    """
+    if pvalues.size != 2:
+        return False
+    first, second = pvalues.tolist()
+    return bool(np.isclose(first, second, rtol=1e-6, atol=0))
+
+
+def corrected_pvalues(pvalues: Array, method: str = "holm") -> Array:
+    """Return p-values corrected over the groups; NaN stays NaN and is no test."""
+    return pvalues.copy() if one_test(pvalues) else correct(pvalues, method)
+
+
 def _corrected(pvalues: Array, method: str) -> Array:
     if method != "holm":
         from statsmodels.stats.multitest import multipletests

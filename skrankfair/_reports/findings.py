@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.contrasts import correct
+from .._estimates.contrasts import corrected_pvalues, one_test
 from .._estimates.equivalence import equivalence_of
 from .._estimates.intervals import t_quantile
 from .._inputs.validation import Array
@@ -387,22 +387,6 @@ class MetricFinding:
         sizes = [abs(row.difference) for row in self.rows]
         largest = max((size for size in sizes if size > 0), default=1.0)
         return int(np.clip(1 - np.floor(np.log10(largest)), 2, 8))
-
-
-def one_test(pvalues: Array) -> bool:
-    """Return whether two groups have the same test, each being the rest of the other.
-
-    With matched pairs they have two, as each of the groups has pairs of its own.
-    """
-    if pvalues.size != 2:
-        return False
-    first, second = pvalues.tolist()
-    return bool(np.isclose(first, second, rtol=1e-6, atol=0))
-
-
-def corrected_pvalues(pvalues: Array, method: str = "holm") -> Array:
-    """Return p-values corrected over the groups; NaN stays NaN and is no test."""
-    return pvalues.copy() if one_test(pvalues) else correct(pvalues, method)
 
 
 def headline(

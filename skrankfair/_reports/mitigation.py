@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._estimates import formatting as fmt
+from .._estimates.contrasts import corrected_pvalues
 from .._estimates.intervals import t_quantile, t_test
 from .._inputs.columns import resolve_column
 from .._inputs.sklearn_private import positive_class
@@ -21,7 +22,6 @@ from ..scoring._score_function import as_outcomes
 from ..smoothing._bandwidth import check_bandwidth
 from .audit import AuditReport, audit
 from .catalog import BY_NAME, chosen_metrics
-from .findings import corrected_pvalues
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,7 +206,7 @@ class MitigationReport:
         interval = fmt.interval(row["ci_low"], row["ci_high"], 3)
         return f"{what} {values} (change {fmt.number(row['change'], 3)} {interval})"
 
-    def plot(self, axes: Any = None) -> MitigationDisplay:
+    def plot(self, axes: Any = None, **kwargs: Any) -> MitigationDisplay:
         """Draw disparities before and after, their changes and the costs.
 
         Parameters
@@ -214,6 +214,8 @@ class MitigationReport:
         axes : sequence of three matplotlib Axes or None, default=None
             None creates a new figure. The Axes are for the disparities, their changes
             and the costs.
+        **kwargs : dict
+            Passed to `MitigationDisplay.plot`.
 
         Returns
         -------
@@ -226,7 +228,10 @@ class MitigationReport:
         tests = {
             f"pvalue_{side}": np.concatenate(
                 [np.empty(0)]
-                + [getattr(c, side).pvalue for c in self.disparities.values()]
+                + [
+                    corrected_pvalues(getattr(c, side).pvalue)
+                    for c in self.disparities.values()
+                ]
             )
             for side in ("before", "after")
         }
@@ -235,7 +240,7 @@ class MitigationReport:
             frame[frame["kind"] == "cost"],
             confidence_level=self.confidence_level,
         )
-        return display.plot(axes=axes)
+        return display.plot(axes=axes, **kwargs)
 
     def _cells(self, kind: str) -> tuple[list[str], list[list[str]]]:
         level = f"{100 * self.confidence_level:g}% interval"

@@ -38,6 +38,8 @@ class BeforeAfterDisplay:
         What the numbers are, as the label of the axis.
     confidence_level : float, default=0.95
         P-values below one minus this level count as small.
+    pvalue_name : str, default="p"
+        What the p-values are, for the legend.
 
     Attributes
     ----------
@@ -48,7 +50,7 @@ class BeforeAfterDisplay:
     arrows_ : list of matplotlib Annotation
         One per row that has both.
     fair_line_ : matplotlib Line2D or None
-    legend_ : matplotlib Legend
+    legend_ : matplotlib Legend or None
 
     See Also
     --------
@@ -71,14 +73,19 @@ class BeforeAfterDisplay:
     fair_value: float | None = 0.0
     name: str = ""
     confidence_level: float = 0.95
+    pvalue_name: str = "p"
 
-    def plot(self, *, ax: Axes | None = None) -> BeforeAfterDisplay:
+    def plot(
+        self, *, ax: Axes | None = None, legend: bool = True
+    ) -> BeforeAfterDisplay:
         """Draw the rows.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
             None creates a new figure. It is as high as the rows need.
+        legend : bool, default=True
+            False draws none.
 
         Returns
         -------
@@ -103,7 +110,7 @@ class BeforeAfterDisplay:
                     f"shape {values.shape}."
                 )
             columns[name] = values.astype(float)
-        self.ax_ = draw.new_rows(n_rows) if ax is None else ax
+        self.ax_ = draw.axes_for(ax, n_rows)
         self.figure_ = self.ax_.figure
         self.fair_line_ = draw.row_frame(
             self.ax_, self.labels, self.name, self.fair_value
@@ -113,7 +120,7 @@ class BeforeAfterDisplay:
         self.arrows_: list[Annotation] = []
         for row in range(n_rows):
             self._draw_row(row, *(values[row] for values in columns.values()))
-        self._draw_legend(columns)
+        self._draw_legend(columns, legend)
         return self
 
     def _color(self, pvalue: float) -> str:
@@ -122,7 +129,8 @@ class BeforeAfterDisplay:
     def _draw_row(
         self, row: int, before: float, after: float, p_before: float, p_after: float
     ) -> None:
-        point: dict[str, Any] = {"marker": "o", "markersize": 7, "linestyle": "none"}
+        size = draw.dot(7, len(self.labels), self.ax_)
+        point: dict[str, Any] = {"marker": "o", "markersize": size, "linestyle": "none"}
         if np.isfinite([before, after]).all():
             arrow = {
                 "arrowstyle": "-|>",
@@ -150,7 +158,7 @@ class BeforeAfterDisplay:
             color = self._color(p_after)
             self.after_ += self.ax_.plot([after], [row], color=color, zorder=4, **point)
 
-    def _draw_legend(self, columns: dict[str, Array]) -> None:
+    def _draw_legend(self, columns: dict[str, Array], shown: bool) -> None:
         point: dict[str, Any] = {"marker": "o", "linestyle": "none"}
         face = self.ax_.get_facecolor()
         handles = [
@@ -163,6 +171,7 @@ class BeforeAfterDisplay:
                 for when in ("before", "after")
             ]
         if any(small):
-            text = f"unfair, p < {1 - self.confidence_level:.3g}"
+            limit = f"{self.pvalue_name} < {1 - self.confidence_level:.3g}"
+            text = f"differs from fair, {limit}"
             handles.append(draw.sample(text, color=draw.WORSE, **point))
-        self.legend_ = draw.legend(self.ax_, handles, right=True)
+        self.legend_ = draw.legend(self.ax_, handles, shown, right=True)

@@ -20,7 +20,6 @@ from . import _style as draw
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SIZE = 5.2
 _RESPONSES = ("predict_proba", "predict")
 
 
@@ -50,10 +49,11 @@ class CalibrationByGroupDisplay:
     figure_ : matplotlib Figure
     lines_, bands_ : list of matplotlib artists
         One per group.
+        From four groups on, bars at some scores take the place of the bands.
     diagonal_ : matplotlib Line2D
     histograms_ : list of matplotlib StepPatch
         One per group, or none.
-    legend_ : matplotlib Legend
+    legend_ : matplotlib Legend or None
 
     See Also
     --------
@@ -250,6 +250,7 @@ class CalibrationByGroupDisplay:
         ax: Axes | None = None,
         xlabel: str = "score",
         ylabel: str = "mean outcome",
+        legend: bool = True,
     ) -> CalibrationByGroupDisplay:
         """Draw the curves.
 
@@ -258,22 +259,22 @@ class CalibrationByGroupDisplay:
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
         xlabel, ylabel : str, default="score", "mean outcome"
+        legend : bool, default=True
+            False draws none.
 
         Returns
         -------
         CalibrationByGroupDisplay
             This display, with the artists.
         """
-        self.ax_ = draw.new_axes(_SIZE) if ax is None else ax
+        self.ax_ = draw.axes_for(ax)
         self.figure_ = self.ax_.figure
         ax, grid = self.ax_, np.asarray(self.grid, dtype=float)
         draw.frame(ax, xlabel, ylabel)
-        ends = [grid.min(), grid.max()]
-        self.diagonal_: Any = ax.plot(
-            ends, ends, color=draw.LINE, linewidth=1.2, linestyle=":", zorder=1
-        )[0]
+        self.diagonal_ = draw.diagonal(ax, grid.min(), grid.max())
+        of = len(self.groups)
         drawn = [
-            draw.curve(ax, grid, y, low, high, place, label(group, draw.LONGEST))
+            draw.curve(ax, grid, y, low, high, place, label(group, draw.LONGEST), of=of)
             for place, (group, y, low, high) in enumerate(
                 zip(self.groups, self.curves, self.ci_low, self.ci_high, strict=True)
             )
@@ -283,5 +284,5 @@ class CalibrationByGroupDisplay:
         self.histograms_: list[Any] = []
         if self.bars is not None:
             self.histograms_ = draw.histograms(ax, self.edges, self.bars)
-        self.legend_ = draw.legend(ax, self.lines_)
+        self.legend_ = draw.legend(ax, self.lines_, legend, notes=[self.diagonal_])
         return self

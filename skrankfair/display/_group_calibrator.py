@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from ..mitigation import GroupCalibrator
 
-_SIZE = 4.9
-
 
 @dataclass(eq=False, repr=False)
 class GroupCalibratorDisplay:
@@ -43,7 +41,7 @@ class GroupCalibratorDisplay:
         One per group.
     diagonal_ : matplotlib Line2D
         Where a score is the expected outcome.
-    legend_ : matplotlib Legend
+    legend_ : matplotlib Legend or None
 
     See Also
     --------
@@ -63,7 +61,12 @@ class GroupCalibratorDisplay:
 
     @classmethod
     def from_calibrator(
-        cls, calibrator: GroupCalibrator, *, column: int = 0, ax: Axes | None = None
+        cls,
+        calibrator: GroupCalibrator,
+        *,
+        column: int = 0,
+        ax: Axes | None = None,
+        **kwargs: Any,
     ) -> GroupCalibratorDisplay:
         """Draw a fitted calibrator.
 
@@ -75,6 +78,8 @@ class GroupCalibratorDisplay:
             Which column of the scores to draw.
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
+        **kwargs : dict
+            Passed to `plot`.
 
         Returns
         -------
@@ -92,15 +97,19 @@ class GroupCalibratorDisplay:
             calibrator.calibrators_[group].curves[column].knots
             for group in calibrator.groups_
         ]
-        return cls(calibrator.groups_, curves).plot(ax=ax)
+        return cls(calibrator.groups_, curves).plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Axes | None = None) -> GroupCalibratorDisplay:
+    def plot(
+        self, *, ax: Axes | None = None, legend: bool = True
+    ) -> GroupCalibratorDisplay:
         """Draw the curves.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
+        legend : bool, default=True
+            False draws none.
 
         Returns
         -------
@@ -117,7 +126,7 @@ class GroupCalibratorDisplay:
                 "curves must have one curve for each group; got "
                 f"{len(self.curves)} and {len(self.groups)} groups."
             )
-        self.ax_ = draw.new_axes(_SIZE) if ax is None else ax
+        self.ax_ = draw.axes_for(ax)
         ax, self.lines_ = self.ax_, []
         self.figure_ = ax.figure
         for i, (group, (score, outcome)) in enumerate(
@@ -127,22 +136,14 @@ class GroupCalibratorDisplay:
                 score,
                 outcome,
                 **draw.look(i),
-                linewidth=1.8,
+                linewidth=draw.thick(2),
                 label=label(group, draw.LONGEST),
             )
         values = np.concatenate([np.ravel(part) for c in self.curves for part in c])
-        ends = [float(values.min()), float(values.max())]
-        (self.diagonal_,) = ax.plot(
-            ends,
-            ends,
-            color=draw.LINE,
-            linewidth=0.8,
-            linestyle=(0, (4, 3)),
-            zorder=1,
-            label="score = outcome",
-            scalex=False,
-            scaley=False,
-        )
+        ends = float(values.min()), float(values.max())
+        limits = ax.get_xlim(), ax.get_ylim()
+        self.diagonal_ = draw.diagonal(ax, *ends)
+        ax.set(xlim=limits[0], ylim=limits[1])
         draw.frame(ax, "score", "expected outcome")
-        self.legend_ = draw.legend(ax, [*self.lines_, self.diagonal_])
+        self.legend_ = draw.legend(ax, self.lines_, legend, notes=[self.diagonal_])
         return self

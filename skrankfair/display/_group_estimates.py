@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._estimates.contrasts import corrected_pvalues
 from .._inputs.validation import Array, check_choice, check_number
 from . import _style as draw
 
@@ -16,11 +17,20 @@ if TYPE_CHECKING:
 
     from ..metrics import GroupEstimates
 
-_SIDES = ("below", "above")
+_SIDES = ("below", "above", None)
 _SORTS = ("estimate", None)
 
-# Metrics whose high values are the bad ones for a group.
-_HIGH_IS_WORSE = {"matched_pair_calibration"}
+# Of these it is known which side is bad for a group; of others the reader decides.
+_WORSE = {
+    "matched_pair_calibration": "above",  # undervalued
+    **dict.fromkeys(
+        (
+            *("pairwise_accuracy", "pairwise_exposure", "pairwise_preference"),
+            *("exposure", "exposure_gap", "skew_at_k", "share_at_k"),
+        ),
+        "below",
+    ),
+}
 
 
 @dataclass(eq=False, repr=False)
@@ -50,8 +60,15 @@ class GroupEstimatesDisplay:
     confidence_level : float, default=0.95
         Confidence level of the intervals; a p-value below one minus this level colours
         the group.
-    worse : {"below", "above"}, default="below"
-        The side of fair that is bad for the group.
+    worse : {"below", "above", None}, default="below"
+        The side of fair that is bad for the group. None, where nobody can say, takes
+        one colour for both sides.
+    sides : (str, str) or None, default=None
+        What groups on the bad side and on the good one are called in the legend (or
+        below and above fair, if `worse` is None). None says "worse off" and "better
+        off" (or "lower" and "higher").
+    pvalue_name : str, default="p"
+        What the p-values are, for the legend.
 
     Attributes
     ----------
@@ -96,7 +113,9 @@ class GroupEstimatesDisplay:
     fair_value: float | None = None
     name: str = ""
     confidence_level: float = 0.95
-    worse: str = "below"
+    worse: str | None = "below"
+    sides: tuple[str, str] | None = None
+    pvalue_name: str = "p"
 
     @classmethod
     def from_estimates(
@@ -105,8 +124,8 @@ class GroupEstimatesDisplay:
         *,
         ax: Axes | None = None,
         confidence_level: float = 0.95,
-        sort: str | None = "estimate",
-        xlabel: str | None = None,
+        worse: str | None = "metric",
+        **kwargs: Any,
     ) -> GroupEstimatesDisplay:
         """Draw the result of a metric.
 
@@ -118,12 +137,13 @@ class GroupEstimatesDisplay:
         confidence_level : float, default=0.95
             Confidence level of the intervals. Groups whose p-value is below one minus
             this level are coloured; the p-values are those of
-            `GroupEstimates.to_frame`, not corrected.
-        sort : {"estimate", None}, default="estimate"
-            "estimate" puts the largest estimate on top; None keeps the order of the
-            groups.
-        xlabel : str or None, default=None
-            None takes the name of the metric.
+            `GroupEstimates.to_frame`, corrected for the number of groups by Holm's
+            method.
+        worse : {"metric", "below", "above", None}, default="metric"
+            The side of fair that is bad for the group. "metric" knows it for the
+            metrics of rankings, where a high place is good, and is None for others.
+        **kwargs : dict
+            Passed to `plot`.
 
         Returns
         -------
@@ -132,7 +152,7 @@ class GroupEstimatesDisplay:
         Raises
         ------
         ValueError
-            If the level is outside (0, 1), or if `sort` is unknown.
+            If the level is outside (0, 1), or if `sort` or `worse` is unknown.
 
         Examples
         --------
@@ -156,14 +176,15 @@ class GroupEstimatesDisplay:
             result.estimate,
             frame["ci_low"].to_numpy(),
             frame["ci_high"].to_numpy(),
-            pvalue=frame["pvalue"].to_numpy(),
+            pvalue=corrected_pvalues(frame["pvalue"].to_numpy(dtype=float)),
             difference=difference,
             fair_value=result.fair_value,
             name=result.name.replace("_", " "),
             confidence_level=confidence_level,
-            worse="above" if result.name in _HIGH_IS_WORSE else "below",
+            worse=_WORSE.get(result.name) if worse == "metric" else worse,
+            pvalue_name="corrected p",
         )
-        return display.plot(ax=ax, sort=sort, xlabel=xlabel)
+        return display.plot(ax=ax, **kwargs)
 
     def plot(
         self,
@@ -171,6 +192,7 @@ class GroupEstimatesDisplay:
         ax: Axes | None = None,
         sort: str | None = "estimate",
         xlabel: str | None = None,
+        legend: bool = True,
     ) -> GroupEstimatesDisplay:
         """Draw the estimates.
 
@@ -183,6 +205,8 @@ class GroupEstimatesDisplay:
             bottom; None keeps the order of the groups.
         xlabel : str or None, default=None
             None takes `name`.
+        legend : bool, default=True
+            False draws none.
 
         Returns
         -------
@@ -199,7 +223,7 @@ class GroupEstimatesDisplay:
         check_number(
             self.confidence_level, "confidence_level", 0, 1, inclusive=(False, False)
         )
-        self.ax_ = draw.new_rows(len(self.groups)) if ax is None else ax
+        self.ax_ = draw.axes_for(ax, len(self.groups))
         self.figure_ = self.ax_.figure
         estimate = np.asarray(self.estimate, dtype=float)
         order = np.arange(estimate.size)
@@ -214,7 +238,7 @@ class GroupEstimatesDisplay:
             self.fair_value,
         )
         self._draw_rows(order, estimate, kinds)
-        self._draw_legend(kinds[~np.isnan(estimate)])
+        self._draw_legend(kinds[~np.isnan(estimate)], legend)
         return self
 
     def _kinds(self, estimate: Array) -> Array:
@@ -232,6 +256,8 @@ class GroupEstimatesDisplay:
     def _color(self, kind: int) -> str:
         if kind == 0:
             return draw.UNCLEAR
+        if self.worse is None:
+            return draw.DIFFERENT
         worse = (kind < 0) == (self.worse == "below")
         return draw.WORSE if worse else draw.BETTER
 
@@ -240,7 +266,7 @@ class GroupEstimatesDisplay:
         low = np.asarray(self.ci_low, dtype=float)
         high = np.asarray(self.ci_high, dtype=float)
         self.points_, self.intervals_, self.missing_ = [], [], []
-        ax = self.ax_
+        ax, markersize = self.ax_, draw.dot(6.5, order.size, self.ax_)
         for row, i in enumerate(order):
             if np.isnan(estimate[i]):
                 text = ax.text(
@@ -264,7 +290,7 @@ class GroupEstimatesDisplay:
                     [low[i], high[i]],
                     [row, row],
                     color=color,
-                    linewidth=2.2,
+                    linewidth=draw.thick(2.2),
                     solid_capstyle="round",
                     zorder=2,
                 )
@@ -272,7 +298,7 @@ class GroupEstimatesDisplay:
                 [estimate[i]],
                 [row],
                 marker="o",
-                markersize=6.5,
+                markersize=markersize,
                 color=color,
                 markeredgewidth=1.2,
                 markeredgecolor="white" if sure else color,
@@ -283,20 +309,26 @@ class GroupEstimatesDisplay:
         if not self.points_:
             ax.set_xticks([])
 
-    def _draw_legend(self, kinds: Array) -> None:
+    def _draw_legend(self, kinds: Array, shown: bool) -> None:
         """Name the colours, if there is more than grey."""
         self.legend_ = None
         present = [kind for kind in (-1, 1, 0) if (kinds == kind).any()]
         if present in ([], [0]):
             return
-        limit = f"p < {1 - self.confidence_level:.3g}"
+        limit = f"{self.pvalue_name} < {1 - self.confidence_level:.3g}"
+        neutral = self.worse is None
+        sides = ("lower", "higher") if neutral else ("worse off", "better off")
+        below, above = self.sides or sides
+        if self.worse == "above":
+            below, above = above, below
         words = {
-            -1: f"lower, {limit}",
-            1: f"higher, {limit}",
+            -1: f"{below}, {limit}",
+            1: f"{above}, {limit}",
             0: "no difference shown",
         }
+        look: dict[str, Any] = {"marker": "o", "lw": draw.thick(2.2)}
         handles = [
-            draw.sample(words[kind], color=self._color(kind), marker="o", lw=2.2)
+            draw.sample(words[kind], color=self._color(kind), **look)
             for kind in present
         ]
-        self.legend_ = draw.legend(self.ax_, handles, right=True)
+        self.legend_ = draw.legend(self.ax_, handles, shown, right=True)

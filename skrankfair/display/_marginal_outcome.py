@@ -44,7 +44,7 @@ class MarginalOutcomeDisplay:
         One per group with a marginal outcome.
     intervals_ : list of matplotlib Line2D
     above_ : matplotlib Line2D or None
-    legend_ : matplotlib Legend
+    legend_ : matplotlib Legend or None
 
     See Also
     --------
@@ -102,7 +102,11 @@ class MarginalOutcomeDisplay:
         return display.plot(ax=ax, **kwargs)
 
     def plot(
-        self, *, ax: Axes | None = None, xlabel: str = "mean outcome"
+        self,
+        *,
+        ax: Axes | None = None,
+        xlabel: str = "mean outcome",
+        legend: bool = True,
     ) -> MarginalOutcomeDisplay:
         """Draw the groups.
 
@@ -111,6 +115,8 @@ class MarginalOutcomeDisplay:
         ax : matplotlib Axes or None, default=None
             None creates a new figure. It is as high as the groups need.
         xlabel : str, default="mean outcome"
+        legend : bool, default=True
+            False draws none.
 
         Returns
         -------
@@ -118,16 +124,17 @@ class MarginalOutcomeDisplay:
             This display, with the artists.
         """
         size = len(self.groups)
-        self.ax_ = draw.new_rows(size + 1) if ax is None else ax
+        self.ax_ = draw.axes_for(ax, size + 1)
         self.figure_ = self.ax_.figure
         ax = self.ax_
         # The line below the label leaves the one above the axes to the legend.
         name = f"{xlabel}\n{self.name}" if self.name else xlabel
         draw.row_frame(ax, self.groups, name)
-        ax.grid(axis="x", color=draw.GRID, linewidth=0.8)
+        ax.grid(axis="x", color=draw.GRID, linewidth=draw.thick(0.8))
         at = "at the threshold"
         if self.threshold is not None:
             at += f" {self.threshold:g}"
+        markersize = draw.dot(7, size, ax)
         self.points_: list[Any] = []
         self.intervals_: list[Any] = []
         low, high = (np.asarray(e, dtype=float) for e in (self.ci_low, self.ci_high))
@@ -135,24 +142,24 @@ class MarginalOutcomeDisplay:
             if np.isnan(value):
                 continue
             color = draw.look(row)["color"]
+            look = {"color": color, "zorder": 3}
             self.intervals_ += ax.plot(
-                [low[row], high[row]], [row, row], color=color, linewidth=2.2, zorder=2
+                [low[row], high[row]], [row, row], linewidth=draw.thick(2.2), **look
             )
-            self.points_ += ax.plot(
-                [value], [row], "o", color=color, markersize=7, zorder=3
-            )
+            self.points_ += ax.plot([value], [row], "o", markersize=markersize, **look)
         self.above_ = None
         point: dict[str, Any] = {"linestyle": "none", "color": draw.UNCLEAR}
-        handles = [draw.sample(at, marker="o", markersize=7, **point)]
+        handles = [draw.sample(at, marker="o", **point)]
         if self.above is not None:
             (self.above_,) = ax.plot(
                 np.asarray(self.above, dtype=float),
                 np.arange(size),
                 marker="D",
+                markersize=0.8 * markersize,
                 markerfacecolor="none",
                 label="all above it",
                 **point,
             )
             handles.append(self.above_)
-        self.legend_ = draw.legend(ax, handles)
+        self.legend_ = draw.legend(ax, handles, legend, right=True)
         return self

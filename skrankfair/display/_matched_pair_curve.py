@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from ..metrics import MatchedPairCurve
 
-_SIZE = 4.4
 _WIDE = 20  # largest threshold over smallest from which the axis is logarithmic
 
 
@@ -48,10 +47,10 @@ class MatchedPairCurveDisplay:
     figure_ : matplotlib Figure
     lines_ : list of matplotlib Line2D
         One per group.
-    bands_ : list of matplotlib PolyCollection
-        One per group.
+    bands_ : list of matplotlib Collection
+        One per group: a band or, from four groups on, bars at some thresholds.
     fair_line_ : matplotlib Line2D
-    legend_ : matplotlib Legend
+    legend_ : matplotlib Legend or None
 
     See Also
     --------
@@ -88,6 +87,7 @@ class MatchedPairCurveDisplay:
         ax: Axes | None = None,
         confidence_level: float = 0.95,
         groups: Sequence[Hashable] | None = None,
+        **kwargs: Any,
     ) -> MatchedPairCurveDisplay:
         """Draw a curve.
 
@@ -100,6 +100,8 @@ class MatchedPairCurveDisplay:
             Confidence level of the bands. They hold at one threshold each.
         groups : sequence of hashable or None, default=None
             Only these, in this order; None draws all.
+        **kwargs : dict
+            Passed to `plot`.
 
         Returns
         -------
@@ -127,15 +129,19 @@ class MatchedPairCurveDisplay:
             confidence_level=confidence_level,
             places=columns,
         )
-        return display.plot(ax=ax)
+        return display.plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Axes | None = None) -> MatchedPairCurveDisplay:
+    def plot(
+        self, *, ax: Axes | None = None, legend: bool = True
+    ) -> MatchedPairCurveDisplay:
         """Draw the lines.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
+        legend : bool, default=True
+            False draws none.
 
         Returns
         -------
@@ -159,11 +165,11 @@ class MatchedPairCurveDisplay:
                 f"column per group, shape {shape}; got "
                 f"{[part.shape for part in values]}."
             )
-        self.ax_ = draw.new_axes(_SIZE) if ax is None else ax
+        self.ax_ = draw.axes_for(ax)
         self.figure_ = self.ax_.figure
         self._draw_frame(epsilon)
         self._draw_lines(epsilon, *values)
-        self._draw_legend()
+        self._draw_legend(legend)
         return self
 
     def _draw_frame(self, epsilon: Array) -> None:
@@ -173,7 +179,7 @@ class MatchedPairCurveDisplay:
         )
         if epsilon.size and 0 < epsilon.min() <= epsilon.max() / _WIDE:
             ax.set_xscale("log")
-        self.fair_line_ = ax.axhline(0, color=draw.LINE, linewidth=1.2, zorder=1)
+        self.fair_line_ = draw.zero(ax)
 
     def _draw_lines(
         self, epsilon: Array, estimate: Array, low: Array, high: Array
@@ -187,8 +193,9 @@ class MatchedPairCurveDisplay:
                 high[:, i],
                 place,
                 label(group, draw.LONGEST),
+                of=len(self.groups),
                 marker="o",
-                markersize=3.5,
+                markersize=draw.dot(3.5),
             )
             for i, (place, group) in enumerate(
                 zip(self._places(), self.groups, strict=True)
@@ -200,9 +207,12 @@ class MatchedPairCurveDisplay:
     def _places(self) -> Sequence[int]:
         return range(len(self.groups)) if self.places is None else self.places
 
-    def _draw_legend(self) -> None:
+    def _draw_legend(self, shown: bool) -> None:
         from matplotlib.patches import Patch
 
         text = f"{100 * self.confidence_level:g}% interval"
-        band = Patch(color=draw.LINE, alpha=0.18, lw=0, label=text)
-        self.legend_ = draw.legend(self.ax_, [*self.lines_, band])
+        band: Any = Patch(color=draw.LINE, alpha=0.18, lw=0, label=text)
+        if len(self.groups) >= draw.MANY:
+            look = {"marker": "|", "linestyle": "none", "color": draw.LINE}
+            band = draw.sample(text, **look)
+        self.legend_ = draw.legend(self.ax_, self.lines_, shown, notes=[band])

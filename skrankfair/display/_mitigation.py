@@ -14,10 +14,14 @@ from ._group_estimates import GroupEstimatesDisplay
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.text import Text
 
-_MARGIN_HEIGHT = 1.05
 _SIDES = {"closer to fair": 1.0, "further from fair": -1.0}
 _LOSSES = ("log loss", "mean squared error")
+_NARROW = 5.0  # inches, below which panels are on top of each other
+# A cost so many times as large as half of the others has a number and no room.
+_OUTLYING = 10
 
 
 @dataclass(eq=False, repr=False)
@@ -30,7 +34,8 @@ class MitigationDisplay:
     ----------
     disparities : DataFrame
         One row per metric and group: metric, group, before, after, change, ci_low,
-        ci_high, pvalue_corrected, verdict; pvalue_before, pvalue_after against fair.
+        ci_high, pvalue_corrected, verdict; pvalue_before, pvalue_after against fair,
+        corrected as well.
     costs : DataFrame
         The same of the costs, without the last two.
     confidence_level : float, default=0.95
@@ -46,6 +51,9 @@ class MitigationDisplay:
     changes_, costs_ : GroupEstimatesDisplay
         The changes of disparities, and the gains in the quality of the scores. For
         losses, which should fall, a gain is the change with the opposite sign.
+    outlying_ : list of matplotlib Text
+        Gains far beyond all others, in words at the edge of the panel, so that they do
+        not flatten these.
 
     See Also
     --------
@@ -70,7 +78,7 @@ class MitigationDisplay:
     _: KW_ONLY
     confidence_level: float = 0.95
 
-    def plot(self, *, axes: Any = None) -> MitigationDisplay:
+    def plot(self, *, axes: Any = None, legend: bool = True) -> MitigationDisplay:
         """Draw the three panels.
 
         Parameters
@@ -78,6 +86,8 @@ class MitigationDisplay:
         axes : sequence of three matplotlib Axes or None, default=None
             None creates a new figure. The Axes are for the disparities, their changes
             and the costs.
+        legend : bool, default=True
+            False draws none.
 
         Returns
         -------
@@ -109,23 +119,28 @@ class MitigationDisplay:
             pvalue_after=moved["pvalue_after"],
             name="difference from fair",
             confidence_level=self.confidence_level,
-        ).plot(ax=self.axes_[0])
+            pvalue_name="corrected p",
+        ).plot(ax=self.axes_[0], legend=legend)
         gain = moved["verdict"].map(_SIDES).fillna(0.0).to_numpy(dtype=float)
-        self.changes_ = self._forest(1, labels, moved, gain, 1.0, "change")
-        self.axes_[1].set_yticklabels([])
+        self.changes_ = self._forest(labels, moved, gain, 1.0, "change").plot(
+            ax=self.axes_[1], sort=None, legend=legend
+        )
+        if _beside(self.axes_[0], self.axes_[1]):
+            self.axes_[1].set_yticklabels([])
         sign = np.where(costs["metric"].isin(_LOSSES), -1.0, 1.0)
         gain = sign * costs["change"]
         self.costs_ = self._forest(
-            2, list(costs["metric"]), costs, gain, sign, "gain (a loss is negated)"
-        )
+            list(costs["metric"]), costs, gain, sign, "gain (a loss is negated)"
+        ).plot(ax=self.axes_[2], sort=None, legend=legend)
+        self.outlying_ = _leave_out(self.axes_[2], self.costs_)
         return self
 
     def _forest(
-        self, place: int, labels: Any, rows: Any, gain: Any, sign: Any, name: str
+        self, labels: Any, rows: Any, gain: Any, sign: Any, name: str
     ) -> GroupEstimatesDisplay:
-        """Draw changes with their intervals: coloured for the better or the worse."""
+        """Return changes with their intervals: coloured for the better or the worse."""
         ends = np.stack([sign * rows["ci_low"], sign * rows["ci_high"]])
-        display = GroupEstimatesDisplay(
+        return GroupEstimatesDisplay(
             labels,
             sign * rows["change"],
             ends.min(0),
@@ -135,18 +150,56 @@ class MitigationDisplay:
             fair_value=0.0,
             name=name,
             confidence_level=self.confidence_level,
+            sides=("worse", "better"),
+            pvalue_name="corrected p",
         )
-        display.plot(ax=self.axes_[place], sort=None)
-        if display.legend_ is not None:
-            words = {"lower": "worse", "higher": "better"}
-            for text in display.legend_.get_texts():
-                first, comma, rest = text.get_text().partition(",")
-                text.set_text(words.get(first, "neither shown") + comma + rest)
-        return display
 
 
 def _new_axes(n_rows: int, n_costs: int) -> Any:
-    heights = [_MARGIN_HEIGHT + draw.ROW_HEIGHT * max(n, 2) for n in (n_rows, n_costs)]
-    mosaic = [["moved", "change"], ["cost", "cost"]]
+    moved, cost = draw.heights_of(n_rows, n_costs)
+    mosaic, heights = [["moved", "change"], ["cost", "cost"]], [moved, cost]
+    if draw.figure_size()[0] < _NARROW:
+        mosaic, heights = [["moved"], ["change"], ["cost"]], [moved, moved, cost]
     found = draw.new_panels(mosaic, heights)
     return found["moved"], found["change"], found["cost"]
+
+
+def _beside(first: Axes, second: Axes) -> bool:
+    """Return whether the rows of the first axes go on in the second."""
+    one, other = first.get_position(), second.get_position()
+    return bool(np.isclose(one.y0, other.y0) and np.isclose(one.y1, other.y1))
+
+
+def _leave_out(ax: Axes, costs: GroupEstimatesDisplay) -> list[Text]:
+    """Say in words what would flatten the other rows, and limit the axes to these."""
+    parts = (costs.estimate, costs.ci_low, costs.ci_high)
+    value, low, high = (np.asarray(part, dtype=float) for part in parts)
+    reach = np.nan_to_num(np.max(np.abs([value, low, high]), axis=0))
+    known = np.sort(reach[reach > 0])
+    if not known.size:
+        return []
+    far = reach > _OUTLYING * known[(known.size - 1) // 2]
+    if not far.any():
+        return []
+    edge = 1.2 * reach[~far].max()
+    ax.set_xlim(-edge, edge)
+    words, known_rows = [], np.flatnonzero(~np.isnan(value)).tolist()
+    for row in np.flatnonzero(far).tolist():
+        right = value[row] > 0
+        text = f"{value[row]:.3g}".replace("-", "\N{MINUS SIGN}")
+        text = f"{text} ▶" if right else f"◀ {text}"
+        words.append(
+            ax.text(
+                float(right),
+                row,
+                text,
+                transform=ax.get_yaxis_transform(),
+                ha="right" if right else "left",
+                va="center",
+                size="small",
+                color=costs.points_[known_rows.index(row)].get_color(),
+                bbox={"facecolor": ax.get_facecolor(), "lw": 0, "pad": 1.5},
+                zorder=4,
+            )
+        )
+    return words

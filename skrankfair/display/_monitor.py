@@ -14,8 +14,6 @@ from . import _style as draw
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_HEIGHT = 3.8
-
 
 @dataclass(eq=False, repr=False)
 class MonitorDisplay:
@@ -44,7 +42,8 @@ class MonitorDisplay:
     figure_ : matplotlib Figure
     lines_ : list of matplotlib Line2D
         One per group with a look.
-    bands_ : list of matplotlib PolyCollection
+    bands_ : list of matplotlib Collection
+        From four groups on, bars on some days take the place of the bands.
     alarms_ : list of matplotlib Line2D
         One per alarm.
     margin_ : matplotlib Polygon or None
@@ -75,7 +74,9 @@ class MonitorDisplay:
     name: str = ""
 
     @classmethod
-    def from_monitor(cls, monitor: Any, *, ax: Axes | None = None) -> MonitorDisplay:
+    def from_monitor(
+        cls, monitor: Any, *, ax: Axes | None = None, **kwargs: Any
+    ) -> MonitorDisplay:
         """Draw what a monitor has seen.
 
         Parameters
@@ -83,6 +84,8 @@ class MonitorDisplay:
         monitor : Monitor
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
+        **kwargs : dict
+            Passed to `plot`.
 
         Returns
         -------
@@ -111,30 +114,40 @@ class MonitorDisplay:
         display = cls(
             groups, *columns, alarms=alarms, margin=monitor.settings.margin, name=name
         )
-        return display.plot(ax=ax)
+        return display.plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Axes | None = None) -> MonitorDisplay:
+    def plot(self, *, ax: Axes | None = None, legend: bool = True) -> MonitorDisplay:
         """Draw the sequences.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
+        legend : bool, default=True
+            False draws none.
 
         Returns
         -------
         MonitorDisplay
             This display, with the artists.
         """
-        self.ax_ = draw.new_axes(_HEIGHT) if ax is None else ax
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        self.ax_ = draw.axes_for(ax)
         self.figure_ = self.ax_.figure
         draw.frame(self.ax_, "", f"gap of {self.name}" if self.name else "gap")
         self.margin_ = None
         if self.margin is not None:
             self.margin_ = self.ax_.axhspan(
-                -self.margin, self.margin, color=draw.WITHIN, alpha=0.1, zorder=0
+                -self.margin,
+                self.margin,
+                color=draw.WITHIN,
+                alpha=0.1,
+                lw=0,
+                zorder=0,
+                label="margin",
             )
-        self.ax_.axhline(0.0, color=draw.LINE, linewidth=1.0, zorder=1)
+        draw.zero(self.ax_)
         self.lines_, self.bands_, self.alarms_ = [], [], []
         for place, group in enumerate(self.groups):
             if not len(self.when[place]):
@@ -147,6 +160,7 @@ class MonitorDisplay:
                 self.high[place],
                 place,
                 label(group, draw.LONGEST),
+                of=len(self.groups),
             )
             self.lines_.append(line)
             self.bands_.append(band)
@@ -160,12 +174,18 @@ class MonitorDisplay:
                 [day],
                 [gap],
                 marker="v",
-                markersize=9,
+                markersize=draw.dot(9),
                 linestyle="none",
                 color=draw.look(place)["color"],
                 markeredgecolor="white",
                 zorder=4,
             )
-        self.ax_.tick_params(axis="x", labelrotation=30)
-        self.legend_ = draw.legend(self.ax_, self.lines_)
+        dates = AutoDateLocator(maxticks=6)
+        self.ax_.xaxis.set_major_locator(dates)
+        self.ax_.xaxis.set_major_formatter(ConciseDateFormatter(dates))
+        notes: list[Any] = [] if self.margin_ is None else [self.margin_]
+        if self.alarms_:
+            look = {"marker": "v", "linestyle": "none", "color": draw.LINE}
+            notes.append(draw.sample("alarm", **look))
+        self.legend_ = draw.legend(self.ax_, self.lines_, legend, notes=notes)
         return self

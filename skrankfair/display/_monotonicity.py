@@ -53,7 +53,8 @@ class MonotonicityDisplay:
     band_ : matplotlib PolyCollection or None
     group_share_ : matplotlib Line2D or None
     verdict_ : matplotlib Text
-    legend_ : matplotlib Legend
+        The title of the legend or, without one, of the axes.
+    legend_ : matplotlib Legend or None
 
     See Also
     --------
@@ -89,7 +90,7 @@ class MonotonicityDisplay:
 
     @classmethod
     def from_test(
-        cls, test: MonotonicityTest, *, ax: Axes | None = None
+        cls, test: MonotonicityTest, *, ax: Axes | None = None, **kwargs: Any
     ) -> MonotonicityDisplay:
         """Draw the result of a test.
 
@@ -98,6 +99,8 @@ class MonotonicityDisplay:
         test : MonotonicityTest
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
+        **kwargs : dict
+            Passed to `plot`.
 
         Returns
         -------
@@ -115,22 +118,26 @@ class MonotonicityDisplay:
             group=test.group,
             group_share=test.group_share,
         )
-        return display.plot(ax=ax)
+        return display.plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Axes | None = None) -> MonotonicityDisplay:
+    def plot(
+        self, *, ax: Axes | None = None, legend: bool = True
+    ) -> MonotonicityDisplay:
         """Draw the shares, the fit with its band, and the verdict.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
+        legend : bool, default=True
+            False draws none.
 
         Returns
         -------
         MonotonicityDisplay
             This display, with the artists.
         """
-        self.ax_ = draw.new_axes(3.8) if ax is None else ax
+        self.ax_ = draw.axes_for(ax)
         self.figure_, ax = self.ax_.figure, self.ax_
         position = np.asarray(self.position)
         share, fit = (np.asarray(x, dtype=float) for x in (self.share, self.fit))
@@ -143,13 +150,13 @@ class MonotonicityDisplay:
                 position,
                 low,
                 high,
-                color=draw.BETTER,
+                color=draw.COLORS[0],
                 alpha=0.18,
                 linewidth=0,
                 label=f"{self.confidence_level:.0%} band of the fit",
             )
         (self.fit_,) = ax.plot(
-            position, fit, color=draw.BETTER, lw=2, label="monotone fit"
+            position, fit, color=draw.COLORS[0], lw=draw.thick(2), label="monotone fit"
         )
         with np.errstate(invalid="ignore"):
             outside = (share < low - 1e-12) | (share > high + 1e-12)
@@ -164,7 +171,7 @@ class MonotonicityDisplay:
                     share[rows],
                     "o",
                     color=color,
-                    markersize=5 if position.size <= _MANY else 3,
+                    markersize=draw.dot(5 if position.size <= _MANY else 3),
                     label=name,
                     zorder=3,
                 )
@@ -173,16 +180,18 @@ class MonotonicityDisplay:
             self.group_share_ = ax.axhline(
                 self.group_share,
                 color=draw.UNCLEAR,
-                lw=1,
+                lw=draw.thick(1),
                 ls=":",
                 zorder=0,
                 label="share of the group",
             )
-        self._draw_frame(position)
+        self._draw_frame(position, legend)
         return self
 
-    def _draw_frame(self, position: Any) -> None:
+    def _draw_frame(self, position: Any, shown: bool) -> None:
         """Draw the labels, the verdict and the legend."""
+        from matplotlib.ticker import MaxNLocator
+
         ax = self.ax_
         if np.isnan(self.pvalue):
             words = "no verdict"
@@ -193,8 +202,10 @@ class MonotonicityDisplay:
         draw.frame(
             ax, "position, 1 = top", f"share of {label(self.group, draw.LONGEST)}"
         )
-        self.verdict_ = ax.set_title(words, loc="left", color=draw.LINE, size="medium")
         ax.set_ylim(-0.03, 1.03)
-        if position.size <= _MANY // 2:
-            ax.set_xticks(position)
-        self.legend_ = ax.legend(frameon=False, fontsize="small", labelcolor=draw.LINE)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+        handles, _ = ax.get_legend_handles_labels()
+        self.legend_ = draw.legend(ax, handles, shown, title=words)
+        if self.legend_ is None:
+            ax.set_title(words, loc="left", color=draw.LINE, size="medium")
+        self.verdict_ = ax.title if self.legend_ is None else self.legend_.get_title()

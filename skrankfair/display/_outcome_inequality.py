@@ -49,6 +49,8 @@ class OutcomeInequalityDisplay:
     critical_ : matplotlib Line2D or None
     missing_ : matplotlib Text or None
         The words that say so if nothing could be tested.
+    legend_ : matplotlib Legend or None
+        Of the critical value.
 
     See Also
     --------
@@ -74,6 +76,7 @@ class OutcomeInequalityDisplay:
         *,
         ax: Axes | None = None,
         max_moments: int = 20,
+        **kwargs: Any,
     ) -> OutcomeInequalityDisplay:
         """Draw a test.
 
@@ -84,6 +87,8 @@ class OutcomeInequalityDisplay:
             None creates a new figure. It is as high as the moments need.
         max_moments : int, default=20
             Only the most violated are drawn.
+        **kwargs : dict
+            Passed to `plot`.
 
         Returns
         -------
@@ -108,15 +113,19 @@ class OutcomeInequalityDisplay:
             for i in order
         ]
         display = cls(names, test.violation[order], test.critical_value, n_moments)
-        return display.plot(ax=ax)
+        return display.plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Axes | None = None) -> OutcomeInequalityDisplay:
+    def plot(
+        self, *, ax: Axes | None = None, legend: bool = True
+    ) -> OutcomeInequalityDisplay:
         """Draw the moments.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
             None creates a new figure. It is as high as the moments need.
+        legend : bool, default=True
+            False draws none.
 
         Returns
         -------
@@ -134,10 +143,12 @@ class OutcomeInequalityDisplay:
                 "violation must have one number per name; got shape "
                 f"{violation.shape} and {len(self.names)} names."
             )
-        self.ax_ = draw.new_rows(len(self.names)) if ax is None else ax
+        self.ax_ = draw.axes_for(ax, len(self.names))
         self.figure_ = self.ax_.figure
         self._draw_frame(violation)
         self._draw_points(violation)
+        lines = [] if self.critical_ is None else [self.critical_]
+        self.legend_ = draw.legend(self.ax_, lines, legend, right=True)
         return self
 
     def _draw_frame(self, violation: Array) -> None:
@@ -154,18 +165,11 @@ class OutcomeInequalityDisplay:
         self.critical_ = self.missing_ = None
         if not np.isnan(self.critical_value):
             self.critical_ = ax.axvline(
-                self.critical_value, color=draw.WORSE, linestyle="--", linewidth=1.2
-            )
-            ax.annotate(
-                f"critical value {self.critical_value:.2f}",
-                (self.critical_value, 1),
-                xycoords=("data", "axes fraction"),
-                xytext=(0, 3),
-                textcoords="offset points",
-                ha="center",
-                va="bottom",
+                self.critical_value,
                 color=draw.WORSE,
-                size="small",
+                linestyle="--",
+                linewidth=draw.thick(1.2),
+                label=f"critical value {self.critical_value:.2f}",
             )
         if not n:
             ax.set_xticks([])
@@ -191,7 +195,7 @@ class OutcomeInequalityDisplay:
                 [np.clip(value, -edge, edge)],
                 [row],
                 marker=marker,
-                markersize=6.5,
+                markersize=draw.dot(6.5, violation.size, self.ax_),
                 color=color,
                 markeredgecolor="white",
                 markeredgewidth=0.8,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates.formatting import label
+from .._inputs.validation import Array
 from . import _style as draw
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from ..planning import PowerCurve
 
-_HEIGHT = 3.6
 _PROMISED = 0.8
 
 
@@ -45,6 +45,7 @@ class PowerCurveDisplay:
         One per group and gap, the gaps of the first group first.
     pilot_line_ : matplotlib Line2D or None
     legend_ : matplotlib Legend or None
+        With several groups and gaps, colours say the group, and dashes the gap.
 
     See Also
     --------
@@ -68,7 +69,7 @@ class PowerCurveDisplay:
 
     @classmethod
     def from_curve(
-        cls, curve: PowerCurve, *, ax: Axes | None = None
+        cls, curve: PowerCurve, *, ax: Axes | None = None, **kwargs: Any
     ) -> PowerCurveDisplay:
         """Draw what `power_curve` returns.
 
@@ -77,6 +78,8 @@ class PowerCurveDisplay:
         curve : PowerCurve
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
+        **kwargs : dict
+            Passed to `plot`.
 
         Returns
         -------
@@ -85,27 +88,31 @@ class PowerCurveDisplay:
         display = cls(
             curve.groups, curve.gaps, curve.n_clusters, curve.power, pilot=curve.pilot
         )
-        return display.plot(ax=ax)
+        return display.plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Axes | None = None) -> PowerCurveDisplay:
+    def plot(self, *, ax: Axes | None = None, legend: bool = True) -> PowerCurveDisplay:
         """Draw the curves.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
+        legend : bool, default=True
+            False draws none.
 
         Returns
         -------
         PowerCurveDisplay
             This display, with the artists.
         """
-        self.ax_ = draw.new_axes(_HEIGHT) if ax is None else ax
+        self.ax_ = draw.axes_for(ax)
         self.figure_ = self.ax_.figure
         draw.frame(self.ax_, "clusters", "power")
         self.ax_.set_xscale("log")
         self.ax_.set_ylim(0, 1.02)
-        self.ax_.axhline(_PROMISED, color=draw.LINE, linewidth=1, linestyle=":")
+        mark: dict[str, Any] = {"color": draw.LINE, "linewidth": draw.thick(1)}
+        name = f"power {_PROMISED:g}"
+        notes = [self.ax_.axhline(_PROMISED, linestyle=":", label=name, **mark)]
         self.lines_ = []
         power = np.asarray(self.power, dtype=float)
         gaps = np.asarray(self.gaps, dtype=float)
@@ -118,14 +125,31 @@ class PowerCurveDisplay:
                 self.lines_ += self.ax_.plot(
                     np.asarray(self.n_clusters, dtype=float),
                     power[i, k],
-                    linewidth=2,
+                    linewidth=draw.thick(2),
                     label=f"{name}{gap:g}",
                     **look,
                 )
         self.pilot_line_ = None
         if np.isfinite(self.pilot):
             self.pilot_line_ = self.ax_.axvline(
-                self.pilot, color=draw.UNCLEAR, linewidth=1, linestyle="--"
+                self.pilot, linestyle="--", label="pilot", **mark
             )
-        self.legend_ = draw.legend(self.ax_, self.lines_)
+            notes.append(self.pilot_line_)
+        self._draw_legend(gaps, notes, legend)
         return self
+
+    def _draw_legend(self, gaps: Array, notes: list[Any], shown: bool) -> None:
+        handles: list[Any] = self.lines_
+        if len(self.groups) > 1 and gaps.size > 1:
+            # Colours say the groups, and dashes the gaps.
+            handles = [
+                draw.sample(label(group, draw.LONGEST), color=line.get_color())
+                for group, line in zip(self.groups, handles[:: gaps.size], strict=True)
+            ]
+            look: dict[str, Any] = {"color": draw.LINE}
+            dashes = [line.get_linestyle() for line in self.lines_[: gaps.size]]
+            notes = [
+                draw.sample(f"gap {gap:g}", linestyle=dash, **look)
+                for gap, dash in zip(gaps, dashes, strict=True)
+            ] + notes
+        self.legend_ = draw.legend(self.ax_, handles, shown, notes=notes)

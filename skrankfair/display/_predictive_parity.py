@@ -15,9 +15,8 @@ from . import _style as draw
 if TYPE_CHECKING:
     from ..inference import PredictiveParityTest
 
-_HEIGHTS = (3.6, 2.2)
-# Contrasts that have room above the axes together with the name, or without it.
-_FEW, _MANY = 2, 8
+_SHARES = (0.75, 0.6)  # of the height of a figure
+_MOST = 8  # contrasts in the legend
 _LONGEST_OF_TWO = 20
 
 
@@ -149,7 +148,12 @@ class PredictiveParityDisplay:
         return display.plot(axes=axes, **kwargs)
 
     def plot(
-        self, *, axes: Any = None, xlabel: str = "score", ylabel: str = "mean outcome"
+        self,
+        *,
+        axes: Any = None,
+        xlabel: str = "score",
+        ylabel: str = "mean outcome",
+        legend: bool = True,
     ) -> PredictiveParityDisplay:
         """Draw the curves and the differences.
 
@@ -158,6 +162,8 @@ class PredictiveParityDisplay:
         axes : sequence of two matplotlib Axes or None, default=None
             None creates a new figure. The Axes are for the curves and the differences.
         xlabel, ylabel : str, default="score", "mean outcome"
+        legend : bool, default=True
+            False draws none.
 
         Returns
         -------
@@ -171,20 +177,22 @@ class PredictiveParityDisplay:
         """
         if axes is None:
             mosaic = [["curves"], ["differences"]]
-            axes = [*draw.new_panels(mosaic, _HEIGHTS, sharex=True).values()]
+            heights = [share * draw.figure_size()[1] for share in _SHARES]
+            axes = [*draw.new_panels(mosaic, heights, sharex=True).values()]
         self.axes_ = draw.check_axes(axes, ("the curves", "the differences"))
         self.figure_ = self.axes_[0].figure
         grid = np.asarray(self.grid, dtype=float)
         draw.frame(self.axes_[0], "", ylabel)
-        draw.frame(self.axes_[1], xlabel, "difference")
-        self._draw_curves(grid)
-        self._draw_differences(grid)
+        name = f"{xlabel}\n{self.name}" if self.name else xlabel
+        draw.frame(self.axes_[1], name, "difference")
+        self._draw_curves(grid, legend)
+        self._draw_differences(grid, legend)
         return self
 
-    def _draw_curves(self, grid: Array) -> None:
-        ax = self.axes_[0]
+    def _draw_curves(self, grid: Array, legend: bool) -> None:
+        ax, of = self.axes_[0], len(self.groups)
         drawn = [
-            draw.curve(ax, grid, y, low, high, place, label(group, draw.LONGEST))
+            draw.curve(ax, grid, y, low, high, place, label(group, draw.LONGEST), of=of)
             for place, (group, y, low, high) in enumerate(
                 zip(
                     self.groups,
@@ -200,11 +208,11 @@ class PredictiveParityDisplay:
         self.histograms_: list[Any] = []
         if self.bars is not None:
             self.histograms_ = draw.histograms(ax, self.edges, self.bars)
-        draw.legend(ax, self.lines_)
+        draw.legend(ax, self.lines_, legend)
 
-    def _draw_differences(self, grid: Array) -> None:
+    def _draw_differences(self, grid: Array, legend: bool) -> None:
         ax = self.axes_[1]
-        ax.axhline(0, color=draw.LINE, linewidth=1.2, zorder=1)
+        draw.zero(ax)
         self.difference_lines_, self.difference_bands_ = [], []
         self.rejected_ = []
         for place, (a, b) in enumerate(self.contrasts):
@@ -216,6 +224,7 @@ class PredictiveParityDisplay:
                 self.difference_high[place],
                 place,
                 " − ".join(label(group, _LONGEST_OF_TWO) for group in (a, b)),
+                of=len(self.contrasts),
             )
             self.difference_lines_.append(line)
             self.difference_bands_.append(band)
@@ -230,16 +239,7 @@ class PredictiveParityDisplay:
                 transform=ax.get_xaxis_transform(),
                 zorder=4,
             )
-        shown = sorted(
-            range(len(self.contrasts)), key=lambda i: -np.sum(self.rejected[i])
-        )[:_MANY]
-        handles = [self.difference_lines_[i] for i in sorted(shown)]
-        if left_out := len(self.contrasts) - len(handles):
-            handles.append(
-                draw.sample(f"and {left_out} more contrasts", linestyle="none")
-            )
-        draw.legend(ax, handles, columns=3)
-        if self.name and len(self.contrasts) <= _FEW:
-            ax.set_title(self.name, loc="right", fontsize="small", color=draw.LINE)
-        elif self.name:  # the legend takes all of the line
-            ax.set_xlabel(f"{ax.get_xlabel()}\n{self.name}", color=draw.LINE)
+        # Those that differ most are named, if there is no room for all.
+        order = np.argsort([-np.sum(row) for row in self.rejected], kind="stable")
+        lines = [self.difference_lines_[i] for i in order]
+        draw.legend(ax, lines, legend, most=_MOST)

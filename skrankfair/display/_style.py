@@ -12,7 +12,7 @@ from .._inputs.validation import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import PolyCollection
+    from matplotlib.collections import Collection
     from matplotlib.legend import Legend
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
@@ -28,8 +28,12 @@ WITHIN = "#009E73"
 LINE, GRID = "#333333", "#E6E6E6"
 #: Longer labels are cut.
 LONGEST = 40
-WIDTH, ROW_HEIGHT, MARGIN_HEIGHT = 6.8, 0.3, 1.25
+#: From so many groups on, bands would hide each other.
+MANY = 4
+_ROW_HEIGHT, _MARGIN_HEIGHT = 0.3, 1.25  # inches, for a font of 10 points
 _HISTOGRAM_HEIGHT = 0.14
+_LABELS_SHARE, _LEGEND_SHARE = 0.42, 0.3  # of the room that the axes have
+_SMALLEST = 4.5  # points
 
 
 def look(place: int) -> dict[str, Any]:
@@ -40,16 +44,44 @@ def look(place: int) -> dict[str, Any]:
     }
 
 
-def new_axes(height: float, *, width: float = WIDTH) -> Axes:
-    """Return the axes of a new figure."""
+def setting(name: Any) -> Any:
+    """Return one of matplotlib's settings."""
+    from matplotlib import rcParams
+
+    return rcParams[name]
+
+
+def thick(factor: float) -> float:
+    """Return a line width in units of what the user's settings say."""
+    return factor * setting("lines.linewidth") / 1.5
+
+
+def dot(size: float, n_rows: int = 1, ax: Axes | None = None) -> float:
+    """Return a marker's size in units of the user's settings; rows have room for it."""
+    size *= setting("lines.markersize") / 6
+    return size if ax is None else min(size, _pitch(ax, n_rows))
+
+
+def figure_size() -> tuple[float, float]:
+    """Return how wide and high a new figure is, in inches."""
+    return tuple(setting("figure.figsize"))
+
+
+def heights_of(*n_rows: int) -> list[float]:
+    """Return how high panels with so many rows are, in inches."""
+    scale = setting("font.size") / 10
+    return [scale * (_MARGIN_HEIGHT + _ROW_HEIGHT * max(n, 2)) for n in n_rows]
+
+
+def axes_for(ax: Axes | None, n_rows: int | None = None) -> Axes:
+    """Return the given axes, with a layout, or those of a new figure."""
+    if ax is not None:
+        _lay_out(ax)
+        return ax
     import matplotlib.pyplot as plt
 
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
-
-
-def new_rows(n_rows: int) -> Axes:
-    """Return the axes of a new figure that is as high as the rows need."""
-    return new_axes(MARGIN_HEIGHT + ROW_HEIGHT * max(n_rows, 2))
+    size = None if n_rows is None else (figure_size()[0], *heights_of(n_rows))
+    return plt.subplots(figsize=size, layout="constrained")[1]
 
 
 def new_panels(
@@ -58,9 +90,87 @@ def new_panels(
     """Return the axes of a new figure by their names."""
     import matplotlib.pyplot as plt
 
-    width = WIDTH if len(mosaic[0]) == 1 else 1.4 * WIDTH
-    figure = plt.figure(figsize=(width, sum(heights)), layout="constrained")
+    figure = plt.figure(figsize=(figure_size()[0], sum(heights)), layout="constrained")
     return figure.subplot_mosaic(mosaic, height_ratios=list(heights), **options)
+
+
+def _lay_out(ax: Axes) -> None:
+    """Make room for the labels, unless the caller has arranged the figure."""
+    figure = ax.figure.canvas.figure  # the whole of it, not a part
+    arranged = any(
+        getattr(figure.subplotpars, name) != setting(f"figure.subplot.{name}")
+        for name in ("left", "right", "bottom", "top", "wspace", "hspace")
+    )
+    free = figure.get_layout_engine() is None and ax.get_subplotspec() is not None
+    if free and not arranged:
+        figure.set_layout_engine("constrained")
+
+
+def _room(ax: Any) -> tuple[float, float]:
+    """Return about how wide and high axes and labels may be together, in pixels."""
+    spec = ax.get_subplotspec()
+    if spec is None or ax.figure.canvas.figure.get_layout_engine() is None:
+        return ax.bbox.width, ax.bbox.height
+    # Without a layout, margins take at least a fifth; with one, only what they need.
+    place = spec.get_position(ax.figure)
+    return 1.25 * place.width * ax.figure.bbox.width, (
+        1.25 * place.height * ax.figure.bbox.height
+    )
+
+
+def _points(name: str) -> float:
+    """Return a font size of the user's settings in points."""
+    from matplotlib.font_manager import FontProperties
+
+    return FontProperties(size=setting(name)).get_size_in_points()
+
+
+def _pixels(ax: Axes, points: float) -> float:
+    return points * ax.figure.dpi / 72
+
+
+def _pitch(ax: Axes, n_rows: int) -> float:
+    """Return about how high a row is, in points."""
+    # Below the axes are two lines of text, and above them a legend.
+    taken = 4.5 * setting("font.size")
+    height = _room(ax)[1] * 72 / ax.figure.dpi - taken
+    return max(height, taken) / max(n_rows, 2)
+
+
+def _width(ax: Axes, text: str, size: Any) -> float:
+    """Return how wide a text is, in pixels."""
+    from matplotlib.text import Text
+
+    drawn = Text(0, 0, text, fontsize=size, parse_math=False)
+    drawn.set_figure(ax.figure)
+    return drawn.get_window_extent().width
+
+
+def _cut(ax: Axes, text: str, size: Any, limit: float, *, middle: bool = False) -> str:
+    """Return a text, or as much of its beginning, or both ends, as is not too wide."""
+    width = _width(ax, text, size)
+    keep = len(text) if width <= limit else int(len(text) * limit / width) + 2
+    short = text
+    while keep > 1 and _width(ax, short, size) > limit:
+        keep -= 1
+        last = keep // 2 if middle else 0
+        short = text[: keep - last].rstrip() + "…" + text[len(text) - last :].lstrip()
+    return short
+
+
+def _wrapped(ax: Axes, text: str, size: Any, limit: float) -> str:
+    """Return a text with line breaks, so that no line is too wide."""
+    lines = []
+    for paragraph in text.split("\n"):
+        line = ""
+        for word in paragraph.split(" "):
+            longer = f"{line} {word}" if line else word
+            if line and _width(ax, longer, size) > limit:
+                lines.append(line)
+                longer = word
+            line = longer
+        lines.append(_cut(ax, line, size, limit))
+    return "\n".join(lines)
 
 
 def check_axes(axes: Any, what: Sequence[str]) -> tuple[Axes, ...]:
@@ -71,6 +181,8 @@ def check_axes(axes: Any, what: Sequence[str]) -> tuple[Axes, ...]:
         raise ValueError(
             f"axes must be {number} axes, for {named}; got {type(axes).__name__}."
         )
+    for ax in axes:
+        _lay_out(ax)
     return tuple(axes)
 
 
@@ -80,18 +192,25 @@ def frame(
     ylabel: str = "",
     *,
     grid: Literal["both", "x", "y"] | None = "both",
+    left: float = 0.0,
 ) -> None:
-    """Draw light axes with labels that are data, so that "$" is a dollar."""
+    """Draw light axes with labels that are data, so that "$" is a dollar.
+
+    The labels are wrapped; `left` says how wide those of the rows are, in pixels.
+    """
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
         ax.spines[side].set_color(LINE)
     ax.tick_params(which="both", colors=LINE)
     if grid is not None:
-        ax.grid(axis=grid, color=GRID, linewidth=0.8)
+        ax.grid(axis=grid, color=GRID, linewidth=thick(0.8))
     ax.set_axisbelow(True)
-    ax.set_xlabel(xlabel, color=LINE, parse_math=False)
-    ax.set_ylabel(ylabel, color=LINE, parse_math=False)
+    wide, high = _room(ax)
+    size = ax.xaxis.label.get_fontsize()
+    room = 0.95 * wide - left if left else 0.8 * wide
+    ax.set_xlabel(_wrapped(ax, xlabel, size, room), color=LINE, parse_math=False)
+    ax.set_ylabel(_wrapped(ax, ylabel, size, 0.6 * high), color=LINE, parse_math=False)
 
 
 def row_frame(
@@ -102,12 +221,23 @@ def row_frame(
     *,
     longest: int = LONGEST,
 ) -> Line2D | None:
-    """Draw axes with a labelled row for each group, and a vertical line if asked."""
-    frame(ax, xlabel, grid=None)
-    ax.spines["left"].set_visible(False)
+    """Draw axes with a labelled row for each group, and a vertical line if asked.
+
+    Where rows are lower than their labels, these are smaller; where they would be too
+    small to read, only some rows have one.
+    """
     places = np.arange(len(labels))
-    texts = [label(text, longest) for text in labels]
-    ax.set_yticks(places, labels=texts, parse_math=False)
+    pitch = _pitch(ax, len(labels))
+    size = min(_points("ytick.labelsize"), max(0.8 * pitch, _SMALLEST))
+    every = int(np.ceil(_SMALLEST / (0.8 * pitch)))
+    limit = _LABELS_SHARE * _room(ax)[0]
+    # Both ends, since labels of crossed groups often begin alike.
+    whole = [label(text, longest) for text in labels]
+    texts = [_cut(ax, text, size, limit, middle=True) for text in whole]
+    ax.set_yticks(places[::every], labels=texts[::every], parse_math=False, size=size)
+    left = max((_width(ax, text, size) for text in texts), default=0.0)
+    frame(ax, xlabel, grid=None, left=left + _pixels(ax, size))
+    ax.spines["left"].set_visible(False)
     ax.set_ylim(max(len(labels), 1) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.hlines(
@@ -116,12 +246,12 @@ def row_frame(
         1,
         transform=ax.get_yaxis_transform(),
         colors=GRID,
-        linewidths=0.8,
+        linewidths=thick(0.8),
         zorder=0,
     )
     if at is None:
         return None
-    return ax.axvline(at, color=LINE, linewidth=1.2, zorder=1)
+    return ax.axvline(at, color=LINE, linewidth=thick(1.2), zorder=1)
 
 
 def curve(
@@ -132,43 +262,67 @@ def curve(
     high: Any,
     place: int,
     name: str,
+    *,
+    of: int = 1,
     **options: Any,
-) -> tuple[Line2D, PolyCollection]:
-    """Draw a curve with its band."""
+) -> tuple[Line2D, Collection]:
+    """Draw a curve with its band, or with bars at some points if there are many."""
     (line,) = ax.plot(
         x,
         np.asarray(y, dtype=float),
-        linewidth=2,
+        linewidth=thick(2),
         label=name,
         zorder=3,
         **look(place),
         **options,
     )
-    band = ax.fill_between(
-        x,
-        np.asarray(low, dtype=float),
-        np.asarray(high, dtype=float),
-        color=line.get_color(),
-        alpha=0.18,
-        linewidth=0,
-        zorder=2,
-    )
-    return line, band
+    x = np.asarray(x)
+    low, high = (np.asarray(end, dtype=float) for end in (low, high))
+    color = line.get_color()
+    if of < MANY:
+        band: dict[str, Any] = {"alpha": 0.18, "linewidth": 0, "zorder": 2}
+        return line, ax.fill_between(x, low, high, color=color, **band)
+    step = max(x.size // 8, min(of, x.size // 4), 1)
+    some = slice(place % of * step // of, None, step)
+    bars: dict[str, Any] = {"alpha": 0.7, "linewidths": thick(1.2), "zorder": 2}
+    return line, ax.vlines(x[some], low[some], high[some], colors=color, **bars)
 
 
 def histograms(ax: Axes, edges: Array, bars: Any) -> list[StepPatch]:
     """Draw where the scores of the groups are, along the bottom of the axes."""
+    if ax.dataLim.y0 >= 0:
+        ax.set_ylim(bottom=0)  # so that no bar is below zero
     below = ax.inset_axes((0, 0, 1, _HISTOGRAM_HEIGHT), sharex=ax)
     below.set_axis_off()
     patches = []
-    for place, counts in enumerate(np.asarray(bars, dtype=float)):
+    bars = np.asarray(bars, dtype=float)
+    filled: dict[str, Any] = {"fill": True, "alpha": 0.35, "linewidth": 0}
+    if len(bars) >= MANY:
+        filled = {"fill": False, "linewidth": thick(0.8)}
+    for place, counts in enumerate(bars):
         share = counts / counts.sum() if counts.sum() > 0 else counts
         color = look(place)["color"]
-        patches.append(
-            below.stairs(share, edges, color=color, fill=True, alpha=0.35, linewidth=0)
-        )
+        patches.append(below.stairs(share, edges, color=color, **filled))
     below.set_ylim(bottom=0)
     return patches
+
+
+def zero(ax: Axes) -> Line2D:
+    """Draw where there is no difference."""
+    return ax.axhline(0, color=LINE, linewidth=thick(1.2), zorder=1)
+
+
+def diagonal(ax: Axes, low: float, high: float) -> Line2D:
+    """Draw where a score is the mean outcome."""
+    return ax.plot(
+        [low, high],
+        [low, high],
+        color=LINE,
+        linewidth=thick(1.2),
+        linestyle=":",
+        zorder=1,
+        label="score = outcome",
+    )[0]
 
 
 def sample(name: str, **options: Any) -> Line2D:
@@ -178,29 +332,106 @@ def sample(name: str, **options: Any) -> Line2D:
     return Line2D([], [], label=name, **options)
 
 
+_SPACES = {"handlelength": 1.8, "handletextpad": 0.4, "columnspacing": 1.2}
+_LINE_SPACING, _BORDER = 0.3, 0.3
+
+
 def legend(
-    ax: Axes, handles: Iterable[Any], *, right: bool = False, columns: int = 4
+    ax: Axes,
+    handles: Iterable[Any],
+    shown: bool = True,
+    *,
+    notes: Sequence[Any] = (),
+    title: str = "",
+    right: bool = False,
+    most: int = 30,
 ) -> Legend | None:
-    """Name the artists above the axes by their labels, which are data."""
-    handles = list(handles)
-    if not handles:
+    """Name the artists above the axes by their labels, which are data.
+
+    There are as many columns as fit. Labels that are too wide are cut, and handles that
+    have no room, or are more than `most`, are counted; the `notes` always have room.
+    """
+    from matplotlib.font_manager import FontProperties
+
+    handles, notes = list(handles), list(notes)
+    if not shown or not (handles or notes):
         return None
+    chosen = setting("legend.fontsize")
+    font = FontProperties(size="small" if chosen == "medium" else chosen)
+    size = font.get_size_in_points()
+    wide, high = _room(ax)
+    limit = 0.93 * wide
+    line = _pixels(ax, size) * (1 + _LINE_SPACING)
+    rows = max(int(_LEGEND_SHARE * high / line) - bool(title), 1)
+    n_left = max(len(handles) - most, 0)
+    kept, texts, columns, taken = _entries(
+        ax, handles[:most], notes, size, limit, rows, n_left
+    )
+    right = right or taken > 0.66 * wide  # so that it may begin above the labels
     drawn = ax.legend(
-        handles=handles,
+        handles=kept,
         # Matplotlib leaves out labels that begin with "_", so the texts follow later.
-        labels=["group"] * len(handles),
+        labels=["group"] * len(kept),
         loc="lower right" if right else "lower left",
         bbox_to_anchor=(int(right), 1),
-        ncols=min(len(handles), columns),
+        ncols=columns,
         frameon=False,
-        fontsize="small",
+        prop=font,
         labelcolor=LINE,
         borderaxespad=0.2,
-        handlelength=1.8,
-        handletextpad=0.4,
-        columnspacing=1.2,
+        borderpad=_BORDER,
+        labelspacing=_LINE_SPACING,
+        title=_wrapped(ax, title, size, limit) or None,
+        title_fontproperties=font,
+        alignment="left",
+        **_SPACES,
     )
-    for text, handle in zip(drawn.get_texts(), handles, strict=True):
-        text.set_parse_math(False)
-        text.set_text(str(handle.get_label()))
+    drawn.get_title().set_color(LINE)
+    for entry, text in zip(drawn.get_texts(), texts, strict=True):
+        entry.set_parse_math(False)
+        entry.set_text(text)
     return drawn
+
+
+def _entries(
+    ax: Axes,
+    handles: list[Any],
+    notes: list[Any],
+    size: float,
+    limit: float,
+    rows: int,
+    n_left: int,
+) -> tuple[list[Any], list[str], int, float]:
+    """Return what a legend has room for, its texts, how many columns, and how wide."""
+    em = _pixels(ax, size)
+    handle = em * (_SPACES["handlelength"] + _SPACES["handletextpad"])
+    gap, limit = em * _SPACES["columnspacing"], limit - 2 * em * _BORDER
+
+    if n_left:
+        notes = [sample(f"and {n_left} more", linestyle="none"), *notes]
+    kept = handles + notes
+    texts = [str(h.get_label()) for h in kept]
+    widths = [_width(ax, text, size) + handle for text in texts]
+    for columns in range(len(kept), 0, -1):
+        parts = np.array_split(widths, columns)
+        width = sum(max(part) for part in parts) + gap * (columns - 1)
+        if width <= limit and -(-len(kept) // columns) <= rows:
+            return kept, texts, columns, width
+    # As many columns as leave some letters of a label, and the longest are cut.
+    most = max(int((limit + gap) / (handle + 6 * em + gap)), 1)
+    columns = min(max(-(-len(kept) // rows), 1), most)
+    if len(kept) > columns * rows:
+        notes = notes[bool(n_left) :]
+        room_for = max(columns * rows - len(notes) - 1, 0)
+        n_left += len(handles) - room_for
+        more = sample(f"and {n_left} more", linestyle="none")
+        kept = [*handles[:room_for], more, *notes]
+    texts = [str(h.get_label()) for h in kept]
+    parts = np.array_split([_width(ax, t, size) + handle for t in texts], columns)
+    widest = [max(part) for part in parts]
+    for room in np.linspace(max(widest), handle + 2 * em, 60):
+        width = np.minimum(widest, room).sum() + gap * (columns - 1)
+        if width <= limit:
+            break
+    texts = [_cut(ax, text, size, room - handle, middle=True) for text in texts]
+    return kept, texts, columns, float(width)

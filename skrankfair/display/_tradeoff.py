@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _FAINT = "#C8C8C8"
-_SIZE = 4.4
 _LONGEST_LABEL = 60
 
 
@@ -69,8 +68,9 @@ class FairnessTradeoffDisplay:
     forbidden_ : matplotlib Rectangle or None
         What is beyond the bound.
     missing_ : matplotlib Text or None
-        How many candidates have no value, if any.
-    legend_ : matplotlib Legend
+        How many candidates have no value, if any: the title of the legend or, without
+        one, of the axes.
+    legend_ : matplotlib Legend or None
 
     See Also
     --------
@@ -118,6 +118,7 @@ class FairnessTradeoffDisplay:
         larger_is_fairer: bool | None = None,
         bound: float | None = None,
         ax: Axes | None = None,
+        **kwargs: Any,
     ) -> FairnessTradeoffDisplay:
         """Draw a fitted search, by default as `fairness_constrained` has seen it.
 
@@ -136,6 +137,8 @@ class FairnessTradeoffDisplay:
             None takes that of the constraint.
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
+        **kwargs : dict
+            Passed to `plot`.
 
         Returns
         -------
@@ -173,6 +176,7 @@ class FairnessTradeoffDisplay:
             chosen=getattr(search, "best_index_", None),
             bound=bound,
             ax=ax,
+            **kwargs,
         )
 
     @classmethod
@@ -186,6 +190,7 @@ class FairnessTradeoffDisplay:
         chosen: int | None = None,
         bound: float | None = None,
         ax: Axes | None = None,
+        **kwargs: Any,
     ) -> FairnessTradeoffDisplay:
         """Draw the results of a search.
 
@@ -206,6 +211,8 @@ class FairnessTradeoffDisplay:
             `larger_is_fairer`.
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
+        **kwargs : dict
+            Passed to `plot`.
 
         Returns
         -------
@@ -247,15 +254,19 @@ class FairnessTradeoffDisplay:
             disparity_name=disparity,
             chosen_name=name,
         )
-        return display.plot(ax=ax)
+        return display.plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Axes | None = None) -> FairnessTradeoffDisplay:
+    def plot(
+        self, *, ax: Axes | None = None, legend: bool = True
+    ) -> FairnessTradeoffDisplay:
         """Draw the candidates.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
+        legend : bool, default=True
+            False draws none.
 
         Returns
         -------
@@ -276,14 +287,13 @@ class FairnessTradeoffDisplay:
             )
         if self.chosen is not None:
             check_number(self.chosen, "chosen", 0, x.size - 1, integer=True)
-        self.ax_ = draw.new_axes(_SIZE) if ax is None else ax
+        self.ax_ = draw.axes_for(ax)
         self.figure_ = self.ax_.figure
         self._draw_frame()
         self._draw_candidates(x, y)
-        self._draw_missing(int((np.isnan(x) | np.isnan(y)).sum()))
         # After the points, which determine how wide the plot is.
         self._draw_bound()
-        self._draw_legend()
+        self._draw_legend(int((np.isnan(x) | np.isnan(y)).sum()), legend)
         return self
 
     def _draw_frame(self) -> None:
@@ -315,7 +325,7 @@ class FairnessTradeoffDisplay:
                 y[order],
                 drawstyle=f"steps-{'pre' if self.larger_is_fairer else 'post'}",
                 color=draw.BETTER,
-                linewidth=1.4,
+                linewidth=draw.thick(1.4),
                 zorder=3,
             )
             self.front_points_ = self._draw_points(
@@ -363,7 +373,7 @@ class FairnessTradeoffDisplay:
                     along - half,
                     along + half,
                     colors=bar_color,
-                    linewidths=width,
+                    linewidths=draw.thick(width),
                     zorder=zorder - 0.5,
                 )
             )
@@ -371,7 +381,7 @@ class FairnessTradeoffDisplay:
             x[some],
             y[some],
             marker=marker,
-            markersize=size,
+            markersize=draw.dot(size),
             color=color,
             markeredgecolor="white",
             markeredgewidth=0.8,
@@ -380,21 +390,6 @@ class FairnessTradeoffDisplay:
             zorder=zorder,
         )
         return points
-
-    def _draw_missing(self, count: int) -> None:
-        self.missing_ = None
-        if count:
-            self.missing_ = self.ax_.text(
-                1,
-                1.01,
-                f"{count} undefined, not shown",
-                transform=self.ax_.transAxes,
-                color=draw.UNCLEAR,
-                style="italic",
-                size="small",
-                ha="right",
-                va="bottom",
-            )
 
     def _draw_bound(self) -> None:
         self.bound_ = self.forbidden_ = None
@@ -408,7 +403,7 @@ class FairnessTradeoffDisplay:
             self.bound,
             color=draw.LINE,
             linestyle="--",
-            linewidth=1.2,
+            linewidth=draw.thick(1.2),
             label=f"bound {self.bound:g}",
             zorder=1,
         )
@@ -418,7 +413,7 @@ class FairnessTradeoffDisplay:
         )
         ax.set_xlim(low, high)
 
-    def _draw_legend(self) -> None:
+    def _draw_legend(self, undefined: int, shown: bool) -> None:
         handles = [
             handle
             for handle in (
@@ -429,7 +424,13 @@ class FairnessTradeoffDisplay:
             )
             if handle is not None and len(np.atleast_1d(handle.get_xdata()))
         ]
-        self.legend_ = draw.legend(self.ax_, handles, columns=2)
+        words = f"{undefined} undefined, not shown" if undefined else ""
+        self.legend_ = draw.legend(self.ax_, handles, shown, title=words)
+        self.missing_ = None
+        if words and self.legend_ is not None:
+            self.missing_ = self.legend_.get_title()
+        elif words:
+            self.missing_ = self.ax_.set_title(words, size="small", color=draw.UNCLEAR)
 
 
 def _standard_error(cv_results: Mapping[str, Any], key: str) -> Array | None:

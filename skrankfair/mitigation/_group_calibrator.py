@@ -339,7 +339,7 @@ class GroupCalibrator(CalibratesByGroup):
         return self
 
     def plot(
-        self, *, column: int = 0, ax: Axes | None = None
+        self, *, column: int = 0, ax: Axes | None = None, **kwargs: Any
     ) -> GroupCalibratorDisplay:
         """Draw the curve of each group.
 
@@ -349,6 +349,8 @@ class GroupCalibrator(CalibratesByGroup):
             Which column of the scores to draw.
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
+        **kwargs : dict
+            Passed to `GroupCalibratorDisplay.plot`.
 
         Returns
         -------
@@ -356,7 +358,9 @@ class GroupCalibrator(CalibratesByGroup):
         """
         from ..display import GroupCalibratorDisplay
 
-        return GroupCalibratorDisplay.from_calibrator(self, column=column, ax=ax)
+        return GroupCalibratorDisplay.from_calibrator(
+            self, column=column, ax=ax, **kwargs
+        )
 
     def _check_options(self) -> None:
         super()._check_options()

@@ -94,13 +94,15 @@ class ObjectiveParity:
             }
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("objective")
 
-    def plot(self, ax: Any = None) -> BeforeAfterDisplay:
+    def plot(self, ax: Any = None, **kwargs: Any) -> BeforeAfterDisplay:
         """Draw the largest difference between groups, before and after.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
+        **kwargs : dict
+            Passed to `BeforeAfterDisplay.plot`.
 
         Returns
         -------
@@ -117,7 +119,7 @@ class ObjectiveParity:
             pvalue_after=frame["pvalue_after"],
             name="largest difference of outcomes at equal scores",
         )
-        return display.plot(ax=ax)
+        return display.plot(ax=ax, **kwargs)
 
     def summary(self) -> str:
         """Return what a reader should take away, in a sentence or two.

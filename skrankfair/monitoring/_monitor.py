@@ -512,13 +512,15 @@ class Monitor:
             frames.append(pd.DataFrame(columns))
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
-    def plot(self, ax: Any = None) -> MonitorDisplay:
+    def plot(self, ax: Any = None, **kwargs: Any) -> MonitorDisplay:
         """Draw the confidence sequences of the gaps, and the alarms.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
+        **kwargs : dict
+            Passed to `MonitorDisplay.plot`.
 
         Returns
         -------
@@ -526,7 +528,7 @@ class Monitor:
         """
         from ..display import MonitorDisplay
 
-        return MonitorDisplay.from_monitor(self, ax=ax)
+        return MonitorDisplay.from_monitor(self, ax=ax, **kwargs)
 
     def __repr__(self) -> str:
         """Return a small table: the gaps so far, and the alarms."""

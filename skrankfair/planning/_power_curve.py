@@ -74,13 +74,15 @@ class PowerCurve(ReadOnlyArrays):
             }
         )
 
-    def plot(self, ax: Any = None) -> PowerCurveDisplay:
+    def plot(self, ax: Any = None, **kwargs: Any) -> PowerCurveDisplay:
         """Draw the power against the number of clusters.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
+        **kwargs : dict
+            Passed to `PowerCurveDisplay.plot`.
 
         Returns
         -------
@@ -88,7 +90,7 @@ class PowerCurve(ReadOnlyArrays):
         """
         from ..display import PowerCurveDisplay
 
-        return PowerCurveDisplay.from_curve(self, ax=ax)
+        return PowerCurveDisplay.from_curve(self, ax=ax, **kwargs)
 
     def __repr__(self) -> str:
         """Return a small table: the power at some numbers of clusters."""

@@ -39,7 +39,7 @@ def test_draws_what_there_is():
     assert labels == ["f", "$m$", "x × 1"]
     assert display.fair_line_.get_xdata()[0] == 0
     texts = [text.get_text() for text in display.legend_.get_texts()]
-    assert texts == ["before", "after", "unfair, p < 0.05"]
+    assert texts == ["before", "after", "differs from fair, p < 0.05"]
     display.figure_.canvas.draw()
 
 

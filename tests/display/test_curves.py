@@ -75,12 +75,12 @@ class TestPredictiveParity:
         _, axes = plt.subplots(2)
         display = t.plot(axes=axes, kind="pointwise", xlabel="risk", ylabel="ill")
         assert display.axes_ == tuple(axes)
-        assert axes[1].get_xlabel() == "risk"
+        assert axes[1].get_xlabel().startswith("risk\n")
         assert axes[0].get_ylabel() == "ill"
         low, high = t.band(kind="pointwise")
         ends = corners(display.difference_bands_[0])
         assert ends == pytest.approx((np.nanmin(low), np.nanmax(high)))
-        assert "pointwise" in axes[1].get_title(loc="right")
+        assert "pointwise" in axes[1].get_xlabel()
 
     def test_histogram_is_of_the_scores_of_the_groups(self):
         y, s, group = rows()
@@ -260,4 +260,4 @@ def test_labels_are_data(label):
     display.figure_.canvas.draw()
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     texts = [text.replace("\\$", "$").lstrip("\u200b") for text in texts]
-    assert sorted(texts) == sorted([label, "b"])
+    assert sorted(texts) == sorted([label, "b", "score = outcome"])

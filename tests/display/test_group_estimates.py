@@ -9,12 +9,13 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 from skrankfair.display import GroupEstimatesDisplay
-from skrankfair.display._style import BETTER, UNCLEAR, WORSE
+from skrankfair.display._style import BETTER, DIFFERENT, UNCLEAR, WORSE
 from skrankfair.metrics import (
     matched_pair_calibration,
     ndcg,
     pairwise_accuracy,
     pairwise_exposure,
+    selection_rate,
 )
 
 
@@ -92,6 +93,25 @@ class TestFromEstimates:
         assert result.estimate[0] > 0
         assert colors(display.points_) == [WORSE, BETTER]
 
+    def test_nobody_knows_which_side_of_a_rate_is_bad(self):
+        y, s, who = data(400)
+        who = who["sensitive_features"]
+        result = selection_rate(y, s > 0, sensitive_features=who)
+        display = GroupEstimatesDisplay.from_estimates(result, sort=None)
+        assert colors(display.points_) == [DIFFERENT, DIFFERENT]
+        texts = [text.get_text() for text in display.legend_.get_texts()]
+        assert texts == ["lower, corrected p < 0.05", "higher, corrected p < 0.05"]
+        told = GroupEstimatesDisplay.from_estimates(result, sort=None, worse="below")
+        assert colors(told.points_) == [WORSE, BETTER]
+
+    def test_pvalues_are_corrected_for_the_number_of_groups(self):
+        rng = np.random.default_rng(2)
+        group, y = rng.integers(0, 20, 4000), rng.integers(0, 2, 4000)
+        result = selection_rate(y, y, sensitive_features=group)
+        assert (result.to_frame()["pvalue"] < 0.05).any()
+        display = GroupEstimatesDisplay.from_estimates(result)
+        assert set(colors(display.points_)) == {UNCLEAR}
+
     def test_a_metric_without_test_is_grey(self):
         y, s, who = data()
         display = GroupEstimatesDisplay.from_estimates(ndcg(y, s, qid=who["qid"]))
@@ -145,7 +165,7 @@ class TestPlot:
     def test_legend_names_the_colours_that_are_there(self):
         legend = drawn().plot().legend_
         texts = [text.get_text() for text in legend.get_texts()]
-        assert texts == ["lower, p < 0.05", "no difference shown"]
+        assert texts == ["worse off, p < 0.05", "no difference shown"]
 
     def test_all_missing(self):
         nothing = [np.nan] * 2
@@ -195,4 +215,6 @@ class TestLabels:
         display.figure_.canvas.draw()
 
     def test_long_ones_are_cut(self):
-        assert len(labels(drawn(groups=["y" * 99, "b", "c", "d"]).plot())[2]) == 40
+        text = labels(drawn(groups=["y" * 99, "b", "c", "d"]).plot())[2]
+        assert 20 < len(text) <= 40
+        assert "…" in text

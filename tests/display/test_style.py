@@ -90,7 +90,7 @@ def test_many_contrasts_leave_the_axes_above_them_free():
     texts = display.axes_[1].get_legend().get_texts()
     names = [text.get_text() for text in texts]
     assert len(names) == 9
-    assert names[-1] == "and 20 more contrasts"
+    assert names[-1] == "and 20 more"
     # Those that differ are named first of all.
     assert " − ".join(map(label, pairs[20])) in names
     display.figure_.canvas.draw()

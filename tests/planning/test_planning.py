@@ -231,10 +231,8 @@ class TestPowerCurve:
     def test_is_drawn(self):
         display = power_curve(decisions(), [0.05, 0.1]).plot()
         assert len(display.lines_) == 6
-        assert [t.get_text() for t in display.legend_.get_texts()][:2] == [
-            "a, 0.05",
-            "a, 0.1",
-        ]
+        texts = [t.get_text() for t in display.legend_.get_texts()]
+        assert texts == ["a", "b", "c", "gap 0.05", "gap 0.1", "power 0.8", "pilot"]
         np.testing.assert_array_equal(display.pilot_line_.get_xdata(), 600)
         assert display.ax_.get_xscale() == "log"
         plan = power_curve(plan_rates(0.3, share=0.2), 0.05).plot()
