@@ -56,6 +56,7 @@ class ForestPlot:
     alt: str  # what the plot shows, for readers who cannot see it
     line: float | None = None  # where the vertical line is
     margin: float | None = None  # how far a band reaches to both sides of it
+    name: str = ""  # by which a table links to the rows
 
     def layout(self) -> dict[str, Any]:
         """Return where everything is, in pixels, for the template."""

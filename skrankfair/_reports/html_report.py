@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +64,7 @@ def check_report_packages() -> None:
 def html_report(report: AuditReport) -> str:
     """Return the report as the text of an HTML file."""
     check_report_packages()
+    from markupsafe import Markup
 
     environment = _environment()
     draw = partial(_svg, environment)
@@ -71,7 +74,10 @@ def html_report(report: AuditReport) -> str:
         if finding.metric.name != "ndcg"
     }
     extra = [draw(section.plot) if section.plot else "" for section in report.sections]
+    script = environment.loader.get_source(environment, "report.js")[0]
     page = environment.get_template("report.html.jinja").render(
+        script=Markup(script),  # noqa: S704
+        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
         report=report,
         headline=headline(report.findings, report.task),
         level=f"{100 * report.confidence_level:g}%",
@@ -269,6 +275,7 @@ def _plot(finding: MetricFinding) -> ForestPlot:
         f"{metric.title} by group; the table beside it has the numbers.",
         line=None if fair_value is None else scale * fair_value,
         margin=margin,
+        name=metric.name,
     )
 
 
