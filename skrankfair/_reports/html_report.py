@@ -74,7 +74,7 @@ def html_report(report: AuditReport) -> str:
         if finding.metric.name != "ndcg"
     }
     extra = [draw(section.plot) if section.plot else "" for section in report.sections]
-    script = environment.loader.get_source(environment, "report.js")[0]
+    script = environment.get_template("report.js").render()
     page = environment.get_template("report.html.jinja").render(
         script=Markup(script),  # noqa: S704
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
