@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special
 
-from skrankfair._estimates.power import detectable
+from skrankfair._estimates.power import detectable, power_at
 from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
 from skrankfair.metrics import (
     matched_pair_calibration,
@@ -73,51 +73,58 @@ MEASURES: dict[str, Callable[[Design, Rows], Any]] = {
 }
 
 
-def power_of(name: str, n_samples: int) -> dict[str, list[float]]:
-    """Return by measure the power at the gap that was promised, and what it rests on.
+def samples(name: str, n_samples: int) -> dict[str, Any]:
+    """Return estimates, errors, degrees of freedom and effective clusters by measure.
 
-    First of the gap that the true error promises, then that of another data set, its
-    pilot; then the effective clusters. A gap is put between the truth, which is the
-    mean of all data sets, and the value that is tested.
+    Of the last group of as many data sets of a design, each an array of shape (4, n).
     """
     design = DESIGNS[name]
-    rng = np.random.default_rng([7, list(DESIGNS).index(name)])
+    rng = np.random.default_rng([7, list(DESIGNS).index(name), 1])
     found: dict[str, list[Any]] = {measure: [] for measure in MEASURES}
     for _ in range(n_samples):
         rows = design.draw(rng)
         for measure, make in MEASURES.items():
-            result = make(design, rows)
-            last = result.estimate.size - 1
-            found[measure].append(
-                [
-                    result.estimate[last],
-                    result.standard_error[last],
-                    result.df[last],
-                    result.n_effective[last],
-                ]
-            )
-    out = {}
-    for measure, numbers in found.items():
-        estimate, error, df, effective = np.array(numbers, dtype=float).T
-        known = (error > 0) & (df > 0) & np.isfinite(estimate)
-        if known.mean() < 0.9:
-            continue
-        estimate, error, df = estimate[known], error[known], df[known]
-        away, critical = estimate - estimate.mean(), special.stdtrit(df, 1 - ALPHA / 2)
-        promised = detectable(away.std(ddof=1), np.median(df), POWER, ALPHA)
-        piloted = np.roll(detectable(error, df, POWER, ALPHA), 1)
-        out[measure] = [
-            *(
-                float(
-                    np.mean(
-                        [np.abs(away + s * gap) / error > critical for s in (-1, 1)]
-                    )
-                )
-                for gap in (promised, piloted)
-            ),
-            float(np.median(effective[known])),
-        ]
-    return out
+            r = make(design, rows)
+            numbers = r.estimate, r.standard_error, r.df, r.n_effective
+            found[measure].append([part[-1] for part in numbers])
+    return {measure: np.array(numbers).T for measure, numbers in found.items()}
+
+
+def power_of(name: str, n_samples: int) -> dict[str, list[float]]:
+    """Return by measure the power at the gaps that were promised."""
+    found = samples(name, n_samples)
+    return {
+        measure: kept(*numbers[:, np.isfinite(numbers[0]) & (numbers[1] > 0)])
+        for measure, numbers in found.items()
+    }
+
+
+def kept(estimate: Any, error: Any, df: Any, effective: Any) -> list[float]:
+    """Return the power at the gaps that were promised, and what it rests on.
+
+    First of the gap that the true error promises for tests with these degrees of
+    freedom; it is the mean error, of the squares. Then that of other data sets of the
+    same design, their pilots, by a formula that takes their errors for true ones, and
+    by that which knows that they are estimates; then the effective clusters. A gap is
+    put between the truth, which is the mean of all data sets, and the value that is
+    tested.
+    """
+    away, critical = estimate - estimate.mean(), special.stdtrit(df, 1 - ALPHA / 2)
+
+    def found(gap: Any) -> float:
+        sides = [np.abs(away + s * gap) / error > critical for s in (-1, 1)]
+        return float(np.mean(sides))
+
+    true = np.full(df.shape, np.sqrt(np.mean(error**2)))
+    promised = optimize.brentq(
+        lambda size: power_at(true, df, size * true[0], ALPHA).mean() - POWER, 0.5, 99
+    )
+    powers = [found(promised * true[0])]
+    for known in (True, False):
+        gaps = detectable(error, df, POWER, ALPHA, known=known)
+        # Each data set is a pilot of twenty others.
+        powers.append(np.mean([found(np.roll(gaps, i)) for i in range(1, 60, 3)]))
+    return [*powers, float(np.median(effective))]
 
 
 # Monitors
@@ -223,6 +230,7 @@ YEARS: dict[str, tuple[str, Callable[[np.random.Generator, int], Year]]] = {
     "uneven": ("60 users, lognormal values", uneven),
     "returning": ("the same 400 users, whose tastes stay", returning),
     "drifting": ("the same 400 users, whose tastes are new after 20 days", drifting),
+    "drifting-weeks": ("the same, one update per week", in_weeks(drifting)),
     "fashions": ("each day has an effect as large as its error", fashions),
     "lasting": ("the same, correlated by one half from day to day", lasting),
     "lasting-weeks": ("the same, one update per week", in_weeks(lasting)),
@@ -231,7 +239,10 @@ YEARS: dict[str, tuple[str, Callable[[np.random.Generator, int], Year]]] = {
 }
 
 #: Where the gap of all users there might be is 0, on every day.
-OF_GAPS = ("independent", "few", "uneven", "returning")
+OF_GAPS = (
+    *("independent", "few", "uneven", "returning"),
+    *("fashions", "lasting", "lasting-weeks"),
+)
 
 
 def scans(year: Year, i: int) -> tuple[Blocks, Scan, Scan]:
@@ -336,9 +347,8 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
     for name, values in found["power"].items():
         cells = [DESIGNS[name].title]
         for measure in MEASURES:
-            value = values.get(measure)
-            both = "" if value is None else " / ".join(map(percent, value[:2]))
-            cells.append(f"{both} ({value[2]:.0f})" if both else "–")
+            *powers, effective = values[measure]
+            cells.append(f"{' / '.join(map(percent, powers))} ({effective:.0f})")
         power.append(cells)
     alarms = [
         [
@@ -377,7 +387,7 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
 def main() -> None:
     """Measure what is not there yet, or write the tables of what is."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=int, default=200)
+    parser.add_argument("--samples", type=int, default=3000)
     parser.add_argument("--monitors", type=int, default=1000)
     parser.add_argument("--folder", type=Path, default=Path("build/decide"))
     parser.add_argument("--write", action="store_true")
@@ -388,7 +398,7 @@ def main() -> None:
     parts: dict[str, dict[str, Callable[[], Any]]] = {
         "alarms": {name: partial(false_alarms, name, monitors) for name in YEARS},
         "delays": {
-            f"{shift}-{day}": partial(delays, shift, day, monitors // 20)
+            f"{shift}-{day}": partial(delays, shift, day, max(50, monitors // 20))
             for shift, day in SHIFTS
         },
         "power": {name: partial(power_of, name, samples) for name in PLANNED},
@@ -405,6 +415,8 @@ def main() -> None:
     for name, text in tables(found).items():
         if not arguments.write:
             print(f"\n{text}")
+            continue
+        if not found[name]:
             continue
         page = PAGE.read_text(encoding="utf-8")
         start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"

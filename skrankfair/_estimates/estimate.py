@@ -189,7 +189,12 @@ class Estimate:
             alpha,
         )
 
-    def minimum_detectable(self, power: float = 0.8, alpha: float = 0.05) -> float:
+    def minimum_detectable(
+        self,
+        power: float = 0.8,
+        alpha: float = 0.05,
+        pilot_error: str = "estimated",
+    ) -> float:
         """Return the true difference that data like these find.
 
         Parameters
@@ -198,6 +203,10 @@ class Estimate:
             Chance that the two-sided t-test finds it.
         alpha : float, default=0.05
             Level of the test.
+        pilot_error : {"estimated", "known"}, default="estimated"
+            Whether the power is the mean over pilots like this one, whose standard
+            errors differ by chance, or that of a test whose true error is this one, as
+            in a textbook's formula.
 
         Returns
         -------
@@ -207,18 +216,23 @@ class Estimate:
         Raises
         ------
         ValueError
-            Unless ``0 < alpha < power < 1``.
+            Unless ``0 < alpha < power < 1``, or for an unknown `pilot_error`.
         """
         from .power import check_design, detectable
 
-        check_design(power, alpha)
+        check_design(power, alpha, pilot_error)
         _, error, _ = self._linear
-        gap = float(detectable(np.asarray(error), np.asarray(self.df), power, alpha))
+        known, df = pilot_error == "known", np.asarray(self.df)
+        gap = float(detectable(np.asarray(error), df, power, alpha, known=known))
         with np.errstate(over="ignore"):  # no ratio is large enough
             return float(np.exp(gap)) if self.on_log_scale else gap
 
     def required(
-        self, gap: float, power: float = 0.8, alpha: float = 0.05
+        self,
+        gap: float,
+        power: float = 0.8,
+        alpha: float = 0.05,
+        pilot_error: str = "estimated",
     ) -> RequiredSize:
         """Return how many times the data of this pilot find a gap.
 
@@ -230,6 +244,10 @@ class Estimate:
             Chance that the two-sided t-test finds it.
         alpha : float, default=0.05
             Level of the test.
+        pilot_error : {"estimated", "known"}, default="estimated"
+            Whether the power is the mean over pilots like this one, whose standard
+            errors differ by chance, or that of a test whose true error is this one, as
+            in a textbook's formula.
 
         Returns
         -------
@@ -238,12 +256,12 @@ class Estimate:
         Raises
         ------
         ValueError
-            For a gap that is not positive (a factor of 1), or unless
-            ``0 < alpha < power < 1``.
+            For a gap that is not positive (a factor of 1), unless
+            ``0 < alpha < power < 1``, or for an unknown `pilot_error`.
         """
         from .power import check_design, required
 
-        check_design(power, alpha)
+        check_design(power, alpha, pilot_error)
         check_number(gap, "gap", 0, np.inf, inclusive=(False, False))
         size = abs(float(np.log(gap))) if self.on_log_scale else gap
         if size == 0:
@@ -258,6 +276,7 @@ class Estimate:
             size,
             power,
             alpha,
+            pilot_error,
         )
         return replace(found, gap=gap)
 

@@ -626,7 +626,12 @@ class GroupEstimates(ReadOnlyArrays):
         warn_small(self if self.fair_value is not None else self.against_rest())
         return test
 
-    def minimum_detectable(self, power: float = 0.8, alpha: float = 0.05) -> Array:
+    def minimum_detectable(
+        self,
+        power: float = 0.8,
+        alpha: float = 0.05,
+        pilot_error: str = "estimated",
+    ) -> Array:
         """Return the true distance from fair that data like these find, by group.
 
         Parameters
@@ -635,6 +640,10 @@ class GroupEstimates(ReadOnlyArrays):
             Chance that the two-sided t-test finds it.
         alpha : float, default=0.05
             Level of the test.
+        pilot_error : {"estimated", "known"}, default="estimated"
+            Whether the power is the mean over pilots like this one, whose standard
+            errors differ by chance, or that of a test whose true error is this one, as
+            in a textbook's formula.
 
         Returns
         -------
@@ -646,7 +655,8 @@ class GroupEstimates(ReadOnlyArrays):
         Raises
         ------
         ValueError
-            Unless ``0 < alpha < power < 1``, or for a metric that is not tested by t.
+            Unless ``0 < alpha < power < 1``, for a metric that is not tested by t, or
+            for an unknown `pilot_error`.
 
         See Also
         --------
@@ -663,14 +673,18 @@ class GroupEstimates(ReadOnlyArrays):
         ...     None, rng.random(query.size), sensitive_features=group, qid=query
         ... )
         >>> r.minimum_detectable().round(3)
-        array([0.043, 0.043])
+        array([0.044, 0.044])
         >>> int(r.required(gap=0.02).n_clusters[0])
-        931
+        939
         """
-        return detectable_of(self, power, alpha)
+        return detectable_of(self, power, alpha, pilot_error)
 
     def required(
-        self, gap: float, power: float = 0.8, alpha: float = 0.05
+        self,
+        gap: float,
+        power: float = 0.8,
+        alpha: float = 0.05,
+        pilot_error: str = "estimated",
     ) -> RequiredSize:
         """Return how many clusters like these find a gap, by group.
 
@@ -685,6 +699,10 @@ class GroupEstimates(ReadOnlyArrays):
             Chance that the two-sided t-test finds it.
         alpha : float, default=0.05
             Level of the test, divided by the number of groups that can be tested.
+        pilot_error : {"estimated", "known"}, default="estimated"
+            Whether the power is the mean over pilots like this one, whose standard
+            errors differ by chance, or that of a test whose true error is this one, as
+            in a textbook's formula.
 
         Returns
         -------
@@ -693,10 +711,10 @@ class GroupEstimates(ReadOnlyArrays):
         Raises
         ------
         ValueError
-            For a gap that is not positive, unless ``0 < alpha < power < 1``, or for a
-            metric that is not tested by t.
+            For a gap that is not positive, unless ``0 < alpha < power < 1``, for a
+            metric that is not tested by t, or for an unknown `pilot_error`.
         """
-        return required_of(self, gap, power, alpha)
+        return required_of(self, gap, power, alpha, pilot_error)
 
     def _check_compared(self) -> None:
         """Raise a ValueError where noise makes the estimates of groups differ."""

@@ -6,6 +6,16 @@ it and there are f times as many degrees of freedom, so unequal groups, the corr
 within clusters and unequal clusters are all in it (degrees of freedom as of Q equal
 clusters, ``Q - 1``). Power is that of the t-test, from
 the noncentral t distribution.
+
+The error of a pilot is itself an estimate: a pilot that happens to see a small one asks
+for too little. So the power that is promised is the mean over pilots like this one.
+With s² and s'² independent chi-square variables over their degrees of freedom, those of
+the test and of the pilot, it is ``P(Z + s' gap / error > s t)``, the mean over s of a
+noncentral t distribution with the degrees of freedom of the pilot (Julious and Owen
+2006, whose test knows its own error: s = 1).
+
+Julious, S. A. and Owen, R. J. (2006). "Sample size calculations for clinical studies
+allowing for uncertainty about the variance". Pharmaceutical Statistics 5(1).
 """
 
 from __future__ import annotations
@@ -17,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import optimize, special
 
-from .._inputs.validation import Array, check_number
+from .._inputs.validation import Array, check_choice, check_number
 from . import formatting as fmt
 from .read_only import ReadOnlyArrays
 
@@ -28,7 +38,10 @@ if TYPE_CHECKING:
 
 # How many times the data of the pilot are thought of, at most.
 _MOST = 1e12
-
+# Levels and weights of a mean over the error of the test: right to 1e-4.
+_LEVELS, _WEIGHTS = (
+    np.array([*np.polynomial.legendre.leggauss(16)]) + [[1.0], [0.0]]
+) / 2
 
 @dataclass(frozen=True, eq=False)
 class RequiredSize(ReadOnlyArrays):
@@ -88,8 +101,9 @@ class RequiredSize(ReadOnlyArrays):
         return f"To find {self.gap:g} with power {self.power:g}:\n{table}"
 
 
-def check_design(power: float, alpha: float) -> None:
+def check_design(power: float, alpha: float, pilot_error: str = "known") -> None:
     """Raise a ValueError unless there is power to be had at this level."""
+    check_choice(pilot_error, "pilot_error", ("estimated", "known"))
     check_number(alpha, "alpha", 0, 1, inclusive=(False, False))
     check_number(power, "power", 0, 1, inclusive=(False, False))
     if power <= alpha:
@@ -99,26 +113,65 @@ def check_design(power: float, alpha: float) -> None:
         )
 
 
-def detectable(standard_error: Array, df: Array, power: float, alpha: float) -> Array:
-    """Return the true gaps that two-sided t-tests find with this power."""
-    df = np.asarray(df, dtype=float)
-    known = np.where(df > 0, df, 1.0)
-    critical = special.stdtrit(known, 1 - alpha / 2)
-    noncentral = special.nctdtrinc(known, 1 - power, critical)
-    usable = (df > 0) & (np.asarray(standard_error) > 0)
-    return np.where(usable, noncentral * standard_error, np.nan)
+def detectable(
+    standard_error: Array, df: Array, power: float, alpha: float, *, known: bool = True
+) -> Array:
+    """Return the true gaps that two-sided t-tests find with this power.
+
+    On average over pilots with these degrees of freedom, unless their errors are known.
+    """
+    error, df = np.broadcast_arrays(np.asarray(standard_error, dtype=float), df)
+    usable = (df > 0) & (error > 0)
+    degrees, place = np.unique(np.where(usable, df, 1.0), return_inverse=True)
+    critical = special.stdtrit(degrees, 1 - alpha / 2)
+    size = special.nctdtrinc(degrees, 1 - power, critical)
+    if not known:
+        size = np.array(
+            [_averaged(*pair, power, alpha) for pair in zip(degrees, size, strict=True)]
+        )
+    return np.where(usable, size[place].reshape(df.shape) * error, np.nan)
 
 
-def power_at(standard_error: Array, df: Array, gap: float, alpha: float) -> Array:
-    """Return the chances that two-sided t-tests find this true gap, on its side."""
+def _averaged(df: float, size: float, power: float, alpha: float) -> float:
+    """Return the gap, in errors of pilots, that is found on average over them."""
+    one, degrees = np.ones(()), np.asarray(df)
+
+    def excess(log_size: float) -> float:
+        gap = size * np.exp(log_size)
+        return float(power_at(one, degrees, gap, alpha, degrees)) - power
+
+    most = 1.0
+    while excess(most) < 0:
+        most *= 2
+    return float(size * np.exp(optimize.brentq(excess, -20.0, most, xtol=1e-10)))
+
+
+def power_at(
+    standard_error: Array,
+    df: Array,
+    gap: float,
+    alpha: float,
+    pilot_df: Array | None = None,
+) -> Array:
+    """Return the chances that two-sided t-tests find this true gap, on its side.
+
+    With degrees of freedom of the pilots whose errors these are, on average over them.
+    """
     df = np.asarray(df, dtype=float)
     usable = (df > 0) & (np.asarray(standard_error) > 0)
     known = np.where(df > 0, df, 1.0)
     critical = special.stdtrit(known, 1 - alpha / 2)
-    noncentral = np.divide(gap, standard_error, out=np.ones(df.shape), where=usable)
+    size = np.divide(gap, standard_error, out=np.ones(df.shape), where=usable)
     # Where the gap is far beyond the critical value scipy has no number for 0.
-    missed = np.nan_to_num(special.nctdtr(known, noncentral, critical))
-    return np.where(usable, np.clip(1 - missed, 0.0, 1.0), np.nan)
+    if pilot_df is None:
+        found = 1 - np.nan_to_num(special.nctdtr(known, size, critical))
+    else:
+        spread = np.sqrt(special.chdtri(known[..., None], _LEVELS) / known[..., None])
+        pilots = np.where(usable, pilot_df, 1.0)[..., None]
+        reached = critical[..., None] * spread
+        found = np.nan_to_num(special.nctdtr(pilots, reached, size[..., None]))
+        found = found @ _WEIGHTS
+    return np.where(usable, np.clip(found, 0.0, 1.0), np.nan)
 
 
 def required(
@@ -129,6 +182,7 @@ def required(
     gap: float,
     power: float,
     alpha: float,
+    pilot_error: str,
 ) -> RequiredSize:
     """Return the sizes at which the tests find the gap.
 
@@ -140,10 +194,12 @@ def required(
     counts : tuple of ndarray of shape (G,)
         Clusters of the pilot, and effective clusters.
     gap, power, alpha : float
+    pilot_error : {"estimated", "known"}
     """
+    known = pilot_error == "known"
     factor = np.array(
         [
-            _factor(float(error), float(freedom), gap, power, alpha)
+            _factor(float(error), float(freedom), gap, power, alpha, known=known)
             for error, freedom in zip(standard_error, df, strict=True)
         ]
     )
@@ -153,19 +209,21 @@ def required(
     )
 
 
-def detectable_of(result: GroupEstimates, power: float, alpha: float) -> Array:
+def detectable_of(
+    result: GroupEstimates, power: float, alpha: float, pilot_error: str
+) -> Array:
     """Return the distances from fair that a result like this finds, by group."""
-    check_design(power, alpha)
+    check_design(power, alpha, pilot_error)
     result = tested(result)
-    level = alpha / n_tests(result)
-    return detectable(result.standard_error, result.df, power, level)
+    level, known = alpha / n_tests(result), pilot_error == "known"
+    return detectable(result.standard_error, result.df, power, level, known=known)
 
 
 def required_of(
-    result: GroupEstimates, gap: float, power: float, alpha: float
+    result: GroupEstimates, gap: float, power: float, alpha: float, pilot_error: str
 ) -> RequiredSize:
     """Return the sizes at which a result like this finds the gap, by group."""
-    check_design(power, alpha)
+    check_design(power, alpha, pilot_error)
     check_number(gap, "gap", 0, np.inf, inclusive=(False, False))
     result = tested(result)
     counts = np.full(len(result.groups), float(result.n_clusters)), result.n_effective
@@ -177,6 +235,7 @@ def required_of(
         gap,
         power,
         alpha / n_tests(result),
+        pilot_error,
     )
 
 
@@ -199,21 +258,28 @@ def n_tests(result: GroupEstimates) -> int:
     return max(1, known.size)
 
 
-def _factor(error: float, df: float, gap: float, power: float, alpha: float) -> float:
+def grown(df: Array, factor: Array | float) -> Array:
+    """Return the degrees of freedom of so many times the clusters; at least 1."""
+    return np.asarray(np.maximum(1.0, factor * (df + 1) - 1))
+
+
+def _factor(
+    error: float, df: float, gap: float, power: float, alpha: float, *, known: bool
+) -> float:
     """Return how many times the data of the pilot find the gap."""
     if not (error > 0 and df > 0):
         return float("nan")
+    own = None if known else np.asarray(df)
 
     def excess(log_factor: float) -> float:
         factor = np.exp(log_factor)
-        freedom = max(1.0, factor * (df + 1) - 1)
-        found = detectable(error / np.sqrt(factor), freedom, power, alpha)
-        return float(np.log(found) - np.log(gap))
+        spread = np.asarray(error / np.sqrt(factor))
+        return float(power_at(spread, grown(df, factor), gap, alpha, own)) - power
 
     # One degree of freedom is the least that a test has.
     least, most = np.log(2 / (df + 1)), np.log(_MOST)
-    if excess(least) <= 0:
+    if excess(least) >= 0:
         return float(np.exp(least))
-    if excess(most) > 0:
+    if excess(most) < 0:
         return float("inf")
     return float(np.exp(optimize.brentq(excess, least, most, xtol=1e-9)))

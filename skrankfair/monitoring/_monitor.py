@@ -160,8 +160,11 @@ class Monitor:
     Updates have to be independent given the gap. Users who return do no harm where
     what they have in common stays: it is in the baseline too, and the gap is that of
     these users. Days that differ more than their errors say, as with fashions of the
-    day, are allowed for from the eighth block on, by the differences of neighbours; a
-    slow drift is a change. The guarantee is asymptotic, for blocks of enough clusters.
+    day, are allowed for: in the first seven blocks errors count three times, and from
+    the eighth on the differences of neighbours say how much more (with the degrees of
+    freedom that they have). Where such effects last for several days, one update per
+    week is needed; a slow drift is a change. The guarantee is asymptotic, for blocks of
+    enough clusters.
 
     References
     ----------
@@ -187,8 +190,8 @@ class Monitor:
     ...     monitor.update(result, when=f"2026-11-{day:02}")
     >>> for alarm in monitor.alarms:
     ...     print(alarm.group, alarm.when, alarm.began)
-    f 2026-11-24 ('2026-11-20', '2026-11-20', '2026-11-21')
-    m 2026-11-24 ('2026-11-20', '2026-11-20', '2026-11-21')
+    f 2026-11-26 ('2026-11-20', '2026-11-20', '2026-11-21')
+    m 2026-11-26 ('2026-11-20', '2026-11-20', '2026-11-21')
     """
 
     def __init__(

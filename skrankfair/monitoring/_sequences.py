@@ -25,8 +25,9 @@ from .._inputs.validation import Array
 
 #: Blocks of data at which a sequence is the tightest.
 BEST_AFTER = 30.0
-# From so many blocks on, days that vary more than their errors say are allowed for.
-_ENOUGH = 8
+# From so many blocks on they say how much more than their errors days vary. Before, it
+# is taken to be three times as much.
+_ENOUGH, _CAUTION = 8, 3.0**2
 # Log-likelihood that a change point may lack in an interval of 95%: the largest of two
 # exponential variables is below it.
 _LACKING = -np.log1p(-np.sqrt(0.95))
@@ -95,19 +96,24 @@ class Blocks:
         with np.errstate(divide="ignore", invalid="ignore"):
             return sums[1] / sums[0], sums[2] / sums[0] ** 2, sums[2] ** 2 / sums[3]
 
-    def spread(self) -> Array:
-        """Return by how much more than their errors the blocks so far vary, (n,).
+    def spread(self) -> tuple[Array, Array]:
+        """Return by how much more than their variances the blocks so far vary, (n,).
 
-        From differences of neighbours, so that a change in between does not matter; at
-        least 1, and 1 while there are few.
+        At least 1, from differences of neighbours, so that a change in between does not
+        matter. And the degrees of freedom that this is known with: two thirds of the
+        number of differences, each of which has a block in common with the next one;
+        infinite where the errors alone are enough.
         """
-        out = np.ones(self.value.size)
-        if self.value.size < _ENOUGH:
-            return out
-        square = np.diff(self.value) ** 2 / (self.variance[1:] + self.variance[:-1])
-        mean = np.cumsum(square) / np.arange(1, square.size + 1)
-        out[_ENOUGH - 1 :] = np.maximum(1.0, mean[_ENOUGH - 2 :])
-        return out
+        spread = np.full(self.value.size, _CAUTION)
+        df = np.full(self.value.size, np.inf)
+        if self.value.size >= _ENOUGH:
+            square = np.diff(self.value) ** 2 / (self.variance[1:] + self.variance[:-1])
+            count = np.arange(1, square.size + 1)
+            mean = np.cumsum(square) / count
+            late = slice(_ENOUGH - 2, None)
+            spread[_ENOUGH - 1 :] = np.maximum(1.0, mean[late])
+            df[_ENOUGH - 1 :] = np.where(mean > 1, 2 * count / 3, np.inf)[late]
+        return spread, df
 
 
 def _from_to(part: Array) -> Array:
@@ -146,7 +152,7 @@ class Scan:
         ``1 / (u + v)``, whose increments are independent: what the mean before is wrong
         by is in it once, and not in every look.
         """
-        spread = blocks.spread()
+        spread, spread_df = (part[first:] for part in blocks.spread())
         mean, variance, df = blocks.means()
         size = blocks.value.size - first
         center, own, own_df = np.zeros(size), np.zeros(size), np.full(size, np.inf)
@@ -158,8 +164,9 @@ class Scan:
         best = np.diag(variance)[:, None] / BEST_AFTER + own
         total = variance + own
         with np.errstate(divide="ignore", invalid="ignore"):
-            degrees = total**2 / (variance**2 / df + own**2 / own_df)
-            error = np.sqrt(total * spread[first:])
+            unsure = (variance**2 / df + own**2 / own_df) / total**2
+            degrees = 1 / (unsure + 1 / spread_df)
+            error = np.sqrt(total * spread)
         return cls(mean - center, error, degrees, best / total)
 
     def log_evidence(self, margin: float, alpha: float) -> tuple[Array, Array]:
@@ -196,7 +203,7 @@ def change_point(blocks: Blocks, first: int) -> tuple[int, int, int]:
     By the likelihood ratio of one change of the mean, which may be with any block from
     the number `first` on; an interval is of those that lack little of the largest.
     """
-    weight = 1 / (blocks.variance * blocks.spread()[-1])
+    weight = 1 / (blocks.variance * blocks.spread()[0][-1])
     total, value = weight.sum(), (weight * blocks.value).sum()
     after, after_value = (
         np.cumsum(part[::-1])[::-1] for part in (weight, weight * blocks.value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +11,9 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.estimate import Estimate
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.power import n_tests, power_at, tested
+from .._estimates.power import grown, n_tests, power_at, tested
 from .._estimates.read_only import ReadOnlyArrays
-from .._inputs.validation import Array, as_numbers, check_number
+from .._inputs.validation import Array, as_numbers, check_choice, check_number
 from ._plans import Plan
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ def power_curve(
     *,
     n_clusters: Any = None,
     alpha: float = 0.05,
+    pilot_error: str = "estimated",
 ) -> PowerCurve:
     """Return how the chance to find a gap grows with the number of clusters.
 
@@ -127,6 +128,10 @@ def power_curve(
         the curves has a power of 0.99.
     alpha : float, default=0.05
         Level of the tests, divided by the number of groups that can be tested.
+    pilot_error : {"estimated", "known"}, default="estimated"
+        Whether the power is the mean over pilots like this one, whose standard errors
+        differ by chance, or that of a test whose true error is this one, as in a
+        textbook's formula. A plan has no pilot.
 
     Returns
     -------
@@ -136,8 +141,8 @@ def power_curve(
     ------
     ValueError
         For a gap that is not positive or a number of clusters below 3, for a level
-        outside (0, 1), for a metric that is not tested by t, and for a pilot without
-        any error.
+        outside (0, 1), for a metric that is not tested by t, for a pilot without any
+        error, and for an unknown `pilot_error`.
 
     See Also
     --------
@@ -153,8 +158,9 @@ def power_curve(
            [0.25, 0.73, 1.  ]])
     """
     check_number(alpha, "alpha", 0, 1, inclusive=(False, False))
+    check_choice(pilot_error, "pilot_error", ("estimated", "known"))
     gaps = np.atleast_1d(as_numbers(np.atleast_1d(gap), "gap")).copy()
-    pilots = _Pilots.of(pilot)
+    pilots = replace(_Pilots.of(pilot), known=pilot_error == "known")
     sizes = pilots.sizes(gaps)
     if not (gaps > 0).all() or not (sizes > 0).all():
         raise ValueError(f"gap must be positive (a ratio other than 1); got {gap!r}.")
@@ -164,11 +170,7 @@ def power_curve(
         counts = as_numbers(n_clusters, "n_clusters").copy()
         if not (counts >= 3).all():
             raise ValueError(f"n_clusters must be at least 3; got {counts.min():g}.")
-    errors = [pilots.errors(count) for count in counts]
-    power = [
-        [power_at(*error, size, alpha / pilots.n_tests) for error in errors]
-        for size in sizes
-    ]
+    power = [[pilots.power(count, size, alpha) for count in counts] for size in sizes]
     return PowerCurve(
         pilots.groups,
         gaps,
@@ -190,6 +192,7 @@ class _Pilots:
     n_tests: int
     plan: Plan | None = None
     on_log_scale: bool = False
+    known: bool = False
 
     @classmethod
     def of(cls, pilot: GroupEstimates | Estimate | Plan) -> _Pilots:
@@ -233,21 +236,22 @@ class _Pilots:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.abs(np.log(gaps))
 
-    def errors(self, count: float) -> tuple[Array, Array]:
-        """Return standard errors and degrees of freedom of so many clusters."""
+    def power(self, count: float, gap: float, alpha: float) -> Array:
+        """Return the chances that so many clusters find a gap, by group."""
+        level = alpha / self.n_tests
         if self.plan is not None:
-            error = self.plan.standard_error(count)
-            return np.array([error]), np.array([self.plan.df(count)])
+            error = np.array([self.plan.standard_error(count)])
+            return power_at(error, np.array([self.plan.df(count)]), gap, level)
         factor = count / self.n_clusters
-        df = np.where(self.df > 0, np.maximum(1.0, factor * (self.df + 1) - 1), np.nan)
-        return self.standard_error / np.sqrt(factor), df
+        df = np.where(self.df > 0, grown(self.df, factor), np.nan)
+        error = self.standard_error / np.sqrt(factor)
+        return power_at(error, df, gap, level, None if self.known else self.df)
 
     def counts(self, gap: float, alpha: float) -> Array:
         """Return numbers of clusters up to where the smallest gap is surely found."""
         largest = 10.0
         for _ in range(40):
-            power = power_at(*self.errors(largest), gap, alpha / self.n_tests)
-            if np.nanmin(power) >= _LARGEST:
+            if np.nanmin(self.power(largest, gap, alpha)) >= _LARGEST:
                 break
             largest *= 2
         return np.unique(np.geomspace(3, largest, _POINTS).round())

@@ -566,8 +566,8 @@ class TestMonitor:
 
     def test_days_are_added_until_there_is_an_alarm(self, tmp_path, capsys):
         statuses = [main(self.add(tmp_path, 1, *self.MADE))]
-        for number in range(2, 13):
-            arguments = self.add(tmp_path, number, bias=0.8 * (number > 6))
+        for number in range(2, 15):
+            arguments = self.add(tmp_path, number, bias=1.2 * (number > 6))
             statuses.append(main(arguments))
         assert set(statuses[:6]) == {0}
         assert statuses[-1] == 3
@@ -576,12 +576,12 @@ class TestMonitor:
         assert main(["monitor", store, "--json", str(path)]) == 3
         assert "ALARM north: the gap has changed" in capsys.readouterr().out
         found = json.loads(path.read_text(encoding="utf-8"))
-        assert len(found["updates"]) == 12
+        assert len(found["updates"]) == 14
         assert {alarm["group"] for alarm in found["alarms"]} == {"north", "south"}
         assert found["alarms"][0]["began"][1] <= "2026-11-07"
-        assert len(found["sequences"]) == 24
+        assert len(found["sequences"]) == 28
         monitor = Monitor.open(store)
-        data = pd.read_csv(tmp_path / "day12.csv")
+        data = pd.read_csv(tmp_path / "day14.csv")
         expected = audit(
             data["clicked"],
             data["score"],

@@ -185,7 +185,7 @@ class TestAlarms:
         assert by_day.alarms == by_number.alarms != ()
 
     def test_an_alarm_may_end(self):
-        monitor = monitored([0.25] * 6 + [0.0] * 30, margin=0.1)
+        monitor = monitored([0.25] * 12 + [0.0] * 44, margin=0.1)
         assert monitor.alarms
         assert not any(alarm.active for alarm in monitor.alarms)
 

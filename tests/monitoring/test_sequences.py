@@ -76,7 +76,7 @@ def naive(values, first, margin, alpha, change):
 @pytest.mark.parametrize("change", [False, True])
 @pytest.mark.parametrize("margin", [0.0, 0.4])
 def test_is_the_definition(change, margin, monkeypatch):
-    monkeypatch.setattr(Blocks, "spread", lambda self: np.ones(self.value.size))
+    monkeypatch.setattr(Blocks, "spread", lambda self: (np.ones(self.value.size), np.inf + self.value))
     values = np.random.default_rng(0).normal(size=25) + np.repeat([0.5, 1.5], [15, 10])
     first = 5 if change else 0
     scan = Scan.of(blocks(values), first, change=change)
@@ -100,12 +100,24 @@ def test_means_are_weighted_and_their_variances_too():
 
 def test_days_that_vary_more_than_their_errors_are_allowed_for():
     rng = np.random.default_rng(2)
-    assert (blocks(rng.normal(size=7) * 9).spread() == 1).all()
-    spread = blocks(3 * rng.normal(size=2000)).spread()
+    # While there are few, three times as much.
+    spread, df = blocks(rng.normal(size=7)).spread()
+    assert (spread == 9).all()
+    assert np.isinf(df).all()
+    spread, df = blocks(3 * rng.normal(size=2000)).spread()
     assert spread[-1] == pytest.approx(9, rel=0.1)
+    assert df[-1] == pytest.approx(2 / 3 * 1999)
     # A jump in between is one difference of many.
     jump = blocks(rng.normal(size=2000) + 2 * (np.arange(2000) > 1000))
-    assert jump.spread()[-1] == pytest.approx(1, abs=0.1)
+    assert jump.spread()[0][-1] == pytest.approx(1, abs=0.1)
+
+
+def test_how_well_the_spread_of_days_is_known():
+    """Its variance is that of a chi-square variable with these degrees of freedom."""
+    rng = np.random.default_rng(3)
+    means = (np.diff(rng.normal(size=(20_000, 13)), axis=1) ** 2 / 2).mean(axis=1)
+    _, df = blocks(9 * rng.normal(size=13)).spread()
+    assert 2 * means.mean() ** 2 / means.var() == pytest.approx(df[-1], rel=0.05)
 
 
 def test_few_clusters_have_wide_tails():
@@ -148,9 +160,13 @@ class TestChangePoint:
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize(("spread", "change"), [(1.0, False), (1.0, True), (1.6, True)])
+@pytest.mark.parametrize("change", [False, True])
+@pytest.mark.parametrize("spread", [1.0, 1.6, 3.0])
 def test_false_alarms_are_as_rare_as_promised(change, spread):
-    """In half a year of looks every day, at most alpha of all monitors ever alarm."""
+    """In half a year of looks every day, at most alpha of all monitors ever alarm.
+
+    Also where days vary more than their errors say.
+    """
     rng = np.random.default_rng(5)
     alarms = []
     for _ in range(300):
