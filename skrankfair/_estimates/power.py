@@ -43,6 +43,7 @@ _LEVELS, _WEIGHTS = (
     np.array([*np.polynomial.legendre.leggauss(16)]) + [[1.0], [0.0]]
 ) / 2
 
+
 @dataclass(frozen=True, eq=False)
 class RequiredSize(ReadOnlyArrays):
     """How many clusters a test needs to find a gap: one answer per group or contrast.

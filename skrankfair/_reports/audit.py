@@ -359,7 +359,11 @@ class AuditReport:
         return latex(self)
 
     def to_html(
-        self, path: str | os.PathLike[str], *, title: str | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str | None = None,
+        monitor: Any = None,
     ) -> Path:
         """Write the report as one HTML file that needs nothing else.
 
@@ -368,6 +372,8 @@ class AuditReport:
         path : str or path-like
         title : str or None, default=None
             Title of the page. None is the title of the report.
+        monitor : skrankfair.monitoring.Monitor or None, default=None
+            What it has seen becomes a section below the metrics.
 
         Returns
         -------
@@ -376,6 +382,8 @@ class AuditReport:
 
         Raises
         ------
+        ValueError
+            For a monitor without any update.
         ImportError
             Without jinja2, which ``pip install "skrankfair[report]"``
             brings.
@@ -385,6 +393,9 @@ class AuditReport:
         from .html_report import html_report
 
         report = self if title is None else replace(self, title=title)
+        if monitor is not None:
+            sections = (*self.sections, monitor.report_section())
+            report = replace(report, sections=sections)
         return write_text(path, html_report(report))
 
     @property

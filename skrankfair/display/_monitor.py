@@ -180,6 +180,7 @@ class MonitorDisplay:
                 markeredgecolor="white",
                 zorder=4,
             )
+        self._limit()
         dates = AutoDateLocator(maxticks=6)
         self.ax_.xaxis.set_major_locator(dates)
         self.ax_.xaxis.set_major_formatter(ConciseDateFormatter(dates))
@@ -189,3 +190,14 @@ class MonitorDisplay:
             notes.append(draw.sample("alarm", **look))
         self.legend_ = draw.legend(self.ax_, self.lines_, legend, notes=notes)
         return self
+
+    def _limit(self) -> None:
+        """Let the first, wide looks run out of the picture."""
+        ends = [0.0 if self.margin is None else self.margin]
+        for parts in zip(self.gap, self.low, self.high, strict=True):
+            gap, low, high = (np.asarray(part, dtype=float) for part in parts)
+            late = slice(gap.size // 4, None)
+            ends += [*np.abs(gap), *np.abs(low[late]), *np.abs(high[late])]
+        top = 1.1 * max(ends)
+        if np.isfinite(top) and top > 0:
+            self.ax_.set_ylim(-top, top)

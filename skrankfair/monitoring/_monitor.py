@@ -23,6 +23,7 @@ from ._tracks import Tracker, first_updates
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .._reports.html_report import ReportSection
     from ..display import MonitorDisplay
 
 # More of its effective clusters, and a block of data is as good as normal.
@@ -515,6 +516,26 @@ class Monitor:
             frames.append(pd.DataFrame(columns))
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
+    def report_section(self) -> ReportSection:
+        """Return what has been seen as a section of the report of an audit.
+
+        ``report.to_html(path, monitor=monitor)`` shows it below the metrics.
+
+        Returns
+        -------
+        ReportSection
+            The alarms in words, the gaps so far with their confidence sequences as a
+            table, and as a plot.
+
+        Raises
+        ------
+        ValueError
+            If there is no update yet.
+        """
+        from ._section import section_of
+
+        return section_of(self)
+
     def plot(self, ax: Any = None, **kwargs: Any) -> MonitorDisplay:
         """Draw the confidence sequences of the gaps, and the alarms.
 
@@ -537,28 +558,13 @@ class Monitor:
         """Return a small table: the gaps so far, and the alarms."""
         if not self._days:
             return "Monitor without updates"
+        from ._section import HEADER, rows_of
+
         head = (
             f"{self._result(self.when[-1]).name}: {len(self.when)} updates, "
             f"{self.when[0]} to {self.when[-1]}"
         )
-        frame = self.to_frame()
-        rows = []
-        for group in self.groups:
-            own = frame[[g == group for g in frame["group"]]] if len(frame) else frame
-            if not len(own):
-                rows.append([fmt.label(group), "–", "–", "–", "–"])
-                continue
-            now = own.iloc[-1]
-            level = fmt.interval(now["level_low"], now["level_high"])
-            gap = fmt.interval(now["gap_low"], now["gap_high"])
-            rows.append(
-                [
-                    fmt.label(group),
-                    *(fmt.number(now["level"]), level),
-                    *(fmt.number(now["gap"]), gap),
-                ]
-            )
-        table = fmt.text_table(["group", "level", "always", "gap", "always"], rows)
+        table = fmt.text_table(list(HEADER), rows_of(self))
         alarms = [f"ALARM {alarm}" for alarm in self.alarms] or ["No alarm."]
         return "\n".join((head, table, *alarms))
 

@@ -33,9 +33,7 @@ class TestSpecialCases:
         result, loss = paired()
         spread = np.std(loss[:, 0] - loss[:, 1], ddof=1)
         expected = spread * TTestPower().solve_power(nobs=40, power=power, alpha=0.05)
-        found = result.contrast("a", "b").minimum_detectable(
-            power, pilot_error="known"
-        )
+        found = result.contrast("a", "b").minimum_detectable(power, pilot_error="known")
         # statsmodels counts rejections on the wrong side, too.
         assert found == pytest.approx(expected, rel=2e-3)
 

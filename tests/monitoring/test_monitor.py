@@ -2,6 +2,8 @@
 
 import datetime as dt
 import json
+from html import escape
+from itertools import pairwise
 
 import matplotlib as mpl
 import numpy as np
@@ -10,6 +12,8 @@ import pytest
 
 mpl.use("Agg")
 
+from skrankfair import audit
+from skrankfair._estimates import formatting as fmt
 from skrankfair.metrics import (
     brier_score,
     matched_pair_calibration,
@@ -245,6 +249,41 @@ class TestAlarms:
         )
         assert monitored([0.0] * 3, margin=0.1).plot().margin_ is not None
         mpl.pyplot.close("all")
+
+    def test_are_drawn_in_a_column_of_a_paper(self, changed):
+        """Of 3.3 inches: no two days overlap, and all gaps are in the picture."""
+        figure, ax = mpl.pyplot.subplots(figsize=(3.3, 2.4), layout="constrained")
+        display = changed.plot(ax=ax)
+        figure.canvas.draw()
+        boxes = [text.get_window_extent() for text in ax.get_xticklabels()]
+        boxes = sorted((box.x0, box.x1) for box in boxes if box.width > 1)
+        assert len(boxes) > 2
+        assert all(a[1] < b[0] for a, b in pairwise(boxes))
+        low, high = ax.get_ylim()
+        for line in display.lines_:
+            assert low < line.get_ydata().min() <= line.get_ydata().max() < high
+        mpl.pyplot.close("all")
+
+    def test_are_a_section_of_a_report(self, changed, tmp_path):
+        rng = np.random.default_rng(0)
+        report = audit(
+            rng.random(400) < 0.5,
+            rng.random(400) < 0.5,
+            sensitive_features=rng.choice(["f", "m"], 400),
+        )
+        page = report.to_html(tmp_path / "page.html", monitor=changed).read_text(
+            "utf-8"
+        )
+        section = changed.report_section()
+        gap = changed.to_frame().query("group == 'f'")["gap"].iloc[-1]
+        assert section.rows[0][3] == fmt.number(gap)
+        for text in (section.title, *section.paragraphs):
+            assert escape(text, quote=False) in page.replace("&#39;", "'")
+        assert (
+            "Watched over time" not in report.to_html(tmp_path / "b.html").read_text()
+        )
+        with pytest.raises(ValueError, match="no update yet"):
+            report.to_html(tmp_path / "c.html", monitor=Monitor())
 
     def test_pairs_of_users_with_several_queries(self):
         rng = np.random.default_rng(1)

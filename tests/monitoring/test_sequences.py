@@ -76,7 +76,9 @@ def naive(values, first, margin, alpha, change):
 @pytest.mark.parametrize("change", [False, True])
 @pytest.mark.parametrize("margin", [0.0, 0.4])
 def test_is_the_definition(change, margin, monkeypatch):
-    monkeypatch.setattr(Blocks, "spread", lambda self: (np.ones(self.value.size), np.inf + self.value))
+    monkeypatch.setattr(
+        Blocks, "spread", lambda self: (np.ones(self.value.size), np.inf + self.value)
+    )
     values = np.random.default_rng(0).normal(size=25) + np.repeat([0.5, 1.5], [15, 10])
     first = 5 if change else 0
     scan = Scan.of(blocks(values), first, change=change)

@@ -84,6 +84,62 @@ def test_a_killed_process_has_stored_a_day_or_not(path):
     assert monitor.result().n_clusters == whole.n_clusters
 
 
+# Copies of this process add days as fast as they can, and are killed at some moment.
+MOMENTS = """
+import json, os, random, signal, sys, time
+from skrankfair.monitoring import Monitor
+from tests.monitoring.test_monitor import DAYS, decisions
+
+path, results = sys.argv[1], [decisions(seed) for seed in range(len(DAYS))]
+random.seed(0)
+
+def run(told):
+    monitor = Monitor.open(path)
+    for number in range(len(monitor.when), len(DAYS)):
+        monitor.update(results[number], when=DAYS[number])
+        os.write(told, b"1")
+    os._exit(0)
+
+status = -9
+while status == -signal.SIGKILL:
+    before = len(Monitor.open(path).when)
+    hears, told = os.pipe()
+    pid = os.fork() or run(told)
+    os.close(told)
+    said = len(os.read(hears, 1))  # it has begun
+    time.sleep(random.uniform(0.0, 0.02))
+    os.kill(pid, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    said += len(os.read(hears, 1000))
+    os.close(hears)
+    print(json.dumps([status, before + said, Monitor.open(path).when]))
+"""
+
+
+@pytest.mark.simulation
+def test_a_process_is_killed_at_random_moments(path):
+    """By SIGKILL: what was reported as stored is there, once, and nothing is broken."""
+    done = subprocess.run(
+        [sys.executable, "-c", MOMENTS, str(path)],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": "."},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    runs = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(runs) > 5, done.stderr
+    for _, said, days in runs:
+        # One day more may be stored than there was time to say.
+        assert said <= len(days) <= said + 1
+        assert days == DAYS[: len(days)]
+    monitor = Monitor.open(path)
+    assert monitor.when == tuple(DAYS)
+    whole = sum(decisions(i).compact() for i in range(len(DAYS)))
+    assert monitor.result().n_clusters == whole.n_clusters
+    np.testing.assert_allclose(monitor.result().estimate, whole.estimate, rtol=1e-12)
+
+
 def test_an_error_at_any_step_leaves_all_as_it_was(path, monkeypatch):
     before = path.read_bytes()
     for name in ("fsync", "open", "replace"):
