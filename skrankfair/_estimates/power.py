@@ -259,7 +259,7 @@ def n_tests(result: GroupEstimates) -> int:
     return max(1, known.size)
 
 
-def grown(df: Array, factor: Array | float) -> Array:
+def grown(df: Array | float, factor: float) -> Array:
     """Return the degrees of freedom of so many times the clusters; at least 1."""
     return np.asarray(np.maximum(1.0, factor * (df + 1) - 1))
 

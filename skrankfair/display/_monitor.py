@@ -192,7 +192,7 @@ class MonitorDisplay:
         return self
 
     def _limit(self) -> None:
-        """Let the first, wide looks run out of the picture."""
+        """Let the first, wide looks run out of the plot."""
         ends = [0.0 if self.margin is None else self.margin]
         for parts in zip(self.gap, self.low, self.high, strict=True):
             gap, low, high = (np.asarray(part, dtype=float) for part in parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 HEADER = ("group", "level", "always", "gap", "always")
 
 
-def _last_looks(monitor: Monitor) -> dict[Hashable, Mapping[str, Any] | None]:
+def _last_looks(monitor: Monitor) -> dict[Hashable, dict[Hashable, Any] | None]:
     """Return the last row of the frame of each group; None without a look."""
-    looks: dict[Hashable, Mapping[str, Any] | None] = dict.fromkeys(monitor.groups)
+    looks: dict[Hashable, dict[Hashable, Any] | None] = dict.fromkeys(monitor.groups)
     for row in monitor.to_frame().to_dict("records"):
         looks[row["group"]] = row
     return looks
