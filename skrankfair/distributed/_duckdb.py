@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ def parts_of_duckdb(
     memory_limit: str | None,
     temp_directory: Any,
     n_jobs: int | None,
+    progress: Callable[[str], object] | None,
 ) -> list[Mapping[Any, Any]]:
     """Return the results of the parts of a source that DuckDB can read."""
     try:
@@ -59,9 +60,16 @@ def parts_of_duckdb(
         by_part: dict[str, list[Path]] = {}
         for file in files:
             by_part.setdefault(file.parent.name, []).append(file)
-        return Parallel(n_jobs=n_jobs)(
+        results = Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(_measure_files)(plan, part) for part in by_part.values()
         )
+        found, n_done = [], 0
+        for result, n_of_part in results:
+            found.append(result)
+            n_done += n_of_part
+            if progress is not None:
+                progress(f"{n_done:,} of {n_rows:,} rows")
+        return found
 
 
 def _read(connection: Any, data: Any, folder: Path, plan: Plan) -> list[str]:
@@ -164,9 +172,16 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _measure_files(plan: Plan, files: Sequence[Path]) -> Mapping[Any, Any]:
-    """Return the results of one part."""
+def _measure_files(plan: Plan, files: Sequence[Path]) -> tuple[Mapping[Any, Any], int]:
+    """Return the results of one part, and its number of rows."""
     import pyarrow.parquet as pq
 
-    table = pq.read_table([str(file) for file in files], columns=plan.names)
-    return plan.measure(table)
+    # Labels of groups are few, and cheaper as codes.
+    groups = plan.columns.get("sensitive_features", ())
+    labels = {groups} if isinstance(groups, str) else set(groups)
+    schema = pq.read_schema(files[0])
+    text = [name for name in labels if str(schema.field(name).type) == "string"]
+    table = pq.read_table(
+        [str(file) for file in files], columns=plan.names, read_dictionary=text
+    )
+    return plan.measure(table), table.num_rows

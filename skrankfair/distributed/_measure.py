@@ -34,6 +34,7 @@ def measure(
     memory_limit: str | None = None,
     temp_directory: Any = None,
     n_jobs: int | None = None,
+    progress: Callable[[str], object] | None = None,
 ) -> dict[str, GroupEstimates]:
     """Measure data of any size by metrics whose results add up.
 
@@ -87,6 +88,9 @@ def measure(
         Where the parts wait on disk. None is the temporary directory of the system.
     n_jobs : int or None, default=None
         Number of parts that are measured at a time, in processes of joblib.
+    progress : callable or None, default=None
+        Called with a line of text, such as by ``print``, when a part of files has been
+        measured: how many rows are done in this pass.
 
     Returns
     -------
@@ -148,7 +152,9 @@ def measure(
         n_replicates,
         random_state,
     )
-    engine = engine_of(data, n_partitions, memory_limit, temp_directory, n_jobs)
+    engine = engine_of(
+        data, n_partitions, memory_limit, temp_directory, n_jobs, progress
+    )
     if engine is not in_memory:
         check_refits(plan.metrics)
         plan = with_edges(with_thresholds(plan, data, engine), data, engine)
@@ -171,6 +177,7 @@ def engine_of(
     memory_limit: str | None,
     temp_directory: Any,
     n_jobs: int | None,
+    progress: Callable[[str], object] | None = None,
 ) -> Callable[[Any, Plan], list[Mapping[Any, Any]]]:
     """Return the function from data and plan to the results of the parts."""
     if n_partitions is not None:
@@ -194,6 +201,7 @@ def engine_of(
         memory_limit=memory_limit,
         temp_directory=temp_directory,
         n_jobs=n_jobs,
+        progress=progress,
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import metrics as library
 from .._estimates.metric import collected_warnings
-from .._inputs.validation import check_number
+from .._inputs.validation import check_number, to_numpy
 from ..metrics import GroupEstimates
 
 #: The arguments of a metric that are columns.
@@ -88,8 +88,12 @@ class Plan:
         values = {}
         for argument, name in self.columns.items():
             several = not isinstance(name, str)
-            column = native.select(name) if several else native[name]
-            values[argument] = nw.to_native(column)
+            # Of one column an array, which no metric has to make again.
+            values[argument] = (
+                nw.to_native(native.select(name))
+                if several
+                else to_numpy(nw.to_native(native[name]), argument)
+            )
         return values
 
     def measure(self, frame: Any) -> Mapping[Any, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -89,6 +89,7 @@ def audit(
     memory_limit: str | None = None,
     temp_directory: Any = None,
     n_jobs: int | None = None,
+    progress: Callable[[str], object] | None = None,
 ) -> AuditReport:
     """Audit a ranking of any size, as `skrankfair.audit` does one in memory.
 
@@ -137,6 +138,9 @@ def audit(
         Where the parts wait on disk. None is the temporary directory of the system.
     n_jobs : int or None, default=None
         Number of parts that are measured at a time, in processes of joblib.
+    progress : callable or None, default=None
+        Called with a line of text, such as by ``print``, when a part of files has been
+        measured: how many rows are done in this pass.
 
     Returns
     -------
@@ -195,7 +199,9 @@ def audit(
             raise ValueError(f"{name} must be the name of a column; got None.")
     columns |= {"cluster": cluster, "sample_weight": sample_weight}
     chosen = _of_rankings(chosen_metrics(metrics, "ranking", k))
-    engine = engine_of(data, n_partitions, memory_limit, temp_directory, n_jobs)
+    engine = engine_of(
+        data, n_partitions, memory_limit, temp_directory, n_jobs, progress
+    )
     chosen = _with_caliper(chosen, data, columns, engine)
     given = make_plan([_MATCHED], columns).columns
     plan = AuditPlan({}, given, chosen=chosen, all_of_them=metrics is None)

@@ -206,9 +206,12 @@ def test_in_processes(sources, whole):
         n_partitions=4,
         n_jobs=2,
         memory_limit="1GB",
+        progress=(said := []).append,
         **WHO,
     )
     assert_same(found, whole)
+    assert len(said) == 4
+    assert said[-1] == "2,400 of 2,400 rows"
 
 
 def test_rows_alone_need_no_cluster(sources, frame):
