@@ -106,7 +106,11 @@ def _series_to_numpy(column: nw.Series[Any]) -> Array:
     dtype = column.dtype
     missing = dtype.is_numeric() and bool(column.null_count())
     large = missing and dtype.is_integer() and column.abs().max() > _EXACT
-    if large or (isinstance(dtype, nw.Datetime) and dtype.time_zone is not None):
+    # Of a dictionary of Arrow, numpy gets another value where there is none.
+    coded = isinstance(dtype, nw.Categorical) and bool(column.null_count())
+    arrow = column.implementation is nw.Implementation.PYARROW
+    zoned = isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
+    if large or zoned or (coded and arrow):
         out = np.empty(len(column), dtype=object)
         out[:] = column.to_list()
         return out

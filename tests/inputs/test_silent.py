@@ -5,6 +5,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.linear_model import LinearRegression
 
@@ -217,4 +218,12 @@ def test_a_weight_of_single_numbers_is_refused_at_one_rank_too():
             sensitive_features=["a", "b"],
             qid=[1, 2],
             position_weight=lambda rank: 1 / math.exp(rank),
+        )
+
+
+def test_a_missing_label_of_a_dictionary_is_no_other_label():
+    labels = pa.chunked_array([pa.array(["a", None, "b", "a"])]).dictionary_encode()
+    with pytest.raises(ValueError, match="missing labels; row 1 is None"):
+        mean_squared_error(
+            [0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], sensitive_features=labels
         )
