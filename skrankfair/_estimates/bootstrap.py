@@ -23,6 +23,8 @@ from .table import AnyTable, Finalize, count_chunks, draw_counts
 _MOST_UNDEFINED = 0.2
 # Of fewer degrees of freedom intervals hold that of Student's t.
 _FEW_DF = 20
+# So many squares of numbers are kept from chunk to chunk; more are computed again.
+_MOST_KEPT = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -57,19 +59,29 @@ def resampled_with_errors(
     n_columns = table.n_columns
     factor = sums.count / (sums.count - 1) if sums.count > 1 else np.nan
     sides = first[:, None] if second is None else np.stack([first, second], axis=1)
+    common = _Products(slice(None), table.shared)
+    size = table.n_rows * (sides.shape[1] * n_columns + table.shared.shape[1]) ** 2
+    kept = None
+    if size * len(sides) <= _MOST_KEPT:
+        kept = [_Products.of_groups(table, groups) for groups in sides.tolist()]
     for chunk in count_chunks(table, n_resamples):
         counts = draw_counts(table, chunk, rng)
         by_group, shared = table.drawn(counts)
         values = finalize(by_group, shared)
         slopes = slopes_at(finalize, by_group, shared)
-        common = _squares(counts, table.shared)
+        of_shared = common.drawn(counts)
         covariance = np.zeros((len(counts), first.size, 2, 2))
         for place, groups in enumerate(sides.tolist()):
-            products = _products(table, groups, counts, common)
+            part = kept[place] if kept else _Products.of_groups(table, groups)
+            products = part.drawn(counts)
+            if not isinstance(part.rows, slice):
+                # Rows without data of the groups have part in the shared columns.
+                shared_at = len(groups) * n_columns
+                products[:, shared_at:, shared_at:] = of_shared
             weights = np.zeros((len(counts), 2, products.shape[1]))
             for side, group in enumerate(groups):
-                part = slice(side * n_columns, (side + 1) * n_columns)
-                weights[:, side, part] = slopes[:, group, :n_columns]
+                own = slice(side * n_columns, (side + 1) * n_columns)
+                weights[:, side, own] = slopes[:, group, :n_columns]
                 weights[:, side, len(groups) * n_columns :] = slopes[
                     :, group, n_columns:
                 ]
@@ -82,26 +94,26 @@ def resampled_with_errors(
         yield values[:, first], others, covariance
 
 
-def _squares(counts: Array, rows: Array) -> Array:
-    """Return cross products of columns for rows that count so often, (B, K, K)."""
-    size = rows.shape[1]
-    both = np.einsum("qi,qj->qij", rows, rows).reshape(len(rows), size**2)
-    return (counts @ both).reshape(len(counts), size, size)
+class _Products:
+    """Cross products of the columns of some rows of a table: each of them once."""
 
+    def __init__(self, rows: Array | slice, columns: Array) -> None:
+        self.rows, self.size = rows, columns.shape[1]
+        self._first, self._second = np.triu_indices(self.size)
+        self._columns = columns[:, self._first] * columns[:, self._second]
 
-def _products(
-    table: AnyTable, groups: list[int], counts: Array, common: Array
-) -> Array:
-    """Return the cross products of the columns of groups and the shared ones.
+    @classmethod
+    def of_groups(cls, table: AnyTable, groups: list[int]) -> _Products:
+        """Return those of the columns of groups and of the shared ones."""
+        rows, part = table.part_of(groups)
+        return cls(rows, part.flat())
 
-    Rows without data of the groups have part in those of the shared ones, `common`.
-    """
-    rows, part = table.part_of(groups)
-    products = _squares(counts[:, rows], part.flat())
-    if not isinstance(rows, slice):
-        own = len(groups) * table.n_columns
-        products[:, own:, own:] = common
-    return products
+    def drawn(self, counts: Array) -> Array:
+        """Return their sums over rows that count so often, shape (B, K, K)."""
+        sums = np.empty((len(counts), self.size, self.size))
+        each = counts[:, self.rows] @ self._columns
+        sums[:, self._first, self._second] = sums[:, self._second, self._first] = each
+        return sums
 
 
 def studentised_ends(

@@ -676,9 +676,10 @@ def draw_counts(table: AnyTable, chunk: int, rng: np.random.Generator) -> Array:
     n_rows, weight = table.n_rows, table.weight
     if weight is None:
         drawn = rng.integers(0, n_rows, (chunk, n_rows))
-        drawn += np.arange(chunk)[:, None] * n_rows
-        counts = np.bincount(drawn.ravel(), minlength=chunk * n_rows)
-        return counts.reshape(chunk, n_rows).astype(float)
+        counts = np.empty((chunk, n_rows))
+        for times, rows in zip(counts, drawn, strict=True):
+            times[:] = np.bincount(rows, minlength=n_rows)
+        return counts
     total = weight.sum()
     n_draws = int(min(max(1.0, np.rint(total)), 2.0**53))
     drawn = rng.multinomial(n_draws, weight / total, size=chunk)
