@@ -36,7 +36,7 @@ def may_lack(missing: str) -> bool:
 def groups_of(values: Any, missing: str) -> tuple[Groups | None, Array | None]:
     """Return the groups, if any, and which rows have no label; None if all have one.
 
-    Such rows have the label `LABEL`, or are in no group where groups may overlap.
+    Such rows have the label `LABEL`, or any if they are to be left out.
     """
     if values is None:
         return None, None
@@ -161,7 +161,7 @@ class _Column:
         return np.any([_absent(array) for array in self.arrays], axis=0)
 
     def label_missing(self, missing: str) -> None:
-        """Put a label where there is none; no membership where groups may overlap."""
+        """Put a label where there is none: `LABEL`, or any if rows are left out."""
         absent = [_absent(array) for array in self.arrays]
         member = self.names is not None and all(
             _are_booleans(array[~lacks])
@@ -179,9 +179,14 @@ class _Column:
                     f"sensitive_features has the label {LABEL!r}, which "
                     "missing='group' would give to rows without one. Rename it."
                 )
-            if lacks.any():
-                self.arrays[i] = array.astype(object)
-                self.arrays[i][lacks] = False if member else LABEL
+            if lacks.any() and (missing == "group" or lacks.all()):
+                dates = array.dtype.kind in "mM"  # of which numpy makes integers
+                self.arrays[i] = np.array([*array] if dates else array, dtype=object)
+                self.arrays[i][lacks] = LABEL
+            elif lacks.any():
+                # Any label does for rows that are left out, and keeps the type.
+                known = np.where(lacks, np.argmin(lacks), np.arange(array.size))
+                self.arrays[i] = array[known]
             if member:
                 self.arrays[i] = self.arrays[i].astype(bool)
 

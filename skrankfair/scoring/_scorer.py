@@ -288,9 +288,10 @@ def make_fairness_scorer(
     `SequentialFeatureSelector`, `LogisticRegressionCV`, `TunedThresholdClassifierCV`
     and `RidgeCV` without ``cv=`` turn it into an array, or call the metric alone: pass
     metadata there. Without metadata they raise, except `SequentialFeatureSelector`,
-    which only warns that scoring failed. `RidgeClassifierCV` needs ``cv=``;
-    `HistGradientBoostingClassifier` and forests give their scorers neither names nor
-    metadata. `permutation_importance` takes no metadata and shuffles all columns,
+    which only warns that scoring failed. `RidgeClassifierCV` also needs ``cv=`` and a
+    scorer with ``set_score_request(sample_weight=False)``, as it passes weights of its
+    own; `HistGradientBoostingClassifier` and forests give their scorers neither names
+    nor metadata. `permutation_importance` takes no metadata and shuffles all columns,
     including that of the group, so give it ``functools.partial(scorer,
     sensitive_features=...)``, with all rows (``max_samples=1.0``).
 

@@ -219,6 +219,17 @@ def test_numbers_categories_crossed_labels_and_memberships():
     assert rate(code, "drop").groups == (0.0, 1.0)
     kinds = pd.Series(LACKING["sensitive_features"]).astype("category")
     assert rate(kinds, "group").groups == ("f", "m", "missing")
+    for unit in ("ns", "D"):
+        day = np.array(["2026-11-21", "2026-11-22"], f"M8[{unit}]")[np.arange(N) % 2]
+        known = rate(day, "raise").groups
+        day[NO_GROUP] = np.datetime64("NaT")
+        assert rate(day, "drop").groups == known
+        assert rate(day, "group").groups == (*known, "missing")
+    pairs = np.empty(N, dtype=object)
+    pairs[:] = [(label, 1) for label in GROUP]
+    pairs[NO_GROUP] = None
+    assert rate(pairs, "drop").groups == (("f", 1), ("m", 1))
+    assert rate(pairs, "group").groups == ("missing", ("f", 1), ("m", 1))
     crossed = pd.DataFrame({"sex": LACKING["sensitive_features"], "code": code})
     assert ("missing", "missing") in rate(crossed, "group").groups
     assert len(rate(crossed, "drop").groups) == 4
@@ -245,6 +256,8 @@ def test_numbers_categories_crossed_labels_and_memberships():
 def test_nothing_is_left_and_nothing_lacks():
     with pytest.raises(ValueError, match="missing='drop' leaves no row"):
         of_accuracy(y_true=np.full(N, np.nan))
+    with pytest.raises(ValueError, match="no row: each lacks .* or sensitive_features"):
+        of_accuracy(sensitive_features=np.full(N, None))
     clean = {"y_true": Y, "y_score": SCORE, "sensitive_features": GROUP}
     assert_identical(of_accuracy("drop", **clean), of_accuracy("raise", **clean))
 

@@ -6,10 +6,16 @@ import re
 import numpy as np
 import pytest
 import sklearn
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.inspection import permutation_importance
-from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.linear_model import (
+    LogisticRegression,
+    LogisticRegressionCV,
+    RidgeClassifierCV,
+    RidgeCV,
+)
 from sklearn.model_selection import (
     GridSearchCV,
     HalvingGridSearchCV,
@@ -218,6 +224,31 @@ def test_columns_in_the_sequential_selector_say_what_to_do():
 def test_columns_in_permutation_importance_of_an_array_raise():
     with pytest.raises(ValueError, match=MESSAGE):
         with_columns(run_permutation_importance, DATA.polars)
+
+
+@pytest.mark.parametrize("tool", [RidgeCV, HistGradientBoostingClassifier])
+def test_columns_in_tools_that_score_arrays_raise(tool):
+    options = {} if tool is RidgeCV else {"early_stopping": True, "max_iter": 1}
+    with pytest.raises(ValueError, match=MESSAGE):
+        tool(scoring=column_scorer(), **options).fit(DATA.pandas, DATA.y)
+
+
+def test_ridge_with_folds():
+    model = RidgeCV(scoring=column_scorer(), cv=DATA.splits())
+    assert model.fit(DATA.pandas, DATA.y).best_score_ < 0
+
+
+@pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
+def test_ridge_classifier_with_folds_and_metadata():
+    """It makes an array of X, and passes a weight that nobody has given."""
+    columns = RidgeClassifierCV(scoring=column_scorer(), cv=DATA.splits())
+    with pytest.warns(UserWarning, match=f"(?s)Scoring failed.*{MESSAGE}"):
+        assert np.isnan(columns.fit(DATA.pandas, DATA.y).best_score_)
+    with METADATA():
+        scorer = metadata_scorer().set_score_request(sample_weight=False)
+        model = RidgeClassifierCV(scoring=scorer, cv=DATA.splits())
+        model.fit(DATA.numpy, DATA.y, **DATA.metadata)
+    assert model.best_score_ < 0
 
 
 @pytest.mark.parametrize("labels", [(-1, 1), (1, 2), ("no", "yes")])

@@ -133,6 +133,23 @@ def test_raise():
         scorer(MODEL, *make_rows(["a"]))
 
 
+def test_an_infinite_score_is_said():
+    """No item of b is in the first place of any query: its skew is -inf."""
+    X, y = make_rows(["a", "b"])
+    X["score"] -= 10 * (X["group"] == "b")
+    options = {"sensitive_features": "group", "qid": "query", "k": 1}
+    score, messages = caught(get_scorer("neg_skew_at_k", **options), X, y)
+    assert score == -np.inf
+    message = (
+        "The score of skew_at_k is infinite (inf) on this test set: it has infinite "
+        "estimates of b (groups there: a, b)."
+    )
+    assert messages == [message]
+    strict = get_scorer("neg_skew_at_k", **options, on_undefined="raise")
+    with pytest.raises(ValueError, match=re.escape(message)):
+        strict(MODEL, X, y)
+
+
 class TestExpectedGroups:
     """Two groups have a disparity; that the third is absent must not pass silently."""
 
