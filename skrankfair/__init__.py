@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from ._cli.versions import show_versions
     from ._reports.audit import AuditReport, audit
     from ._reports.audit_cv import audit_cv
+    from ._reports.changes import ChangeReport
     from ._reports.mitigation import MitigationReport, mitigation_report
     from .metrics import GroupEstimates
 
 __all__ = [
     "AuditReport",
+    "ChangeReport",
     "GroupEstimates",
     "MitigationReport",
     "audit",
@@ -54,6 +56,7 @@ __version__ = "0.1.0"
 # used, so that nobody waits for what they do not use.
 _HOMES = {
     "AuditReport": "._reports.audit",
+    "ChangeReport": "._reports.changes",
     "GroupEstimates": ".metrics",
     "MitigationReport": "._reports.mitigation",
     "audit": "._reports.audit",

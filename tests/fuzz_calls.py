@@ -415,7 +415,7 @@ def other_call(name, rng):
     if name == "recommend_metrics":
         test = some_results("MonotonicityTest", int(rng.integers(3)))
         return Call(name, inference.recommend_metrics, {"test": test})
-    if name == "compare":
+    if name in ("compare", "compare_independent"):
         who = {k: c[k] for k in ("sensitive_features", "qid", "sample_weight")}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -423,7 +423,7 @@ def other_call(name, rng):
                 metrics.pairwise_accuracy(c["y_true"], s, **who)
                 for s in (c["y_score"], -c["y_score"])
             )
-        return Call(name, inference.compare, {"a": a, "b": b})
+        return Call(name, getattr(inference, name), {"a": a, "b": b})
     if name in PLANS:
         return Call(name, getattr(planning, name), dict(PLANS[name]))
     if name == "power_curve":
@@ -439,7 +439,7 @@ def other_call(name, rng):
 
 OTHERS = (
     *("expected_advantage", "pairwise_fairness_objective", "fairness_constrained"),
-    *("recommend_metrics", "compare", "power_curve", *PLANS),
+    *("recommend_metrics", "compare", "compare_independent", "power_curve", *PLANS),
     *(name for name in datasets.__all__ if name.startswith("make_")),
 )
 
@@ -514,6 +514,9 @@ MAKERS = {
         y, s, [0.3, 0.6]
     ),
     "AuditReport": lambda y, s, who, ranked: skrankfair.audit(y, s, **ranked),
+    "ChangeReport": lambda y, s, who, ranked: skrankfair.audit(
+        y, s, **ranked
+    ).changes_since(skrankfair.audit(y, -s, **ranked)),
     "MitigationReport": lambda y, s, who, ranked: skrankfair.mitigation_report(
         s, 1 - s, y, **who
     ),

@@ -16,7 +16,10 @@ from tests.test_public_api import PUBLIC
 
 TASKS = fuzz.tasks()
 #: Calls that take a second are made once.
-SLOW = ("audit", "audit_cv", "mitigation_report", "MitigationReport", "AuditReport")
+SLOW = (
+    *("audit", "audit_cv", "mitigation_report", "MitigationReport"),
+    *("AuditReport", "ChangeReport"),
+)
 N_SEEDS = 2
 
 

@@ -83,6 +83,7 @@ def test_function_has_an_example_that_runs(name, value):
 #: What a parameter that several public callables share stands for.
 MEANINGS = {
     "X": "the features, columns of groups and queries included",
+    "a": "result or group that another is compared with",
     "adjacent": "only neighbours in the ranking make pairs",
     "alpha": "level of a test; in scikit-learn's models, weight of the coefficients",
     "at_least": "lower bounds of a search, by scorer",
@@ -90,6 +91,7 @@ MEANINGS = {
     "average": "over what a metric is averaged: pairs, queries, shares",
     "axes": "several matplotlib Axes",
     "bandwidth": "width of a kernel in units of the score, or the rule for it",
+    "b": "result or group that is compared with it",
     "bins": "number of quantile bins, or their edges",
     "calibrator": "what turns scores into expected outcomes",
     "cluster": "units that are independent of each other",

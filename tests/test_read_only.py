@@ -60,6 +60,7 @@ def results():
         calibrator.audit_objectives(scores, outcomes, sensitive_features=GROUP),
         mitigation_report(S, 1 - S, Y, sensitive_features=GROUP),
         audit(Y, S, **RANKED),
+        audit(Y, S, **RANKED).changes_since(audit(Y, -S, **RANKED)),
     ]
 
 

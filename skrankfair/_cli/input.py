@@ -17,12 +17,15 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates import formatting as fmt
+from .._inputs.validation import sort_labels
 from .process import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_PARQUET_MAGIC = b"PAR1"
+_PARQUET_MAGIC, _ZIP_MAGIC = b"PAR1", b"PK\x03\x04"
+_EXCEL = (".xlsx", ".xlsm")
+_BY = "by"  # as an argument: what groups that overlap are crossed by
 _MOST_LISTED = 12
 
 # Cells of number columns that mean "no number"; in label columns "NA" is a label.
@@ -76,21 +79,33 @@ def read_arguments(
     decimal: str | None = None,
     positive: str | None = None,
     max_groups: float = np.inf,
+    overlapping: bool = False,
+    by: str | None = None,
 ) -> dict[str, Any]:
     """Read the columns of a file as arguments of `audit`, or raise an InputError.
 
-    The file is CSV (UTF-8, a header line; tab-separated if it ends in .tsv) or Parquet.
+    The file is CSV (UTF-8, a header line; tab-separated if it ends in .tsv), Parquet or
+    the first sheet of an Excel file.
     `wanted` names the column of each argument; for ``sensitive_features`` it may be
     several, separated by commas. Where it is None, so is the argument. With `missing`
     there may be rows without an outcome, a score or a label of a group. `sep` and
     `decimal` are those of a CSV file, which None recognises. `positive` is the outcome
-    that counts as 1. More distinct groups than `max_groups` are refused.
+    that counts as 1. More distinct groups than `max_groups` are refused. `overlapping`:
+    the groups are columns of truth values, which `by` crosses with its labels.
     """
     with _opened(path) as file:
-        is_parquet = file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
-        reader = _Parquet(path, file) if is_parquet else _Csv(path, file, sep, decimal)
-        columns = _columns(wanted, reader.names(), path)
+        magic = file.read(len(_PARQUET_MAGIC))
+        reader: _Parquet | _Excel | _Csv
+        if magic == _PARQUET_MAGIC:
+            reader = _Parquet(path, file)
+        elif magic == _ZIP_MAGIC and Path(path).suffix.lower() in _EXCEL:
+            reader = _Excel(path, file)
+        else:
+            reader = _Csv(path, file, sep, decimal)
+        columns = _columns({**wanted, _BY: by}, reader.names(), path)
         frame = reader.read(columns)
+    import pandas as pd
+
     if not len(frame):
         raise InputError(f"{path} has no rows below its header; give it some.")
     found: dict[str, Any] = dict.fromkeys(wanted)
@@ -109,8 +124,44 @@ def read_arguments(
             elif not (missing and argument == "sensitive_features"):
                 _check_labels(frame[name], what)
         found[argument] = frame[names] if len(names) > 1 else frame[names[0]]
-    _check_number_of_groups(frame[columns["sensitive_features"]], max_groups)
+    crossed = found.pop(_BY, None)
+    if overlapping:
+        found["sensitive_features"] = _members(
+            frame[columns["sensitive_features"]], crossed
+        )
+    groups = found["sensitive_features"]
+    _check_number_of_groups(
+        groups if isinstance(groups, pd.DataFrame) else groups.to_frame(), max_groups
+    )
     return found
+
+
+def _members(columns: pd.DataFrame, by: pd.Series[Any] | None) -> pd.DataFrame:
+    """Return which rows are of which group, of groups that may overlap."""
+    import pandas as pd
+
+    members = {}
+    for name in columns.columns:
+        column = _of_words(columns[name])
+        values = list(map(str, column.unique()))
+        if column.dtype.kind == "O" and {*values} <= {"0", "1"}:
+            column = column.astype(float)
+        if column.dtype.kind not in "biuf" or not column.isin([0, 1]).all():
+            raise InputError(
+                f"column {name!r} (--overlapping) must hold True and False, yes and "
+                f"no, or 1 and 0; it has {fmt.some(list(map(fmt.label, values)))}."
+            )
+        members[name] = column.astype(bool)
+    if by is None:
+        return pd.DataFrame(members)
+    labels = sort_labels(list(by.unique().tolist()))
+    return pd.DataFrame(
+        {
+            (name, label): member & (by == label)
+            for name, member in members.items()
+            for label in labels
+        }
+    )
 
 
 def _opened(path: str) -> IO[bytes]:
@@ -205,16 +256,11 @@ class _Csv:
             for name in names
             if argument in _NUMBERS
         }
-        labels = {name for names in columns.values() for name in names} - numbers
-        groups = set(columns["sensitive_features"]) - numbers
+        groups = {*columns["sensitive_features"], *columns.get(_BY, ())} - numbers
         # Only when all columns are read do lines with too many fields come to light.
         options: dict[str, Any] = {
             "dtype": dict.fromkeys(groups, str),
-            "keep_default_na": False,
-            "na_values": {
-                name: _NO_NUMBER if name in numbers else [""]
-                for name in numbers | labels
-            },
+            **_absent_cells(columns),
         }
         frame = self._read(**options)
         if self.options["sep"] != "," and self.guess_decimal:
@@ -267,6 +313,47 @@ class _Csv:
             if "out of memory" in str(error):  # how the parser says it
                 raise MemoryError from None
             raise InputError(f"{self.path} cannot be read as CSV: {error}") from None
+
+
+def _absent_cells(columns: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return which cells are missing, as pandas' readers take it."""
+    absent = {
+        name: _NO_NUMBER if argument in _NUMBERS else [""]
+        for argument in sorted(columns, key=_NUMBERS.__contains__)
+        for name in columns[argument]
+    }
+    return {"keep_default_na": False, "na_values": absent}
+
+
+class _Excel:
+    """The first sheet of an Excel file."""
+
+    def __init__(self, path: str, file: IO[bytes]) -> None:
+        self.path, self.file = path, file
+
+    def names(self) -> list[str]:
+        """Return the names of the header."""
+        return [str(name) for name in self._read(nrows=0).columns]
+
+    def read(self, columns: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+        """Return the columns."""
+        frame = self._read(**_absent_cells(columns))
+        frame.columns = frame.columns.map(str)
+        return frame
+
+    def _read(self, **options: Any) -> pd.DataFrame:
+        import pandas as pd
+
+        try:
+            self.file.seek(0)
+            return pd.read_excel(self.file, engine="openpyxl", **options)
+        except ImportError:
+            raise InputError(
+                f'Reading {self.path} needs openpyxl; run pip install "skrankfair'
+                '[excel]", or give a CSV file.'
+            ) from None
+        except (*_UNREADABLE, KeyError) as error:
+            raise InputError(f"{self.path} cannot be read as Excel: {error}") from None
 
 
 class _Parquet:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TextIO
 from .._reports.files import UNFINISHED
 
 # The exit statuses other than 0 and those of signals, which are 128 + the signal.
-FAILED, UNUSABLE, ALARMED, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 130, 141
+FAILED, UNUSABLE, ALARMED, BEYOND, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 4, 130, 141
 
 _SHOW_CURSOR = b"\r\x1b[K\x1b[?25h"
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TextIO
 
-from .._estimates import formatting as fmt
 from .process import BROKEN_PIPE, FAILED, abandon
 
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ def is_rich(stream: TextIO) -> bool:
 
 def complain(message: str) -> None:
     """Write one line of printable text on standard error, if that takes it."""
+    from .._estimates import formatting as fmt
+
     try:
         sys.stderr.write(f"skrankfair: {fmt.label(' '.join(message.split()))}\n")
         sys.stderr.flush()
@@ -57,6 +58,8 @@ def printed(show: Callable[[], object]) -> int:
 
 def printed_line(text: str) -> int:
     """Print a line of printable text; return the exit status."""
+    from .._estimates import formatting as fmt
+
     return printed(lambda: sys.stdout.write(f"{fmt.label(text)}\n"))
 
 
@@ -88,6 +91,8 @@ def progress() -> Iterator[Callable[[str], object]]:
     from rich.console import Console
     from rich.text import Text
 
+    from .._estimates import formatting as fmt
+
     # Messages may hold names of groups, which are no markup.
     with Console(stderr=True).status("starting") as status:
         yield lambda message: status.update(Text(fmt.label(message)))
@@ -97,7 +102,9 @@ def _print_rich(report: AuditReport) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from .._estimates import formatting as fmt
     from .._reports.margins import kind_of
+    from .._reports.provenance import lines_of
 
     console = Console(highlight=False)
     console.print(Text(report.title, style="bold"), Text(report.counts))
@@ -118,3 +125,5 @@ def _print_rich(report: AuditReport) -> None:
         console.print(fmt.rich_table(section.header, section.rows))
     for note in report.all_notes:
         console.print(Text(f"Note: {note}", style="dim"))
+    for line in lines_of(report.provenance):
+        console.print(Text(line, style="dim"))

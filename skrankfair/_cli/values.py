@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .._reports.conditions import Condition
 
 
 def character_of(text: str) -> str:
@@ -38,6 +42,16 @@ def margin_of(text: str) -> float | dict[str, float]:
             "must be a number such as 0.02, or NAME=NUMBER with commas in between; got "
             f"{text!r}"
         ) from None
+
+
+def conditions_of(text: str) -> list[Condition]:
+    """Return conditions under which a report fails."""
+    from .._reports.conditions import conditions_of as parsed
+
+    try:
+        return parsed(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def places_of(text: str) -> int:

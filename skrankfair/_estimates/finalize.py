@@ -14,6 +14,7 @@ from .table import Finalize, needs_of
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
+    from .sums import ClusterSums
 
 # Of derivatives by a complex step, which has no rounding.
 _STEP = 1e-200
@@ -188,6 +189,7 @@ class Beside:
     n_columns: int
     n_shared: int
     second: bool = False  # whether it is the second one
+    needs: tuple[int, ...] = (0,)  # the numbers of the supports that it needs
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the values, shape (..., G)."""
@@ -195,6 +197,15 @@ class Beside:
         if self.second:
             return self.function(by_group[..., c:], shared[..., d:])
         return self.function(by_group[..., :c], shared[..., :d])
+
+
+def supports_of_both(a: ClusterSums, b: ClusterSums) -> tuple[Finalize, ...]:
+    """Return the supports of two sums whose columns are side by side."""
+    size = a.by_group.shape[1], a.shared.size
+    return (
+        *(Beside(support, *size) for support in a.supports),
+        *(Beside(support, *size, second=True) for support in b.supports),
+    )
 
 
 @stored("PairedDifference")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.validation import Array
+from .places import Places
 from .storage import stored
 from .table import AnyTable, Finalize, SparseTable, Table, strata
 
@@ -199,18 +200,16 @@ class Products:
         complete = self.complete or len(groups) == 1
         return replace(self, matrix=chosen, n_groups=len(groups), complete=complete)
 
-    def spread(
-        self, groups: Array, n_groups: int, columns: Array, n_columns: int
-    ) -> Products:
+    def spread(self, to: Places) -> Products:
         """Return the products with groups and columns at these places of more."""
-        size = n_groups * n_columns + self.n_shared
+        own = to.n_groups * to.n_columns
         place = np.append(
-            groups[:, None] * n_columns + columns,
-            np.arange(size - self.n_shared, size),
+            to.groups[:, None] * to.n_columns + to.columns, own + to.shared
         ).astype(int)
         rows, others, values = self._entries()
+        size = own + to.n_shared
         wide = _compressed(Sparse.of(size, place[rows], place[others], values))
-        return replace(self, matrix=wide, n_groups=n_groups)
+        return replace(self, matrix=wide, n_groups=to.n_groups, n_shared=to.n_shared)
 
     def pooled(self) -> Products:
         """Return the products of all groups as one."""
@@ -521,19 +520,23 @@ class Folded:
             self.quartic.of_groups(groups),
         )
 
-    def spread(
-        self, groups: Array, n_groups: int, columns: Array, n_columns: int
-    ) -> Folded:
+    def spread(self, to: Places) -> Folded:
         """Return the sums with groups and columns at these places of more."""
-        source = np.full(n_groups + 1, -1)
-        source[groups] = np.arange(len(groups))
-        of_squares = np.arange(self.quartic.n_shared)
+        source = np.full(to.n_groups + 1, -1)
+        source[to.groups] = np.arange(len(to.groups))
+        n_strata = self.active.shape[1]
+
+        def wide(values: Array) -> Array:
+            more = np.zeros((to.n_supports, n_strata, source.size))
+            more[to.supports] = values[..., source]
+            return more
+
         return Folded(
-            self.scatter.spread(groups, n_groups, columns, n_columns),
-            self.active[..., source],
-            self.support[..., source],
-            self.square[..., source],
-            self.quartic.spread(groups, n_groups, of_squares, of_squares.size),
+            self.scatter.spread(to),
+            wide(self.active),
+            wide(self.support),
+            wide(self.square),
+            self.quartic.spread(to.of_squares(n_strata)),
         )
 
     def __add__(self, other: Folded) -> Folded:

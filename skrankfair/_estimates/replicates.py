@@ -24,6 +24,7 @@ import numpy as np
 from scipy import special
 
 from .._inputs.validation import Array, check_number
+from .places import Places
 from .storage import stored
 from .table import AnyTable, Table
 
@@ -239,13 +240,11 @@ class Replicates:
             by_group = _added(by_group, self.by_group[:, :, group : group + 1])
         return replace(self, by_group=by_group)
 
-    def spread(
-        self, groups: Array, n_groups: int, columns: Array, n_columns: int
-    ) -> Replicates:
+    def spread(self, to: Places) -> Replicates:
         """Return the totals with groups and columns at these places of more."""
-        wide = np.zeros((2, self.size, n_groups, n_columns))
-        wide[:, :, groups[:, None], columns] = self.by_group
-        return replace(self, by_group=wide)
+        wide = np.zeros((2, self.size, to.n_groups, to.n_columns))
+        wide[:, :, to.groups[:, None], to.columns] = self.by_group
+        return replace(self, by_group=wide, shared=to.widened(self.shared))
 
     def beside(self, other: Replicates) -> Replicates:
         """Return both over the same clusters: the columns of `other` follow."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from .._inputs.validation import Array, sort_labels
 from .allocation import check_memory
-from .finalize import Beside, slopes_at
+from .finalize import slopes_at, supports_of_both
 from .folded import (
     Folded,
     Products,
@@ -28,6 +28,7 @@ from .folded import (
 from .gaps import LARGE_SHARE, large_gaps, shared_share
 from .low_rank import Columns, low_rank
 from .merge import added, join, same_rows, stack
+from .places import Places
 from .replicates import Replicates, replicates_of_both
 from .storage import stored
 from .table import (
@@ -548,25 +549,36 @@ class ClusterSums:
             return self
         number = {group: i for i, group in enumerate(groups)}
         place = np.array([number[group] for group in self.groups], dtype=int)
-        n_columns = self.by_group.shape[1]
-        return replace(
-            self._spread(place, len(groups), np.arange(n_columns), n_columns),
-            groups=groups,
-        )
+        wide = self._spread(replace(self._here, groups=place, n_groups=len(groups)))
+        return replace(wide, groups=groups)
 
     def with_columns(self, place: Array, n_columns: int) -> ClusterSums:
         """Return the sums with their columns at these places of more, 0 elsewhere."""
-        n_groups = len(self.groups)
-        return self._spread(np.arange(n_groups), n_groups, place, n_columns)
+        return self._spread(replace(self._here, columns=place, n_columns=n_columns))
 
-    def _spread(
-        self, rows: Array, n_rows: int, columns: Array, n_columns: int
-    ) -> ClusterSums:
+    @property
+    def _here(self) -> Places:
+        """The places of groups and columns as they are."""
+        sizes = (*self.by_group.shape, self.shared.size, len(self.supports))
+        return Places.as_they_are(*sizes)
+
+    def _spread(self, to: Places) -> ClusterSums:
         """Return the sums with groups and columns at these places of more."""
-        wide = np.zeros((n_rows, n_columns))
-        wide[rows[:, None], columns] = self.by_group
-        parts = self._parts("spread", rows, n_rows, columns, n_columns)
-        return replace(self, by_group=wide, **parts)
+        wide = np.zeros((to.n_groups, to.n_columns))
+        wide[to.groups[:, None], to.columns] = self.by_group
+        parts = self._parts("spread", to)
+        return replace(self, by_group=wide, shared=to.widened(self.shared), **parts)
+
+    def apart(self, other: ClusterSums) -> ClusterSums:
+        """Return both sums over clusters of their own: the columns of `other` follow.
+
+        This is what a comparison of independent samples needs: a row of one of them has
+        zeros in the columns of the other, and the sums of both add up.
+        """
+        first, behind = self._here.beside(other._here)
+        supports = supports_of_both(self, other)
+        one = replace(self._spread(first), supports=supports)
+        return one + replace(other._spread(behind), supports=supports)
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
         """Return the sums of the union of the clusters, groups aligned by label."""
@@ -615,16 +627,12 @@ class ClusterSums:
         other = other.aligned(self.groups)
         rows = same_rows(a, b)
         joined = join(a, b if other.table is None else other.table, rows)
-        size = a.n_columns, a.shared.shape[1]
         return ClusterSums(
             groups=self.groups,
             by_group=np.concatenate([self.by_group, other.by_group], axis=1),
             shared=np.concatenate([self.shared, other.shared]),
             count=self.count,
-            supports=(
-                *(Beside(support, *size, second=False) for support in self.supports),
-                *(Beside(support, *size, second=True) for support in other.supports),
-            ),
+            supports=supports_of_both(self, other),
             kind=self.kind,
             table=joined,
         )

@@ -12,6 +12,7 @@ import numpy as np
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array
 from .allocation import check_memory
+from .places import Places
 from .storage import stored
 
 #: ``finalize(by_group, shared)``: from totals of shape ``(..., G, C)`` and ``(..., D)``
@@ -217,20 +218,19 @@ class Table:
         shared = np.add.reduceat(self.shared[order], starts, axis=0)
         return Table(by_group, shared, None, labels, member)
 
-    def spread(
-        self, groups: Array, n_groups: int, columns: Array, n_columns: int
-    ) -> AnyTable:
+    def spread(self, to: Places) -> AnyTable:
         """Return the rows with groups and columns at these places of more."""
-        places = self.n_rows * self.n_groups
-        if not _all_groups(self.n_rows, n_groups, n_columns, places):
-            return self.sparse().spread(groups, n_groups, columns, n_columns)
-        wide = np.zeros((self.n_rows, n_groups, n_columns))
-        wide[..., groups[:, None], columns] = self.by_group
+        entries = self.n_rows * self.n_groups
+        if not _all_groups(self.n_rows, to.n_groups, to.n_columns, entries):
+            return self.sparse().spread(to)
+        wide = np.zeros((self.n_rows, to.n_groups, to.n_columns))
+        wide[..., to.groups[:, None], to.columns] = self.by_group
         member = self.member
         if member is not None:
-            member = np.zeros((self.n_rows, n_groups), dtype=bool)
-            member[:, groups] = self.member
-        return replace(self, by_group=wide, member=member)
+            member = np.zeros((self.n_rows, to.n_groups), dtype=bool)
+            member[:, to.groups] = self.member
+        shared = to.widened(self.shared)
+        return replace(self, by_group=wide, shared=shared, member=member)
 
     def sparse(self) -> SparseTable:
         """Return the rows with the groups that each has data of."""
@@ -551,13 +551,17 @@ class SparseTable:
             member=self.member,
         )
 
-    def spread(
-        self, groups: Array, n_groups: int, columns: Array, n_columns: int
-    ) -> SparseTable:
+    def spread(self, to: Places) -> SparseTable:
         """Return the rows with groups and columns at these places of more."""
-        values = np.zeros((self.row.size, n_columns))
-        values[:, columns] = self.values
-        wide = replace(self, group=groups[self.group], values=values, n_groups=n_groups)
+        values = np.zeros((self.row.size, to.n_columns))
+        values[:, to.columns] = self.values
+        wide = replace(
+            self,
+            group=to.groups[self.group],
+            values=values,
+            n_groups=to.n_groups,
+            shared=to.widened(self.shared),
+        )
         return wide.in_order()
 
     def sparse(self) -> SparseTable:

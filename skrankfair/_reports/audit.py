@@ -11,7 +11,7 @@ from functools import cached_property
 from html import escape
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, overload
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ..metrics import GroupEstimates
 from ..metrics._make_metric import MadeMetric
 from .audit_metric import FAVORABLE, TASKS, AuditMetric, inferred_task
 from .catalog import BY_NAME, chosen_metrics
-from .facts import AuditFacts, defined
+from .facts import AuditFacts, crossed_columns, defined
 from .files import write_text
 from .findings import (
     CORRECTION_NAMES,
@@ -35,11 +35,13 @@ from .findings import (
     jsonable,
 )
 from .margins import Margin, margins_of, verdict_of
+from .provenance import lines_of
 from .score_sections import ScoreColumns, score_sections
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .changes import ChangeReport
     from .html_report import ReportSection
 
 _MOST_ALIKE = 5
@@ -97,6 +99,13 @@ class AuditReport:
         The title of the HTML report.
     sections : tuple of ReportSection
         Further sections, which the HTML report shows below the metrics.
+    by : str
+        Names of the columns that are crossed to form the groups; "" if none are.
+    rates : GroupEstimates or None
+        Selection or scoring rates by group, of an audit with impact ratios.
+    provenance : dict of str to str
+        Where the numbers come from, such as a file, and how to repeat them; the command
+        line says it.
     recorded : dict of str to tuple
         By metric what `from_json` read: the settings of the audit, and a row per group.
 
@@ -138,6 +147,9 @@ class AuditReport:
     notes: tuple[str, ...] = ()
     title: str = "Fairness audit"
     sections: tuple[ReportSection, ...] = field(default=())
+    by: str = ""
+    rates: GroupEstimates | None = None
+    provenance: Mapping[str, str] = field(default_factory=dict)
     recorded: Mapping[str, Recorded] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -150,7 +162,8 @@ class AuditReport:
             if name in self.recorded and self.recorded[name][0] == settings:
                 rows = self.recorded[name][1]
             metric = entry.read_as(self.task, self.favorable)
-            found.append(MetricFinding(metric, result, *settings[:3], recorded=rows))
+            parts = (*settings[:3], self.by or "group", rows)
+            found.append(MetricFinding(metric, result, *parts))
         return tuple(found)
 
     def settings_of(self, name: str) -> Settings:
@@ -159,10 +172,22 @@ class AuditReport:
         level, correction = self.confidence_level, self.correction
         return level, correction, margin, self.task, self.favorable
 
+    #: What the table of all groups and metrics shows, in the HTML report.
+    overview: ClassVar[str] = (
+        "This table shows how far each group is from fair, in percentage points or, "
+        "for matched pairs, in the unit of the outcome. The sign says on which side of "
+        "fair the group is. Which side is bad depends on the metric."
+    )
+
+    @property
+    def headlines(self) -> tuple[str, str]:
+        """The sentence to remember, and a second one to add ("" if there is none)."""
+        return headline(self.findings, self.task)
+
     @property
     def headline(self) -> str:
         """The conclusion for a reader, in a sentence or two."""
-        return " ".join(filter(None, headline(self.findings, self.task)))
+        return " ".join(filter(None, self.headlines))
 
     @property
     def reading(self) -> str:
@@ -267,8 +292,19 @@ class AuditReport:
                 {"group": jsonable(group), "n_rows": count}
                 for group, count in self.group_rows.items()
             ],
+            "by": self.by,
             "notes": list(self.all_notes),
             "limits": self.limits,
+            "provenance": dict(self.provenance),
+            "sections": [
+                {
+                    "title": section.title,
+                    "paragraphs": list(section.paragraphs),
+                    "header": list(section.header),
+                    "rows": [list(row) for row in section.rows],
+                }
+                for section in self.sections
+            ],
             "correction": self.correction,
             "margin": dict(self.margin),
             "metrics": [finding.to_dict() for finding in self.findings],
@@ -398,6 +434,99 @@ class AuditReport:
             report = replace(report, sections=sections)
         return write_text(path, html_report(report))
 
+    def failures(self, conditions: str | Sequence[str]) -> list[str]:
+        """Return which conditions the report meets beyond chance, for CI.
+
+        Parameters
+        ----------
+        conditions : str or sequence of str
+            Each such as ``"ndcg<0.7"``, ``"inter_group_accuracy[f]<0.6"`` (of one
+            group), ``"inter_group_accuracy.gap<-0.05"`` (the difference from fair, or
+            from the rest), ``"selection_rate.ratio<0.8"`` or ``".difference>0.1"``
+            (smallest over largest, largest minus smallest), or ``"impact_ratio<0.8"``
+            for decisions and audits with ``impact_ratio=True``; commas are in between.
+
+        Returns
+        -------
+        list of str
+            What was found, one line for each number that is beyond its bound with all
+            of its interval. The intervals have the level of the report and hold at once
+            for all conditions and groups; groups without a verdict do not count.
+
+        Raises
+        ------
+        ValueError
+            For what is no condition, or a metric or group that is not in the report.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import skrankfair
+        >>> sex = np.repeat(["f", "m"], 500)
+        >>> hired = np.arange(1000) % np.where(sex == "f", 5, 2) == 0
+        >>> report = skrankfair.audit(
+        ...     np.ones(1000),
+        ...     hired * 1,
+        ...     sensitive_features=sex,
+        ...     metrics="selection_rate",
+        ... )
+        >>> report.failures("impact_ratio<0.8, selection_rate[m]<0.4")
+        ['impact_ratio<0.8: 0.4000 of f / m, [0.3188, 0.4996]']
+        """
+        from .conditions import checked, conditions_of
+
+        found = checked(self, conditions_of(conditions))
+        return [one.says for one in found if one.fails]
+
+    def changes_since(
+        self,
+        before: AuditReport,
+        *,
+        paired: bool = False,
+        title: str = "What has changed",
+    ) -> ChangeReport:
+        """Return what has changed since another audit, beyond chance.
+
+        Parameters
+        ----------
+        before : AuditReport
+            The other audit, with the same options.
+        paired : bool, default=False
+            Whether both are of the same clusters, under two scores, so that what they
+            have in common cancels. False takes them for independent samples, such as of
+            two weeks or two markets.
+        title : str, default="What has changed"
+            Title of the report.
+
+        Returns
+        -------
+        ChangeReport
+            A report like this one of the changes, by metric and group, and of the
+            differences of groups from the rest. p-values are corrected over the groups
+            of a metric, and in the headline also over the metrics.
+
+        Raises
+        ------
+        ValueError
+            If `before` is no audit, or has no metric in common with this one.
+
+        See Also
+        --------
+        skrankfair.inference.compare_independent : One metric of two samples.
+        skrankfair.inference.compare : One metric of two scores.
+
+        Notes
+        -----
+        A metric that cannot be compared, such as matched pairs with other options, is
+        left out with a note. Groups are matched by label, and one that is in only one
+        of the audits has no change.
+        """
+        from .changes import changes_of, check_audit
+
+        check_audit(self, "the report")
+        check_audit(before, "before")
+        return changes_of(self, before, paired=paired, title=title)
+
     @property
     def cluster_unit(self) -> str:
         """What is independent of each other: clusters, or the items of one list."""
@@ -431,6 +560,8 @@ class AuditReport:
             table = fmt.text_table(section.header, section.rows)
             blocks.append("\n".join((section.title, *section.paragraphs, table)))
         blocks += [f"Note: {note}" for note in self.all_notes]
+        if self.provenance:
+            blocks.append("\n".join(lines_of(self.provenance)))
         return "\n\n".join(blocks)
 
     def _repr_html_(self) -> str:
@@ -469,6 +600,7 @@ def audit(
     correction: str = "holm",
     margin: Margin = None,
     missing: str = "raise",
+    impact_ratio: bool = False,
 ) -> AuditReport:
     """Measure a ranking by every metric, and say which group is worse off.
 
@@ -543,6 +675,11 @@ def audit(
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
         warning say how many there are.
+    impact_ratio : bool, default=False
+        Whether to add the impact ratios of the four-fifths rule, by category and
+        crossed, as local rules of hiring audits ask for them: the selection rate of
+        decisions, or of scores from `threshold`, or else the scoring rate (the share
+        above the median score, in a ranking that of the query), over the highest one.
 
     Returns
     -------
@@ -681,6 +818,14 @@ def audit(
         if messages and not (metrics is None and metric.name == "ndcg"):
             warn_user(" ".join(messages))
     sections, last = score_sections(scores, task) if metrics is None else ((), ())
+    rates = None
+    if impact_ratio:
+        from .impact_ratio import impact_sections
+
+        tables, rates = impact_sections(
+            scores, np.asarray(given["y_score"], dtype=float), qid=qid, task=task
+        )
+        sections = (*sections, *tables)
     return report_of(
         facts,
         results,
@@ -693,6 +838,8 @@ def audit(
         k=k,
         own={metric.name: metric for metric in chosen if metric.name not in BY_NAME},
         sections=sections,
+        by=" × ".join(crossed_columns(given["sensitive_features"])),
+        rates=rates,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -66,6 +66,9 @@ class AuditMetric:
     #: positions.
     cut: str = ""
     only_cut: bool = False  # whether there is none without a k
+
+    #: Whether the values are differences of two audits.
+    of_change: ClassVar[bool] = False
 
     @property
     def weighs_items(self) -> bool:

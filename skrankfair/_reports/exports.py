@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .provenance import lines_of
+
 if TYPE_CHECKING:
     from .audit import AuditReport
 
@@ -100,7 +102,7 @@ def _text(
     for section in report.sections:
         parts += [head.format(plain(section.title)), *map(plain, section.paragraphs)]
         parts += [table(section.header, section.rows)] if section.rows else []
-    said = [*report.all_notes, report.limits]
+    said = [*report.all_notes, report.limits, *lines_of(report.provenance)]
     parts += [item.format(plain(text)) for text in said]
     return "\n\n".join(parts) + "\n"
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from .._estimates import formatting as fmt
 from .._estimates.storage import stored
 from .._inputs.ranking import RankedData
-from .._inputs.validation import sort_labels
+from .._inputs.validation import Array, frame_columns, sort_labels, to_numpy
 from .audit_metric import AuditMetric
 
 
@@ -89,6 +91,17 @@ class AuditFacts:
             self.shares and other.shares,
             self.split or other.split,
         )
+
+
+def crossed_columns(groups: Any) -> dict[str, Array]:
+    """Return the columns of labels that are crossed, by name; none if nothing is."""
+    found = frame_columns(groups)
+    if found is None or len(found[0]) < 2:
+        return {}
+    arrays = [to_numpy(column, "sensitive_features") for column in found[0]]
+    if all(array.dtype.kind == "b" for array in arrays):
+        return {}  # groups that may overlap
+    return {fmt.label(name): a for name, a in zip(found[1], arrays, strict=True)}
 
 
 def defined(

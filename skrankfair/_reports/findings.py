@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -56,6 +56,12 @@ class GroupFinding:
     within: bool  # whether it is shown to be within the margin
     missing: str  # why there is no estimate or no interval; empty if both are there
 
+    #: The words for sides in a column of verdicts, where they are not the side itself.
+    side_words: ClassVar[Mapping[str, str]] = {
+        "worse": "worse off",
+        "better": "better off",
+    }
+
     @property
     def label(self) -> str:
         """The label as one line of plain text."""
@@ -72,8 +78,11 @@ class MetricFinding:
     correction: str = "holm"  # {"holm", "fdr_bh"}
     #: The largest difference from fair that does not matter; None if nobody says so.
     margin: float | None = None
+    group_name: str = "group"  # the head of the column of groups
     #: The rows as they were computed when the report was stored; None computes them.
     recorded: tuple[GroupFinding, ...] | None = None
+
+    row_type: ClassVar[type[GroupFinding]] = GroupFinding
 
     @property
     def tested(self) -> bool:
@@ -82,6 +91,11 @@ class MetricFinding:
             return False
         result = self.result
         return result.fair_value is not None or result.metric.against_rest is not None
+
+    @property
+    def compares_groups(self) -> bool:
+        """Whether it is tested, and has the groups of the audit."""
+        return self.tested and self.metric.name != "ndcg"
 
     @property
     def against_rest(self) -> bool:
@@ -95,7 +109,7 @@ class MetricFinding:
             return self.recorded
         result = self.result
         low, high = result.ends(t_quantile(self.confidence_level, result.df))
-        effective = self._judged.n_effective
+        effective = self.judged.n_effective
         enough = effective >= fmt.FEW_EFFECTIVE - 1e-9
         columns = {
             "estimate": result.estimate,
@@ -123,12 +137,12 @@ class MetricFinding:
             )
             side = ""
             if not missing:
-                side = self._side(row["pvalue_corrected"], row["difference"])
+                side = self._side(row["pvalue_corrected"], row["difference"], i)
             within = self.all_within or bool(
                 row["pvalue_margin_corrected"] < 1 - self.confidence_level
             )
             rows.append(
-                GroupFinding(
+                self.row_type(
                     group=group, side=side, within=within, missing=missing, **row
                 )
             )
@@ -141,7 +155,7 @@ class MetricFinding:
             return np.array([row.pvalue_margin for row in self.recorded])
         if self.margin is None or not self.tested:
             return np.full(len(self.result.groups), np.nan)
-        judged = self._judged
+        judged = self.judged
         test = equivalence_of(judged, self.margin, 1 - self.confidence_level)
         missing = [
             bool(self._missing(*numbers))
@@ -170,7 +184,7 @@ class MetricFinding:
         return f"within {size}{self.points} of {of}"
 
     @cached_property
-    def _judged(self) -> GroupEstimates:
+    def judged(self) -> GroupEstimates:
         """What is tested: the result, or its difference from the rest."""
         return self.result.against_rest() if self.against_rest else self.result
 
@@ -180,14 +194,14 @@ class MetricFinding:
         if not self.tested:
             return dict.fromkeys(names, np.full(len(result.groups), np.nan))
         if fair_value is None:
-            result, fair_value = self._judged, 0.0
+            result, fair_value = self.judged, 0.0
         ends = result.ends(t_quantile(self.confidence_level, result.df))
         values = (result.estimate, *map(np.asarray, ends))
         return {
             name: value - fair_value for name, value in zip(names, values, strict=True)
         }
 
-    def _side(self, pvalue: float, difference: float) -> str:
+    def _side(self, pvalue: float, difference: float, group: int) -> str:
         if not pvalue < 1 - self.confidence_level or difference == 0:
             return ""
         low = difference < 0
@@ -285,7 +299,8 @@ class MetricFinding:
         if not known:
             return "No group has enough data for a test."
         smallest = fmt.pvalue(min(known))
-        return f"The data do not show a difference (smallest corrected p {smallest})."
+        what = "change" if self.metric.of_change else "difference"
+        return f"The data do not show a {what} (smallest corrected p {smallest})."
 
     @cached_property
     def shown(self) -> tuple[GroupFinding, ...]:
@@ -311,7 +326,7 @@ class MetricFinding:
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows of a table of text."""
         level = f"{100 * self.confidence_level:g}% interval"
-        header = ["group", "estimate", level, self.result.metric.unit]
+        header = [self.group_name, "estimate", level, self.result.metric.unit]
         if self.against_rest:
             header.insert(3, "vs rest")
         if self.tested:

@@ -15,7 +15,7 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.storage import stored
 from ..display import _style as look
-from .findings import MANY_GROUPS, GroupFinding, MetricFinding, headline
+from .findings import MANY_GROUPS, GroupFinding, MetricFinding
 from .forest import ForestPlot, Series
 from .margins import kind_of, said_of_margin, verdict_of
 
@@ -79,7 +79,7 @@ def html_report(report: AuditReport) -> str:
         script=Markup(script),  # noqa: S704
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
         report=report,
-        headline=headline(report.findings, report.task),
+        headline=report.headlines,
         level=f"{100 * report.confidence_level:g}%",
         alpha=f"{1 - report.confidence_level:.3g}",
         sections=[_section(finding) for finding in report.findings],
@@ -119,7 +119,7 @@ def _version() -> str:
 
 def _overview(report: AuditReport) -> list[dict[str, Any]]:
     """Return one row per group, those worse off by most metrics first."""
-    tested = [finding for finding in report.findings if finding.tested]
+    tested = [finding for finding in report.findings if finding.compares_groups]
     rows: dict[Any, list[GroupFinding]] = {}
     place: dict[Any, int] = {}
     for finding in tested:
@@ -224,6 +224,8 @@ def _ends(finding: MetricFinding, row: GroupFinding) -> str:
 def _value(finding: MetricFinding, value: float) -> str:
     if np.isnan(value):
         return "–"
+    if finding.metric.of_change:
+        return finding.signed(value) + finding.points
     if finding.metric.share:
         return f"{100 * value:.1f}%"
     return fmt.number(value)
@@ -256,7 +258,9 @@ def _plot(finding: MetricFinding) -> ForestPlot:
     names = ("estimate", "ci_low", "ci_high")
     fair_value = finding.result.fair_value
     label = metric.title.lower()
-    if metric.share:
+    if metric.of_change:
+        label = f"change{', percentage points' if metric.share else ''}"
+    elif metric.share:
         label = f"share of {finding.result.metric.unit}, %"
     elif fair_value is not None:
         label = "difference of outcomes"

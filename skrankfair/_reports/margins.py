@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 #: As `audit` takes it: one margin for all metrics, or one for each of some.
 Margin = float | Mapping[str, float] | None
 
-#: The words for sides in a column of verdicts.
-_SIDES = {"worse": "worse off", "better": "better off"}
-
 
 def margins_of(
     margin: Any, metrics: Iterable[AuditMetric], confidence_level: float
@@ -68,7 +65,7 @@ def verdict_of(row: GroupFinding) -> str:
     """Return the verdict on a group in a few words."""
     if row.missing:
         return ""
-    parts = [_SIDES.get(row.side, row.side)] if row.side else []
+    parts = [row.side_words.get(row.side, row.side)] if row.side else []
     if row.within:
         parts.append("within the margin")
     return ", ".join(parts) or "cannot tell"

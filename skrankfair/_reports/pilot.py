@@ -53,9 +53,10 @@ class AuditPlan:
             "metrics": metrics,
         }
 
-    def to_json(self, path: str | os.PathLike[str]) -> Path:
-        """Write the numbers as JSON."""
-        return write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str | Path:
+        """Return the numbers as JSON, or write them."""
+        text = json.dumps(self.to_dict(), indent=2) + "\n"
+        return text if path is None else write_text(path, text)
 
     def __repr__(self) -> str:
         """Return a table for each metric."""

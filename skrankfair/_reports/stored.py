@@ -22,7 +22,7 @@ from .html_report import ReportSection
 
 SCHEMA = "skrankfair.AuditReport"
 # What is written in ways of its own, or not at all.
-_OTHERS = {"results", "own", "recorded"}
+_OTHERS = {"results", "own", "recorded", "rates"}
 # Of a row of the findings, what is no number.
 _WORDS = {"side", "missing", "within"}
 
@@ -33,6 +33,8 @@ def report_to_text(report: AuditReport) -> str:
         report.to_dict(), indent=2, ensure_ascii=False, allow_nan=False
     )
     try:
+        if type(report) is not AuditReport:
+            raise ValueError("of changes; store the two audits.")
         parts = {
             part.name: getattr(report, part.name)
             for part in fields(AuditReport)
@@ -43,6 +45,8 @@ def report_to_text(report: AuditReport) -> str:
             name: json.loads(result.to_json())
             for name, result in report.results.items()
         }
+        if report.rates is not None:
+            kept["rates"] = json.loads(report.rates.to_json())
     except ValueError as error:  # the numbers are there nevertheless
         kept = {"refused": str(error)}
     return f'{numbers[:-2]},\n  "stored": {json.dumps(kept)}\n}}\n'
@@ -62,6 +66,8 @@ def report_of_text(text: Any) -> AuditReport:
             name: GroupEstimates.from_json(json.dumps(result))
             for name, result in kept["results"].items()
         }
+        if "rates" in kept:
+            parts["rates"] = GroupEstimates.from_json(json.dumps(kept["rates"]))
         report = AuditReport(results=results, **parts)
         recorded = {
             found["metric"]: (

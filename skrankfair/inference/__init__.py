@@ -1,6 +1,6 @@
 """Tests and comparisons that need more than one estimate."""
 
-from ._compare import compare
+from ._compare import compare, compare_independent
 from ._marginal_outcome import MarginalOutcomeTest, marginal_outcome_test
 from ._monotonicity import MonotonicityTest, monotonicity_test
 from ._outcome_inequality import OutcomeInequalityTest, outcome_inequality_test
@@ -14,6 +14,7 @@ __all__ = [
     "OutcomeInequalityTest",
     "PredictiveParityTest",
     "compare",
+    "compare_independent",
     "marginal_outcome_test",
     "monotonicity_test",
     "outcome_inequality_test",

@@ -1,20 +1,17 @@
-"""Two models on the same clusters: the paired difference of a metric."""
+"""The difference of two results: of two models, or of two independent samples."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from .._estimates.finalize import Beside, PairedDifference
+from .._estimates.metric import warn_undefined
 from .._estimates.paired import PairedReplicates
+from .._estimates.refit import RefitSums
 from .._estimates.sums import ClusterSums
 from .._estimates.table import needs_of
 from ..metrics import GroupEstimates
-
-
-def _needs(a: GroupEstimates, b: GroupEstimates) -> tuple[int, ...]:
-    """Return the supports that both results need, those of `b` after those of `a`."""
-    first, second = (needs_of(r.metric.finalize) for r in (a, b))
-    if not _have_tables(a, b):  # the degrees of freedom are those of `a`
-        return first
-    return (*first, *(len(a.sums.active) + support for support in second))
 
 
 def _have_tables(a: GroupEstimates, b: GroupEstimates) -> bool:
@@ -26,6 +23,60 @@ def _beside(a: GroupEstimates, b: GroupEstimates) -> ClusterSums:
     if _have_tables(a, b):
         return a.sums.beside(b.sums)
     return PairedReplicates.of(a.sums, b.sums)
+
+
+def _check_comparable(a: Any, b: Any) -> None:
+    """Raise a ValueError unless both are results of one metric."""
+    for name, value in (("a", a), ("b", b)):
+        if not isinstance(value, GroupEstimates):
+            raise ValueError(
+                f"{name} must be a result of a metric (GroupEstimates); got "
+                f"{type(value).__name__}."
+            )
+    if a.name != b.name or a.parameters != b.parameters:
+        raise ValueError(
+            "Only two results of one metric with the same options can be compared; got "
+            f"{a.name} {dict(a.parameters)} and {b.name} {dict(b.parameters)}."
+        )
+    strata = [r.first_pass.get("engagement_edges") for r in (a, b)]
+    if strata[0] != strata[1]:
+        raise ValueError(
+            "Only results of the same strata can be compared; pass the edges as bins= "
+            f"to both. Got {strata[0]} and {strata[1]}."
+        )
+
+
+def _difference(
+    a: GroupEstimates,
+    b: GroupEstimates,
+    sums: ClusterSums,
+    *,
+    all_supports: bool,
+    shares: bool = False,
+) -> GroupEstimates:
+    """Return ``a - b`` from the sums of both, the columns of `b` behind.
+
+    `all_supports`: the supports of `b` come after those of `a`; else there are only
+    those of `a`. `shares`: the interval of two shares is that of their difference.
+    """
+    size = a.sums.by_group.shape[1], a.sums.shared.size
+    first, second = (needs_of(r.metric.finalize) for r in (a, b))
+    second = tuple(len(a.sums.supports) + number for number in second)
+    parts = (
+        Beside(a.metric.finalize, *size, needs=first),
+        Beside(b.metric.finalize, *size, second=True, needs=second),
+    )
+    needs = (*first, *second) if all_supports else first
+    metric = a.metric.as_difference(
+        f"{a.name}_difference",
+        PairedDifference(*parts, needs),
+        Beside(a.metric.support, *size),
+    )
+    if shares and a.metric.share:
+        metric = replace(metric, parts=parts)
+    first_pass = {f"{key}_a": value for key, value in a.first_pass.items()}
+    first_pass |= {f"{key}_b": value for key, value in b.first_pass.items()}
+    return GroupEstimates(metric, sums, a.parameters, first_pass, missing=a.missing)
 
 
 def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
@@ -84,38 +135,93 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     >>> bool((difference.confidence_interval().low > 0).all())
     True
     """
-    for name, value in (("a", a), ("b", b)):
-        if not isinstance(value, GroupEstimates):
-            raise ValueError(
-                f"{name} must be a result of a metric (GroupEstimates); got "
-                f"{type(value).__name__}."
-            )
-    if a.name != b.name or a.parameters != b.parameters:
-        raise ValueError(
-            "Only two results of one metric with the same options can be compared; got "
-            f"{a.name} {dict(a.parameters)} and {b.name} {dict(b.parameters)}."
-        )
+    _check_comparable(a, b)
     if a.metric.not_paired is not None:
         raise ValueError(
             f"Two models have no comparison in {a.name}: {a.metric.not_paired}"
         )
-    strata = [r.first_pass.get("engagement_edges") for r in (a, b)]
-    if strata[0] != strata[1]:
+    return _difference(a, b, _beside(a, b), all_supports=_have_tables(a, b))
+
+
+def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
+    """Compare two independent samples by one metric, as ``a - b`` by group.
+
+    Such as this week and the last, or two markets: the data of one tell nothing of
+    those of the other. For two models on the same data `compare` is the right one,
+    whose intervals are much narrower.
+
+    Parameters
+    ----------
+    a, b : GroupEstimates
+        Results of the same metric with the same options on different clusters. The
+        labels of clusters do not matter, and results after `compact` or from
+        `from_json` do as well as others.
+
+    Returns
+    -------
+    GroupEstimates
+        The difference by group with fair value 0: `test` tests whether the samples
+        differ, `contrast` whether they differ by more in one group than in another. A
+        group that one of them lacks is NaN.
+
+    Raises
+    ------
+    ValueError
+        If the metrics, options or units of the errors differ, or noise alone makes the
+        estimates of two samples differ (`calibration_error`), or a curve is fitted.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group that one of the two samples has no data of.
+
+    See Also
+    --------
+    compare : Two models on the same clusters.
+
+    Notes
+    -----
+    The variance is the sum of the variances of both, by the jackknife over the clusters
+    of both samples, and degrees of freedom are Satterthwaite's, from the leverages of
+    both. Shares have the interval of the difference of two independent shares (Zou and
+    Donner 2008). Where the same users are in both samples their results are mostly
+    alike, and the interval of the difference is then too wide rather than too narrow.
+
+    To compare gaps, pass ``a.against_rest()`` and ``b.against_rest()``.
+
+    References
+    ----------
+    Zou, G. Y., Donner, A. (2008). "Construction of confidence limits about effect
+    measures: a general approach". Statistics in Medicine 27(10).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skrankfair.inference import compare_independent
+    >>> from skrankfair.metrics import selection_rate
+    >>> rng = np.random.default_rng(0)
+    >>> weeks = []
+    >>> for rate in (0.3, 0.4):
+    ...     group, hired = rng.choice(["f", "m"], 2000), rng.random(2000) < rate
+    ...     weeks.append(selection_rate(None, hired, sensitive_features=group))
+    >>> change = compare_independent(weeks[1], weeks[0])
+    >>> change.estimate.round(2), bool((change.test().pvalue < 0.05).all())
+    (array([0.09, 0.08]), True)
+    """
+    _check_comparable(a, b)
+    why = a.metric.not_paired or a.metric.not_compared
+    if why is not None:
+        raise ValueError(f"Two samples have no comparison in {a.name}: {why}")
+    if any(isinstance(r.sums, RefitSums | PairedReplicates) for r in (a, b)):
         raise ValueError(
-            "Only results of the same strata can be compared; pass the edges as bins= "
-            f"to both. Got {strata[0]} and {strata[1]}."
+            f"Two samples have no comparison in {a.name}, which fits a curve or is a "
+            "comparison already."
         )
-    size = a.sums.by_group.shape[1], a.sums.shared.size
-    metric = a.metric.as_difference(
-        f"{a.name}_difference",
-        PairedDifference(
-            Beside(a.metric.finalize, *size),
-            Beside(b.metric.finalize, *size, second=True),
-            _needs(a, b),
-        ),
-        Beside(a.metric.support, *size),
+    if a.variance != b.variance:
+        raise ValueError(
+            f"Results of variance={a.variance!r} and variance={b.variance!r} cannot be "
+            "compared; pass the same variance= to both."
+        )
+    return warn_undefined(
+        _difference(a, b, a.sums.apart(b.sums), all_supports=True, shares=True)
     )
-    first_pass = {f"{key}_a": value for key, value in a.first_pass.items()}
-    first_pass |= {f"{key}_b": value for key, value in b.first_pass.items()}
-    sums = _beside(a, b)
-    return GroupEstimates(metric, sums, a.parameters, first_pass, missing=a.missing)

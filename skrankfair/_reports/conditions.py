@@ -1,0 +1,209 @@
+"""Conditions on the numbers of a report, such as ``impact_ratio<0.8``, for CI."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._estimates import formatting as fmt
+from .._estimates.intervals import t_quantile
+from .._estimates.metric import collected_warnings
+from ..metrics import GroupEstimates
+from ..metrics._disparities import Disparity
+from .html_report import ReportSection
+
+if TYPE_CHECKING:
+    from .audit import AuditReport
+    from .findings import MetricFinding
+
+#: What needs no name of a metric.
+IMPACT_RATIO = "impact_ratio"
+_KINDS = ("ratio", "difference", "gap")
+_PATTERN = re.compile(
+    r"\s*(?P<metric>\w+)(?:\[(?P<group>.+)\])?(?:\.(?P<kind>ratio|difference|gap))?"
+    r"\s*(?P<sign>[<>])=?\s*(?P<bound>[-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*"
+)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition under which a report fails."""
+
+    text: str
+    metric: str
+    group: str  # the label of the only group that it is about; "" for all
+    kind: str  # {"", "ratio", "difference", "gap"}
+    sign: str  # {"<", ">"}
+    bound: float
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A number that a condition is about."""
+
+    condition: Condition
+    name: str  # of the group, or of the disparity
+    value: float
+    low: float
+    high: float
+
+    @property
+    def fails(self) -> bool:
+        """Whether the whole interval is beyond the bound."""
+        bound = self.condition.bound
+        return self.high < bound if self.condition.sign == "<" else self.low > bound
+
+    @property
+    def says(self) -> str:
+        """What was found, on one line."""
+        interval = fmt.interval(self.low, self.high)
+        of = f" of {self.name}" if self.name else ""
+        return f"{self.condition.text}: {fmt.number(self.value)}{of}, {interval}"
+
+
+def conditions_of(texts: str | Iterable[str]) -> list[Condition]:
+    """Return the conditions of one or several texts, with commas in between.
+
+    Raises
+    ------
+    ValueError
+        For what is no condition.
+    """
+    texts = [texts] if isinstance(texts, str) else list(texts)
+    parts = [part for text in texts for part in re.split(r",(?![^\[]*\])", text)]
+    found = []
+    for part in parts:
+        match = _PATTERN.fullmatch(part)
+        try:
+            bound = float(match["bound"]) if match else np.nan
+        except ValueError:
+            bound = np.nan
+        if match is None or np.isnan(bound):
+            raise ValueError(
+                "a condition must be such as impact_ratio<0.8, ndcg<0.7, "
+                "inter_group_accuracy[f]<0.6, inter_group_accuracy.gap<-0.05 or "
+                f"selection_rate.ratio<0.8; got {part.strip()!r}"
+            )
+        kind = match["kind"] or ("ratio" if match["metric"] == IMPACT_RATIO else "")
+        found.append(
+            Condition(
+                *(part.strip(), match["metric"], match["group"] or "", kind),
+                *(match["sign"], bound),
+            )
+        )
+    return found
+
+
+def checked(report: AuditReport, conditions: Sequence[Condition]) -> list[Checked]:
+    """Return the numbers that conditions are about, with intervals that hold at once.
+
+    Raises
+    ------
+    ValueError
+        For a metric or a group that the report does not have.
+    """
+    level = 1 - (1 - report.confidence_level) / max(1, len(conditions))
+    found = []
+    for condition in conditions:
+        with collected_warnings():
+            found += _checked(report, condition, level)
+    return found
+
+
+def _checked(report: AuditReport, condition: Condition, level: float) -> list[Checked]:
+    findings = {f.metric.name: f for f in report.findings}
+    if condition.metric == IMPACT_RATIO:
+        rates = report.rates
+        if rates is None and "selection_rate" in findings:
+            rates = findings["selection_rate"].result
+        if rates is None:
+            raise ValueError(
+                f"{condition.text}: the report has no rates; ask for impact_ratio=True "
+                "(--impact-ratio)."
+            )
+        return [_disparity(condition, rates, level)]
+    if condition.metric not in findings:
+        raise ValueError(
+            f"{condition.text}: the report has {', '.join(findings)}, and no "
+            f"{condition.metric!r}."
+        )
+    finding = findings[condition.metric]
+    if condition.kind in ("ratio", "difference"):
+        return [_disparity(condition, finding.result, level)]
+    return _of_groups(condition, finding, level)
+
+
+def _disparity(condition: Condition, result: GroupEstimates, level: float) -> Checked:
+    """Return the smallest value over the largest, or the largest minus the smallest."""
+    value = Disparity(condition.metric, result, condition.kind)
+    low, high = value.confidence_interval(level)
+    names = (value.lowest, value.highest)
+    sign = "/" if condition.kind == "ratio" else "-"
+    lowest, highest = (fmt.label(name) for name in names)
+    said = (lowest, highest) if condition.kind == "ratio" else (highest, lowest)
+    name = "" if np.isnan(value) else f" {sign} ".join(said)
+    return Checked(condition, name, float(value), float(low), float(high))
+
+
+def _of_groups(
+    condition: Condition, finding: MetricFinding, level: float
+) -> list[Checked]:
+    """Return the values of groups, or their distances from fair."""
+    result, fair = finding.result, 0.0
+    if condition.kind == "gap":
+        if not finding.tested:
+            raise ValueError(f"{condition.text}: nothing says what is fair.")
+        fair = 0.0 if finding.against_rest else float(result.fair_value or 0.0)
+        result = finding.judged
+    labels = [row.label for row in finding.rows]
+    if condition.group and condition.group not in labels:
+        raise ValueError(
+            f"{condition.text}: the groups are {fmt.some(labels)}, and none is "
+            f"{condition.group!r}."
+        )
+    chosen = [
+        i
+        for i, row in enumerate(finding.rows)
+        if not row.missing and condition.group in ("", row.label)
+    ]
+    corrected = 1 - (1 - level) / max(1, len(chosen))
+    low, high = map(np.asarray, result.ends(t_quantile(corrected, result.df)))
+    return [
+        Checked(
+            condition,
+            labels[i],
+            *(float(values[i] - fair) for values in (result.estimate, low, high)),
+        )
+        for i in chosen
+    ]
+
+
+def conditions_section(found: Sequence[Checked]) -> ReportSection:
+    """Return what became of the conditions as a part of the report."""
+    failed = sum(one.fails for one in found)
+    said = "None of the conditions is met beyond chance."
+    if failed:
+        said = f"{failed} of {len(found)} numbers meet a condition beyond chance."
+    reading = (
+        "A condition is met beyond chance where the whole interval is beyond the "
+        "bound. The intervals hold at once for all conditions and groups."
+    )
+    return ReportSection(
+        title="Conditions",
+        paragraphs=(said, reading),
+        header=("condition", "of", "value", "interval", "verdict"),
+        rows=tuple(
+            (
+                one.condition.text,
+                one.name or "all",
+                fmt.number(one.value),
+                fmt.interval(one.low, one.high),
+                "fails" if one.fails else "not beyond chance",
+            )
+            for one in found
+        ),
+    )

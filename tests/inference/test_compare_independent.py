@@ -1,0 +1,182 @@
+"""compare_independent: the difference of two samples that share nothing."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.inference import compare, compare_independent
+from skrankfair.metrics import (
+    GroupEstimates,
+    calibration_error,
+    group_mean,
+    matched_pair_calibration,
+    pairwise_exposure,
+    rank_shift,
+    selection_rate,
+)
+from tests.inference.test_compare import METRICS, frame, measure
+from tests.metrics.simulate import tolerance
+
+
+def weeks(name, **changes):
+    """Return results of two samples of other sizes, with the same cluster labels."""
+    sizes = zip((60, 40), (0, 1), strict=True)
+    return [measure(name, frame(seed, n), "new", **changes) for n, seed in sizes]
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("variance", ["cluster", "item"])
+def test_is_the_difference_with_the_sum_of_both_variances(name, variance):
+    if variance == "item" and name == "queries":
+        variance = "cluster"  # a mean over queries has no pairs of items
+    a, b = weeks(name, variance=variance)
+    result = compare_independent(a, b)
+    np.testing.assert_allclose(result.estimate, a.estimate - b.estimate, rtol=1e-12)
+    expected = np.hypot(a.standard_error, b.standard_error)
+    # The factor (n - 1) / n is that of the larger sample for both.
+    np.testing.assert_allclose(result.standard_error, expected, rtol=0.02)
+    assert (result.standard_error >= expected * (1 - 1e-9)).all()
+    assert (result.df > np.minimum(a.df, b.df) * (1 - 1e-9)).all()
+    assert (result.df < a.df + b.df).all()
+    assert result.n_clusters == a.n_clusters + b.n_clusters
+    assert (result.name, result.fair_value) == (f"{a.name}_difference", 0)
+
+
+def test_of_means_is_welchs_test():
+    # Every row is its own cluster, and both samples have 40 rows of each group.
+    rng = np.random.default_rng(0)
+    group = np.repeat(["f", "m"], 40)
+    x, y = rng.normal(size=80), 2 + 3 * rng.normal(size=80)
+    a, b = (group_mean(v, sensitive_features=group) for v in (x, y))
+    result = compare_independent(a, b)
+    for i, label in enumerate(result.groups):
+        there = group == label
+        welch = stats.ttest_ind(x[there], y[there], equal_var=False)
+        t = result.estimate[i] / result.standard_error[i]
+        assert t == pytest.approx(welch.statistic, rel=1e-9)
+        # Satterthwaite's from the leverages, not from the two variances.
+        assert result.df[i] == pytest.approx(78, rel=0.01)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_kept_results_do_as_well(name):
+    a, b = weeks(name)
+    whole = compare_independent(a, b)
+    others = [
+        (a.compact(), b),
+        (a, GroupEstimates.from_json(b.to_json())),
+        (a.compact(), b.compact()),
+    ]
+    for pair in others:
+        result = compare_independent(*pair)
+        np.testing.assert_allclose(result.estimate, whole.estimate, rtol=1e-12)
+        np.testing.assert_allclose(
+            result.standard_error, whole.standard_error, rtol=0.03
+        )
+        np.testing.assert_allclose(result.df, whole.df, rtol=0.05)
+
+
+def test_replicates_of_both_are_kept():
+    a, b = (r.compact(n_replicates=400) for r in weeks("accuracy"))
+    result = compare_independent(a, b)
+    interval = result.confidence_interval(method="bootstrap")
+    t = result.confidence_interval()
+    np.testing.assert_allclose(interval.high - interval.low, t.high - t.low, rtol=0.25)
+
+
+def test_many_groups_as_well_as_few():
+    # Above 64 groups tables are sparse.
+    rng = np.random.default_rng(0)
+    query = np.repeat(np.arange(400), 10)
+    score, group = rng.random(query.size), rng.integers(0, 150, query.size)
+    who = {"sensitive_features": group}
+    a = pairwise_exposure(None, score, qid=query, **who)
+    b = pairwise_exposure(None, 1 - score, qid=query, **who)
+    for one, other in ((a, b), (a.compact(), b.compact())):
+        result = compare_independent(one, other)
+        np.testing.assert_allclose(result.estimate, a.estimate - b.estimate)
+        expected = np.hypot(a.standard_error, b.standard_error)
+        np.testing.assert_allclose(result.standard_error, expected, rtol=0.02)
+
+
+def test_antisymmetric_and_nothing_against_itself():
+    a, b = weeks("accuracy")
+    forth, back = compare_independent(a, b), compare_independent(b, a)
+    np.testing.assert_allclose(forth.estimate, -back.estimate)
+    np.testing.assert_allclose(forth.standard_error, back.standard_error)
+    same = compare_independent(a, a)
+    assert not same.estimate.any()
+    # The same data twice are not two samples: paired, nothing is left.
+    np.testing.assert_allclose(same.standard_error, np.sqrt(2) * a.standard_error)
+    assert not compare(a, a).standard_error.any()
+
+
+def test_gaps_are_compared_too():
+    a, b = (r.against_rest() for r in weeks("accuracy"))
+    result = compare_independent(a, b)
+    np.testing.assert_allclose(result.estimate, a.estimate - b.estimate, rtol=1e-9)
+    expected = np.hypot(a.standard_error, b.standard_error)
+    np.testing.assert_allclose(result.standard_error, expected, rtol=0.02)
+
+
+def test_shares_of_one_have_an_interval_inside_the_scale():
+    group = np.repeat(["f", "m"], 30)
+    always = selection_rate(None, np.ones(60), sensitive_features=group)
+    half = selection_rate(None, np.arange(60) % 2, sensitive_features=group)
+    interval = compare_independent(always, half).confidence_interval()
+    assert (interval.low > 0.2).all()
+    assert (interval.high < 1).all()
+    interval = compare_independent(always, always).confidence_interval()
+    assert ((interval.low < 0) & (interval.low > -0.3)).all()
+
+
+def test_a_group_of_one_sample_only_is_undefined():
+    a = measure("exposure", frame(0), "new")
+    data = frame(1)
+    b = measure("exposure", data.assign(group=data["group"].replace("x", "m")), "new")
+    for pair in ((a, b), (b, a)):
+        with pytest.warns(UndefinedMetricWarning, match="x"):
+            result = compare_independent(*pair)
+        assert result.groups == ("f", "m", "x")
+        np.testing.assert_array_equal(np.isnan(result.estimate), [False, False, True])
+
+
+def test_what_has_no_comparison_is_refused():
+    a = measure("accuracy", frame(), "new")
+    y, s = np.arange(100) // 2 % 2, np.linspace(0, 1, 100)
+    who = {"sensitive_features": np.arange(100) % 2}
+    errors, shift = calibration_error(y, s, **who), rank_shift(y, s, **who)
+    matched = matched_pair_calibration(y, s, epsilon=0.1, **who)
+    for pair, message in (
+        ((a, 0.5), "b must be a result"),
+        ((a, matched), "one metric with the same options"),
+        ((errors, errors), "noise"),
+        ((shift, shift), "fits a curve"),
+        ((measure("accuracy", frame(), "new", variance="item"), a), "variance="),
+    ):
+        with pytest.raises(ValueError, match=message):
+            compare_independent(*pair)
+
+
+@pytest.mark.simulation
+def test_size_where_nothing_has_changed():
+    # Users have 1 to 8 queries each; the second sample is a third of the first.
+    rng = np.random.default_rng(0)
+    n_data, rejected = 250, np.zeros(2)
+
+    def week(n_users):
+        query_user = np.repeat(np.arange(n_users), rng.integers(1, 9, n_users))
+        user = np.repeat(query_user, 6)
+        query = np.repeat(np.arange(query_user.size), 6)
+        taste = rng.normal(size=n_users)[user]
+        group = rng.choice(["f", "m"], user.size, p=[0.3, 0.7])
+        score = rng.normal(size=user.size) + taste * (group == "f")
+        who = {"sensitive_features": group, "qid": query, "cluster": user}
+        return pairwise_exposure(None, score, **who)
+
+    for _ in range(n_data):
+        result = compare_independent(week(60), week(20))
+        rejected += result.test().pvalue < 0.05
+    share = rejected / n_data
+    assert (np.abs(share - 0.05) < tolerance(0.05, n_data)).all(), share
