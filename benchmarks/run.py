@@ -19,7 +19,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-import memory
 import numpy as np
 import peers
 import sklearn
@@ -416,9 +415,9 @@ def main() -> int:
     print(f"ten times the rows: time/L grows by {growth:.2f} (must 1.6, aim 1.4)")
     missed = [row.work for row, ratio, _ in measured if ratio > row.must]
     if options.write:
-        many = DOCS.read_text(encoding="utf-8").partition(memory.MARK)
+        sections = DOCS.read_text(encoding="utf-8").partition("## ")[1:]
         page = document(n, measured, growth, others)
-        DOCS.write_text("\n".join([page, "".join(many[1:])]), encoding="utf-8")
+        DOCS.write_text("\n".join([page, "".join(sections)]), encoding="utf-8")
     print("every must is met" if not missed else f"missed: {', '.join(missed)}")
     return bool(missed)
 

@@ -128,15 +128,20 @@ _PASSED = (
 def _audited(arguments: argparse.Namespace, path: str, say: Any) -> AuditReport:
     """Return the audit of a file, with what it was made of."""
     from ._cli.options import COLUMNS
+    from ._cli.stream import is_streamed, streamed
     from ._reports.audit import audit
     from ._reports.provenance import command_of, now
 
     say(f"reading {path}")
-    columns = _rows(arguments, path)
-    n_rows = len(columns["y_score"])
-    say(f"auditing {n_rows:,} rows")
-    options = {name: getattr(arguments, name) for name in _PASSED if name in arguments}
-    report = audit(**columns, **options)
+    if is_streamed(arguments, path):
+        report = streamed(arguments, path, say)
+        n_rows = report.n_rows
+    else:
+        columns = _rows(arguments, path)
+        n_rows = len(columns["y_score"])
+        say(f"auditing {n_rows:,} rows")
+        options = {n: getattr(arguments, n) for n in _PASSED if n in arguments}
+        report = audit(**columns, **options)
     named = {name: getattr(arguments, name) for name in (*COLUMNS, "overlapping", "by")}
     told = [f"{name} {column}" for name, column in named.items() if column is not None]
     provenance = {

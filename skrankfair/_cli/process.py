@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import signal
 import sys
 from contextlib import suppress
@@ -43,6 +44,8 @@ def _end(number: int, frame: Any) -> NoReturn:
     """
     for path in tuple(UNFINISHED):
         with suppress(OSError):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
             path.unlink()
     if "rich.console" in sys.modules and os.isatty(2):
         os.write(2, _SHOW_CURSOR)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,6 +53,13 @@ def conditions_of(text: str) -> list[Condition]:
         return parsed(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def size_of(text: str) -> str:
+    """Return an amount of memory as DuckDB reads it."""
+    if not re.fullmatch(r"[1-9]\d*(\.\d+)?\s*[KMGT]i?B", text, re.IGNORECASE):
+        raise argparse.ArgumentTypeError(f"must be a size such as 2GB; got {text!r}")
+    return text
 
 
 def places_of(text: str) -> int:

@@ -8,8 +8,8 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-#: What is being written at this moment, for code that ends the process without
-#: unwinding.
+#: Files and folders that are being written at this moment, for code that ends the
+#: process without unwinding.
 UNFINISHED: set[Path] = set()
 
 

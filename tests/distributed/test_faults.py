@@ -139,9 +139,9 @@ class TestOddData:
     @pytest.mark.simulation
     def test_ten_thousand_groups(self, tmp_path):
         rng = np.random.default_rng(0)
-        frame = pd.DataFrame({"q": np.arange(100_000) // 20})
+        frame = pd.DataFrame({"q": np.arange(200_000) // 20})
         frame["u"] = frame["q"] // 4
-        frame["g"] = rng.integers(0, 10_000, len(frame))
+        frame["g"] = rng.permutation(np.arange(len(frame)) % 10_000)
         frame["s"] = rng.random(len(frame))
         frame["y"] = rng.integers(0, 2, len(frame))
         metric = {"exposure": pairwise_exposure}

@@ -1,0 +1,104 @@
+"""Files that are audited part by part, by the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+from skrankfair.__main__ import main
+from skrankfair._cli import stream
+
+from ..distributed.logs import click_log
+
+COLUMNS = ["--y-true", "y", "--y-score", "s", "--sensitive-features", "g", "--qid", "q"]
+
+
+@pytest.fixture(scope="module", name="folder")
+def _folder(tmp_path_factory):
+    folder, log = tmp_path_factory.mktemp("log"), click_log()
+    log[:900].to_parquet(folder / "1.parquet")
+    log[900:].to_parquet(folder / "2.parquet")
+    log.to_csv(folder / "all.csv", index=False)
+    return folder
+
+
+def numbers(arguments, tmp_path):
+    """Return groups, counts and results of an audit."""
+    path = tmp_path / "numbers.json"
+    assert main(["audit", *arguments, *COLUMNS, "--json", str(path)]) == 0
+    found = json.loads(path.read_text(encoding="utf-8"))
+    kept = ("n_rows", "n_queries", "n_clusters", "groups", "headline")
+    return {name: found[name] for name in kept}, pd.DataFrame(
+        [row for metric in found["metrics"] for row in metric["groups"]]
+    )
+
+
+def test_several_files_are_one_data_set(folder, tmp_path, monkeypatch):
+    rest = ["--cluster", "u", "--metrics", "pairwise_exposure,inter_group_accuracy"]
+    facts, expected = numbers([str(folder / "all.csv"), *rest], tmp_path)
+    options = ["--memory", "1GB", "--jobs", "1", "--temp-directory", str(tmp_path)]
+    for path in (folder / "*.parquet", folder / "all.csv"):
+        found = numbers([str(path), *rest, *options], tmp_path)
+        assert found[0] == facts
+        pd.testing.assert_frame_equal(found[1], expected, rtol=1e-9)
+    # One that is too large needs no option.
+    monkeypatch.setattr(stream, "memory_limit", lambda: 1000.0)
+    monkeypatch.setattr("skrankfair._cli.input.read_arguments", None)
+    found = numbers([str(folder / "all.csv"), *rest], tmp_path)
+    assert found[0] == facts
+    assert [path.name for path in tmp_path.iterdir()] == ["numbers.json"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none-*.parquet", *COLUMNS], "No files found that match"),
+        (["*.parquet", *COLUMNS[:-2]], "part by part, which needs queries"),
+        (
+            ["*.parquet", *COLUMNS, "--engagement", "s"],
+            "not take all options; got --engagement",
+        ),
+        (["*.parquet", *COLUMNS, "--task", "risk"], "got --task."),
+        (["*.parquet", *COLUMNS, "--missing", "drop"], "got --missing."),
+        (["*.parquet", *COLUMNS, "--temp-directory", "none"], "must be a folder"),
+        (["*.parquet", *COLUMNS, "--memory", "lots"], "must be a size such as 2GB"),
+        (["*.parquet", *COLUMNS, "--jobs", "0"], "must be a number such as 10"),
+        (["*.parquet", *COLUMNS, "--cluster", "s"], "constant within a query"),
+    ],
+    ids=lambda value: str(value)[-30:],
+)
+def test_errors_are_one_line(arguments, message, folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert main(["audit", *arguments]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+@pytest.mark.simulation
+def test_an_interrupt_leaves_nothing_behind(folder, tmp_path):
+    log = click_log()
+    large = pd.concat([log.assign(q=log["q"] + 400 * i) for i in range(300)])
+    large.assign(u=large["q"]).to_parquet(tmp_path / "large.parquet")
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    options = ["--memory", "1GB", "--temp-directory", str(parts)]
+    command = [sys.executable, "-m", "skrankfair", "audit"]
+    process = subprocess.Popen(
+        [*command, str(tmp_path / "large.parquet"), *COLUMNS, *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    end = time.monotonic() + 120
+    while not list(parts.rglob("*.parquet")):
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(60) == 130
+    assert not list(parts.iterdir())
