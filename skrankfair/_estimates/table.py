@@ -268,7 +268,7 @@ class Cells(Table):
 
     def at(self, values: Array) -> Array:
         """Return what the group of each row has, of values of shape (G, ...)."""
-        found: Array = values[self.group][:, None]
+        found: Array = values.take(self.group, axis=0)[:, None]
         return found
 
     def last(self, values: Array) -> Array:
@@ -433,8 +433,10 @@ class SparseTable:
         self, row: Array, group: Array, columns: Array, member: Array | None
     ) -> Cells:
         weight = None if self.weight is None else self.weight[row]
+        # Several times as quick as shared[row], but for no columns.
+        shared = self.shared.take(row, axis=0) if self.shared.size else self.shared[row]
         return Cells(
-            *(columns, self.shared[row], weight, row, member),
+            *(columns, shared, weight, row, member),
             row=row,
             group=group,
             of=self.n_groups,
