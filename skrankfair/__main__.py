@@ -273,7 +273,7 @@ def _monitor(arguments: argparse.Namespace) -> int:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
-    from ._cli.demo import told
+    from ._cli.stories import told
     from ._cli.terminal import progress
     from ._reports.provenance import command_of, now
 

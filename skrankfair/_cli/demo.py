@@ -258,13 +258,6 @@ class Shift:
         return compare(self.results[2], self.results[0])
 
 
-def told(
-    story: str, data: str | None = None, *, progress: Progress | None = None
-) -> AuditReport:
-    """Return the report of a story of the demonstration."""
-    return audit_movielens(data, progress=progress)
-
-
 def audit_movielens(
     path: str | os.PathLike[str] | None = None, *, progress: Progress | None = None
 ) -> AuditReport:

@@ -25,7 +25,7 @@ from ..metrics._make_metric import MadeMetric
 from .audit_metric import FAVORABLE, TASKS, AuditMetric, inferred_task
 from .catalog import BY_NAME, chosen_metrics
 from .facts import AuditFacts, crossed_columns, defined
-from .files import write_text
+from .files import write_bytes, write_text
 from .findings import (
     CORRECTION_NAMES,
     GroupFinding,
@@ -433,6 +433,29 @@ class AuditReport:
             sections = (*self.sections, monitor.report_section())
             report = replace(report, sections=sections)
         return write_text(path, html_report(report))
+
+    def to_excel(self, path: str | os.PathLike[str]) -> Path:
+        """Write the report as an Excel file: its numbers, and its tables and text.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Returns
+        -------
+        pathlib.Path
+            `path`.
+
+        Raises
+        ------
+        ImportError
+            Without openpyxl, which ``pip install "skrankfair[excel]"`` brings.
+        OSError
+            If the file cannot be written; an existing file then stays as it was.
+        """
+        from .exports import workbook
+
+        return write_bytes(path, workbook(self))
 
     def failures(self, conditions: str | Sequence[str]) -> list[str]:
         """Return which conditions the report meets beyond chance, for CI.

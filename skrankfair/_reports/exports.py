@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._estimates import formatting as fmt
 from .provenance import lines_of
 
 if TYPE_CHECKING:
@@ -79,6 +81,25 @@ def latex(report: AuditReport) -> str:
 
     heads = (r"\section*{{{}}}", r"\subsection*{{{}}}")
     return "% needs \\usepackage{booktabs}\n" + _text(report, _latex, table, *heads)
+
+
+def workbook(report: AuditReport) -> bytes:
+    """Return an Excel file: a sheet of numbers, and one of the text."""
+    import pandas as pd
+
+    frame = report.to_frame()
+    frame["group"] = [fmt.label(group) for group in frame["group"]]
+    lines = pd.DataFrame({report.title: repr(report).splitlines()})
+    file = io.BytesIO()
+    with pd.ExcelWriter(file, engine="openpyxl") as writer:
+        frame.to_excel(writer, sheet_name="numbers", index=False)
+        lines.to_excel(writer, sheet_name="report", index=False)
+        for sheet in writer.sheets.values():
+            for row in sheet.iter_rows():
+                for cell in row:
+                    if isinstance(cell.value, str):
+                        cell.data_type = "s"  # text is no formula
+    return file.getvalue()
 
 
 def _text(

@@ -22,8 +22,12 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
     ``\ud800``: in JSON that is the same character. An OSError says that the file cannot
     be written, or that the old one must not be.
     """
+    return write_bytes(path, text.encode("utf-8", errors="backslashreplace"))
+
+
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> Path:
+    """Write a file in the same way."""
     path = Path(path)
-    content = text.encode("utf-8", errors="backslashreplace")
     if path.exists() and not path.is_file():
         path.write_bytes(content)
     else:

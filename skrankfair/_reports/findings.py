@@ -422,7 +422,9 @@ def headline(
     merit = [f for f in findings if f.metric.merit]
     if directed := [f for f in merit or findings if f.directed]:
         found, aside = _directed_headline(findings, directed, bool(merit))
-        if task != "ranking":
+        if task != "ranking" and (apart := _by_question(directed)):
+            found, aside = apart, "The notes say why both can be so."
+        elif task != "ranking":
             aside = " ".join(filter(None, (aside, _at_equal_scores(directed))))
     else:
         found, aside = _neutral_headline(findings)
@@ -463,6 +465,25 @@ def _directed_headline(
     if better := _labels(f.on("better") for f in looked_at):
         return found, f"Some are better off: {fmt.some(better)}."
     return "The data do not show a difference between the groups.", ""
+
+
+def _by_question(looked_at: Sequence[MetricFinding]) -> str:
+    """Return who is worse off by which question, where each names other groups."""
+    worse = {
+        question: _labels(
+            f.surely_on("worse", len(looked_at))
+            for f in looked_at
+            if f.metric.question == question
+        )
+        for question in (MISTAKES, EQUAL_SCORES)
+    }
+    mistakes, equal_scores = worse.values()
+    if not mistakes or not equal_scores or {*mistakes} & {*equal_scores}:
+        return ""
+    return (
+        f"By its mistakes the score treats {fmt.some(mistakes)} worse beyond chance, "
+        f"and at equal scores {fmt.some(equal_scores)}."
+    )
 
 
 def _at_equal_scores(looked_at: Sequence[MetricFinding]) -> str:

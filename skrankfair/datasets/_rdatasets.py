@@ -21,8 +21,14 @@ KNOWN = {
     "AER/ResumeNames": (
         "419d5f6dc836dcf38270a71b56f329bedfb1e5d787081463398dc6f8461aa425"
     ),
+    "carData/Arrests": (
+        "8520730d83c295ecadf9822033b5f7fde3115caad5de4546979ab3a76e916ee7"
+    ),
     "dslabs/movielens": (
         "f11eb406d322dbeff4445a4e4954b6a37b6c210af3f2142310e895d2ee15f3c5"
+    ),
+    "openintro/resume": (
+        "101a7e72b6f5c0ec32d86e20becd67e11094d791a9ddf92a8cc3b27606f85b88"
     ),
 }
 

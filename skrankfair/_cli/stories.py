@@ -1,0 +1,129 @@
+"""The stories of the demonstration; that of the recommender is in `demo`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .._estimates import formatting as fmt
+from .._reports.audit import AuditReport, audit
+from .._reports.html_report import ReportSection
+from ..datasets._rdatasets import known_frame
+
+_FINANCES = ["pirat", "hirat", "lvrat", "chist", "mhist", "unemp"]
+_ANSWERS = ["phist", "selfemp", "insurance", "condomin", "single", "hschool"]
+_N_FOLDS = 5
+_LENDING = (
+    "Mortgage applications in Boston, 1990 (Munnell et al. 1996, data of Stock and "
+    "Watson). The score is the chance that a bank accepts, by a logistic regression of "
+    "the finances of applicants, out of fold; it does not know who is who. The outcome "
+    "is the decision of the bank, not whether a loan was repaid: a score that agrees "
+    "with a bank which discriminates looks fair here."
+)
+_HIRING = (
+    "Applications that were sent to 1,323 adverts, with names at random (Bertrand and "
+    "Mullainathan 2004). The decision is whether the employer called; there is no "
+    "outcome that an applicant could deserve it by, and none is needed, since names "
+    "were drawn by lot. Applications to one advert are one cluster."
+)
+
+
+def told(
+    story: str, data: str | None, progress: Callable[[str], object]
+) -> AuditReport:
+    """Return the report of a story; `data` is another source of the recommender's."""
+    if story == "recommender":
+        from .demo import audit_movielens
+
+        return audit_movielens(data, progress=progress)
+    if data is not None:
+        raise ValueError(f"--data is for --story recommender; got {story}.")
+    return {"lending": lending, "hiring": hiring}[story](progress)
+
+
+def lending(say: Callable[[str], object]) -> AuditReport:
+    """Audit a risk score of mortgage applicants, and the decisions of the banks."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    say("reading mortgage applications")
+    frame = known_frame("AER/HMDA")
+    accepted = (frame["deny"] == "no").to_numpy(dtype=float)
+    race = frame["afam"].map({"no": "white", "yes": "black"}).rename("race")
+    model = make_pipeline(
+        make_column_transformer(
+            (StandardScaler(), _FINANCES), (OneHotEncoder(drop="if_binary"), _ANSWERS)
+        ),
+        LogisticRegression(),
+    )
+    say(f"training on {len(frame):,} applications")
+    folds = StratifiedKFold(_N_FOLDS, shuffle=True, random_state=0)
+    columns = frame[[*_FINANCES, *_ANSWERS]]
+    score = cross_val_predict(
+        model, columns, accepted, cv=folds, method="predict_proba"
+    )[:, 1]
+    say("auditing the score and the decisions")
+    # As many as the banks accept are accepted by the score.
+    threshold = float(np.quantile(score, 1 - accepted.mean()))
+    who: dict[str, Any] = {"sensitive_features": race, "favorable": "high"}
+    risk = audit(
+        accepted, score, task="risk", threshold=threshold, impact_ratio=True, **who
+    )
+    decided = audit(accepted, (score >= threshold) * 1.0, task="decision", **who)
+    banks = audit(accepted, accepted, metrics="selection_rate", **who)
+    return replace(
+        risk,
+        title="Fairness audit: mortgages in Boston, by race",
+        notes=(*risk.notes, _LENDING),
+        sections=(
+            *risk.sections,
+            *_told(decided, f"Decisions at {fmt.number(threshold)}"),
+            *_told(banks, "Decisions of the banks"),
+        ),
+    )
+
+
+def hiring(say: Callable[[str], object]) -> AuditReport:
+    """Audit whom employers called, of applicants with names of two races and sexes."""
+    say("reading applications")
+    frame = known_frame("openintro/resume")
+    groups = frame[["race", "gender"]]
+    called = frame["received_callback"].to_numpy(dtype=float)
+    say(f"auditing {len(frame):,} applications")
+    report = audit(
+        called,
+        called,
+        sensitive_features=groups,
+        cluster=frame["job_ad_id"],
+        task="decision",
+        favorable="high",
+        metrics="selection_rate",
+        impact_ratio=True,
+    )
+    return replace(
+        report,
+        title="Fairness audit: calls to applicants, by the race and sex of names",
+        notes=(*report.notes, _HIRING),
+    )
+
+
+def _told(report: AuditReport, what: str) -> list[ReportSection]:
+    """Return the findings of one report as sections of another."""
+    sections = []
+    for finding in report.findings:
+        header, rows = finding.cells()
+        sections.append(
+            ReportSection(
+                title=f"{what}: {finding.metric.title.lower()}",
+                paragraphs=(finding.metric.measures, finding.verdict),
+                header=tuple(header),
+                rows=tuple(map(tuple, rows)),
+            )
+        )
+    return sections
