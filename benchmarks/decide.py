@@ -152,6 +152,11 @@ def few(rng: np.random.Generator, n: int) -> Year:
     return independent(rng, n, users=40)
 
 
+def least(rng: np.random.Generator, n: int) -> Year:
+    """Return years of 20 new users every day, fewer than are looked at by default."""
+    return independent(rng, n, users=20)
+
+
 def uneven(rng: np.random.Generator, n: int) -> Year:
     """Return years of users whose values have long tails, 60 each day."""
     values = rng.lognormal(0, 1, size=(2, n, DAYS, 30)).astype(np.float32)
@@ -236,11 +241,12 @@ YEARS: dict[str, tuple[str, Callable[[np.random.Generator, int], Year]]] = {
     "lasting-weeks": ("the same, one update per week", in_weeks(lasting)),
     "weekly": ("weekends differ by one error of a day", weekly),
     "weekly-weeks": ("the same, one update per week", in_weeks(weekly)),
+    "least": ("20 new users every day, ten of each group", least),
 }
 
 #: Where the gap of all users there might be is 0, on every day.
 OF_GAPS = (
-    *("independent", "few", "uneven", "returning"),
+    *("independent", "few", "least", "uneven", "returning"),
     *("fashions", "lasting", "lasting-weeks"),
 )
 
