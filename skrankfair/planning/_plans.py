@@ -12,6 +12,8 @@ from .._inputs.validation import Array, check_choice, check_number
 
 # As many clusters are thought of, at most.
 _MOST = 1e12
+# A rate or share nearer to 0 or 1 has a variance that is only rounding.
+_RAREST = 1e-12
 # So many has a test at least: one degree of freedom.
 _LEAST = 3.0
 
@@ -229,7 +231,7 @@ def plan_rates(
     if len(both_rates) != 2:
         raise ValueError(f"rate must be one number or two; got {rate!r}.")
     for value in both_rates:
-        check_number(value, "rate", 0, 1, inclusive=(False, False))
+        check_number(value, "rate", _RAREST, 1 - _RAREST)
     _check_common(share, n_items, queries_per_cluster, correlation, n_tests)
     check_number(common, "common", 0, 1)
     check_choice(groups_of, "groups_of", ("items", "clusters"))
@@ -308,8 +310,8 @@ def plan_pairs(
     >>> round(plan.minimum_detectable(n_clusters=1000), 3)
     0.034
     """
-    check_number(accuracy, "accuracy", 0, 1, inclusive=(False, False))
-    check_number(rate, "rate", 0, 1, inclusive=(False, False))
+    check_number(accuracy, "accuracy", _RAREST, 1 - _RAREST)
+    check_number(rate, "rate", _RAREST, 1 - _RAREST)
     _check_common(share, n_items, queries_per_cluster, correlation, n_tests)
     check_number(n_items, "n_items", 2, _MOST, integer=True)
     n, shares = n_items, np.array([share, 1 - share])
@@ -332,7 +334,7 @@ def _check_common(
     share: float, n_items: int, queries: float, correlation: float, n_tests: int
 ) -> None:
     """Raise a ValueError for a number that both kinds of plans have, out of range."""
-    check_number(share, "share", 0, 1, inclusive=(False, False))
+    check_number(share, "share", _RAREST, 1 - _RAREST)
     check_number(n_items, "n_items", 1, _MOST, integer=True)
     check_number(queries, "queries_per_cluster", 1, _MOST)
     check_number(correlation, "correlation", 0, 1)
