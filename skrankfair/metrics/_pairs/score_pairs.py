@@ -103,9 +103,14 @@ class ScorePairs(CrossSource):
     def _around(self, mask: Array) -> tuple[Array, Array, Array]:
         """Return how many of a mask are below, level with and above each row."""
         ranking, before = self.ranking, exclusive_cumsum(mask, self.item_weight)
-        first, last = self._bounds
         edges = before[ranking.starts]
-        low, high = before[first], before[last]
+        if ranking.has_ties:
+            first, last = self._bounds
+            low, high = before[first], before[last]
+        else:
+            low, high = before[:-1], before[1:]
+        if ranking.n_queries == 1:
+            return edges[1] - high, high - low, low - edges[0]
         below = edges[1:][ranking.query] - high
         return below, high - low, low - edges[:-1][ranking.query]
 
@@ -132,16 +137,20 @@ class ScorePairs(CrossSource):
         """Set each item's sums; of many groups return Σ x xᵀ with each other group."""
         if not self._many:
             return super().fill(columns, group, weight)
-        member, codes = self.groups.mask(group), self.groups.values
-        sums = self._of_all_rows(group)
+        codes, sums = self.groups.values, self._of_all_rows(group)
         columns[:, 0, 0], columns[:, 1, 0] = sums[:2]
         if self.item_weight is not None:
             sums = self.squared._of_all_rows(group)
-        w = 1.0 * ~member if weight is None else weight * ~member
         value, number, tied = (
-            np.bincount(codes, weights=part * w, minlength=len(self.groups))
+            np.bincount(
+                codes,
+                weights=part if weight is None else part * weight,
+                minlength=len(self.groups),
+            )
             for part in sums
         )
+        for part in (value, number, tied):
+            part[group] = 0.0  # which no other group counts
         square = value if self.strict else value - tied / 4
         return np.array([[square, value], [value, number]])
 

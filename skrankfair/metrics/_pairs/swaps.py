@@ -2,7 +2,7 @@
 
 In an unfavourable pair (i, j) item i has the larger outcome and is ranked below j; it
 weighs as much as j is visited. For each j the better items below it are counted, level
-by level of the outcome (`_pairs.outcome_levels`), by cumulative sums over the rows of a
+by level of the outcome (`outcome_levels`), by cumulative sums over the rows of a
 block. Two counts are in one integer: those in the group and those outside it.
 """
 
@@ -19,7 +19,7 @@ from ..._inputs.cells import Memberships
 from ..._inputs.ranking import Ranking, stable_order
 from ..._inputs.validation import Array, Groups
 from .cluster_rows import QuerySums
-from .outcome_pairs import Level, outcome_codes, outcome_levels
+from .outcome_levels import Level, outcome_codes, outcome_levels
 from .prefix_sums import exclusive_cumsum
 
 _BITS = 32
