@@ -60,7 +60,11 @@ sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_",
+    "subsection_order": [
+        f"examples/{name}" for name in ("measure", "scores", "tune", "fix", "plan")
+    ],
     "within_subsection_order": "FileNameSortKey",
+    "thumbnail_size": (480, 320),
     "abort_on_example_error": True,
     "min_reported_time": 10_000,
     "remove_config_comments": True,
@@ -82,7 +86,7 @@ html_sidebars = {
     for page in (
         *("installation", "quickstart", "which_metric", "reading_a_result", "glossary"),
         *("faq", "ecosystem", "validity", "decide", "performance", "contributing"),
-        "changelog",
+        *("changelog", "reporting", "from_aif360", "speed"),
     )
 }
 html_theme_options = {
