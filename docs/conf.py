@@ -16,11 +16,12 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.extlinks",
+    "sphinx.ext.intersphinx",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "myst_parser",
 ]
-exclude_patterns = ["_build", "examples", "auto_examples/*.ipynb"]
+exclude_patterns = ["_build", "_inventories", "examples", "auto_examples/*.ipynb"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 nitpicky = False
@@ -52,6 +53,10 @@ numpydoc_validation_exclude = {
     r"\.(MarginalOutcomeTest|PredictiveParityTest)$",
     r"\.(MitigationReport|ObjectiveParity)$",
     r"\.ConfidenceInterval\.",
+}
+# The list of names is kept here, since the build asks nothing of the network.
+intersphinx_mapping = {
+    "sklearn": ("https://scikit-learn.org/stable/", "_inventories/scikit_learn.inv")
 }
 extlinks = {"doi": ("https://doi.org/%s", "doi:%s")}
 myst_heading_anchors = 3

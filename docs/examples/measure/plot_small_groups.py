@@ -29,7 +29,8 @@ for ax, n_queries in zip(axes, (400, 60, 12), strict=True):
         r = pairwise_exposure(
             None, score[some], sensitive_features=group[some], qid=query[some]
         )
-    r.plot(ax=ax, sort=None, xlabel=f"exposure, {n_queries} queries", legend=False)
+        label = f"exposure, {n_queries} queries"
+        r.plot(ax=ax, sort=None, xlabel=label, legend=False)
 plt.show()
 
 # %%
@@ -39,7 +40,7 @@ plt.show()
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     table = r.to_frame()
-table[["group", "estimate", "ci_low", "ci_high", "n_effective"]].round(3)
+table[["estimate", "ci_low", "ci_high", "n_effective"]].round(3)
 
 # %%
 # How much data would show the gap? See the example on planning.
