@@ -261,6 +261,12 @@ class GroupEstimatesDisplay:
         worse = (kind < 0) == (self.worse == "below")
         return draw.WORSE if worse else draw.BETTER
 
+    def _marker(self, kind: int) -> str:
+        """Return a marker that says the side, where one colour is that of both."""
+        if self.worse is not None or kind == 0:
+            return "o"
+        return "^" if kind > 0 else "v"
+
     def _draw_rows(self, order: Array, estimate: Array, kinds: Array) -> None:
         """Draw the points, the intervals, and the words where there are none."""
         low = np.asarray(self.ci_low, dtype=float)
@@ -297,7 +303,7 @@ class GroupEstimatesDisplay:
             self.points_ += ax.plot(
                 [estimate[i]],
                 [row],
-                marker="o",
+                marker=self._marker(kinds[i]),
                 markersize=markersize,
                 color=color,
                 markeredgewidth=1.2,
@@ -326,9 +332,11 @@ class GroupEstimatesDisplay:
             1: f"{above}, {limit}",
             0: "no difference shown",
         }
-        look: dict[str, Any] = {"marker": "o", "lw": draw.thick(2.2)}
+        look: dict[str, Any] = {"lw": draw.thick(2.2)}
         handles = [
-            draw.sample(words[kind], color=self._color(kind), **look)
+            draw.sample(
+                words[kind], color=self._color(kind), marker=self._marker(kind), **look
+            )
             for kind in present
         ]
         self.legend_ = draw.legend(self.ax_, handles, shown, right=True)

@@ -101,6 +101,9 @@ class TestFromEstimates:
         assert colors(display.points_) == [DIFFERENT, DIFFERENT]
         texts = [text.get_text() for text in display.legend_.get_texts()]
         assert texts == ["lower, corrected p < 0.05", "higher, corrected p < 0.05"]
+        markers = [point.get_marker() for point in display.points_]
+        assert sorted(markers) == ["^", "v"]
+        assert markers[int(np.argmin(result.estimate))] == "v"
         told = GroupEstimatesDisplay.from_estimates(result, sort=None, worse="below")
         assert colors(told.points_) == [WORSE, BETTER]
 

@@ -24,8 +24,7 @@ for column, bandwidth in zip(axes.T, (0.02, "undersmooth", 0.15), strict=True):
     test = predictive_parity_test(
         y, score, sensitive_features=group, bandwidth=bandwidth
     )
-    test.plot(axes=column, legend=bandwidth == 0.02)
-    column[0].set_title(f"bandwidth={bandwidth}", loc="left", fontsize="medium")
+    test.plot(axes=column, legend=False, xlabel=f"score, bandwidth={bandwidth}")
     print(f"{bandwidth}: p = {test.pvalue:.2g}")
 plt.show()
 
