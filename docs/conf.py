@@ -45,7 +45,7 @@ numpydoc_validation_checks = {
 numpydoc_validation_exclude = {
     r"UndefinedMetricWarning",  # scikit-learn's
     # Results are made by functions; their docstrings list attributes.
-    r"\.(AuditReport|ConfidenceInterval|Estimate|GroupEstimates|GroupTest)$",
+    r"\.(AuditReport|ChangeReport|ConfidenceInterval|Estimate|GroupEstimates|GroupTest)$",
     r"\.(Alarm|EquivalenceTest|Plan|PowerCurve|RequiredSize)$",
     r"\.(EqualizedOdds|MatchedPairCurve|OutcomeInequalityTest)$",
     r"\.(MetricRecommendation|MonotonicityTest)$",
@@ -53,6 +53,7 @@ numpydoc_validation_exclude = {
     r"\.(MarginalOutcomeTest|PredictiveParityTest)$",
     r"\.(MitigationReport|ObjectiveParity)$",
     r"\.ConfidenceInterval\.",
+    r"Report\.(overview|settings_of)$",  # for the pages that reports write
 }
 # The list of names is kept here, since the build asks nothing of the network.
 intersphinx_mapping = {
