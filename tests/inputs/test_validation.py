@@ -420,7 +420,7 @@ def test_number_out_of_range(metric, name, value, extra):
     [
         [],
         [1.0],
-        [0, 0],
+        [0, 0, 1],
         [1, 0],
         [0, NAN, 1],
         [0, INF, INF],
@@ -438,6 +438,15 @@ def test_wrong_edges(bins):
     message = r"^bins must be a number of bins or at least two increasing edges; got "
     with pytest.raises(ValueError, match=message + re.escape(repr(bins))):
         call(pairwise_accuracy, bins=bins, **ENGAGEMENT)
+
+
+def test_edges_of_one_value_are_one_stratum():
+    # As the quantiles of engagement are where nearly all of it is one value.
+    same = {**ENGAGEMENT, "engagement": np.full(len(ENGAGEMENT["engagement"]), 2.0)}
+    whole, edges = (call(pairwise_accuracy, bins=b, **same) for b in (1, [2, 2]))
+    np.testing.assert_array_equal(edges.estimate, whole.estimate)
+    with pytest.raises(ValueError, match=r"^bins must cover engagement; \d"):
+        call(pairwise_accuracy, bins=[0, 0], **same)
 
 
 def test_edges_that_do_not_cover_the_engagement():
