@@ -29,8 +29,9 @@ _FOUR_FIFTHS = 0.8
 _BELOW, _BEYOND = "below four fifths", " beyond chance"
 _READING = (
     "The impact ratio is the rate over that of the category with the highest one; "
-    "intervals of the ratios hold at once for all categories. Categories with less "
-    "than 2% of the rows are marked, and never the highest."
+    "intervals of the ratios hold at once for all categories, whichever of them has "
+    "the highest rate. Categories with less than 2% of the rows are marked, and never "
+    "the highest."
 )
 
 
@@ -112,7 +113,10 @@ def _section(
     if not large.any():
         return _made(name, what, (*paragraphs, "No category has a rate."), ()), rates
     best = int(np.flatnonzero(large)[rates.estimate[large].argmax()])
-    ratios = _ratios(rates, best, len(kept), confidence_level)
+    # Which category is the highest is an accident of the data too: all pairs count.
+    n_large = int(large.sum())
+    n_pairs = n_large * (len(kept) - 1) - n_large * (n_large - 1) // 2
+    ratios = _ratios(rates, best, n_pairs, confidence_level)
     low, high = map(np.asarray, rates.ends(t_quantile(confidence_level, rates.df)))
     rows = []
     for i in sorted(kept, key=lambda i: -np.nan_to_num(rates.estimate[i], nan=-1)):
@@ -144,10 +148,10 @@ def _is_unknown(group: Hashable) -> bool:
 
 
 def _ratios(
-    rates: GroupEstimates, best: int, n_kept: int, confidence_level: float
+    rates: GroupEstimates, best: int, n_pairs: int, confidence_level: float
 ) -> dict[int, tuple[float, tuple[float, float], bool]]:
     """Return ratios to the highest rate, with intervals that hold at once."""
-    level = 1 - (1 - confidence_level) / max(1, n_kept - 1)
+    level = 1 - (1 - confidence_level) / max(1, n_pairs)
     frame = rates.contrasts("ratio", rates.groups[best], "holm", level)
     others = [i for i in range(len(rates.groups)) if i != best]
     found = {best: (1.0, (np.nan, np.nan), False)}
