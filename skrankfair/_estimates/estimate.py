@@ -259,10 +259,10 @@ class Estimate:
             For a gap that is not positive (a factor of 1), unless
             ``0 < alpha < power < 1``, or for an unknown `pilot_error`.
         """
-        from .power import check_design, required
+        from .power import LARGEST_GAP, check_design, required
 
         check_design(power, alpha, pilot_error)
-        check_number(gap, "gap", 0, np.inf, inclusive=(False, False))
+        check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
         size = abs(float(np.log(gap))) if self.on_log_scale else gap
         if size == 0:
             raise ValueError("gap must be a ratio other than 1; got 1.")

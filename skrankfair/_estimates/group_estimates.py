@@ -194,6 +194,9 @@ class GroupEstimates(ReadOnlyArrays):
         (array([0.25, 0.5 ]), array([12.,  8.]))
         """
         labelled = table_of_sums(table, groups, labels, counted=support is None)
+        if support is not None:
+            last = labelled.n_columns - 1
+            check_number(support, "support", 0, last, integer=True)
         metric = metric_of_totals(
             finalize, name, unit, support, fair_value, share, better
         )

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 # How many times the data of the pilot are thought of, at most.
 _MOST = 1e12
+#: Below this level rounding decides the critical value, and beyond this gap squares
+#: overflow.
+LEAST_ALPHA, LARGEST_GAP = 1e-9, 1e60
 # Levels and weights of a mean over the error of the test: right to 1e-4.
 _LEVELS, _WEIGHTS = (
     np.array([*np.polynomial.legendre.leggauss(16)]) + [[1.0], [0.0]]
@@ -105,7 +108,7 @@ class RequiredSize(ReadOnlyArrays):
 def check_design(power: float, alpha: float, pilot_error: str = "known") -> None:
     """Raise a ValueError unless there is power to be had at this level."""
     check_choice(pilot_error, "pilot_error", ("estimated", "known"))
-    check_number(alpha, "alpha", 0, 1, inclusive=(False, False))
+    check_number(alpha, "alpha", LEAST_ALPHA, 1, inclusive=(True, False))
     check_number(power, "power", 0, 1, inclusive=(False, False))
     if power <= alpha:
         raise ValueError(
@@ -225,7 +228,7 @@ def required_of(
 ) -> RequiredSize:
     """Return the sizes at which a result like this finds the gap, by group."""
     check_design(power, alpha, pilot_error)
-    check_number(gap, "gap", 0, np.inf, inclusive=(False, False))
+    check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
     result = tested(result)
     counts = np.full(len(result.groups), float(result.n_clusters)), result.n_effective
     return required(

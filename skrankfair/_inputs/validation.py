@@ -23,6 +23,8 @@ Array = NDArray[Any]
 _DIRECT_RANGE = 1 << 16
 #: Up to here a float64 holds every integer.
 _EXACT = 2**53
+#: Up to here integers can be counted with.
+_MOST_COUNTED = (1 << 63) - 1
 #: Up to here fourth powers can be summed, as the errors of squares need.
 _LARGEST, _SMALLEST = 1e60, 1e-60
 
@@ -57,8 +59,8 @@ def check_number(
         kinds += (float, np.floating)
     fits = isinstance(value, kinds) and not isinstance(value, bool | np.bool_)
     if fits and isinstance(value, int):
-        # An integer that no float can hold is no number to compute with.
-        fits = abs(value) <= sys.float_info.max
+        # An integer that no array or float can hold is no number to compute with.
+        fits = abs(value) <= (_MOST_COUNTED if integer else sys.float_info.max)
     if fits:
         above = value >= low if inclusive[0] else value > low
         below = value <= high if inclusive[1] else value < high

@@ -27,6 +27,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> Path:
     """Write a file in the same way."""
+    if not os.fspath(path):
+        raise ValueError(f"path must name a file; got {path!r}.")
     path = Path(path)
     if path.exists() and not path.is_file():
         path.write_bytes(content)

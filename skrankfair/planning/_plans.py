@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
-from .._estimates.power import check_design, detectable
+from .._estimates.power import LARGEST_GAP, check_design, detectable
 from .._inputs.validation import Array, check_choice, check_number
 
 # As many clusters are thought of, at most.
@@ -134,7 +134,7 @@ class Plan:
             For a gap that is not positive, or unless ``0 < alpha < power < 1``.
         """
         check_design(power, alpha)
-        check_number(gap, "gap", 0, np.inf, inclusive=(False, False))
+        check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
 
         def excess(log_clusters: float) -> float:
             found = self._found(np.exp(log_clusters), power, alpha)

@@ -11,9 +11,15 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.estimate import Estimate
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.power import grown, n_tests, power_at, tested
+from .._estimates.power import LEAST_ALPHA, grown, n_tests, power_at, tested
 from .._estimates.read_only import ReadOnlyArrays
-from .._inputs.validation import Array, as_numbers, check_choice, check_number
+from .._inputs.validation import (
+    Array,
+    as_numbers,
+    check_choice,
+    check_magnitude,
+    check_number,
+)
 from ._plans import Plan
 
 if TYPE_CHECKING:
@@ -157,9 +163,10 @@ def power_curve(
     array([[0.07, 0.18, 0.8 ],
            [0.25, 0.73, 1.  ]])
     """
-    check_number(alpha, "alpha", 0, 1, inclusive=(False, False))
+    check_number(alpha, "alpha", LEAST_ALPHA, 1, inclusive=(True, False))
     check_choice(pilot_error, "pilot_error", ("estimated", "known"))
     gaps = np.atleast_1d(as_numbers(np.atleast_1d(gap), "gap")).copy()
+    check_magnitude(gap=gaps)
     pilots = replace(_Pilots.of(pilot), known=pilot_error == "known")
     sizes = pilots.sizes(gaps)
     if not (gaps > 0).all() or not (sizes > 0).all():
