@@ -176,8 +176,8 @@ def _measure_files(plan: Plan, files: Sequence[Path]) -> tuple[Mapping[Any, Any]
     """Return the results of one part, and its number of rows."""
     import pyarrow.parquet as pq
 
-    # Labels of groups are few, and cheaper as codes.
-    groups = plan.columns.get("sensitive_features", ())
+    # Labels of groups are few, and cheaper as codes, which old Arrow cannot sort.
+    groups = () if plan.n_replicates else plan.columns.get("sensitive_features", ())
     labels = {groups} if isinstance(groups, str) else set(groups)
     schema = pq.read_schema(files[0])
     text = [name for name in labels if str(schema.field(name).type) == "string"]
