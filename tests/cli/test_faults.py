@@ -451,12 +451,17 @@ class TestSignals:
 
     @pytest.mark.simulation
     def test_interrupt_at_random_moments(self, file, tmp_path):
-        process, *written = self.started(file, tmp_path)
-        first, last = cpu_seconds(process), 0.0
-        while process.poll() is None:
-            last = max(last, cpu_seconds(process))
-            time.sleep(0.01)
-        assert self.ended(process, *written)[0] == 0
+        whole = []  # the processor time of runs at their start and end
+        for _ in range(3):
+            process, *written = self.started(file, tmp_path)
+            start, end = cpu_seconds(process), 0.0
+            while process.poll() is None:
+                end = max(end, cpu_seconds(process))
+                time.sleep(0.01)
+            assert self.ended(process, *written)[0] == 0
+            written[1].unlink()
+            whole.append((start, end))
+        first, last = map(min, zip(*whole, strict=True))
         moments = random.Random(0)  # of processor time, which other work leaves alone
         statuses = []
         for _ in range(50):
@@ -468,8 +473,7 @@ class TestSignals:
             process.send_signal(signal.SIGINT)
             statuses.append(self.ended(process, *written)[0])
         assert set(statuses) <= {0, 130}
-        # Some runs end before their moment: another takes less time than the first.
-        assert statuses.count(130) >= 25
+        assert statuses.count(130) >= 40
 
     @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
     def test_while_writing(self, name, tmp_path):

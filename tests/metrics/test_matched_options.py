@@ -159,7 +159,7 @@ def test_cluster_covariance(seeds, options):
     assert known > 10
 
 
-@in_chunks
+@seeds.in_chunks(30, 10, always=10)
 @pytest.mark.parametrize(
     "name", [n for n in OPTIONS if "position_weight" not in OPTIONS[n]]
 )
@@ -178,7 +178,7 @@ def test_item_covariance(seeds, name):
         expected = less_products(changes.T @ changes, products)
         known += np.count_nonzero(~np.isnan(r.standard_error))
         assert_same_covariance(r, expected, (seed, epsilon))
-    assert known > 5
+    assert known > 10
 
 
 @pytest.mark.parametrize("name", ["adjacent", "linear", "linear, both"])

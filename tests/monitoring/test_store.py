@@ -58,17 +58,22 @@ def _path(tmp_path):
     return path
 
 
-def test_a_killed_process_has_stored_a_day_or_not(path):
-    """At each of its calls in turn; then it is done again, until all days are there."""
+def ran(script, path):
+    """Run a script that prints a line of JSON per process that it kills."""
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(path)],
+        [sys.executable, "-c", script, str(path)],
         cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONPATH": "."},
         capture_output=True,
         text=True,
         check=True,
     )
-    runs = [json.loads(line) for line in done.stdout.splitlines()]
+    return done, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_killed_process_has_stored_a_day_or_not(path):
+    """At each of its calls in turn; then it is done again, until all days are there."""
+    done, runs = ran(KILLED, path)
     assert runs[-1][0] == 0, done.stderr
     assert len(runs) > 4
     for status, before, after in runs:
@@ -119,15 +124,7 @@ while status == -signal.SIGKILL:
 @pytest.mark.simulation
 def test_a_process_is_killed_at_random_moments(path):
     """By SIGKILL: what was reported as stored is there, once, and nothing is broken."""
-    done = subprocess.run(
-        [sys.executable, "-c", MOMENTS, str(path)],
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "PYTHONPATH": "."},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    runs = [json.loads(line) for line in done.stdout.splitlines()]
+    done, runs = ran(MOMENTS, path)
     assert len(runs) > 5, done.stderr
     for _, said, days in runs:
         # One day more may be stored than there was time to say.
