@@ -131,14 +131,15 @@ class Memberships:
 
         Nothing is to be counted within a cell of one row, as most are of many groups.
         """
-        several = self.sizes > 1
-        some = np.flatnonzero(np.repeat(several, self.sizes))
+        return self.of_cells(self.sizes > 1)
+
+    def of_cells(self, chosen: Array) -> tuple[Array, Memberships]:
+        """Return the memberships of some cells, a mask of shape (E,), and these."""
+        some = np.flatnonzero(np.repeat(chosen, self.sizes))
         cells = replace(
-            self.cells,
-            query=self.cells.query[several],
-            group=self.cells.group[several],
+            self.cells, query=self.cells.query[chosen], group=self.cells.group[chosen]
         )
-        starts = np.concatenate(([0], np.cumsum(self.sizes[several])))
+        starts = np.concatenate(([0], np.cumsum(self.sizes[chosen])))
         return some, replace(self, cells=cells, rows=self.rows[some], starts=starts)
 
     def place(self) -> Array:

@@ -8,7 +8,7 @@ left are the partners, so that no group needs a pass over the rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,8 @@ from .prefix_sums import sum_between, times
 from .score_ranges import ROUNDED, Matching, PairWeight, weighted_rank
 
 _SAMPLE = 1 << 16
+#: The search takes groups with about so small a part of the rows at once.
+_PARTS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +74,7 @@ class GroupMatching:
     @cached_property
     def by_row(self) -> Array:
         """The memberships in the order of the ranked rows."""
-        rows = self.members.rows
-        if self.members.groups.overlapping:
-            return stable_order(rows)
-        order = np.empty(rows.size, dtype=np.int64)
-        order[rows] = np.arange(rows.size)
-        return order
+        return stable_order(self.members.rows)
 
     @cached_property
     def every(self) -> Matching:
@@ -119,9 +116,20 @@ class GroupMatching:
     ) -> Array:
         """Return the K-th smallest score difference of every group, shape (G,).
 
-        NaN for a group without pairs; K is that of `Matching.kth_smallest`.
+        NaN for a group without pairs; K is that of `Matching.kth_smallest`. Some groups
+        at a time, since the search keeps many numbers of each membership.
         """
-        return _Selection(self, n_pairs, quantile, weight).thresholds()
+        cells = self.members.cells
+        found = np.full(cells.n_groups, np.nan)
+        size = np.bincount(cells.group, self.members.sizes, minlength=cells.n_groups)
+        at_once = max(self.ranking.n_rows / _PARTS, _SAMPLE)
+        part = ((np.cumsum(size) - size) // at_once).astype(np.int64)
+        for number in np.unique(part):
+            _, members = self.members.of_cells(part[cells.group] == number)
+            matching = replace(self, members=members)
+            few = _Selection(matching, n_pairs, quantile, weight).thresholds()
+            np.copyto(found, few, where=part == number)
+        return found
 
 
 class _Selection:
