@@ -24,6 +24,7 @@ from skrankfair.metrics import (
     share_at_k,
     skew_at_k,
 )
+from tests.seeds import together
 
 NAN, INF = float("nan"), float("inf")
 GOOD = {
@@ -112,13 +113,12 @@ def call(metric, **changed):
 def every(*kinds, metrics=METRICS):
     """Parametrize by every metric and each of its columns of these kinds."""
     pairs = [
-        (metric, name)
+        pytest.param(metric, name, id=f"{metric.__name__}-{name}")
         for metric in metrics
         for name in columns_of(metric)
         if name in kinds
     ]
-    ids = [f"{metric.__name__}-{name}" for metric, name in pairs]
-    return pytest.mark.parametrize(("metric", "name"), pairs, ids=ids)
+    return together(("metric", "name"), pairs)
 
 
 def of_one_metric(*kinds):
@@ -126,23 +126,16 @@ def of_one_metric(*kinds):
     return every(*kinds, metrics=[pairwise_accuracy])
 
 
-each_metric = pytest.mark.parametrize(
-    "metric", METRICS, ids=[metric.__name__ for metric in METRICS]
-)
-each_of_queries = pytest.mark.parametrize(
-    "metric",
-    [metric for metric in METRICS if metric not in OF_ROWS],
-    ids=[metric.__name__ for metric in METRICS if metric not in OF_ROWS],
-)
-each_by_group = pytest.mark.parametrize(
-    "metric", BY_GROUP, ids=[metric.__name__ for metric in BY_GROUP]
-)
-each_that_needs_others = pytest.mark.parametrize(
-    "metric", NEEDS_OTHERS, ids=[metric.__name__ for metric in NEEDS_OTHERS]
-)
-each_with_variance = pytest.mark.parametrize(
-    "metric", WITH_VARIANCE, ids=[metric.__name__ for metric in WITH_VARIANCE]
-)
+def each_of(metrics):
+    """Parametrize by metrics."""
+    return together("metric", [pytest.param(m, id=m.__name__) for m in metrics])
+
+
+each_metric = each_of(METRICS)
+each_of_queries = each_of([metric for metric in METRICS if metric not in OF_ROWS])
+each_by_group = each_of(BY_GROUP)
+each_that_needs_others = each_of(NEEDS_OTHERS)
+each_with_variance = each_of(WITH_VARIANCE)
 NUMBERS = ("y_true", "y_score", "sample_weight")
 LABELS = ("sensitive_features", "qid", "cluster")
 

@@ -19,7 +19,7 @@ from tests.metrics.cases import (
     with_clusters,
     with_weights,
 )
-from tests.seeds import one_in
+from tests.seeds import one_in, together
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
@@ -37,9 +37,13 @@ def is_rare(value):
     return isinstance(value, Case) and value.metric in RARE
 
 
-every_metric = pytest.mark.parametrize("case", ONE_EACH.values(), ids=ONE_EACH)
+def each(name, values):
+    return together(name, [pytest.param(v, id=label) for label, v in values.items()])
+
+
+every_metric = each("case", ONE_EACH)
 GROUPED = {name: case for name, case in ONE_EACH.items() if name != "ndcg"}
-by_group = pytest.mark.parametrize("case", GROUPED.values(), ids=GROUPED)
+by_group = each("case", GROUPED)
 
 
 def pandas_arrow(values):
@@ -107,7 +111,7 @@ COLUMN_TYPES = {
     "pyarrow chunked": chunked,
 }
 
-every_type = pytest.mark.parametrize("convert", COLUMN_TYPES.values(), ids=COLUMN_TYPES)
+every_type = each("convert", COLUMN_TYPES)
 
 
 def converted(c, convert):
@@ -123,7 +127,11 @@ COMMON = ("list", "pandas", "pandas nullable", "polars", "pyarrow chunked")
 
 
 @one_in(
-    5, rare=is_rare, case=CASES, convert={name: COLUMN_TYPES[name] for name in COMMON}
+    5,
+    rare=is_rare,
+    at_once=10,
+    case=CASES,
+    convert={name: COLUMN_TYPES[name] for name in COMMON},
 )
 def test_every_case_with_columns_of_common_libraries(case, convert):
     c = with_weights(labelled())
@@ -131,14 +139,14 @@ def test_every_case_with_columns_of_common_libraries(case, convert):
     assert_identical(found, case(c))
 
 
-@one_in(4, case=ONE_EACH, convert=COLUMN_TYPES)
+@one_in(4, at_once=10, case=ONE_EACH, convert=COLUMN_TYPES)
 def test_column_types(case, convert):
     c = with_weights(labelled())
     # The queries may be summed in another order.
     assert_same(case(converted(c, convert)), case(c), 1e-14)
 
 
-@one_in(3, rare=is_rare, case=OF_DECISIONS, convert=COLUMN_TYPES)
+@one_in(3, rare=is_rare, at_once=10, case=OF_DECISIONS, convert=COLUMN_TYPES)
 def test_column_types_of_decisions(case, convert):
     c = with_weights(labelled() if case.by_item else with_clusters(labelled()))
     found = case.measure(converted(case.taken(c), convert))
@@ -154,6 +162,7 @@ def test_column_types_of_clusters(convert):
 
 @one_in(
     3,
+    at_once=10,
     case=ONE_EACH,
     dtype={
         name: name
@@ -185,6 +194,7 @@ def test_boolean_outcomes(case):
 
 @one_in(
     6,
+    at_once=10,
     case=GROUPED,
     convert=COLUMN_TYPES,
     labels={
@@ -204,7 +214,7 @@ def test_group_labels(case, convert, labels):
     np.testing.assert_array_equal(r.covariance, expected.covariance)
 
 
-@one_in(3, case=GROUPED, convert=COLUMN_TYPES)
+@one_in(3, at_once=10, case=GROUPED, convert=COLUMN_TYPES)
 def test_boolean_group_labels(case, convert):
     c = labelled()
     expected = case(c.but(group=np.where(c.group == "a", "yes", "no")))

@@ -179,6 +179,7 @@ def some(part):
 @pytest.mark.filterwarnings("ignore:sensitive_features has .* numbers 0 and 1")
 @one_in(
     3,
+    at_once=4,
     argument={
         f"{m.__name__}-{n}": (m, n) for c in COLUMNS for m, n in ARGUMENTS if n == c
     },
@@ -191,6 +192,7 @@ def test_nothing_but_a_value_error_escapes_from_a_column(argument, values):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 @one_in(
     3,
+    at_once=4,
     argument={f"{m.__name__}-{n}": (m, n) for m, n in ARGUMENTS if n not in COLUMNS},
     values={"first": some(0), "second": some(1), "third": some(2)},
 )

@@ -50,6 +50,7 @@ def test_good_input_is_good():
 @every(*NUMBERS)
 @one_in(
     3,
+    at_once=5,
     value={str(value): value for value in (NAN, INF, -INF, None, pd.NA)},
     convert={"list": list, "array": np.array, "series": pd.Series},
 )

@@ -32,13 +32,13 @@ from tests.metrics.cases import (
     with_clusters,
     with_weights,
 )
-from tests.seeds import one_in, rarely
+from tests.seeds import one_in, together
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
 )
 
-on_both = pytest.mark.parametrize("make", DATA.values(), ids=DATA)
+on_both = together("make", [pytest.param(m, id=name) for name, m in DATA.items()])
 
 
 def is_rare(value):
@@ -52,24 +52,32 @@ def chosen(condition):
 def cases_where(condition, half=None):
     """Parametrize by cases, of which one `half`, 0 or 1, or both run by default."""
     cases = chosen(condition)
-    values = [
-        rarely(case)[0] if is_rare(case) or half == place % 2 else case
-        for place, case in enumerate(cases.values())
+    params = [
+        pytest.param(
+            case,
+            marks=pytest.mark.simulation if is_rare(case) or half == place % 2 else (),
+            id=name,
+        )
+        for place, (name, case) in enumerate(cases.items())
     ]
-    return pytest.mark.parametrize("case", values, ids=cases)
+    return together("case", params)
 
 
 def cases_of(*metrics):
     return cases_where(lambda case: case.metric in metrics)
 
 
-by_case_and_data = one_in(2, rare=is_rare, case=CASES, make=DATA)
+by_case_and_data = one_in(2, rare=is_rare, at_once=10, case=CASES, make=DATA)
 # What each leaves out the others have; all of it runs with the simulations.
 by_group, by_other_group = (
     cases_where(lambda case: case.metric is not ndcg, half) for half in (0, 1)
 )
 by_cluster = one_in(
-    2, rare=is_rare, case=chosen(lambda case: not case.by_item), make=DATA
+    2,
+    rare=is_rare,
+    at_once=10,
+    case=chosen(lambda case: not case.by_item),
+    make=DATA,
 )
 
 
@@ -157,6 +165,7 @@ def test_query_weight_is_repetition_within_a_cluster(case, make):
 @one_in(
     3,
     rare=is_rare,
+    at_once=10,
     case=chosen(lambda case: "n_pairs" not in case.first_pass),
     make=DATA,
     factor={"1024": 1024.0, "half": 0.5, "small": 1 / 64},
@@ -185,7 +194,12 @@ def parts_of(c, n_parts=3):
 
 
 @one_in(
-    4, rare=is_rare, case=CASES, make=DATA, weights={"equal": False, "weighted": True}
+    4,
+    rare=is_rare,
+    at_once=10,
+    case=CASES,
+    make=DATA,
+    weights={"equal": False, "weighted": True},
 )
 def test_split_and_merged_is_the_whole(case, make, weights, monkeypatch):
     monkeypatch.setattr(_sums, "LARGE_SHARE", -1.0)  # compact() folds no row
@@ -247,6 +261,7 @@ OF_RANKS = (
 @one_in(
     4,
     rare=is_rare,
+    at_once=10,
     case=chosen(lambda case: case.metric in OF_RANKS),
     make=DATA,
     transform={

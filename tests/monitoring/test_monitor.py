@@ -1,6 +1,7 @@
 """A monitor keeps results, adds them and raises alarms."""
 
 import datetime as dt
+import functools
 import json
 from html import escape
 from itertools import pairwise
@@ -26,6 +27,7 @@ from skrankfair.monitoring import Monitor
 DAYS = [f"2026-{month:02}-{day:02}" for month in (1, 2) for day in range(1, 29)]
 
 
+@functools.cache
 def decisions(seed, gap=0.0, n=400, groups="fm"):
     """Return the selection rates of a day, that of the first group lower by a gap."""
     rng = np.random.default_rng(seed)
