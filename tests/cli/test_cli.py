@@ -21,6 +21,7 @@ mpl.use("Agg")
 import skrankfair
 from skrankfair import audit
 from skrankfair.__main__ import main
+from skrankfair._cli import input as _input
 from skrankfair.metrics import selection_rate
 from skrankfair.monitoring import Monitor
 
@@ -287,7 +288,7 @@ class TestAudit:
             assert main([*arguments, "--missing", "drop"]) == 0
             assert "1 of 600 rows are left out" in capsys.readouterr().err
 
-    def test_a_column_of_scores_is_no_group(self, file, tmp_path, capsys):
+    def test_a_column_of_scores_is_no_group(self, file, tmp_path, monkeypatch, capsys):
         data = frame(120)
         data["score"] = np.arange(len(data))
         data.to_csv(file, index=False)
@@ -297,12 +298,14 @@ class TestAudit:
         assert "or --max-groups 1200 if they are" in line
         line = complaint([*arguments, "region,score"], capsys)
         assert "'region', 'score' (--sensitive-features) has 1,200 distinct" in line
-        exposure = ["score", "--metrics", "pairwise_exposure", "--max-groups", "1200"]
-        found = numbers([*arguments, *exposure], tmp_path)
-        assert len(found["groups"]) == 1200
-        capsys.readouterr()
         few = ["session", "--max-groups", "119"]
         assert "more than 119" in complaint([*arguments, *few], capsys)
+        monkeypatch.setattr(_input, "MOST_GROUPS", 200)
+        frame(30).assign(score=np.arange(300)).to_csv(file, index=False)
+        assert "more than 200" in complaint([*arguments, "score"], capsys)
+        exposure = ["score", "--metrics", "pairwise_exposure", "--max-groups", "300"]
+        found = numbers([*arguments, *exposure], tmp_path)
+        assert len(found["groups"]) == 300
 
     def test_labels_that_differ_by_white_space_are_told(self, file, capsys):
         data = frame()
