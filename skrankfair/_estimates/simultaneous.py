@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -200,42 +200,77 @@ class Simultaneous:
             # The quantiles of the largest of independent ones.
             level = (np.arange(self.n_resamples) + 0.5) / self.n_resamples
             return -special.ndtri(-np.expm1(np.log(level) / known.size) / 2)
-        rng, largest = generator(self.random_state), np.zeros(self.n_resamples)
-        starts = np.cumsum([0, *(len(block) for block in self.covariance)])
-        ends = np.searchsorted(self.contrasts[known, 0], starts)
-        for number, block in enumerate(self.covariance):
-            inside = known[ends[number] : ends[number + 1]]
-            if inside.size:
-                pairs = np.maximum(self.contrasts[inside] - starts[number], -1)
-                drawn = self._drawn(block, pairs, spread[inside], rng)
-                np.maximum(largest, drawn, out=largest)
+        largest = np.zeros(self.n_resamples)
+        for _, part, drawn in self._drawn(known, spread):
+            np.maximum(largest[part], np.abs(drawn).max(1), out=largest[part])
         return np.sort(largest)
 
-    def _drawn(
-        self,
-        covariance: Array,
-        contrasts: Array,
-        spread: Array,
-        rng: np.random.Generator,
+    def detectable(
+        self, chosen: Array, power: float, alpha: float, method: str
     ) -> Array:
-        """Return the largest ``|z|`` of contrasts within a block, (n_resamples,)."""
-        first, second = contrasts.T
-        used = np.unique(np.concatenate([first, second[second >= 0]]))
-        values, vectors = np.linalg.eigh(covariance[np.ix_(used, used)])
-        some = values > _NOISE * values[-1]  # smooth curves are of a low rank
-        root = (vectors[:, some] * np.sqrt(values[some])).T
-        place = np.zeros(int(used.max()) + 2, dtype=int)
-        place[used] = np.arange(used.size)
-        largest = np.empty(self.n_resamples)
-        step = max(1, min(_CHUNK, _MOST_DRAWS // len(contrasts)))
-        for start in range(0, self.n_resamples, step):
-            part = slice(start, min(start + step, self.n_resamples))
-            draws = rng.standard_normal((part.stop - start, len(root))) @ root
-            values = draws[:, place[first]]
-            values -= np.where(second >= 0, draws[:, place[second]], 0.0)
-            values /= spread
-            largest[part] = np.abs(values).max(1)
-        return largest
+        """Return how large the one true value of some contrasts has to be, to be found.
+
+        In one of them, on its side, at the level `alpha` for all contrasts, in data
+        whose errors are these. Rows of `chosen`, of shape (C, J) with ``C J = T``, say
+        which contrasts are meant; the result is of shape (C,), NaN for none.
+        """
+        places = np.arange(chosen.size).reshape(chosen.shape)
+        found = np.full(len(chosen), np.nan)
+        some = chosen & (self.standard_error > 0).reshape(chosen.shape)
+        for c in np.flatnonzero(some.any(axis=1)):
+            least = self._least_found(places[c, some[c]], alpha, method)
+            found[c] = np.quantile(least, power)
+        return found
+
+    def _least_found(self, some: Array, alpha: float, method: str) -> Array:
+        """Return the value that is found in each draw and those below it are not.
+
+        Shape (n_resamples,). Errors of the same draw are as much too large or too
+        small, in quantiles of their chi-square distributions (Wilson and Hilferty
+        1931).
+        """
+        spread = self.standard_error if self.spread is None else self.spread
+        quantile, error = self.quantile(1 - alpha, method), self.standard_error
+        third = 2 / (9 * np.maximum(self.df, 1.0))
+        least = np.full(self.n_resamples, np.inf)
+        # One quantile per draw, in order, which the draws know nothing of.
+        luck = special.ndtri((np.arange(self.n_resamples) + 0.5) / self.n_resamples)
+        for inside, part, drawn in self._drawn(some, spread):
+            c, of_draw = third[inside], luck[part, None]
+            scale = np.maximum(1 - c + of_draw * np.sqrt(c), 0.0) ** 1.5
+            values = (quantile[inside] * scale - drawn) * error[inside]
+            np.minimum(least[part], values.min(1), out=least[part])
+        return least
+
+    def _drawn(
+        self, some: Array, spread: Array
+    ) -> Iterator[tuple[Array, slice, Array]]:
+        """Yield draws of the normal vector: of which contrasts, which draws, and ``z``.
+
+        Of some contrasts, block by block.
+        """
+        rng = generator(self.random_state)
+        starts = np.cumsum([0, *(len(block) for block in self.covariance)])
+        ends = np.searchsorted(self.contrasts[some, 0], starts)
+        for number, covariance in enumerate(self.covariance):
+            inside = some[ends[number] : ends[number + 1]]
+            if not inside.size:
+                continue
+            first, second = np.maximum(self.contrasts[inside] - starts[number], -1).T
+            used = np.unique(np.concatenate([first, second[second >= 0]]))
+            values, vectors = np.linalg.eigh(covariance[np.ix_(used, used)])
+            kept = values > _NOISE * values[-1]  # smooth curves are of a low rank
+            root = (vectors[:, kept] * np.sqrt(values[kept])).T
+            place = np.zeros(int(used.max()) + 2, dtype=int)
+            place[used] = np.arange(used.size)
+            step = max(1, min(_CHUNK, _MOST_DRAWS // inside.size))
+            for start in range(0, self.n_resamples, step):
+                part = slice(start, min(start + step, self.n_resamples))
+                draws = rng.standard_normal((part.stop - start, len(root))) @ root
+                drawn = draws[:, place[first]]
+                drawn -= np.where(second >= 0, draws[:, place[second]], 0.0)
+                drawn /= spread[inside]
+                yield inside, part, drawn
 
     def corrected(self, method: str) -> Array:
         """Return p-values corrected for the number of contrasts, shape (T,)."""

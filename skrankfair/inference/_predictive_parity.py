@@ -13,6 +13,7 @@ from .._estimates import formatting as fmt
 from .._estimates.contrasts import generator
 from .._estimates.intervals import check_level, welch_df
 from .._estimates.metric import warn_user
+from .._estimates.power import LARGEST_GAP, RequiredSize, check_design
 from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.simultaneous import CORRECTIONS, MOST_TOGETHER, Simultaneous
 from .._inputs.score_rows import ScoreRows, score_rows
@@ -372,6 +373,94 @@ class PredictiveParityTest(ReadOnlyArrays):
                 "pvalue_corrected": self.pvalues.ravel(),
             }
         )
+
+    def minimum_detectable(self, power: float = 0.8, alpha: float = 0.05) -> Array:
+        """Return the gap between two curves that data like these find, by contrast.
+
+        The gap is the same at all scores, and found where the curves differ at any
+        point of the grid, with the correction of the test for points and contrasts.
+
+        Parameters
+        ----------
+        power : float, default=0.8
+            Chance that it is found.
+        alpha : float, default=0.05
+            Level of the test, for all contrasts and points together.
+
+        Returns
+        -------
+        ndarray of shape (C,)
+            In units of the outcome; NaN for a contrast that is compared nowhere.
+
+        Raises
+        ------
+        ValueError
+            Unless ``0 < alpha < power < 1``.
+
+        See Also
+        --------
+        required : How many clusters a smaller gap needs.
+
+        Notes
+        -----
+        The chance is that of ``max_j (z_j + gap / se_j - c_j) > 0`` for normal vectors
+        z with the correlations of the differences at the points j, errors se and
+        critical values c of the test, over `n_resamples` draws: with 20,000 its error
+        is 0.3 points. The errors are taken for the true ones. "holm" and "fdr_bh" count
+        as Bonferroni's, of which they find at least as much.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skrankfair.inference import predictive_parity_test
+        >>> rng = np.random.default_rng(0)
+        >>> group, risk = rng.choice(["a", "b"], size=3000), rng.uniform(size=3000)
+        >>> pilot = predictive_parity_test(
+        ...     rng.uniform(size=3000) < risk, risk, sensitive_features=group
+        ... )
+        >>> pilot.minimum_detectable().round(3)
+        array([0.056])
+        >>> int(pilot.required(gap=0.05).n_clusters[0])
+        3789
+        """
+        check_design(power, alpha)
+        method = self.parameters["correction"]
+        return self._tests.detectable(self.compared, power, alpha, method)
+
+    def required(
+        self, gap: float, power: float = 0.8, alpha: float = 0.05
+    ) -> RequiredSize:
+        """Return how many clusters like these find a gap, by contrast.
+
+        The errors shrink with the root of the number of clusters, at this grid and this
+        bandwidth, which the larger data then have to be given.
+
+        Parameters
+        ----------
+        gap : float
+            The true gap between two curves, the same at all scores.
+        power : float, default=0.8
+            Chance that it is found.
+        alpha : float, default=0.05
+            Level of the test, for all contrasts and points together.
+
+        Returns
+        -------
+        RequiredSize
+            One answer per contrast. Effective clusters are those at the score with the
+            most of them.
+
+        Raises
+        ------
+        ValueError
+            For a gap that is not positive, or unless ``0 < alpha < power < 1``.
+        """
+        check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
+        factor = (self.minimum_detectable(power, alpha) / gap) ** 2
+        effective = factor * self.effective_clusters.max(axis=1, initial=0.0)
+        clusters = np.ceil(factor * self.n_clusters)
+        names = tuple(f"{fmt.label(a)} - {fmt.label(b)}" for a, b in self.contrasts)
+        return RequiredSize(names, gap, power, factor, clusters, effective)
 
     def __add__(self, other: object) -> PredictiveParityTest:
         """Return the result on the union of the clusters of both."""

@@ -8,6 +8,7 @@ from scipy import special, stats
 from statsmodels.stats.multitest import multipletests
 
 from skrankfair._estimates import allocation
+from skrankfair._estimates.power import detectable
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import _predictive_parity, predictive_parity_test
 from tests.reference import predictive_parity as naive
@@ -630,3 +631,97 @@ def test_frame_has_a_row_a_contrast_and_point():
     np.testing.assert_array_equal(frame["difference"], t.difference.ravel())
     np.testing.assert_array_equal(frame["band_low"], t.band().low.ravel())
     np.testing.assert_array_equal(frame["pvalue_corrected"], t.pvalues.ravel())
+
+
+def gapped(seed, gap, n=800):
+    """Return columns of two groups with the same gap at all scores."""
+    rng = np.random.default_rng([31, seed])
+    group, s = rng.integers(0, 2, n), rng.random(n)
+    y = rng.random(n) < 0.2 + 0.5 * s + gap * (group - 0.5)
+    return y.astype(float), s, {"sensitive_features": group}
+
+
+class TestPower:
+    def test_at_one_point_is_that_of_the_t_test(self):
+        y, s, given = gapped(0, 0.0, 30)
+        t = predictive_parity_test(y, s, **given, grid=[0.5], bandwidth=0.3, **PAPER)
+        error, df = t.difference_standard_error[0], t.df[0]
+        assert df[0] < 30
+        for power, alpha in ((0.8, 0.05), (0.5, 0.01), (0.95, 0.1)):
+            exact = detectable(error, df, power, alpha)
+            found = t.minimum_detectable(power, alpha)
+            np.testing.assert_allclose(found, exact, rtol=0.02)
+
+    def test_of_independent_points(self):
+        """Far from each other: that none is beyond is a product."""
+        y, s, given = gapped(1, 0.0, 4000)
+        points = np.array([0.2, 0.5, 0.8])
+        kernel = {"kernel": "epanechnikov", "bandwidth": 0.1, "grid": points}
+        t = predictive_parity_test(y, s, **given, **kernel)
+        size = t.minimum_detectable()[0] / t.difference_standard_error[0]
+        critical = stats.norm.isf((1 - 0.95 ** (1 / 3)) / 2)
+        missed = stats.norm.cdf(critical - size).prod()
+        assert missed == pytest.approx(0.2, abs=0.01)
+
+    def test_shrinks_with_the_root_of_the_clusters(self):
+        y, s, given = gapped(2, 0.0)
+        t = predictive_parity_test(y, s, **given, **FIXED)
+        gap = t.minimum_detectable()[0]
+        size = t.required(gap)
+        assert size.factor == pytest.approx([1.0])
+        assert size.n_clusters == [800]
+        assert size.groups == ("0 - 1",)
+        four = t.required(gap / 2)
+        assert four.factor == pytest.approx([4.0])
+        assert four.n_effective == pytest.approx([4 * t.effective_clusters.max()])
+        merged = (t + t + t + t).minimum_detectable()
+        assert merged == pytest.approx([gap / 2], rel=0.01)
+        assert "times the pilot" in repr(four)
+
+    @pytest.mark.parametrize("options", [{}, {"contrasts": "rest"}], ids=str)
+    def test_of_many_contrasts_pays_for_all(self, options):
+        y, s, group, cluster = rows(n_clusters=200)
+        group[:3] = "z"  # too few to be compared
+        columns = {"sensitive_features": group, "cluster": cluster, **FIXED}
+        with pytest.warns(UndefinedMetricWarning):
+            t = predictive_parity_test(y, s, **columns, **options)
+        found = t.minimum_detectable()
+        unknown = ["z" in pair for pair in t.contrasts]
+        np.testing.assert_array_equal(np.isnan(found), unknown)
+        with pytest.warns(UndefinedMetricWarning):
+            t = predictive_parity_test(
+                *(y, s), **columns, **options, correction="bonferroni"
+            )
+        assert (t.minimum_detectable() > found)[~np.isnan(found)].all()
+        keep = np.isin(group, ["a", "b"])
+        alone = predictive_parity_test(
+            *(y[keep], s[keep]),
+            sensitive_features=group[keep],
+            cluster=cluster[keep],
+            **FIXED,
+        )
+        if not options:
+            assert alone.minimum_detectable()[0] < found[t.contrasts.index(("a", "b"))]
+
+    def test_what_is_wrong_is_named(self):
+        y, s, given = gapped(0, 0.0, 60)
+        t = predictive_parity_test(y, s, **given, **FIXED)
+        with pytest.raises(ValueError, match="power must be above alpha"):
+            t.minimum_detectable(power=0.04)
+        with pytest.raises(ValueError, match="gap must be"):
+            t.required(0.0)
+
+    @pytest.mark.simulation
+    def test_is_what_was_promised(self):
+        options = {**FIXED, "n_resamples": 2000}
+        pilots = [
+            predictive_parity_test(y, s, **given, **options).minimum_detectable()
+            for y, s, given in (gapped(seed, 0.0) for seed in range(10))
+        ]
+        found = [
+            predictive_parity_test(y, s, **given, **options).pvalue < 0.05
+            for y, s, given in (
+                gapped(seed, np.mean(pilots)) for seed in range(100, 400)
+            )
+        ]
+        assert np.mean(found) == pytest.approx(0.8, abs=0.02 + 2 * 0.023)
