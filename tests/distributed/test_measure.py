@@ -72,7 +72,7 @@ def test_every_source_is_the_whole(kind, sources, whole):
     assert_same(measure(sources[kind](), METRICS, n_partitions=3, **WHO), whole)
 
 
-@pytest.mark.parametrize("n_partitions", [1, 7, *rarely(64)])
+@pytest.mark.parametrize("n_partitions", [7, *rarely(1, 64)])
 def test_any_number_of_parts_is_the_whole(n_partitions, sources, whole):
     for kind in ("pattern", "dask"):
         found = measure(sources[kind](), METRICS, n_partitions=n_partitions, **WHO)
@@ -119,7 +119,7 @@ def test_calipers_are_those_of_all_data(kind, limits, sources, frame, monkeypatc
         assert found[name].first_pass == whole[name].first_pass
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, 1, *rarely(2, 3, 4)])
 @pytest.mark.parametrize("quantile", [0.001, 0.02, 0.6])
 def test_calipers_of_any_scores(seed, quantile, monkeypatch):
     monkeypatch.setattr(_quantile, "_LISTED", 60)

@@ -239,6 +239,7 @@ class TestLabels:
 
 
 class TestOtherProcess:
+    @pytest.mark.simulation
     def test_reads_and_adds(self):
         columns = score_columns()
         code = (

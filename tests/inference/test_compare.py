@@ -340,7 +340,7 @@ def test_items_are_aligned_by_row():
 @pytest.mark.simulation
 def test_item_coverage():
     # Both scores are as good: the true difference is 0.
-    n_lists = 1000
+    n_lists = 600
     intervals = []
     for seed in range(n_lists):
         y, a, b = one_list(200, seed)
@@ -355,17 +355,17 @@ def test_item_coverage():
 
 @pytest.fixture(scope="module")
 def replications():
-    """Results of 1000 data sets of 200 queries, by score."""
-    data = frame(n_queries=200_000)
-    starts = np.arange(0, 200_001, 200)
+    """Results of 600 data sets of 200 queries, by score."""
+    data = frame(n_queries=120_000)
+    starts = np.arange(0, 120_001, 200)
     results = both("accuracy", data)
     return [list(slices(result, starts)) for result in results], results
 
 
 @pytest.mark.simulation
 def test_coverage(replications):
-    # The truth is the difference over all 200 000 queries, whose own error is
-    # 1 / sqrt(1000) of a replication's.
+    # The truth is the difference over all 120 000 queries, whose own error is
+    # 1 / sqrt(600) of a replication's.
     (new, old), whole = replications
     truth = whole[0].estimate - whole[1].estimate
     differences = [compare(a, b) for a, b in zip(new, old, strict=True)]

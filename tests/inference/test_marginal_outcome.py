@@ -244,7 +244,7 @@ def test_infra_marginal_means_mislead_and_the_test_does_not():
 @pytest.mark.simulation
 def test_a_line_is_unbiased_at_the_boundary():
     """Outcomes rise by 1 for 1 of score; a mean looks above the threshold."""
-    n_replications, n = 300, 1000
+    n_replications, n = 200, 1000
     found = {"constant": [], "local_linear": []}
     for seed in range(n_replications):
         rng = np.random.default_rng(seed)
@@ -272,7 +272,7 @@ def test_a_line_is_unbiased_at_the_boundary():
 
 @pytest.mark.simulation
 def test_rejects_a_true_null_at_its_level():
-    n_replications, rejected = 300, 0
+    n_replications, rejected = 200, 0
     for seed in range(n_replications):
         rng = np.random.default_rng(1000 + seed)
         cluster = np.repeat(np.arange(250), 1 + rng.poisson(3, 250))

@@ -324,8 +324,8 @@ def test_size_where_all_moments_are_0():
         data, who, _ = null_rows(rng, 300)
         return data, who
 
-    rate = rejection_rate(1000, make)
-    assert abs(rate - 0.05) < tolerance(0.05, 1000)
+    rate = rejection_rate(600, make)
+    assert abs(rate - 0.05) < tolerance(0.05, 600)
 
 
 @pytest.mark.simulation
@@ -335,10 +335,10 @@ def test_size_with_clusters():
         data, who, user = null_rows(rng, 500, user_effect=2.0)
         return data, {**who, "cluster": user if by_user else None}
 
-    rate = rejection_rate(600, make)
+    rate = rejection_rate(400, make)
     # 100 clusters, compared with normal quantiles.
-    assert abs(rate - 0.05) < tolerance(0.05, 600) + 0.005
-    assert rejection_rate(300, lambda rng: make(rng, False)) > 0.1
+    assert abs(rate - 0.05) < tolerance(0.05, 400) + 0.005
+    assert rejection_rate(200, lambda rng: make(rng, False)) > 0.1
 
 
 def confounded(n_queries, fair=False, **options):

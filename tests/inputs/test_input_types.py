@@ -139,7 +139,7 @@ def test_every_case_with_columns_of_common_libraries(case, convert):
     assert_identical(found, case(c))
 
 
-@one_in(4, at_once=10, case=ONE_EACH, convert=COLUMN_TYPES)
+@one_in(6, at_once=10, case=ONE_EACH, convert=COLUMN_TYPES)
 def test_column_types(case, convert):
     c = with_weights(labelled())
     # The queries may be summed in another order.
@@ -193,7 +193,7 @@ def test_boolean_outcomes(case):
 
 
 @one_in(
-    6,
+    12,
     at_once=10,
     case=GROUPED,
     convert=COLUMN_TYPES,
@@ -214,7 +214,7 @@ def test_group_labels(case, convert, labels):
     np.testing.assert_array_equal(r.covariance, expected.covariance)
 
 
-@one_in(3, at_once=10, case=GROUPED, convert=COLUMN_TYPES)
+@one_in(6, at_once=10, case=GROUPED, convert=COLUMN_TYPES)
 def test_boolean_group_labels(case, convert):
     c = labelled()
     expected = case(c.but(group=np.where(c.group == "a", "yes", "no")))
@@ -247,8 +247,7 @@ FRAMES = {
 }
 
 
-@by_group
-@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+@one_in(4, at_once=10, case=GROUPED, frame=FRAMES)
 def test_several_columns_are_crossed(case, frame):
     c = labelled()
     sex = np.random.default_rng(3).choice(["f", "m"], 90)
@@ -260,9 +259,11 @@ def test_several_columns_are_crossed(case, frame):
     np.testing.assert_array_equal(r.covariance, expected.covariance)
 
 
-@by_group
-@pytest.mark.parametrize(
-    "frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"]
+@one_in(
+    3,
+    at_once=10,
+    case=GROUPED,
+    frame={"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table},
 )
 def test_crossed_columns_keep_the_types_of_their_labels(case, frame):
     c = labelled()
@@ -272,11 +273,16 @@ def test_crossed_columns_keep_the_types_of_their_labels(case, frame):
     assert {type(label[1]) for label in r.groups} == {int}
 
 
-@by_group
-@pytest.mark.parametrize(
-    "frame",
-    [pd.DataFrame, pl.DataFrame, pa.table, FRAMES["numpy object"]],
-    ids=["pandas", "polars", "pyarrow", "numpy"],
+@one_in(
+    4,
+    at_once=10,
+    case=GROUPED,
+    frame={
+        "pandas": pd.DataFrame,
+        "polars": pl.DataFrame,
+        "pyarrow": pa.table,
+        "numpy": FRAMES["numpy object"],
+    },
 )
 def test_one_column_of_labels_is_not_crossed(case, frame):
     c = labelled()
@@ -294,8 +300,7 @@ MEMBERSHIPS = {
 }
 
 
-@by_group
-@pytest.mark.parametrize("frame", MEMBERSHIPS.values(), ids=MEMBERSHIPS)
+@one_in(4, at_once=10, case=GROUPED, frame=MEMBERSHIPS)
 def test_membership_matrix(case, frame):
     c = overlapping()
     expected = case(c)
@@ -324,21 +329,21 @@ def test_inputs_are_not_written_to(case):
             np.testing.assert_array_equal(value, before[name])
 
 
-@every_metric
-@pytest.mark.parametrize(
-    "labels",
-    [
-        np.array([-(2**63), 2**63 - 1, 0], dtype=np.int64),
-        np.array([-(2**63), -(2**63) + 1, -(2**63) + 5], dtype=np.int64),
-        np.array([2**63 - 1, 2**63 - 2, 2**63 - 9], dtype=np.int64),
-        np.array([2**64 - 1, 2**64 - 2, 2**63], dtype=np.uint64),
-        np.array([2**64 - 1, 2**64 - 2, 2**64 - 3], dtype=np.uint64),
-        np.array([2**64 - 1, 0, 1], dtype=np.uint64),
-        np.array([10**30, -(10**30), 0], dtype=object),
-        np.array(["2020-01-01", "1970-01-01", "2262-01-01"], dtype="M8[ns]"),
-        np.array(["x" * 1000, "", "\n"], dtype=object),
-    ],
-    ids=["i8", "i8 low", "i8 high", "u8", "u8 high", "u8 wide", "big", "date", "text"],
+@one_in(
+    3,
+    at_once=10,
+    case=ONE_EACH,
+    labels={
+        "i8": np.array([-(2**63), 2**63 - 1, 0], dtype=np.int64),
+        "i8 low": np.array([-(2**63), -(2**63) + 1, -(2**63) + 5], dtype=np.int64),
+        "i8 high": np.array([2**63 - 1, 2**63 - 2, 2**63 - 9], dtype=np.int64),
+        "u8": np.array([2**64 - 1, 2**64 - 2, 2**63], dtype=np.uint64),
+        "u8 high": np.array([2**64 - 1, 2**64 - 2, 2**64 - 3], dtype=np.uint64),
+        "u8 wide": np.array([2**64 - 1, 0, 1], dtype=np.uint64),
+        "big": np.array([10**30, -(10**30), 0], dtype=object),
+        "date": np.array(["2020-01-01", "1970-01-01", "2262-01-01"], dtype="M8[ns]"),
+        "text": np.array(["x" * 1000, "", "\n"], dtype=object),
+    },
 )
 def test_query_labels(case, labels):
     c = labelled()

@@ -24,6 +24,7 @@ from skrankfair.metrics import (
 )
 from skrankfair.scoring import make_fairness_scorer
 from tests.calls import GOOD, WITH_VARIANCE, call
+from tests.seeds import one_in
 
 
 class TestOneQueryPerPart:
@@ -41,9 +42,12 @@ class TestOneQueryPerPart:
         return y, score, group, query
 
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-    @pytest.mark.parametrize("metric", WITH_VARIANCE, ids=lambda m: m.__name__)
-    @pytest.mark.parametrize("kept", ["whole", "compact", "pickle"])
-    @pytest.mark.parametrize("of_users", [False, True])
+    @one_in(
+        2,
+        metric={metric.__name__: metric for metric in WITH_VARIANCE},
+        kept={kept: kept for kept in ("whole", "compact", "pickle")},
+        of_users={"of queries": False, "of users": True},
+    )
     def test_adds_up(self, metric, kept, of_users):
         y, score, group, query = self.rows()
         user = query // 2

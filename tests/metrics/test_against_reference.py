@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 AVERAGES = ("pairs", "queries")
-in_chunks = seeds.in_chunks(120, 12, always=12)
+in_chunks = seeds.in_chunks(72, 12, always=12)
 
 
 @in_chunks

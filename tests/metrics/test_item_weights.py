@@ -33,8 +33,8 @@ from tests.reference import variance
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
 )
-in_chunks = seeds.in_chunks(45, 9, always=9)
-in_small_chunks = seeds.in_chunks(20, 5, always=5)
+in_chunks = seeds.in_chunks(27, 9, always=9)
+in_small_chunks = seeds.in_chunks(12, 3, always=3)
 AVERAGES = ("pairs", "queries")
 
 
@@ -231,7 +231,7 @@ def repeated(p, times):
     return replace(p, w=None, z=[], sensitive_features=features, member={}, **columns)
 
 
-@seeds.in_chunks(40, 10, always=10)
+@seeds.in_chunks(18, 6, always=6)
 @each_metric
 @pytest.mark.usefixtures("_engine")
 def test_whole_weights_are_repeated_items(seeds, measure):

@@ -100,8 +100,11 @@ def _assert_same(monkeypatch, metric, *columns, **options) -> None:
         assert_allclose(one.standard_error, other.standard_error, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("number", range(len(OF_OUTCOMES + OF_LISTS)))
-@pytest.mark.parametrize("overlapping", [False, True])
+@one_in(
+    2,
+    number={str(number): number for number in range(len(OF_OUTCOMES + OF_LISTS))},
+    overlapping={"apart": False, "overlapping": True},
+)
 def test_all_groups_at_once_are_as_group_by_group(
     monkeypatch, number: int, *, overlapping: bool
 ) -> None:

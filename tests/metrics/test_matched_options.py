@@ -27,7 +27,7 @@ OPTIONS = {
     "linear, adjacent": {"estimator": "local_linear", "adjacent": True},
 }
 EPSILONS = (0.0, 0.27, 1.3, np.inf)
-in_chunks = seeds.in_chunks(30, 5, always=5)
+in_chunks = seeds.in_chunks(20, 5, always=5)
 every_option = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 
 
@@ -159,7 +159,7 @@ def test_cluster_covariance(seeds, options):
     assert known > 10
 
 
-@seeds.in_chunks(30, 10, always=10)
+@seeds.in_chunks(20, 10, always=10)
 @pytest.mark.parametrize(
     "name", [n for n in OPTIONS if "position_weight" not in OPTIONS[n]]
 )

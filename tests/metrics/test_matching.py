@@ -102,7 +102,7 @@ def test_kth_difference_of_one_long_list(score, direction):
 )
 def test_kth_difference_of_weighted_queries(name, kind, direction):
     rng = np.random.default_rng(1)
-    n = 3300
+    n = 2100
     s, y, query = SCORES[name](rng, n), rng.random(n), rng.integers(0, 3, n)
     focal, weights_by_query = rng.random(n) < 0.5, weights_of(kind)
     w = None if weights_by_query is None else weights_by_query[query]
@@ -126,11 +126,11 @@ def test_kth_difference_of_weighted_queries(name, kind, direction):
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_kth_difference_of_unbalanced_groups(direction):
     rng = np.random.default_rng(2)
-    s, y = rng.normal(size=100_000).round(4), rng.random(100_000)
-    focal = np.zeros(100_000, dtype=bool)
-    focal[rng.integers(0, 100_000, 30)] = True
+    s, y = rng.normal(size=50_000).round(4), rng.random(50_000)
+    focal = np.zeros(50_000, dtype=bool)
+    focal[rng.integers(0, 50_000, 30)] = True
     values, weights = all_differences(s, np.zeros(s.size), focal, direction)
-    for chosen in ({"quantile": 0.01}, {"quantile": 1.0}, {"n_pairs": 100_000}):
+    for chosen in ({"quantile": 0.01}, {"quantile": 1.0}, {"n_pairs": 50_000}):
         r = matched_pair_calibration(
             y, s, sensitive_features=focal, direction=direction, **chosen
         )

@@ -22,9 +22,7 @@ ESTIMATORS = [
     GroupCalibrator(),
     GroupCalibrator(NadarayaWatsonRegressor(0.3), monotonic=True),
     MultiObjectiveCalibrator(),
-    GroupCalibratedClassifier(
-        LogisticRegression(tol=1e-10), calibrator="platt", ensemble=True, cv=3
-    ),
+    GroupCalibratedClassifier(GaussianNB(), cv=3),
     GroupThresholdClassifier(GaussianNB(), cv=3),
     GroupCalibratedRegressor(Ridge()),
 ]
@@ -35,7 +33,9 @@ OTHERS = [
     GroupCalibrator(IsotonicRegression(out_of_bounds="clip")),
     MultiObjectiveCalibrator(LinearRegression(), cluster_weight="row"),
     MultiObjectiveCalibrator(NadarayaWatsonRegressor(0.3)),
-    GroupCalibratedClassifier(GaussianNB(), cv=3),
+    GroupCalibratedClassifier(
+        LogisticRegression(tol=1e-10), calibrator="platt", ensemble=True, cv=3
+    ),
     GroupThresholdClassifier(
         LogisticRegression(tol=1e-10),
         constraint="equalized_odds",

@@ -297,7 +297,7 @@ class TestInsideScikitLearn:
         }
     )
 
-    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    @pytest.mark.parametrize("library", ["polars", *rarely("pandas")])
     def test_search_by_column(self, library):
         X, y = problem(600)
         X = pl.from_pandas(X) if library == "polars" else X

@@ -27,7 +27,7 @@ from tests.mitigation.data import TRUTH, WAVE, parity_pvalue, scores
 from tests.seeds import rarely
 
 METHODS = ["nadaraya_watson", "isotonic", "platt", "binning"]
-N_SIMULATIONS = 40
+N_SIMULATIONS = 25
 
 
 def calibrated(calibrator, fit, test, **options):
