@@ -4,8 +4,10 @@
 Three groups, queries of 20 items, 4 queries a user, in Parquet files whose rows are
 shuffled. DuckDB has two cores and 4 GB; alone it sorts the columns by user and scans
 them. Dask and Spark alone shuffle the columns by user and count the rows. Each run is
-a process of its own; its peak memory is that of all its processes. ``--write`` puts the
-table into docs/performance.md.
+a process of its own, which is timed from when it has imported what it needs; its peak
+memory is that of all its processes. ``--folder`` keeps the files for the next time;
+temporary files go where TMPDIR says. ``--write`` puts the rows into the table of
+docs/performance.md, in the place of those of as many rows and the same engine.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ import tempfile
 import time
 from typing import Any
 
-import memory
 import numpy as np
 
-DOCS = memory.DOCS
 MARK = "## Beyond memory"
 #: Of DuckDB in GB, and the cores of every engine.
 LIMIT, CORES = 4, 2
+#: Seconds between two looks at the processes.
+PAUSE = 0.05
 OF_A_QUERY, OF_A_USER, ROWS_OF_A_FILE = 20, 4, 5_000_000
 COLUMNS = {
     "y_true": "clicked",
@@ -76,12 +78,19 @@ def write_log(folder: pathlib.Path, n_rows: int) -> None:
 # What a process of its own does.
 
 
+def ready() -> None:
+    """Say that the work begins, and what has been spent until now."""
+    spent = sum(cpu for cpu, _ in _processes(os.getpgid(0)).values())
+    print(spent, flush=True)
+
+
 def of_duckdb(folder: str, alone: bool) -> None:
     """Measure by DuckDB, or let it sort by user and scan."""
     import duckdb
 
     from skrankfair.distributed import measure
 
+    ready()
     files = f"{folder}/*.parquet"
     if not alone:
         limit = f"{LIMIT}GB"
@@ -93,7 +102,7 @@ def of_duckdb(folder: str, alone: bool) -> None:
         connection.execute(f"SET threads = {CORES}")
         connection.execute(f"SET temp_directory = '{spill}'")
         query = f"SELECT {names} FROM '{files}' ORDER BY \"user\""
-        reader = connection.execute(query).to_arrow_reader(100_000)
+        reader = connection.sql(query).to_arrow_reader(100_000)
         total = sum(batch.num_rows for batch in reader)
     assert total
 
@@ -105,6 +114,7 @@ def of_dask(folder: str, alone: bool) -> None:
 
     from skrankfair.distributed import measure
 
+    ready()
     parts = 2 * CORES
     with dask.config.set(scheduler="processes", num_workers=CORES):
         frame = dd.read_parquet(folder, columns=list(COLUMNS.values()))
@@ -131,6 +141,7 @@ def of_spark(folder: str, alone: bool) -> None:
     builder = SparkSession.builder.master(f"local[{CORES}]")
     session = builder.config(map=options).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
+    ready()
     table = session.read.parquet(folder)
     if alone:
         shuffled = table.select(*COLUMNS.values()).repartition("user")
@@ -138,6 +149,7 @@ def of_spark(folder: str, alone: bool) -> None:
         sorted_rows.mapInArrow(_counted, "n long").collect()
     else:
         measure(table, METRICS, **COLUMNS)
+    time.sleep(3 * PAUSE)
     session.stop()
 
 
@@ -178,41 +190,30 @@ def run(engine: str, folder: pathlib.Path, alone: bool) -> tuple[float, int]:
     command = [sys.executable, __file__, "--one", engine, str(folder), str(int(alone))]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     process = subprocess.Popen(
-        command, stderr=subprocess.DEVNULL, start_new_session=True, env=environment
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env=environment,
     )
     peak, cpu = 0, {}
     while process.poll() is None:
         found = _processes(process.pid)
         peak = max(peak, sum(held for _, held in found.values()))
         cpu |= {number: seconds for number, (seconds, _) in found.items()}
-        time.sleep(0.05)
+        time.sleep(PAUSE)
     if process.returncode:
         raise RuntimeError(f"{engine} failed on {folder}.")
-    return sum(cpu.values()), peak
+    assert process.stdout is not None
+    return sum(cpu.values()) - float(process.stdout.read().split()[0]), peak
 
 
 NAMES = {"duckdb": "DuckDB", "dask": "Dask", "spark": "Spark"}
 
 
-def table(sizes: list[int], engines: list[str], folder: pathlib.Path) -> list[str]:
-    """Return the section of the page, printing its lines as they come."""
-    lines = [
-        MARK,
-        "",
-        "`pairwise_accuracy` of a log in Parquet files, rows shuffled: three groups,",
-        f"queries of {OF_A_QUERY} items, {OF_A_USER} queries a user, two cores. DuckDB",
-        f"has {LIMIT} GB; the ratio is to what it alone needs to sort the same columns",
-        "by user and scan them (must 3). Of Dask and Spark it is to the same engine",
-        "shuffling the same columns by user and counting them (must 1.5). Memory is",
-        "the peak of all processes, beside it that of the engine alone; time is the",
-        "CPU time of all processes, of a million rows mostly the start of two workers.",
-        "`--rows 1e8` and `--engines dask spark` measure what is not in the table.",
-        "",
-        f"Measured {dt.date.today().isoformat()} with `python benchmarks/scale.py`.",
-        "",
-        "| rows | engine | CPU µs per row | ratio | peak GB | alone |",
-        "|---|---|---|---|---|---|",
-    ]
+def measured(sizes: list[int], engines: list[str], folder: pathlib.Path) -> list[str]:
+    """Return the rows of the table, printing them as they come."""
+    today, lines = dt.date.today().isoformat(), []
     for n_rows in sizes:
         log = folder / str(n_rows)
         if not log.exists():
@@ -223,10 +224,56 @@ def table(sizes: list[int], engines: list[str], folder: pathlib.Path) -> list[st
             seconds, peak = run(engine, log, alone=False)
             lines.append(
                 f"| {n_rows:,} | {NAMES[engine]} | {1e6 * seconds / n_rows:.2f} "
-                f"| {seconds / alone:.2f} | {peak / 1e9:.2f} | {its_peak / 1e9:.2f} |"
+                f"| {seconds / alone:.2f} | {peak / 1e9:.2f} | {its_peak / 1e9:.2f} "
+                f"| {today} |"
             )
             print(lines[-1], flush=True)
-    return [*lines, ""]
+    return lines
+
+
+def write(lines: list[str]) -> None:
+    """Put rows into the page; those that were measured before stay."""
+    import memory
+
+    page = memory.DOCS.read_text(encoding="utf-8")
+    before, _, others = page.partition(memory.MARK)
+    before, _, section = before.partition(MARK)
+    rows = {
+        _place(line): line
+        for line in [*section.splitlines(), *lines]
+        if line[:3].strip("| ").isdigit()
+    }
+    parts = [before.rstrip(), "", *SECTION, *(rows[place] for place in sorted(rows))]
+    page = "\n".join([*parts, "", memory.MARK + others])
+    memory.DOCS.write_text(page, encoding="utf-8")
+
+
+def _place(line: str) -> tuple[int, int]:
+    """Return the place of a row in the table: by engine, then by the number of rows."""
+    n_rows, name = (cell.strip() for cell in line.split("|")[1:3])
+    return list(NAMES.values()).index(name), int(n_rows.replace(",", ""))
+
+
+SECTION = [
+    MARK,
+    "",
+    "`pairwise_accuracy` of a log in Parquet files, rows shuffled: three groups,",
+    f"queries of {OF_A_QUERY} items, {OF_A_USER} queries a user, two cores. DuckDB",
+    f"has {LIMIT} GB; the ratio is to what it alone needs to sort the same columns",
+    "by user and scan them (must 3). Of Dask and Spark it is to the same engine",
+    "shuffling the same columns by user and counting them (must 1.5). Memory is",
+    f"the peak of all processes (must {LIMIT + 0.5} GB with DuckDB), and that of the",
+    "engine alone. Time is the CPU time of all processes, those that are started for",
+    "the work with their imports, and without those of the first and the start of",
+    "Spark; per row it must grow at most 1.5 times from a million rows to a hundred",
+    "million.",
+    "",
+    "Run it with `python benchmarks/scale.py`; `--rows 1e8` and `--engines dask spark`",
+    "measure the others, and `--write` renews their rows.",
+    "",
+    "| rows | engine | CPU µs per row | ratio | peak GB | alone | measured |",
+    "|---|---|---|---|---|---|---|",
+]
 
 
 def main() -> int:
@@ -234,6 +281,7 @@ def main() -> int:
     if sys.argv[1:2] == ["--one"]:
         engine, folder, alone = sys.argv[2:]
         ENGINES[engine](folder, alone == "1")
+        time.sleep(3 * PAUSE)  # so that all of it is seen
         return 0
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=float, nargs="+", default=[1e6, 1e7])
@@ -244,13 +292,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(options.folder or temporary)
         sizes = [int(size) for size in options.rows]
-        lines = table(sizes, options.engines, folder)
+        lines = measured(sizes, options.engines, folder)
     if options.write:
-        page = DOCS.read_text(encoding="utf-8")
-        before, _, others = page.partition(memory.MARK)
-        before = before.partition(MARK)[0].rstrip()
-        parts = [before, "", *lines, memory.MARK + others]
-        DOCS.write_text("\n".join(parts), encoding="utf-8")
+        write(lines)
     return 0
 
 

@@ -75,8 +75,8 @@ def measure(
     item_weight : str or None, default=None
         Column of the weight of the item, for metrics over pairs.
     n_partitions : int or None, default=None
-        Number of parts. None takes one per 2 million rows and at least one per job;
-        that of a Dask DataFrame is its own, that of a Spark DataFrame the session's.
+        Number of parts. None takes one per 2 million rows; that of a Dask DataFrame is
+        its own, that of a Spark DataFrame the session's.
     n_replicates : int, default=0
         Number of bootstrap replicates, as `GroupEstimates.compact` keeps them: the same
         whatever the engine and the number of parts.
@@ -87,7 +87,8 @@ def measure(
     temp_directory : path-like or None, default=None
         Where the parts wait on disk. None is the temporary directory of the system.
     n_jobs : int or None, default=None
-        Number of parts that are measured at a time, in processes of joblib.
+        Number of parts that are measured at a time, in processes of joblib. These are
+        started once the first part has shown that they save time.
     progress : callable or None, default=None
         Called with a line of text, such as by ``print``, when a part of files has been
         measured: how many rows are done in this pass.

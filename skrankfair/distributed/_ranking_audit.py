@@ -130,14 +130,15 @@ def audit(
     margin : float, mapping of str to float, or None, default=None
         Largest difference from fair that does not matter, as in `skrankfair.audit`.
     n_partitions : int or None, default=None
-        Number of parts. None takes one per 2 million rows and at least one per job;
-        that of a Dask DataFrame is its own, that of a Spark DataFrame the session's.
+        Number of parts. None takes one per 2 million rows; that of a Dask DataFrame is
+        its own, that of a Spark DataFrame the session's.
     memory_limit : str or None, default=None
         Memory of DuckDB, such as "2GB". None is DuckDB's own limit.
     temp_directory : path-like or None, default=None
         Where the parts wait on disk. None is the temporary directory of the system.
     n_jobs : int or None, default=None
-        Number of parts that are measured at a time, in processes of joblib.
+        Number of parts that are measured at a time, in processes of joblib. These are
+        started once the first part has shown that they save time.
     progress : callable or None, default=None
         Called with a line of text, such as by ``print``, when a part of files has been
         measured: how many rows are done in this pass.

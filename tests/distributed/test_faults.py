@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from functools import partial
 from pathlib import Path
 
 import dask
@@ -14,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skrankfair.distributed import _quantile, measure
+from skrankfair.distributed import _duckdb, _quantile, measure
 from skrankfair.distributed._measure import engine_of
 from skrankfair.distributed._plan import make_plan
 from skrankfair.metrics import matched_pair_calibration, pairwise_exposure
@@ -113,7 +114,7 @@ class TestOddData:
         # Most of 64 parts have few clusters, or lack a group.
         n_partitions = 64 if kind == "files" else 9
         found = measure(data, METRICS["inter"], n_partitions=n_partitions, **WHO)
-        assert_same(found, measure(frame, METRICS["inter"], **WHO))
+        assert_same(found, measure(frame, METRICS["inter"], **WHO), rtol=1e-9)
 
     def test_parts_without_rows(self, tmp_path):
         frame = skewed()
@@ -121,7 +122,7 @@ class TestOddData:
         whole = measure(few, METRICS["inter"], **WHO)
         for data in (written(tmp_path, few), dd.from_pandas(few, npartitions=9)):
             found = measure(data, METRICS["inter"], n_partitions=12, **WHO)
-            assert_same(found, whole)
+            assert_same(found, whole, rtol=1e-9)
 
     def test_labels_of_mixed_types(self):
         frame = skewed()
@@ -172,6 +173,33 @@ class TestWorkersAndDisks:
             measure(data, {"fails": _fails}, **options, **WHO)
         assert not list(folder.iterdir())
 
+    @pytest.mark.simulation
+    def test_a_process_that_is_killed_once_counts_once(
+        self, frame, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr(_duckdb, "_START", 0.0)
+        data, options = written(tmp_path, frame), {"n_partitions": 5, "n_jobs": 2}
+        marker = {"marker": tmp_path / "killed", "parent": os.getpid()}
+        metric = partial(_killed, **marker, times=1)
+        found = measure(data, {"inter": metric}, **options, **WHO)
+        assert (tmp_path / "killed").read_text() == "x"
+        assert_same(found, {"inter": measure(frame, METRICS, **WHO)["inter"]})
+
+    @pytest.mark.simulation
+    def test_processes_that_are_always_killed(self, frame, tmp_path, monkeypatch):
+        monkeypatch.setattr(_duckdb, "_START", 0.0)
+        data, folder = written(tmp_path, frame), tmp_path / "parts"
+        folder.mkdir()
+        monkeypatch.setattr(_duckdb, "_REPLACED", 0)
+        options = {"n_partitions": 4, "n_jobs": 2, "temp_directory": folder}
+        marker = {"marker": tmp_path / "killed", "parent": os.getpid()}
+        metric = partial(_killed, **marker, times=100)
+        with pytest.raises(
+            RuntimeError, match="were killed, as for lack of memory, 1 times"
+        ):
+            measure(data, {"inter": metric}, **options, **WHO)
+        assert not list(folder.iterdir())
+
     def test_no_such_temporary_directory(self, frame, tmp_path):
         data = written(tmp_path, frame)
         with pytest.raises(ValueError, match="temp_directory must be a folder"):
@@ -198,7 +226,7 @@ class TestWorkersAndDisks:
             cwd=ROOT,
             check=False,
         )
-        assert "DuckDB" in run.stdout, run.stderr
+        assert "temp_directory must have room" in run.stdout, run.stderr
         assert not list(folder.iterdir())
 
     @pytest.mark.simulation
@@ -207,10 +235,12 @@ class TestWorkersAndDisks:
         data, folder = written(tmp_path, frame), tmp_path / "parts"
         folder.mkdir()
         code = f"""
-        import sys
+        import os, sys
         sys.path.insert(0, {str(ROOT)!r})
-        from skrankfair.distributed import measure
+        from skrankfair.distributed import _duckdb, measure
         from tests.distributed.test_faults import _waits
+        if {n_jobs} > 1:  # and the first part does not wait
+            _duckdb._START, os.environ["SKRANKFAIR_PARENT"] = 0.0, str(os.getpid())
         measure({data!r}, {{"waits": _waits}}, temp_directory={str(folder)!r},
                 n_partitions=4, n_jobs={n_jobs}, **{WHO!r})
         """
@@ -235,9 +265,25 @@ def _fails(y_true, y_score, *, sensitive_features, qid, cluster):
     raise OSError("always")
 
 
+def _killed(
+    y_true, y_score, *, sensitive_features, qid, cluster, marker, parent, times
+):
+    with marker.open("a+") as file:
+        file.seek(0)
+        if os.getpid() != parent and len(file.read()) < times:
+            file.write("x")
+            file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+    who = {"sensitive_features": sensitive_features, "qid": qid, "cluster": cluster}
+    return METRICS["inter"](y_true, y_score, **who)
+
+
 def _waits(y_true, y_score, *, sensitive_features, qid, cluster):
-    Path(os.environ["SKRANKFAIR_MARKER"]).touch()
-    time.sleep(600)
+    if str(os.getpid()) != os.environ.get("SKRANKFAIR_PARENT"):
+        Path(os.environ["SKRANKFAIR_MARKER"]).touch()
+        time.sleep(600)
+    who = {"sensitive_features": sensitive_features, "qid": qid, "cluster": cluster}
+    return METRICS["inter"](y_true, y_score, **who)
 
 
 def until(happened, seconds):

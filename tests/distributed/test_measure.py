@@ -1,7 +1,9 @@
 """Parts of data measured by engines are the whole measured in memory."""
 
+import re
 from functools import partial
 from inspect import signature
+from pathlib import Path
 
 import dask.dataframe as dd
 import duckdb
@@ -12,7 +14,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from skrankfair.distributed import _quantile, measure
+from skrankfair.distributed import _duckdb, _quantile, measure
 from skrankfair.distributed._plan import make_plan
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
@@ -24,7 +26,14 @@ from skrankfair.metrics import (
 )
 from tests.seeds import one_in, rarely
 
-from .logs import METRICS, WHO, assert_same, assert_same_replicates, click_log
+from .logs import (
+    METRICS,
+    WHO,
+    assert_every_case,
+    assert_same,
+    assert_same_replicates,
+    click_log,
+)
 
 
 @pytest.fixture(scope="module", name="frame")
@@ -77,6 +86,15 @@ def test_any_number_of_parts_is_the_whole(n_partitions, sources, whole):
     for kind in ("pattern", "dask"):
         found = measure(sources[kind](), METRICS, n_partitions=n_partitions, **WHO)
         assert_same(found, whole)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(("kind", "n_partitions"), [("pattern", 7), ("dask", 2)])
+def test_every_metric_and_option_is_the_whole(kind, n_partitions, sources, frame):
+    def measured(metrics, who):
+        return measure(sources[kind](), metrics, n_partitions=n_partitions, **who)
+
+    assert_every_case(frame, measured)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +217,19 @@ def test_a_reader_has_one_pass(sources):
         measure(sources["reader"](), "pairwise_accuracy", **WHO | {"engagement": "s"})
 
 
-def test_in_processes(sources, whole):
+def test_the_line_of_the_readme(frame, tmp_path, monkeypatch):
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"`skrankfair\.distributed\.(measure\([^`]*\))`", readme)
+    names = {"q": "session", "g": "region", "s": "score", "y": "clicked"}
+    (tmp_path / "log").mkdir()
+    frame.rename(columns=names).to_parquet(tmp_path / "log" / "1.parquet")
+    monkeypatch.chdir(tmp_path)
+    found = eval(line, {"measure": measure})
+    assert found["dips"].groups == ("a", "b", "c")
+
+
+def test_in_processes(sources, whole, monkeypatch):
+    monkeypatch.setattr(_duckdb, "_START", 0.0)
     found = measure(
         sources["pattern"](),
         METRICS,

@@ -14,10 +14,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from skrankfair.distributed import _spark, audit, measure
+from skrankfair.distributed._plan import make_plan
 from skrankfair.metrics import brier_score, make_metric, matched_pair_calibration
 from tests.seeds import rarely
 
-from .logs import METRICS, WHO, assert_same, assert_same_replicates, click_log
+from .logs import (
+    METRICS,
+    WHO,
+    assert_every_case,
+    assert_same,
+    assert_same_replicates,
+    click_log,
+)
 
 
 @pytest.fixture(scope="module", name="spark")
@@ -54,7 +62,15 @@ def _table(spark, log):
 @pytest.mark.parametrize("n_partitions", [None, 1, 7, *rarely(64)])
 def test_any_number_of_partitions_is_the_whole(n_partitions, table, whole):
     found = measure(table, METRICS, n_partitions=n_partitions, **WHO)
-    assert_same(found, whole, rtol=1e-12)
+    assert_same(found, whole)
+
+
+@pytest.mark.simulation
+def test_every_metric_and_option_is_the_whole(table, log):
+    def measured(metrics, who):
+        return measure(table, metrics, n_partitions=7, **who)
+
+    assert_every_case(log, measured)
 
 
 def test_replicates_are_those_of_memory_to_the_bit(table, log):
@@ -68,14 +84,14 @@ def test_calipers_are_those_of_all_data(table, log):
     metrics = {"both": partial(matched_pair_calibration, direction="both")}
     found = measure(table, metrics, n_partitions=3, **WHO)
     whole = measure(log, metrics, **WHO)
-    assert_same(found, whole, rtol=1e-12)
+    assert_same(found, whole)
     assert found["both"].first_pass == whole["both"].first_pass
 
 
 def test_audit(table, log):
     found = audit(table, **WHO, metrics=["ndcg", "pairwise_exposure"])
     whole = audit(log, **WHO, metrics=["ndcg", "pairwise_exposure"])
-    assert_same(found.results, whole.results, rtol=1e-12)
+    assert_same(found.results, whole.results)
     assert found.to_dict()["groups"] == whole.to_dict()["groups"]
     assert found.counts == whole.counts
 
@@ -94,7 +110,7 @@ def test_names_of_columns_are_quoted(spark, log):
     table = spark.createDataFrame(pa.Table.from_pandas(odd))
     who = WHO | {"qid": "a.query `id`", "sensitive_features": "select"}
     found = measure(table, METRICS, **who)
-    assert_same(found, measure(odd, METRICS, **who), rtol=1e-12)
+    assert_same(found, measure(odd, METRICS, **who))
 
 
 def test_an_attempt_that_fails_counts_nothing_twice(table, whole, tmp_path):
@@ -103,7 +119,17 @@ def test_an_attempt_that_fails_counts_nothing_twice(table, whole, tmp_path):
         metric = partial(_fails_once, marker=str(marker), fault=fault)
         found = measure(table, {"inter": metric}, n_partitions=4, **WHO)
         assert marker.exists()
-        assert_same(found, {"inter": whole["inter"]}, rtol=1e-12)
+        assert_same(found, {"inter": whole["inter"]})
+
+
+def test_an_answer_that_comes_twice_counts_once(log, whole):
+    plan = make_plan(METRICS, WHO)
+    parts = [log[log["u"] % 2 == part] for part in (0, 1)]
+    first, second = (plan.to_text(plan.measure(part)) for part in parts)
+    rows = [(7, first), (8, second), (7, first)]
+    texts = _spark.answers_of(rows)
+    found = plan.added([plan.from_text(text) for text in texts])
+    assert_same(found, whole)
 
 
 def _raise():
