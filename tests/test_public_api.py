@@ -123,6 +123,7 @@ MEANINGS = {
     "metric": "a function that makes a result of data",
     "metrics": "names of metrics of an audit",
     "missing": "what becomes of rows without outcome, score or label",
+    "impact_ratio": "whether a report has the ratios of the four-fifths rule",
     "min_group_size": "clusters below which a group is calibrated like all rows",
     "n_items": "items per query",
     "n_jobs": "folds or models at a time, as in joblib",

@@ -96,7 +96,8 @@ def _options() -> dict[str, dict[str, Any]]:
         ),
         "metrics": value(
             *("A[,B]", metrics_of),
-            f"compute only these metrics, out of {', '.join(BY_NAME)}",
+            f"compute only these metrics, out of {', '.join(BY_NAME)}; all adds to "
+            "those of the task what a ranking has on request",
         ),
         "favorable": {
             "choices": list(FAVORABLE),

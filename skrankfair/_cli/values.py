@@ -19,10 +19,12 @@ def character_of(text: str) -> str:
     return text
 
 
-def metrics_of(text: str) -> list[str]:
-    """Return names of metrics that the audit knows."""
-    from .._reports.catalog import chosen_metrics
+def metrics_of(text: str) -> str | list[str]:
+    """Return names of metrics that the audit knows, or "all"."""
+    from .._reports.catalog import chosen_metrics, not_named
 
+    if not_named(text):
+        return text
     names = [name.strip() for name in text.split(",") if name.strip()]
     try:
         chosen_metrics(names, k=1)

@@ -22,8 +22,8 @@ from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
 from ..metrics import GroupEstimates
 from ..metrics._make_metric import MadeMetric
-from .audit_metric import FAVORABLE, TASKS, AuditMetric, inferred_task
-from .catalog import BY_NAME, chosen_metrics
+from .audit_metric import FAVORABLE, TASKS, AuditMetric, check_k, inferred_task
+from .catalog import BY_NAME, chosen_metrics, not_named
 from .facts import AuditFacts, crossed_columns, defined
 from .files import write_bytes, write_text
 from .findings import (
@@ -678,9 +678,13 @@ def audit(
         "pairwise_exposure", "pairwise_preference", "matched_pair_calibration",
         "calibration_error", "ndcg", "brier_score", "log_loss", "selection_rate",
         "true_positive_rate", "false_positive_rate" and "precision"; with `k` also
-        "share_at_k", "precision_at_k" and "recall_at_k". Also metrics of outcomes and
-        scores that `make_metric` made. None takes those of the task; what is then not
-        defined for the data is left out, with a note.
+        "share_at_k", "precision_at_k" and "recall_at_k". On request a ranking has also
+        "dips", "exposure_gap", "ndkl", "normalized_discounted_difference",
+        "normalized_discounted_ratio" and "normalized_discounted_kl", with `k` also
+        "skew_at_k". Also metrics of outcomes and scores that `make_metric` made. None
+        takes those of the task; "all" takes those on request too and adds, to a
+        ranking, the curve of matched pairs and the tests of outcome inequality and of
+        monotonicity. What is then not defined for the data is left out, with a note.
     confidence_level : float, default=0.95
         Confidence level of the intervals and the verdicts.
     correction : {"holm", "fdr_bh"}, default="holm"
@@ -811,16 +815,11 @@ def audit(
     engagement, qid = given.pop("engagement"), given["qid"]
     data = ranked_data(**given)
     task, favorable = checked_task(task, favorable, qid, data.ranking.score)
-    if k is not None:
-        check_number(k, "k", 1, np.inf, integer=True)
-        if task != "ranking":
-            raise ValueError(
-                f"k must be None for task={task!r}, which has no places; got {k}."
-            )
+    check_k(k, task)
     chosen = chosen_metrics(metrics, task, k, may_be_made=True)
     check_engagement(engagement, chosen)
     weighed = item_weight is not None
-    chosen, unweighed = check_item_weight(weighed, chosen, metrics is None)
+    chosen, unweighed = check_item_weight(weighed, chosen, not_named(metrics))
     if data.ranking.n_queries > 1 and data.cluster_of_query is None:
         raise ValueError(
             "cluster must be constant within a query; a query has rows of several "
@@ -829,26 +828,18 @@ def audit(
     scores = ScoreColumns.of(given, data, threshold, confidence_level)
     facts = AuditFacts.of(data)
     notes = unweighed
-    if metrics is None:
+    if not_named(metrics):
         chosen, more = defined(chosen, facts)
         notes = [*unweighed, *more]
     margins = margins_of(margin, chosen, confidence_level)
     results = {}
     for metric in chosen:
-        source = _source_of(metric, scores, data, qid)
+        source = source_of(metric, scores, data)
         result, messages = _measured(metric, source, engagement)
         results[metric.name] = replace(result, missing=counts) if counts else result
-        if messages and not (metrics is None and metric.name == "ndcg"):
+        if messages and not (not_named(metrics) and metric.is_told):
             warn_user(" ".join(messages))
-    sections, last = score_sections(scores, task) if metrics is None else ((), ())
-    rates = None
-    if impact_ratio:
-        from .impact_ratio import impact_sections
-
-        tables, rates = impact_sections(
-            scores, np.asarray(given["y_score"], dtype=float), qid=qid, task=task
-        )
-        sections = (*sections, *tables)
+    parts, last = further_parts(scores, task, metrics, impact_ratio)
     return report_of(
         facts,
         results,
@@ -860,21 +851,33 @@ def audit(
         favorable=favorable,
         k=k,
         own={metric.name: metric for metric in chosen if metric.name not in BY_NAME},
-        sections=sections,
         by=" × ".join(crossed_columns(given["sensitive_features"])),
-        rates=rates,
+        **parts,
     )
 
 
-def _source_of(
-    metric: AuditMetric, scores: ScoreColumns, data: RankedData, qid: Any
+def source_of(
+    metric: AuditMetric, scores: ScoreColumns, data: RankedData
 ) -> RankedData | dict[str, Any]:
     """Return the data of a metric: ordered, or as columns."""
     if not metric.of_rows:
         return data
     if "qid" in inspect.signature(metric.estimates).parameters:
-        return {**scores.columns, "qid": qid}
+        return {**scores.columns, "qid": scores.qid}
     return scores.columns
+
+
+def further_parts(
+    scores: ScoreColumns, task: str, metrics: Any, impact_ratio: bool
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return sections and rates of a report, and notes on sections left out."""
+    sections, notes = score_sections(scores, task, metrics)
+    if not impact_ratio:
+        return {"sections": sections}, notes
+    from .impact_ratio import impact_sections
+
+    tables, rates = impact_sections(scores, task=task)
+    return {"sections": (*sections, *tables), "rates": rates}, notes
 
 
 def checked_task(

@@ -15,6 +15,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.columns import resolve_column
+from .._inputs.missing import MISSING
 from .._inputs.sklearn_private import (
     call_once,
     consumed_metadata,
@@ -33,7 +34,7 @@ from .audit import AuditReport
 from .catalog import BY_NAME, chosen_metrics
 from .findings import CORRECTION_NAMES
 from .margins import Margin, margins_of
-from .out_of_fold import OutOfFold, audit_out_of_fold
+from .out_of_fold import Options, OutOfFold, audit_out_of_fold
 
 _RESPONSES = ("decision_function", "predict_proba", "predict")
 _N_SPLITS = 5
@@ -48,16 +49,21 @@ def audit_cv(
     qid: Any = None,
     cluster: Any = None,
     engagement: Any = None,
+    item_weight: Any = None,
     cv: Any = None,
     groups: Any = None,
     task: str | None = None,
     favorable: str | None = None,
+    threshold: float | None = None,
+    k: int | None = None,
     metrics: str | Sequence[str] | None = None,
     response_method: str | Sequence[str] = "auto",
     params: Mapping[str, Any] | None = None,
     confidence_level: float = 0.95,
     correction: str = "holm",
     margin: Margin = None,
+    missing: str = "raise",
+    impact_ratio: bool = False,
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> AuditReport:
@@ -75,11 +81,13 @@ def audit_cv(
     X : frame or array of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
         Outcomes; the second of two classes is the better one.
-    sensitive_features, qid, cluster, engagement : str, list of str, callable or \
-            array-like of shape (n_samples,)
-        Groups, queries, independent units and engagement as in `audit`: columns of X by
-        name, a function of X, or the values. Only `sensitive_features` is needed.
-        Without `qid` each test set is one list, whose items are the independent units.
+    sensitive_features, qid, cluster, engagement, item_weight : str, list of str, \
+            callable or array-like of shape (n_samples,)
+        Groups, queries, independent units, engagement and weights of items as in
+        `audit`: columns of X by name, a function of X, or the values. Only
+        `sensitive_features` is needed. Without `qid` each test set is one list, whose
+        items are the independent units. Weights of items are for the audit; `params`
+        has those for `fit`.
     cv : int, splitter, iterable of splits or None, default=None
         As in `cross_validate`. None means five folds, of whole clusters or queries
         (`GroupKFold`) if there are any, or else as in scikit-learn.
@@ -90,6 +98,10 @@ def audit_cv(
         What the scores are for, as in `audit`.
     favorable : {"high", "low"} or None, default=None
         Which end of the score is good for the person, as in `audit`.
+    threshold : float or None, default=None
+        Score above which a row is accepted, as in `audit`, the same for all models.
+    k : int or None, default=None
+        How many positions of a query count, from the top, as in `audit`.
     metrics : str, sequence of str or None, default=None
         As in `audit`.
     response_method : str or sequence of str, default="auto"
@@ -106,6 +118,14 @@ def audit_cv(
         Correction for the number of groups, as in `audit`.
     margin : float, mapping of str to float, or None, default=None
         Largest difference from fair that does not matter, as in `audit`.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are. The
+        estimator is fitted on all rows, those too.
+    impact_ratio : bool, default=False
+        Whether to add the impact ratios of the four-fifths rule, as in `audit`.
     n_jobs : int or None, default=None
         Number of folds at a time, as in joblib.
     verbose : bool, default=False
@@ -174,13 +194,20 @@ def audit_cv(
     """
     check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
     check_choice(correction, "correction", tuple(CORRECTION_NAMES))
-    chosen = chosen_metrics(metrics)
+    if k is not None:
+        check_number(k, "k", 1, np.inf, integer=True)
+        if qid is None:
+            raise ValueError(f"k must be None without qid, which has places; got {k}.")
+    # Which of them the task has is known with the scores.
+    chosen = chosen_metrics(metrics, task, k)
+    check_choice(missing, "missing", MISSING)
     margins_of(margin, BY_NAME.values(), confidence_level)
     given = {
         "sensitive_features": sensitive_features,
         "qid": qid,
         "cluster": cluster,
         "engagement": engagement,
+        "item_weight": item_weight,
         "groups": groups,
     }
     if sensitive_features is None:
@@ -214,7 +241,10 @@ def audit_cv(
         y_true=np.concatenate([np.asarray(outcomes) for outcomes, _ in out]),
         columns={name: rows_of(values, rows) for name, values in columns.items()},
     )
-    report = audit_out_of_fold(scored, metrics, confidence_level, task, favorable)
+    options = Options(
+        metrics, confidence_level, task, favorable, threshold, k, impact_ratio
+    )
+    report = audit_out_of_fold(scored, options, missing)
     margins = margins_of(
         margin, [BY_NAME[name] for name in report.results], confidence_level
     )

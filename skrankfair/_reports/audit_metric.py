@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._inputs.validation import Array
+from .._inputs.validation import Array, check_number
 from ..metrics import GroupEstimates
 from ..metrics._make_metric import MadeMetric
 
@@ -54,7 +54,7 @@ class AuditMetric:
     worse_if_low: str | None = None
     question: str = MISTAKES  # of a reader, that it helps to answer
     tasks: tuple[str, ...] = RANKING + SCORES  # those whose audit has it
-    of_rows: bool = False  # whether it is of rows on their own, not of pairs
+    of_rows: bool = False  # whether it takes columns, and not rows in order
     shares_only: bool = False  # whether outcomes and scores must be in [0, 1]
     binary_only: bool = False  # whether outcomes must be 0 or 1
     untested: str = ""  # why there is no test
@@ -66,6 +66,10 @@ class AuditMetric:
     #: positions.
     cut: str = ""
     only_cut: bool = False  # whether there is none without a k
+    #: Whether it is of whole queries, which are then its units, and weighs no items.
+    whole: bool = False
+    on_request: bool = False  # whether an audit has it only if it is asked for
+    axis: str = ""  # the words at the axis of its plot; "" takes those of a share
 
     #: Whether the values are differences of two audits.
     of_change: ClassVar[bool] = False
@@ -75,7 +79,12 @@ class AuditMetric:
         """Whether weights of items count, as in pairs and rows and not in places."""
         if isinstance(self.estimates, MadeMetric):
             return self.estimates.per == "row"
-        return not (self.only_cut or self.name == "ndcg")
+        return not self.whole
+
+    @property
+    def is_told(self) -> bool:
+        """Whether notes and cells of a whole report tell where it is undefined."""
+        return self.name == "ndcg" or self.on_request
 
     def at(self, k: int | None) -> AuditMetric:
         """Return the metric of the first k places; of all if k is None."""
@@ -154,3 +163,13 @@ def inferred_task(qid: object, y_score: Array) -> str:
     if qid is not None:
         return "ranking"
     return "decision" if bool(np.isin(y_score, (0, 1)).all()) else "risk"
+
+
+def check_k(k: Any, task: str) -> None:
+    """Raise a ValueError unless k is a number of places, and the task has places."""
+    if k is not None:
+        check_number(k, "k", 1, np.inf, integer=True)
+        if task != "ranking":
+            raise ValueError(
+                f"k must be None for task={task!r}, which has no places; got {k}."
+            )

@@ -9,11 +9,7 @@ from typing import Any
 from ..metrics import (
     brier_score,
     calibration_error,
-    false_positive_rate,
     log_loss,
-    precision,
-    selection_rate,
-    true_positive_rate,
 )
 from ..metrics._make_metric import MadeMetric
 from ..metrics._matched_pair import matched_pair_estimates
@@ -25,7 +21,6 @@ from ..metrics._pairwise import (
 )
 from ..metrics._top_k import top_estimates
 from .audit_metric import (
-    DECISIONS,
     EQUAL_SCORES,
     MISTAKES,
     PLACES,
@@ -35,6 +30,8 @@ from .audit_metric import (
     AuditMetric,
     entry_of,
 )
+from .of_decisions import OF_DECISIONS
+from .on_request import ON_REQUEST
 
 _METRICS = (
     AuditMetric(
@@ -205,6 +202,7 @@ _METRICS = (
         scored_high="scored too low for its outcomes",
         worse_if_low="low",
         question=EQUAL_SCORES,
+        axis="difference of outcomes",
         scored_measures=(
             "How much higher are the outcomes of the group than those of others who "
             "scored the same or barely higher?"
@@ -231,6 +229,7 @@ _METRICS = (
         tasks=RANKING,
         cut="k",
         only_cut=True,
+        whole=True,
     ),
     AuditMetric(
         name="precision_at_k",
@@ -251,6 +250,7 @@ _METRICS = (
         binary_only=True,
         cut="k",
         only_cut=True,
+        whole=True,
     ),
     AuditMetric(
         name="recall_at_k",
@@ -271,6 +271,7 @@ _METRICS = (
         binary_only=True,
         cut="k",
         only_cut=True,
+        whole=True,
     ),
     AuditMetric(
         name="calibration_error",
@@ -309,6 +310,7 @@ _METRICS = (
         share=False,
         question=QUALITY,
         cut="k",
+        whole=True,
     ),
     AuditMetric(
         name="brier_score",
@@ -344,85 +346,26 @@ _METRICS = (
         of_rows=True,
         shares_only=True,
     ),
-    AuditMetric(
-        name="selection_rate",
-        estimates=selection_rate,
-        title="Selection rate",
-        short="Selected",
-        measures="How often is the decision 1, whatever the outcomes?",
-        reading=(
-            "Demographic parity is the same share for the group and for all others; "
-            "unlike outcomes can be a reason for unlike rates."
-        ),
-        low="selected less often",
-        high="selected more often",
-        worse="low",
-        worse_if_low="high",
-        merit=False,
-        question=PLACES,
-        tasks=DECISIONS,
-        of_rows=True,
-    ),
-    AuditMetric(
-        name="true_positive_rate",
-        estimates=true_positive_rate,
-        title="True positive rate",
-        short="TPR",
-        measures="Of those with the outcome 1, how many have the decision 1?",
-        reading=(
-            "Equal opportunity is the same share for the group and for all others; "
-            "equalized odds asks it of the false positive rate too."
-        ),
-        low="selected less often among those with the outcome",
-        high="selected more often among those with the outcome",
-        worse="low",
-        worse_if_low="high",
-        question=MISTAKES,
-        tasks=DECISIONS,
-        of_rows=True,
-        binary_only=True,
-    ),
-    AuditMetric(
-        name="false_positive_rate",
-        estimates=false_positive_rate,
-        title="False positive rate",
-        short="FPR",
-        measures="Of those with the outcome 0, how many have the decision 1?",
-        reading="Equalized odds is the same share for the group and for all others.",
-        low="selected less often among those without the outcome",
-        high="selected more often among those without the outcome",
-        worse="low",
-        worse_if_low="high",
-        question=MISTAKES,
-        tasks=DECISIONS,
-        of_rows=True,
-        binary_only=True,
-    ),
-    AuditMetric(
-        name="precision",
-        estimates=precision,
-        title="Precision",
-        short="Precision",
-        measures="Of those with the decision 1, how many have the outcome 1?",
-        reading=(
-            "Predictive parity is the same share for the group and for all others; a "
-            "group with a higher share had to clear a higher bar."
-        ),
-        low="selected with the outcome less often",
-        high="selected with the outcome more often",
-        worse="high",
-        worse_if_low="low",
-        question=EQUAL_SCORES,
-        tasks=DECISIONS,
-        of_rows=True,
-        binary_only=True,
-    ),
 )
 # In the order of the questions of a reader.
 _QUESTIONS = (MISTAKES, PLACES, EQUAL_SCORES, QUALITY)
-CATALOG = tuple(sorted(_METRICS, key=lambda metric: _QUESTIONS.index(metric.question)))
+CATALOG = tuple(
+    sorted(
+        (*_METRICS, *OF_DECISIONS, *ON_REQUEST),
+        key=lambda metric: _QUESTIONS.index(metric.question),
+    )
+)
 
 BY_NAME = {metric.name: metric for metric in CATALOG}
+
+
+#: What asks for all metrics of the task, also those that an audit has on request.
+ALL = "all"
+
+
+def not_named(metrics: Any) -> bool:
+    """Return whether metrics are those of the task, and nobody named them."""
+    return metrics is None or (isinstance(metrics, str) and metrics == ALL)
 
 
 def chosen_metrics(
@@ -432,17 +375,19 @@ def chosen_metrics(
     *,
     may_be_made: bool = False,
 ) -> tuple[AuditMetric, ...]:
-    """Return the metrics of these names, each once; None is all of the task.
+    """Return the metrics of these names, each once; None is those of the task.
 
-    With k those of rankings are of the first k places. `may_be_made`: there may be
-    metrics that `make_metric` made instead of names.
+    "all" is also those that an audit has on request. With k those of rankings are of
+    the first k places. `may_be_made`: there may be metrics that `make_metric` made
+    instead of names.
     """
-    if metrics is None:
+    if not_named(metrics):
         return tuple(
             metric.at(k)
             for metric in CATALOG
             if (task is None or task in metric.tasks)
             and not (k is None and metric.only_cut)
+            and not (metrics is None and metric.on_request)
         )
     names: Any = [metrics] if isinstance(metrics, str | MadeMetric) else metrics
     if not isinstance(names, Iterable):

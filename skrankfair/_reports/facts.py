@@ -108,14 +108,16 @@ def defined(
     chosen: Sequence[AuditMetric], facts: AuditFacts
 ) -> tuple[tuple[AuditMetric, ...], list[str]]:
     """Leave out what nobody asked for by name and the data have not."""
-    reasons = {}
+    reasons: dict[str, str] = {}
+    whole = [metric for metric in chosen if metric.whole and not metric.only_cut]
     if facts.lowest < 0:
         reasons["ndcg"] = (
             "it needs outcomes that are not negative, and the smallest is "
             f"{facts.lowest:g}"
         )
-    elif facts.split:
-        reasons["ndcg"] = "the items of one list belong to several clusters"
+    if facts.split:
+        why = "the items of one list belong to several clusters"
+        reasons |= {metric.name: why for metric in whole if metric.name not in reasons}
     if not facts.binary:
         why = "it needs outcomes that are 0 or 1"
         reasons |= {metric.name: why for metric in chosen if metric.binary_only}
@@ -127,6 +129,10 @@ def defined(
         for metric in chosen
         if metric.name in reasons
     ]
-    if any(metric.name == "ndcg" for metric in kept) and facts.n_queries == 1:
-        notes.append("NDCG has no interval, since there is only one query.")
+    if facts.n_queries == 1:
+        notes += [
+            f"{metric.short} has no interval, since there is only one query."
+            for metric in whole
+            if metric in kept
+        ]
     return kept, notes

@@ -257,13 +257,11 @@ def _plot(finding: MetricFinding) -> ForestPlot:
     scale = 100.0 if metric.share else 1.0
     names = ("estimate", "ci_low", "ci_high")
     fair_value = finding.result.fair_value
-    label = metric.title.lower()
+    label = metric.axis or metric.title.lower()
     if metric.of_change:
         label = f"change{', percentage points' if metric.share else ''}"
-    elif metric.share:
+    elif metric.share and not metric.axis:
         label = f"share of {finding.result.metric.unit}, %"
-    elif fair_value is not None:
-        label = "difference of outcomes"
     if finding.against_rest:
         names = ("difference", "difference_low", "difference_high")
         fair_value, label = 0.0, "percentage points above the rest"

@@ -64,14 +64,12 @@ def _selected(score: Array, task: str, threshold: float | None, qid: Any) -> _Se
 
 
 def impact_sections(
-    scores: ScoreColumns, y_score: Array, *, qid: Any, task: str
+    scores: ScoreColumns, *, task: str
 ) -> tuple[tuple[ReportSection, ...], GroupEstimates]:
-    """Return a table per column of categories and one of them crossed, and its rates.
-
-    `y_score` is the score as numbers.
-    """
+    """Return a table per column of categories and one of all crossed, with rates."""
     columns, confidence_level = scores.who, scores.confidence_level
-    what = _selected(y_score, task, scores.threshold, qid)
+    y_score = np.asarray(scores.y_score, dtype=float)
+    what = _selected(y_score, task, scores.threshold, scores.qid)
     who = {name: columns[name] for name in ("cluster", "sample_weight")}
     groups = columns["sensitive_features"]
     crossed = crossed_columns(groups)

@@ -21,7 +21,7 @@ from ..metrics import GroupEstimates, log_loss, mean_squared_error, pairwise_acc
 from ..scoring._score_function import as_outcomes
 from ..smoothing._bandwidth import check_bandwidth
 from .audit import AuditReport, audit
-from .catalog import BY_NAME, chosen_metrics
+from .catalog import BY_NAME, chosen_metrics, not_named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -322,10 +322,14 @@ def mitigation_report(
     cluster: Any = None,
     sample_weight: Any = None,
     X: Any = None,
+    task: str | None = None,
     favorable: str | None = None,
+    threshold: float | None = None,
+    k: int | None = None,
     metrics: str | Sequence[str] | None = None,
     bandwidth: str | float = "undersmooth",
     confidence_level: float = 0.95,
+    impact_ratio: bool = False,
 ) -> MitigationReport:
     """Measure what a mitigation changed, and what it cost, on held-out data.
 
@@ -352,15 +356,25 @@ def mitigation_report(
         Weight of the query, constant within it.
     X : frame or array of shape (n, n_features) or None, default=None
         The rows that estimators score, and the frame whose columns may be named.
+    task : {"ranking", "risk", "decision"} or None, default=None
+        What the scores are for, as in `skrankfair.audit`, which infers it from None for
+        each of the two.
     favorable : {"high", "low"} or None, default=None
         Which end of the score is good for the person, as in `skrankfair.audit`; it
         chooses the words of the two audits.
+    threshold : float or None, default=None
+        Score above which a row is accepted, as in `skrankfair.audit`.
+    k : int or None, default=None
+        How many positions count, from the top, as in `skrankfair.audit`.
     metrics : str, sequence of str or None, default=None
         The metrics of the audits, as in `skrankfair.audit`; NDCG is always included.
     bandwidth : {"undersmooth", "rule_of_thumb", "cv"} or float, default="undersmooth"
         The bandwidth of the tests of predictive parity.
     confidence_level : float, default=0.95
         Confidence level of the intervals and the verdicts.
+    impact_ratio : bool, default=False
+        Whether to add the impact ratios of the four-fifths rule to the two audits, as
+        in `skrankfair.audit`.
 
     Returns
     -------
@@ -437,9 +451,10 @@ def mitigation_report(
         _scored(model, X, y_true, columns, name)
         for model, name in ((before, "before"), (after, "after"))
     )
-    chosen = None
-    if metrics is not None:
-        chosen = [m.name for m in chosen_metrics(metrics) if m.name != "ndcg"]
+    chosen: Any = metrics
+    if not not_named(metrics):
+        named = chosen_metrics(metrics, task, k)
+        chosen = [metric.name for metric in named if metric.name != "ndcg"]
         if y.min() >= 0 and columns["qid"] is not None:
             chosen.append("ndcg")
     audits = [
@@ -447,20 +462,24 @@ def mitigation_report(
             y,
             score,
             **columns,
+            task=task,
             favorable=favorable,
+            threshold=threshold,
+            k=k,
             metrics=chosen,
             confidence_level=confidence_level,
+            impact_ratio=impact_ratio,
         )
         for score in (first, second)
     ]
     notes = list(audits[1].notes)
-    if chosen is not None and "ndcg" not in chosen:
+    if not not_named(metrics) and "ndcg" not in chosen:
         notes.append("NDCG is left out: it needs queries, and no negative outcomes.")
     results = [report.results for report in audits]
     disparities = {
         name: Change.of(*(_disparity(part[name]) for part in results))
         for name in results[0]
-        if name in results[1] and _tested(results[0][name])
+        if name in results[1] and _tested(name, results[0][name])
     }
     costs, more = _costs(y, first, second, columns, results)
     parity, also = _parity(y, first, second, columns, bandwidth)
@@ -493,7 +512,9 @@ def _scored(
     return as_numbers(y, "y_true"), as_numbers(score, name)
 
 
-def _tested(result: GroupEstimates) -> bool:
+def _tested(name: str, result: GroupEstimates) -> bool:
+    if BY_NAME[name].on_request and BY_NAME[name].untested:
+        return False
     return result.fair_value is not None or result.metric.against_rest is not None
 
 

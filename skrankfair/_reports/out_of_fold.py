@@ -13,14 +13,25 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.metric import collected_warnings, warn_user
 from .._estimates.sums import ClusterSums
+from .._inputs.missing import without_missing
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.sklearn_private import rows_of
 from .._inputs.validation import Array, Codes, encode
 from ..metrics import GroupEstimates
-from .audit import AuditReport, _measured, audit, checked_task, report_of
+from .audit import (
+    AuditReport,
+    _measured,
+    audit,
+    check_item_weight,
+    checked_task,
+    further_parts,
+    report_of,
+    source_of,
+)
 from .audit_metric import AuditMetric
-from .catalog import chosen_metrics
+from .catalog import chosen_metrics, not_named
 from .facts import AuditFacts, defined
+from .score_sections import ScoreColumns
 
 TITLE = "Cross-validated fairness audit"
 
@@ -36,7 +47,7 @@ class OutOfFold:
     score: Array  # shape (m,)
     y_true: Array  # shape (m,)
     #: Array-like of m rows. What was given of `sensitive_features`,
-    #: `qid`, `cluster` and `engagement`.
+    #: `qid`, `cluster`, `engagement` and `item_weight`.
     columns: Mapping[str, Any]
 
     @property
@@ -58,29 +69,53 @@ class OutOfFold:
         values = self.columns.get(name)
         return None if values is None else rows_of(values, rows)
 
+    def without_missing(
+        self, missing: str
+    ) -> tuple[OutOfFold, tuple[str, ...], dict[str, int]]:
+        """Return the scores of rows that lack nothing, notes on others, and counts."""
+        own = {"y_true": self.y_true, "y_score": self.score}
+        own |= {"rows": self.rows, "fold": self.fold}
+        found, notes, counts = without_missing({**own, **self.columns}, missing)
+        y_true, score, rows, fold = (found.pop(name) for name in own)
+        return OutOfFold(rows, fold, score, y_true, found), notes, counts
+
+
+@dataclass(frozen=True)
+class Options:
+    """What an audit is asked for, as in `skrankfair.audit`."""
+
+    metrics: str | Sequence[str] | None
+    confidence_level: float
+    task: str | None
+    favorable: str | None
+    threshold: float | None
+    k: int | None
+    impact_ratio: bool
+
 
 def audit_out_of_fold(
-    scored: OutOfFold,
-    metrics: str | Sequence[str] | None,
-    confidence_level: float,
-    task: str | None = None,
-    favorable: str | None = None,
+    scored: OutOfFold, options: Options, missing: str = "raise"
 ) -> AuditReport:
     """Audit scores of which only those of one model can be compared."""
+    scored, lacking, counts = scored.without_missing(missing)
     task, favorable = checked_task(
-        task, favorable, scored.columns.get("qid"), scored.score
+        options.task, options.favorable, scored.columns.get("qid"), scored.score
     )
+    options = replace(options, task=task, favorable=favorable)
     if "qid" in scored.columns:
         _check_nested(scored)
-        report = _audit_queries(scored, metrics, confidence_level, task)
+        report = _audit_queries(scored, options)
     else:
-        report = _audit_lists(scored, metrics, confidence_level, task)
+        report = _audit_lists(scored, options)
+    results = {name: replace(r, missing=counts) for name, r in report.results.items()}
     return replace(
         report,
+        results=results if counts else report.results,
         title=TITLE,
         task=task,
         favorable=favorable,
-        notes=(*_notes(scored), *report.notes),
+        k=options.k,
+        notes=(*_notes(scored), *lacking, *report.notes),
     )
 
 
@@ -101,12 +136,7 @@ def _check_nested(scored: OutOfFold) -> None:
         )
 
 
-def _audit_queries(
-    scored: OutOfFold,
-    metrics: str | Sequence[str] | None,
-    confidence_level: float,
-    task: str,
-) -> AuditReport:
+def _audit_queries(scored: OutOfFold, options: Options) -> AuditReport:
     """Audit with a query for each query and model."""
     columns = dict(scored.columns)
     queries = scored.queries()
@@ -117,19 +147,12 @@ def _audit_queries(
         scored.y_true,
         scored.score,
         qid=scored.fold * queries.size + queries.codes,
-        task=task,
-        metrics=metrics,
-        confidence_level=confidence_level,
+        **vars(options),
         **columns,
     )
 
 
-def _audit_lists(
-    scored: OutOfFold,
-    metrics: str | Sequence[str] | None,
-    confidence_level: float,
-    task: str,
-) -> AuditReport:
+def _audit_lists(scored: OutOfFold, options: Options) -> AuditReport:
     """Audit with one list for each model, whose items (or clusters) are the units."""
     columns = dict(scored.columns)
     engagement = columns.pop("engagement", None)
@@ -143,35 +166,71 @@ def _audit_lists(
             scored.score,
             qid=scored.fold,
             engagement=engagement,
-            task=task,
-            metrics=metrics,
-            confidence_level=confidence_level,
+            **vars(options),
             **columns,
         )
     lists = replace(data, cluster=None)
     independent = not (clustered or scored.repeated)
-    chosen = chosen_metrics(metrics, task)
-    notes: list[str] = []
-    if metrics is None:
-        chosen, notes = defined(chosen, AuditFacts.of(lists))
-        if not independent and any(metric.name == "ndcg" for metric in chosen):
-            chosen = tuple(metric for metric in chosen if metric.name != "ndcg")
-            notes = ["NDCG is left out: the lists of the models depend on each other."]
+    chosen, notes = _chosen(options, AuditFacts.of(lists), columns, independent)
     folds = _folds(scored, clustered)
     results = {}
-    rows = {"y_true": scored.y_true, "y_score": scored.score, **columns}
+    scores = _score_columns(scored, columns, data, options)
     for metric in chosen:
-        if metric.of_rows:
-            measured = _measured(metric, rows, engagement)
-        elif metric.name == "ndcg":
+        if metric.of_rows and not metric.whole:
+            measured = _measured(metric, source_of(metric, scores, data), engagement)
+        elif metric.of_rows:
+            whole = {**scores.columns, "qid": scored.fold}
+            if independent:
+                whole["cluster"] = None
+            measured = _measured(metric, whole, engagement)
+        elif metric.whole:
             measured = _measured(metric, lists if independent else data, engagement)
         else:
             pooled = replace(metric, estimates=partial(_of_units, metric, lists, folds))
             measured = _measured(pooled, data, engagement)
         results[metric.name], messages = measured
-        if messages and not (metrics is None and metric.name == "ndcg"):
+        if messages and not (not_named(options.metrics) and metric.is_told):
             warn_user(" ".join(messages))
-    return report_of(AuditFacts.of(data), results, notes, confidence_level)
+    task, metrics = options.task or "risk", options.metrics
+    if task == "ranking" and metrics is not None and not_named(metrics):
+        notes.append("What places say beside the metrics is left out: it needs qid.")
+        metrics = None
+    parts, last = further_parts(scores, task, metrics, options.impact_ratio)
+    return report_of(
+        AuditFacts.of(data),
+        results,
+        (*notes, *last),
+        options.confidence_level,
+        **parts,
+    )
+
+
+def _chosen(
+    options: Options, facts: AuditFacts, columns: Mapping[str, Any], independent: bool
+) -> tuple[tuple[AuditMetric, ...], list[str]]:
+    """Return the metrics of lists, and notes on those that are left out."""
+    chosen = chosen_metrics(options.metrics, options.task)
+    leave_out = not_named(options.metrics)
+    weighed = columns.get("item_weight") is not None
+    chosen, notes = check_item_weight(weighed, chosen, leave_out)
+    if not leave_out:
+        return chosen, notes
+    chosen, more = defined(chosen, facts)
+    depend = [metric for metric in chosen if metric.whole and not independent]
+    more += [
+        f"{metric.short} is left out: the lists of the models depend on each other."
+        for metric in depend
+    ]
+    return tuple(metric for metric in chosen if metric not in depend), notes + more
+
+
+def _score_columns(
+    scored: OutOfFold, columns: Mapping[str, Any], data: RankedData, options: Options
+) -> ScoreColumns:
+    """Return all rows as one list, for metrics of rows."""
+    given = dict.fromkeys(("sample_weight", "item_weight"))
+    given |= {"y_true": scored.y_true, "y_score": scored.score, "qid": None, **columns}
+    return ScoreColumns.of(given, data, options.threshold, options.confidence_level)
 
 
 @dataclass(frozen=True)
@@ -192,6 +251,7 @@ def _folds(scored: OutOfFold, clustered: bool) -> list[_Fold]:
             scored.score[rows],
             sensitive_features=scored.column("sensitive_features", rows),
             cluster=scored.column("cluster", rows),
+            item_weight=scored.column("item_weight", rows),
         )
         folds.append(_Fold(rows, None if clustered else scored.rows[rows], data))
     return folds

@@ -12,7 +12,7 @@ from .._estimates import formatting as fmt
 from .._estimates.intervals import t_quantile
 from .._estimates.metric import collected_warnings
 from .._inputs.ranking import RankedData
-from .._inputs.validation import Array
+from .._inputs.validation import Array, check_number
 from ..inference import (
     MarginalOutcomeTest,
     PredictiveParityTest,
@@ -20,6 +20,7 @@ from ..inference import (
     predictive_parity_test,
 )
 from ..metrics import GroupEstimates, positive_rate_shift
+from .catalog import not_named
 
 if TYPE_CHECKING:
     from .html_report import ReportSection
@@ -36,6 +37,11 @@ class ScoreColumns:
         Groups, clusters and weights.
     threshold : float or None
     confidence_level : float
+    qid : array-like of shape (n,) or None
+    groups : tuple of hashable
+    overlapping : bool
+        Whether a row may be of several groups or of none.
+    n_queries : int
     """
 
     y_true: Any
@@ -43,6 +49,10 @@ class ScoreColumns:
     who: Mapping[str, Any]
     threshold: float | None
     confidence_level: float
+    qid: Any = None
+    groups: tuple[Hashable, ...] = ()
+    overlapping: bool = False
+    n_queries: int = 1
 
     @classmethod
     def of(
@@ -56,7 +66,14 @@ class ScoreColumns:
 
         Rows of a query depend on each other. Weights of items say how much a row
         counts, and not how often it is there, which takes clusters.
+
+        Raises
+        ------
+        ValueError
+            For a threshold that is no number.
         """
+        if threshold is not None:
+            check_number(threshold, "threshold", -np.inf, np.inf)
         who = {name: given[name] for name in ("sensitive_features", "cluster")}
         if who["cluster"] is None:
             who["cluster"] = given["qid"]
@@ -69,12 +86,28 @@ class ScoreColumns:
             who["sample_weight"] = weight
             if who["cluster"] is None:
                 who["cluster"] = np.arange(data.n_input)
-        return cls(given["y_true"], given["y_score"], who, threshold, confidence_level)
+        return cls(
+            *(given["y_true"], given["y_score"], who, threshold, confidence_level),
+            qid=given["qid"],
+            groups=tuple(data.groups.labels),
+            overlapping=data.groups.overlapping,
+            n_queries=data.ranking.n_queries,
+        )
 
     @property
     def columns(self) -> dict[str, Any]:
         """The columns as a metric of rows takes them."""
         return {"y_true": self.y_true, "y_score": self.y_score, **self.who}
+
+    @property
+    def n_groups(self) -> int:
+        """The number of groups."""
+        return len(self.groups)
+
+    @property
+    def one_of_two(self) -> bool:
+        """Whether there are two groups, each the rest of the other."""
+        return self.n_groups == 2 and not self.overlapping
 
     @property
     def at_threshold(self) -> float:
@@ -85,10 +118,19 @@ class ScoreColumns:
 
 
 def score_sections(
-    scores: ScoreColumns, task: str
+    scores: ScoreColumns, task: str, metrics: Any
 ) -> tuple[tuple[ReportSection, ...], tuple[str, ...]]:
-    """Return the sections for a task, and notes on those that are left out."""
+    """Return the sections for a task, and notes on those that are left out.
+
+    There are none where metrics are named, and those of a ranking are for ``"all"``.
+    """
+    if not not_named(metrics):
+        return (), ()
     wanted: list[tuple[str, Callable[[ScoreColumns], Any], Callable[..., Any]]] = []
+    if task == "ranking" and metrics is not None:
+        from .ranking_sections import RANKING_SECTIONS
+
+        wanted.extend(RANKING_SECTIONS)
     if task == "risk":
         wanted.append(("The test of predictive parity", _parity_test, _parity))
         if scores.threshold is not None:

@@ -10,11 +10,12 @@ from typing import Any
 
 from .._estimates import storage
 from .._estimates.metric import collected_warnings, warn_undefined, warn_user
+from .._inputs.missing import MISSING, described
 from .._inputs.ranking import ranked_data
 from .._inputs.validation import check_choice, check_number
-from .._reports.audit import AuditReport, report_of
+from .._reports.audit import AuditReport, check_item_weight, report_of
 from .._reports.audit_metric import FAVORABLE, AuditMetric
-from .._reports.catalog import chosen_metrics
+from .._reports.catalog import chosen_metrics, not_named
 from .._reports.facts import AuditFacts, defined
 from .._reports.findings import CORRECTION_NAMES
 from .._reports.margins import Margin, margins_of
@@ -37,15 +38,19 @@ class AuditPlan(Plan):
     all_of_them : bool
         Whether nobody asked for them by name, so that those without a value are left
         out.
+    missing : {"raise", "drop", "group"}
     """
 
     chosen: tuple[AuditMetric, ...] = ()
     all_of_them: bool = True
+    missing: str = "raise"
 
     def measure(self, frame: Any) -> Mapping[Any, Any]:
         """Return the facts and the results of one part of the data."""
         given = self.values(frame)
-        data = ranked_data(given.pop("y_true"), given.pop("y_score"), **given)
+        outcomes, scores = given.pop("y_true"), given.pop("y_score")
+        with collected_warnings():  # said once, of all parts
+            data = ranked_data(outcomes, scores, **given, missing=self.missing)
         facts = AuditFacts.of(data)
         if data.cluster is None:  # one query of a part is no list of its own
             facts = replace(facts, n_clusters=facts.n_queries)
@@ -79,12 +84,14 @@ def audit(
     qid: str,
     cluster: str | None = None,
     sample_weight: str | None = None,
+    item_weight: str | None = None,
     favorable: str = "high",
     k: int | None = None,
     metrics: str | Sequence[str] | None = None,
     confidence_level: float = 0.95,
     correction: str = "holm",
     margin: Margin = None,
+    missing: str = "raise",
     n_partitions: int | None = None,
     memory_limit: str | None = None,
     temp_directory: Any = None,
@@ -114,6 +121,8 @@ def audit(
         each query its own unit.
     sample_weight : str or None, default=None
         Column of the weight, as the metrics take it.
+    item_weight : str or None, default=None
+        Column of the weight of the item, as in `skrankfair.audit`.
     favorable : {"high", "low"}, default="high"
         Which end of the score is good for the person (or the item) that it is about.
     k : int or None, default=None
@@ -129,6 +138,11 @@ def audit(
         Correction for the number of groups.
     margin : float, mapping of str to float, or None, default=None
         Largest difference from fair that does not matter, as in `skrankfair.audit`.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
     n_partitions : int or None, default=None
         Number of parts. None takes one per 2 million rows; that of a Dask DataFrame is
         its own, that of a Spark DataFrame the session's.
@@ -162,6 +176,8 @@ def audit(
     -----
     UndefinedMetricWarning
         For groups without an estimate or an error in all data.
+    UserWarning
+        If rows are left out or relabelled because of `missing`.
 
     See Also
     --------
@@ -189,6 +205,7 @@ def audit(
     check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
     check_choice(correction, "correction", tuple(CORRECTION_NAMES))
     check_choice(favorable, "favorable", FAVORABLE)
+    check_choice(missing, "missing", MISSING)
     columns = {
         "y_true": y_true,
         "y_score": y_score,
@@ -199,23 +216,32 @@ def audit(
         if value is None:
             raise ValueError(f"{name} must be the name of a column; got None.")
     columns |= {"cluster": cluster, "sample_weight": sample_weight}
-    chosen = _of_rankings(chosen_metrics(metrics, "ranking", k))
+    columns["item_weight"] = item_weight
+    named = not not_named(metrics)
+    chosen, notes = check_item_weight(
+        item_weight is not None,
+        _of_rankings(chosen_metrics(metrics, "ranking", k)),
+        leave_out=not named,
+    )
     engine = engine_of(
         data, n_partitions, memory_limit, temp_directory, n_jobs, progress
     )
-    chosen = _with_caliper(chosen, data, columns, engine)
+    chosen = _with_caliper(chosen, data, columns, engine, missing)
     given = make_plan([_MATCHED], columns).columns
-    plan = AuditPlan({}, given, chosen=chosen, all_of_them=metrics is None)
+    plan = AuditPlan({}, given, chosen=chosen, all_of_them=not named, missing=missing)
     found = dict(total_of(plan, engine(data, plan)))
     facts = found.pop(_FACTS)
-    notes: list[str] = []
-    if metrics is None:
-        chosen, notes = defined(chosen, facts)
+    if not named:
+        chosen, more = defined(chosen, facts)
+        notes += more
+    lacking = next((described(result.missing) for result in found.values()), ())
+    if lacking:
+        warn_user(" ".join(lacking), UserWarning)
     margins = margins_of(margin, chosen, confidence_level)
     return report_of(
         facts,
         {metric.name: _told(metric, found[metric.name]) for metric in chosen},
-        notes,
+        (*lacking, *notes),
         confidence_level,
         correction=correction,
         margin=margins,
@@ -236,12 +262,17 @@ def _of_rankings(chosen: Sequence[AuditMetric]) -> tuple[AuditMetric, ...]:
 
 
 def _with_caliper(
-    chosen: Sequence[AuditMetric], data: Any, columns: Mapping[str, Any], engine: Any
+    chosen: Sequence[AuditMetric],
+    data: Any,
+    columns: Mapping[str, Any],
+    engine: Any,
+    missing: str,
 ) -> tuple[AuditMetric, ...]:
     """Return the metrics, that of matched pairs with the caliper of all data."""
     if not any(metric.name == _MATCHED for metric in chosen):
         return tuple(chosen)
-    plan = make_plan({_MATCHED: matched_pair_calibration}, columns)
+    matched = partial(matched_pair_calibration, missing=missing)
+    plan = make_plan({_MATCHED: matched}, columns)
     found = with_thresholds(plan, data, engine).metrics[_MATCHED]
     epsilon = getattr(found, "keywords", {}).get("epsilon")
     return tuple(

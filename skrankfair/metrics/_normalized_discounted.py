@@ -31,7 +31,7 @@ def top_share_estimates(
 ) -> GroupEstimates:
     """Return a metric of sums over cuts, of data that is validated and ordered."""
     check_choice(kernel.average, "average", AVERAGES)
-    check_number(kernel.step, "step", 1, 1 << 62, integer=True)
+    check_number(kernel.step, "step", 1, np.inf, integer=True)
     groups = data.groups
     if kernel.joint and groups.overlapping:
         raise ValueError(

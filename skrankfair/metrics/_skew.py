@@ -115,7 +115,7 @@ def _warn_nobody(result: GroupEstimates, k: int) -> None:
 
 def _skew_estimates(data: RankedData, k: int, average: str) -> GroupEstimates:
     check_choice(average, "average", AVERAGES)
-    check_number(k, "k", 1, 1 << 62, integer=True)
+    check_number(k, "k", 1, np.inf, integer=True)
     finalize: Finalize = MeanSkew()
     support: Finalize = ColumnSum(1, 2)
     if average == "representation":

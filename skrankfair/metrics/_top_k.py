@@ -40,7 +40,7 @@ def top_estimates(
     name: str, data: RankedData, *, k: Any, average: str = "items"
 ) -> GroupEstimates:
     """Return the metric of that name, of data that is validated and ordered."""
-    check_number(k, "k", 1, 1 << 62, integer=True)
+    check_number(k, "k", 1, np.inf, integer=True)
     check_choice(average, "average", ("items", "queries"))
     ranking, lists = data.ranking, Lists.of(data)
     groups, cells = data.groups, lists.cells

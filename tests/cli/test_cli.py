@@ -460,7 +460,7 @@ class TestWrongOptions:
             (["--y-score", "nothing"], "it has 'session', 'user', 'region'"),
             (["--sensitive-features", "region,nix"], "no column 'nix' (--sensitive-f"),
             (["--qid", ""], "no column '' (--qid)"),
-            (["--metrics", "dips"], "metrics must be among pairwise_accuracy"),
+            (["--metrics", "auc"], "metrics must be among pairwise_accuracy"),
             (["--metrics", ","], "got none"),
             (["--confidence-level", "95"], "must be a number between 0 and 1"),
             (["--confidence-level", "nan"], "must be a number between 0 and 1"),
