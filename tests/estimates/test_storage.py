@@ -33,6 +33,7 @@ from skrankfair.metrics import (
 )
 from skrankfair.metrics._disparities import DISPARITIES
 from tests.metrics.cases import CASES, labelled, overlapping
+from tests.seeds import together
 
 DATA = Path(__file__).parent / "data"
 NUMBERS = ("estimate", "standard_error", "covariance", "df", "n_effective", "support")
@@ -81,7 +82,7 @@ OF_SCORES = {
 
 class TestRoundTrip:
     @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
-    @pytest.mark.parametrize("name", CASES)
+    @together("name", [pytest.param(name, id=name) for name in CASES])
     def test_rankings(self, name):
         result = CASES[name](labelled())
         again = read(result)

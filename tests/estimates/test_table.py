@@ -143,7 +143,7 @@ def entries_only():
         yield
 
 
-EACH = settings(max_examples=15, deadline=None)
+EACH = settings(max_examples=10, deadline=None)
 
 
 def test_entries_of_one_place_are_added_in_any_order():

@@ -5,6 +5,7 @@ import pytest
 
 from skrankfair._inputs.ranking import Ranking, order_rows, ranked_data, stable_order
 from skrankfair._inputs.validation import encode
+from tests.seeds import one_in
 
 TINY = 5e-324
 
@@ -30,10 +31,15 @@ CODES = {
 }
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 64, 1000])
-@pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
-@pytest.mark.parametrize("code", CODES.values(), ids=CODES)
-def test_order_is_that_of_lexsort(code, score, n):
+@one_in(
+    1,
+    at_once=30,
+    code=CODES,
+    score=SCORES,
+    size={str(n): n for n in (1, 2, 3, 64, 1000)},
+)
+def test_order_is_that_of_lexsort(code, score, size):
+    n = size
     rng = np.random.default_rng(n)
     codes, values = code(rng, n), score(rng, n)
     before = None if codes is None else codes.copy(), values.copy()
@@ -104,8 +110,7 @@ def test_ranking_of_labelled_queries(labels):
         assert ranking.lengths[index] == sum(q == label for q in query.tolist())
 
 
-@pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
-@pytest.mark.parametrize("code", CODES.values(), ids=CODES)
+@one_in(1, at_once=30, code=CODES, score=SCORES)
 def test_tie_bounds(code, score):
     rng = np.random.default_rng(1)
     codes, values = code(rng, 60), score(rng, 60)

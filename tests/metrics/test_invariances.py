@@ -212,7 +212,7 @@ def parts_of(c, n_parts=3):
 
 
 @one_in(
-    4,
+    3,
     rare=is_rare,
     at_once=10,
     case=CASES,

@@ -152,7 +152,7 @@ OPTIONS = {
 }
 
 
-@in_chunks
+@in_small_chunks
 @pytest.mark.usefixtures("_engine")
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_options_of_matched_pairs(seeds, options):
@@ -180,7 +180,7 @@ def test_options_of_matched_pairs(seeds, options):
         assert_close(r.estimate, expected, 1e-9, (seed, epsilon))
 
 
-@in_chunks
+@in_small_chunks
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_errors_of_matched_pairs_are_those_of_repeated_items(seeds, options):
     for seed in seeds:

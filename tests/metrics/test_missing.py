@@ -19,6 +19,7 @@ from skrankfair.metrics import (
 )
 from skrankfair.scoring import make_fairness_scorer
 from tests.metrics.cases import assert_identical
+from tests.seeds import together
 
 N = 240
 RNG = np.random.default_rng(0)
@@ -60,6 +61,7 @@ PUBLIC = {
     if inspect.isfunction(function := getattr(metrics, name))
     and name not in ("make_metric", "expected_advantage")
 }
+each_metric = together("name", [pytest.param(name, id=name) for name in PUBLIC])
 
 
 def measured(name, missing="raise", rows=slice(None), **changed):
@@ -95,7 +97,7 @@ def lacking_of(name):
     return {n: m for n, m in lacking.items() if n in taken and n != UNUSED.get(name)}
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@each_metric
 @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
 def test_drop_measures_the_complete_rows_and_counts_the_others(name):
     lacking = lacking_of(name)
@@ -112,7 +114,7 @@ def test_drop_measures_the_complete_rows_and_counts_the_others(name):
         assert not other.missing
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@each_metric
 @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
 @pytest.mark.filterwarnings("ignore:.*(left out|no label):UserWarning")
 def test_group_makes_rows_without_a_label_a_group(name):
@@ -127,7 +129,7 @@ def test_group_makes_rows_without_a_label_a_group(name):
         assert mine.missing["dropped"] == dropped.sum()
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@each_metric
 def test_raise_refuses_what_the_metric_uses(name):
     complete = {"y_true": Y, "y_score": SCORE, "sensitive_features": GROUP}
     used = [n for n in ("y_true", "y_score") if n in lacking_of(name)]

@@ -18,6 +18,7 @@ from skrankfair.metrics import (
     normalized_discounted_kl,
     normalized_discounted_ratio,
 )
+from tests.seeds import together
 
 WEIGHTED = {
     dips: {},
@@ -40,7 +41,7 @@ NAMED = {
     "k": ({"k": 3}, lambda r: r <= 3),
 }
 NAME_OF = {"patience": "geometric", "k": "top"}
-each_metric = pytest.mark.parametrize("metric", WEIGHTED, ids=lambda m: m.__name__)
+each_metric = together("metric", [pytest.param(m, id=m.__name__) for m in WEIGHTED])
 
 
 def measure(metric, n_items=14, **options):

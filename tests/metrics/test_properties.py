@@ -35,7 +35,7 @@ overlapping = st.lists(
 averages = st.sampled_from(["pairs", "queries"])
 variances = st.sampled_from(["cluster", "item"])
 comparisons = st.sampled_from(["all", "intra", "inter"])
-many = settings(max_examples=50, deadline=None, derandomize=True, database=None)
+many = settings(max_examples=30, deadline=None, derandomize=True, database=None)
 
 
 def columns(rows):

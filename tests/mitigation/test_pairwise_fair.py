@@ -31,8 +31,15 @@ from skrankfair.mitigation._pairwise_penalty import (
 from skrankfair.model_selection import fairness_constrained
 from skrankfair.scoring import get_scorer
 from tests.mitigation.pairs import naive_correlation, problem
+from tests.seeds import one_in
 
 MODELS = (PairwiseFairRegressor, PairwiseFairClassifier)
+FEW = {"few features": 256, "many features": 0}
+MATRICES = {
+    "dense": np.asarray,
+    "array": sparse.csr_array,
+    "matrix": sparse.csr_matrix,
+}
 both = pytest.mark.parametrize("model", MODELS)
 each_comparison = pytest.mark.parametrize("comparison", ["inter", "intra", "all"])
 
@@ -105,9 +112,7 @@ def test_smooth_absolute():
 
 @both
 @each_comparison
-@pytest.mark.parametrize("alpha", [0.0, 2.0])
-@pytest.mark.parametrize("few", [256, 0])
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+@one_in(3, alpha={"0": 0.0, "2": 2.0}, few=FEW, make=MATRICES)
 def test_gradient_of_the_objective(monkeypatch, model, comparison, alpha, few, make):
     monkeypatch.setattr(linear_loss, "FEW_FEATURES", few)
     monkeypatch.setattr(pairwise_base, "FEW_FEATURES", few)
@@ -134,10 +139,13 @@ def test_gradient_of_the_objective(monkeypatch, model, comparison, alpha, few, m
 # The unpenalised model
 
 
-@pytest.mark.parametrize("alpha", [0.01, 1.0, 100.0])
-@pytest.mark.parametrize("few", [256, 0])
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.csr_matrix])
-@pytest.mark.parametrize("strength", [0, 1e-9])
+@one_in(
+    3,
+    alpha={"0.01": 0.01, "1": 1.0, "100": 100.0},
+    few=FEW,
+    make=MATRICES,
+    strength={"0": 0, "1e-9": 1e-9},
+)
 def test_without_strength_it_is_scikit_learn(monkeypatch, alpha, few, make, strength):
     monkeypatch.setattr(linear_loss, "FEW_FEATURES", few)
     monkeypatch.setattr(pairwise_base, "FEW_FEATURES", few)

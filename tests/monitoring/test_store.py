@@ -71,6 +71,7 @@ def ran(script, path):
     return done, [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.simulation
 def test_a_killed_process_has_stored_a_day_or_not(path):
     """At each of its calls in turn; then it is done again, until all days are there."""
     done, runs = ran(KILLED, path)
