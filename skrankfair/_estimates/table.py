@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -26,6 +26,8 @@ Finalize = Callable[[Array, Array], Array]
 _FEW_GROUPS, _FEW_NUMBERS = 3, 1 << 16
 # At most so many resamples, and so many counts and totals of them, at once.
 _CHUNK, _MOST_COUNTS = 64, 1 << 22
+# Rows that are filled in at once.
+_ROWS = 1 << 16
 
 
 def needs_of(finalize: Finalize) -> tuple[int, ...]:
@@ -616,7 +618,7 @@ def strata(table: Table, support: Finalize) -> Array:
 def cluster_table(
     rows: ScoreRows,
     sample: Sample,
-    columns: Array,
+    columns: Sequence[Array],
     of_everyone: Array | None = None,
 ) -> AnyTable:
     """Return the sums of columns of the sample by cluster and group.
@@ -627,7 +629,7 @@ def cluster_table(
         For the labels of the clusters and the groups.
     sample : Sample
         Of these rows.
-    columns : ndarray of shape (n, C)
+    columns : sequence of ndarray of shape (n,)
         In the order of the sample.
     of_everyone : ndarray of shape (n_rows, C) or None
         In the order of the rows, to be summed over all groups.
@@ -637,32 +639,42 @@ def cluster_table(
     Table or SparseTable
         Of n_clusters rows, with the sums over all groups as shared columns.
     """
-    starts, values = sample.segment_starts, columns
     cells: Any = slice(None)  # each row has sums of its own
-    if starts.size < len(columns):
-        cells, values = starts, np.empty((starts.size, columns.shape[1]))
-        for column, sums in zip(columns.T, values.T, strict=True):
-            np.add.reduceat(column, starts, dtype=float, out=sums)
-    cluster, n_rows, shared = rows.cluster_codes, sample.n_clusters, of_everyone
-    if cluster is not None and shared is not None:
+    if not sample.alone:
+        cells = sample.segment_starts
+        columns = [np.add.reduceat(column, cells, dtype=float) for column in columns]
+    row, group = sample.cluster[cells], sample.group[cells]
+    cluster, shared = rows.cluster_codes, of_everyone
+    n_rows, n_groups = sample.n_clusters, len(rows.groups)
+    if shared is None:
+        shared = np.zeros((n_rows, 0))
+    elif cluster is not None:
         sums_of = [np.bincount(cluster, column, n_rows) for column in shared.T]
         shared = np.stack(sums_of, axis=1)
-    return Table.from_entries(
-        sample.cluster[cells],
-        sample.group[cells],
-        values,
-        n_rows=n_rows,
-        n_groups=len(rows.groups),
-        shared=shared,
-        weight=sample.frequency,
-        labels=rows.cluster_labels,
+    if _all_groups(n_rows, n_groups, len(columns), row.size):
+        by_group = np.zeros((n_rows, n_groups, len(columns)))
+        for start in range(0, row.size, _ROWS):
+            part = slice(start, start + _ROWS)
+            stacked = np.stack([column[part] for column in columns], axis=1)
+            by_group[row[part], group[part]] = stacked
+        return Table(by_group, shared, sample.frequency, rows.cluster_labels)
+    row, group = _small(row, group)
+    return SparseTable(
+        row,
+        group,
+        np.stack(columns, axis=1),
+        None,
+        n_groups,
+        shared,
+        sample.frequency,
+        rows.cluster_labels,
     )
 
 
 def row_counts(rows: ScoreRows, sample: Sample) -> Array:
     """Return how many rows each row of the sample is, within its cluster."""
     if rows.weight is None or sample.frequency is not None:
-        return np.ones(sample.x.size)
+        return np.broadcast_to(1.0, sample.x.size)
     return rows.weight[sample.row]
 
 

@@ -145,10 +145,19 @@ class Sample:
     @cached_property
     def segment_starts(self) -> Array:
         """First row of the rows of a cluster in a group."""
+        return np.flatnonzero(self._new)
+
+    @property
+    def _new(self) -> Array:
         new = np.ones(self.x.size, dtype=bool)
         np.not_equal(self.cluster[1:], self.cluster[:-1], out=new[1:])
         new[1:] |= self.group[1:] != self.group[:-1]
-        return np.flatnonzero(new)
+        return new
+
+    @cached_property
+    def alone(self) -> bool:
+        """Whether each row is all that its cluster has in a group."""
+        return bool(self._new.all())
 
     def take(self, rows: Array) -> Sample:
         """Return some rows, in the same order; clusters keep their numbers."""
@@ -164,7 +173,8 @@ class Sample:
 
     def of_group(self, group: int) -> Sample:
         """Return the rows of one group."""
-        return self.take(np.flatnonzero(self.group == group))
+        rows = np.flatnonzero(self.group == group)
+        return self if rows.size == self.x.size else self.take(rows)
 
     def columns(self, *values: Any) -> Array:
         """Return weighted columns and, last, the weights: what the kernel sums over."""

@@ -725,7 +725,7 @@ def marginal_outcome_test(
         counts,
         counts * (weight != 0),
     ]
-    table = cluster_table(rows, sample, np.stack(columns, axis=1))
+    table = cluster_table(rows, sample, columns)
     size = _N_COLUMNS
     reached, every = ColumnSum(size + 3, size + 4), ColumnSum(size + 2, size + 3)
     options = {"threshold": float(threshold), "boundary": boundary}

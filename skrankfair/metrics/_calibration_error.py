@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from .._estimates.refit import RefitSums
 from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
 from .._estimates.table import FewColumns, Table, cluster_table, row_counts
-from .._inputs.score_rows import Sample, ScoreRows, score_rows
+from .._inputs.score_rows import CLUSTER_WEIGHTS, Sample, ScoreRows, score_rows
 from .._inputs.validation import (
     Array,
     as_numbers,
@@ -145,18 +146,27 @@ class SortedScores:
         edges = self._merged(self.edges(n_bins))
         mass = np.diff(edges)
         gap = self._within(edges, self.gap) / mass
+        squares, leverage = np.zeros((2, mass.size))
+        # The bin that each block begins in, and how many it is in.
+        first = np.searchsorted(edges, self.mass[:-1], side="right") - 1
+        times = np.searchsorted(edges, self.mass[1:]) - first
+        step = _BLOCK_ROWS if sample.alone else sample.x.size
         place: Any
-        row, place, part = self._parts_of_rows(edges)
-        part *= sample.share[row]
-        pull = part * (sample.x[row] - sample.y[row] - gap[place])
-        cluster: Any = sample.cluster[row]
-        if np.bincount(sample.cluster).max() > 1:  # else each row is one
-            key, same = np.unique(cluster * mass.size + place, return_inverse=True)
-            part, pull = np.bincount(same, part), np.bincount(same, pull)
-            cluster, place = key // mass.size, key % mass.size
-        times = 1.0 if sample.frequency is None else sample.frequency[cluster]
-        squares = np.bincount(place, times * pull**2, minlength=mass.size) / mass
-        leverage = np.bincount(place, times * part**2, minlength=mass.size) / mass**2
+        cluster: Any
+        for start in range(0, sample.x.size, step):
+            some = slice(start, start + step)
+            row, place, part = self._parts_of_rows(edges, first, times, some)
+            part *= sample.share[row]
+            pull = part * (sample.x[row] - sample.y[row] - gap[place])
+            cluster = sample.cluster[row]
+            if not sample.alone:
+                key, same = np.unique(cluster * mass.size + place, return_inverse=True)
+                part, pull = np.bincount(same, part), np.bincount(same, pull)
+                cluster, place = key // mass.size, key % mass.size
+            often = 1.0 if sample.frequency is None else sample.frequency[cluster]
+            squares += np.bincount(place, often * pull**2, minlength=mass.size)
+            leverage += np.bincount(place, often * part**2, minlength=mass.size)
+        squares, leverage = squares / mass, leverage / mass**2
         alone = leverage > 1 - _ROUNDING
         known = np.where(alone, 0.0, squares / np.where(alone, 1.0, 1 - leverage))
         return float(np.where(alone, mass * gap**2, known).sum())
@@ -170,21 +180,18 @@ class SortedScores:
         between[1:-1] &= block[2:] == block[1:-1]
         return np.unique(edges[~between])
 
-    def _parts_of_rows(self, edges: Array) -> tuple[Array, Array, Array]:
+    def _parts_of_rows(
+        self, edges: Array, first: Array, times: Array, rows: slice
+    ) -> tuple[Array, Array, Array]:
         """Return rows, the bins they are in, and what part of the row is."""
-        new = edges[self.mass[np.searchsorted(self.mass, edges)] != edges]
-        cuts = np.insert(self.mass, np.searchsorted(self.mass, new), new)
-        cuts = cuts[np.append(True, np.diff(cuts) > 0)]
-        middle = (cuts[1:] + cuts[:-1]) / 2
-        block = np.searchsorted(self.mass, middle) - 1
-        share = np.diff(cuts) / np.diff(self.mass)[block]
-        count = np.bincount(block, minlength=self.mass.size - 1)
-        times = count[self.block]
-        row = np.repeat(np.arange(self.block.size), times)
-        first = np.concatenate([[0], np.cumsum(count)])[self.block]
+        block = self.block[rows]
+        times = times[block]
+        row = np.repeat(np.arange(block.size), times)
         nth = np.arange(row.size) - np.repeat(np.cumsum(times) - times, times)
-        piece = first[row] + nth
-        return row, np.searchsorted(edges, middle)[piece] - 1, share[piece]
+        block = block[row]
+        place, low, high = first[block] + nth, self.mass[block], self.mass[block + 1]
+        within = np.minimum(high, edges[place + 1]) - np.maximum(low, edges[place])
+        return row + rows.start, place, within / (high - low)
 
 
 METHODS = ("smooth", "binned", "sweep")
@@ -200,6 +207,8 @@ _NOT_PAIRED = (
 # over narrow bins.
 _ROWS = ColumnSum(2, 3)
 _FEWEST_NARROW = 15
+# Rows that are looked at at once.
+_BLOCK_ROWS = 1 << 16
 
 
 @stored("RootMeanSquare")
@@ -300,102 +309,137 @@ class NarrowSquare:
 
 
 @dataclass(frozen=True)
-class _Squares:
-    """The squares of the gaps of one group, in bins or around a curve."""
+class _BinSquares:
+    """The squares of the gaps of one group in bins of equal mass."""
 
-    #: Shape (n,). What a unit of weight of the row adds to their sum, to first order.
-    linear: Array
-    refit: Callable[[Array], float]  # maps weights of the rows to their sum
-    noise: float  # their sum, if noise alone made it
+    sample: Sample
+    scores: SortedScores
+    n_bins: int
 
-    @classmethod
-    def of_bins(cls, scores: SortedScores, n_bins: int, sample: Sample) -> _Squares:
-        """Return those of bins of equal mass."""
-        gap = sample.x - sample.y
-        linear = 2 * gap * scores.row_means(n_bins, 1) - scores.row_means(n_bins, 2)
+    def linear(self) -> Array:
+        """Return what a unit of weight of each row adds to their sum, to first order.
 
-        def refit(weight: Array) -> float:
-            again = SortedScores.of_rows(sample.x, sample.y, weight, scores.block)
-            return again.error(n_bins)
+        Shape (n,).
+        """
+        linear = self.scores.row_means(self.n_bins, 1)
+        linear *= 2 * (self.sample.x - self.sample.y)
+        linear -= self.scores.row_means(self.n_bins, 2)
+        return linear
 
-        return cls(linear, refit, scores.noise(n_bins, sample))
+    def noise(self) -> float:
+        """Return their sum, if noise alone made it."""
+        return self.scores.noise(self.n_bins, self.sample)
+
+    def refit(self, weight: Array) -> float:
+        """Return their sum for other weights of the rows."""
+        x, y = self.sample.x, self.sample.y
+        again = SortedScores.of_rows(x, y, weight, self.scores.block)
+        return again.error(self.n_bins)
 
 
 @dataclass(frozen=True)
-class _Part:
-    """One group: its squares, and those of bins too narrow to hide anything."""
+class _SmoothSquares:
+    """The squared distances of the scores of one group and its curve."""
 
-    squares: _Squares
-    narrow: _Squares
+    sample: Sample
+    bandwidth: float
+    kernel: Kernel
 
-    @classmethod
-    def of_squares(
-        cls, squares: _Squares, scores: SortedScores, sample: Sample
-    ) -> _Part:
-        """Add the narrow bins: the root of the number of clusters, at least 15."""
-        n_bins = max(_FEWEST_NARROW, round(sample.n_active**0.5))
-        return cls(squares, _Squares.of_bins(scores, n_bins, sample))
+    def linear(self) -> Array:
+        """Return what a unit of weight of each row adds to their sum, to first order.
+
+        A row also moves the curve: at score s by ``w K (y - f(s)) / B(s)``, which
+        changes the sum of squares by ``-2 Σ w r δf``; these changes sum to 0 over all
+        rows.
+        """
+        sample, smooth = self.sample, (self.bandwidth, self.kernel)
+        x, y = sample.x, sample.y
+        curve, mass = kernel_sums(x, x, sample.columns(y), *smooth)
+        curve /= mass
+        gap = np.subtract(x, curve)
+        pull = np.divide(gap, mass, out=mass)
+        pull *= sample.weight
+        curve *= pull
+        columns = np.stack([pull, curve, sample.weight])
+        del pull, curve, mass
+        level, slope, _ = kernel_sums(x, x, columns, *smooth)
+        level *= y
+        slope -= level
+        slope *= 2
+        gap *= gap
+        gap += slope
+        return gap
+
+    def noise(self) -> float:
+        """Return their sum, if noise alone made it: the variance of the curve.
+
+        At a few scores, and between them by lines.
+        """
+        x = self.sample.x
+        points = np.unique(np.quantile(x, np.linspace(0, 1, _N_POINTS)))
+        curve = curve_on_grid(self.sample, points, self.bandwidth, self.kernel)
+        variance = np.interp(x, points, curve.standard_error**2)
+        return float(self.sample.weight @ variance)
+
+    @cached_property
+    def _means(self) -> RepeatedMeans:
+        sample = self.sample
+        return RepeatedMeans(sample.x, sample.y, self.bandwidth, self.kernel)
+
+    def refit(self, weight: Array) -> float:
+        """Return their sum for other weights of the rows."""
+        gap = np.where(weight > 0, self.sample.x - self._means(weight), 0.0)
+        return float(weight @ gap**2)
 
 
-def _smooth_squares(sample: Sample, bandwidth: float, kernel: Kernel) -> _Squares:
-    """Return the squared distance of scores and curve, the curve's error included.
-
-    A row also moves the curve: at score s by ``w K (y - f(s)) / B(s)``, which changes
-    the sum of squares by ``-2 Σ w r δf``; these changes sum to 0 over all rows.
-    """
-    x, y, weight = sample.x, sample.y, sample.weight
-    total, mass = kernel_sums(x, x, sample.columns(y), bandwidth, kernel)
-    curve = total / mass
-    gap = x - curve
-    pull = weight * gap / mass
-    columns = np.stack([pull, pull * curve, weight])
-    level, slope, _ = kernel_sums(x, x, columns, bandwidth, kernel)
-    means = RepeatedMeans(x, y, bandwidth, kernel)
-
-    def refit(weight: Array) -> float:
-        return float(weight @ np.where(weight > 0, x - means(weight), 0.0) ** 2)
-
-    # The variance of the curve, at a few scores and between them by lines.
-    points = np.unique(np.quantile(x, np.linspace(0, 1, _N_POINTS)))
-    error = curve_on_grid(sample, points, bandwidth, kernel).standard_error
-    noise = float(weight @ np.interp(x, points, error**2))
-    return _Squares(gap**2 - 2 * (y * level - slope), refit, noise)
+#: The squares of a group, and those of bins too narrow to hide anything.
+_Parts: TypeAlias = Iterator[_SmoothSquares | _BinSquares]
 
 
 def _fitted(
     rows: ScoreRows,
     sample: Sample,
-    make_part: Callable[[Hashable, Sample], _Part],
+    make_parts: Callable[[Hashable, Sample], _Parts],
 ) -> tuple[RefitSums, KnownNoise, KnownNoise]:
-    """Return the sums of parts that are fitted to each group, and their noise."""
+    """Return the sums of parts that are fitted to each group, and their noise.
+
+    What a bootstrap needs of the parts is made when it asks for it.
+    """
     labels = rows.groups.labels
     linear = np.zeros((2, sample.x.size))
     noise = np.full((2, len(labels)), np.nan)
-    parts: list[tuple[Array, _Part]] = []
-    for g, label in enumerate(labels):
-        own = np.flatnonzero(sample.group == g)
-        if own.size:
-            part = make_part(label, sample.take(own))
-            mass = sample.weight[own].sum()
-            for i, squares in enumerate((part.squares, part.narrow)):
-                linear[i, own] = squares.linear
-                noise[i, g] = squares.noise / mass
-            parts.append((own, part))
+    present = np.flatnonzero(np.bincount(sample.group, minlength=len(labels))).tolist()
+
+    def measure(g: int) -> None:
+        part = sample.of_group(g)
+        for i, squares in enumerate(make_parts(labels[g], part)):
+            linear[i, sample.group == g] = squares.linear()
+            noise[i, g] = squares.noise() / part.weight.sum()
+
+    for g in present:
+        measure(g)
+    linear *= sample.share
     counts = row_counts(rows, sample)
-    square, narrow = sample.share * linear
-    columns = np.stack([square, sample.share, counts, narrow], axis=1)
-    table = cluster_table(rows, sample, columns)
+    table = cluster_table(rows, sample, [linear[0], sample.share, counts, linear[1]])
+
+    @cache
+    def parts() -> list[tuple[Any, ...]]:
+        of_groups = [np.flatnonzero(sample.group == g) for g in present]
+        return [
+            (g, own, *make_parts(labels[g], sample.take(own)))
+            for g, own in zip(present, of_groups, strict=True)
+        ]
 
     def refit(cluster_counts: Array) -> Array:
         totals = np.zeros((len(labels), 4))
         times = cluster_counts[sample.cluster]
-        for own, part in parts:
+        for g, own, squares, narrow in parts():
             weight = sample.share[own] * times[own]
-            totals[sample.group[own[0]]] = (
-                part.squares.refit(weight),
+            totals[g] = (
+                squares.refit(weight),
                 weight.sum(),
                 counts[own] @ times[own],
-                part.narrow.refit(weight),
+                narrow.refit(weight),
             )
         return totals
 
@@ -425,9 +469,8 @@ def _check_edges(bins: Any, x: Array) -> Array | None:
 
 def _edge_sums(rows: ScoreRows, sample: Sample, edges: Array) -> ClusterSums:
     """Return the sums of bins with fixed edges, which add up."""
-    n_bins, starts = edges.size - 1, sample.segment_starts
-    alone = starts.size == sample.x.size
-    cells: Any = slice(None) if alone else starts
+    n_bins, alone = edges.size - 1, sample.alone
+    cells: Any = slice(None) if alone else sample.segment_starts
     columns = _columns_of_rows if alone else _columns_of_bins
     rows_of_sums = Table.from_entries(
         sample.cluster[cells],
@@ -618,6 +661,7 @@ def calibration_error(
     array([0.03, 0.19])
     """
     check_choice(method, "method", METHODS)
+    check_choice(cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
     if not isinstance(bandwidth, Mapping):
         check_bandwidth(bandwidth)
     smoother = get_kernel(kernel)
@@ -630,23 +674,24 @@ def calibration_error(
         missing=missing,
     )
     check_magnitude(y_score=rows.x)
-    sample = rows.sample(cluster_weight)
     edges = _check_edges(bins, rows.x) if method == "binned" else None
     chosen: dict[Hashable, float] = {}
     parameters: dict[str, Any] = {"method": method}
-    if method != "smooth":
-        sample = rows.sample("row")
+    sample = rows.sample(cluster_weight if method == "smooth" else "row")
 
-    def make_part(group: Hashable, own: Sample) -> _Part:
-        scores = SortedScores.of_rows(own.x, own.y, own.weight)
+    def make_parts(group: Hashable, own: Sample) -> _Parts:
         if method == "smooth":
-            chosen[group] = bandwidth_of_group(bandwidth, group, own, smoother)
-            squares = _smooth_squares(own, chosen[group], smoother)
-        else:
-            n_bins = int(bins) if method == "binned" else scores.sweep()
-            chosen[group] = n_bins
-            squares = _Squares.of_bins(scores, n_bins, own)
-        return _Part.of_squares(squares, scores, own)
+            if group not in chosen:
+                chosen[group] = bandwidth_of_group(bandwidth, group, own, smoother)
+            yield _SmoothSquares(own, chosen[group], smoother)
+        scores = SortedScores.of_rows(own.x, own.y, own.weight)
+        if method != "smooth":
+            if group not in chosen:
+                chosen[group] = int(bins) if method == "binned" else scores.sweep()
+            yield _BinSquares(own, scores, int(chosen[group]))
+        # As many narrow bins as the root of the number of clusters, at least 15.
+        n_narrow = max(_FEWEST_NARROW, round(own.n_active**0.5))
+        yield _BinSquares(own, scores, n_narrow)
 
     if edges is not None:
         sums = _edge_sums(rows, sample, edges)
@@ -654,10 +699,11 @@ def calibration_error(
         support = ColumnSum(5 * n_bins, 5 * n_bins + 1)
         finalize: Any = BinnedGaps(n_bins)
         noise: Any = BinnedNoise(n_bins)
+        del sample  # large beside many groups
         narrow = None
         first_pass: dict[str, Any] = {"bins": tuple(edges.tolist())}
     else:
-        sums, noise, hidden = _fitted(rows, sample, make_part)
+        sums, noise, hidden = _fitted(rows, sample, make_parts)
         narrow = NarrowSquare(), hidden
         finalize, support = RootMeanSquare(), _ROWS
         first_pass = {"bandwidth" if method == "smooth" else "bins": chosen}

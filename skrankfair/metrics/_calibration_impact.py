@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,24 +44,35 @@ class Calibrated:
     """Scores that are replaced by the curve of their group."""
 
     sample: Sample  # rows of all groups
-    #: The rows of each group in the sample, and its curve.
-    curves: list[tuple[Array, RepeatedMeans]]
-    bandwidth: dict[Hashable, float]  # of each group
+    kernel: Kernel
+    numbers: list[int]  # of the groups that have rows
+    bandwidth: dict[Hashable, float]  # of each of these, in the same order
 
     @classmethod
     def of_sample(
         cls, sample: Sample, groups: Groups, bandwidth: Any, kernel: Kernel
     ) -> Calibrated:
         """Choose the bandwidth of each group."""
-        curves, chosen = [], {}
-        for g, label in enumerate(groups.labels):
-            own = np.flatnonzero(sample.group == g)
-            if not own.size:
-                continue
-            part = sample.take(own)
-            h = chosen[label] = bandwidth_of_group(bandwidth, label, part, kernel)
-            curves.append((own, RepeatedMeans(part.x, part.y, h, kernel)))
-        return cls(sample, curves, chosen)
+        sizes = np.bincount(sample.group, minlength=len(groups))
+        numbers = np.flatnonzero(sizes).tolist()
+        labels = [groups.labels[g] for g in numbers]
+        chosen = {
+            label: bandwidth_of_group(bandwidth, label, sample.of_group(g), kernel)
+            for g, label in zip(numbers, labels, strict=True)
+        }
+        return cls(sample, kernel, numbers, chosen)
+
+    def _curves(self) -> Iterator[tuple[Array, RepeatedMeans]]:
+        """Yield the rows of each group in the sample, and its curve."""
+        x, y = self.sample.x, self.sample.y
+        for g, h in zip(self.numbers, self.bandwidth.values(), strict=True):
+            own = np.flatnonzero(self.sample.group == g)
+            yield own, RepeatedMeans(x[own], y[own], h, self.kernel)
+
+    @cached_property
+    def _kept(self) -> list[tuple[Array, RepeatedMeans]]:
+        """The same for many resamples."""
+        return list(self._curves())
 
     def scores(self, counts: Array | None = None) -> Array:
         """Return the calibrated scores of the sample's rows.
@@ -68,16 +80,18 @@ class Calibrated:
         `counts` says how often each cluster counts; rows whose clusters count 0 times
         may be NaN.
         """
-        weight = self.sample.weight
-        if counts is not None:
-            weight = self.sample.share * counts[self.sample.cluster]
+        y, weight = self.sample.y, self.sample.weight
         star = np.full(weight.size, np.nan)
-        for own, means in self.curves:
-            if weight[own].any():
-                star[own] = means(weight[own])
+        if counts is None:
+            for own, means in self._curves():
+                star[own] = means.once(weight[own])
+        else:
+            weight = self.sample.share * counts[self.sample.cluster]
+            for own, means in self._kept:
+                if weight[own].any():
+                    star[own] = means(weight[own])
         # Kernels with negative weights overshoot, the others by rounding.
-        y = self.sample.y
-        return np.clip(star, y.min(), y.max()) if y.size else star
+        return np.clip(star, y.min(), y.max(), out=star) if y.size else star
 
 
 def checked_seed(bandwidth: Any, n_resamples: Any, random_state: Any) -> int:
@@ -306,7 +320,7 @@ def positive_rate_shift(
         up = np.bincount(sample.group, weight * shift(cluster_counts), minlength=size)
         return np.column_stack([up, np.bincount(sample.group, weight, minlength=size)])
 
-    table = cluster_table(rows, sample, np.stack([counts * shift(None), counts], 1))
+    table = cluster_table(rows, sample, [counts * shift(None), counts])
     return shift_estimates(
         "positive_rate_shift",
         "rows",
@@ -330,10 +344,9 @@ def _ranks(ranking: Ranking, weight: Array | None) -> Array:
 
     The weights say how often each row is in the list.
     """
-    first, last = ranking.tie_bounds()
     if weight is None:
-        start = np.repeat(ranking.starts[:-1], ranking.lengths)
-        return (first + last + 1) / 2 - start
+        return ranking.tie_means(ranking.position() + 1.0)
+    first, last = ranking.tie_bounds()
     before = np.concatenate([[0.0], np.cumsum(weight)])
     start = before[np.repeat(ranking.starts[:-1], ranking.lengths)]
     return (before[first] + before[last] + 1) / 2 - start
@@ -362,6 +375,7 @@ class _RankShift:
         star[np.isnan(star)] = -np.inf
         query = None if ranking.n_queries == 1 else ranking.query.astype(np.int64)
         after = Ranking.from_scores(star, query)
+        del star, query
         shift = _ranks(ranking, weight)
         shift[after.order] -= _ranks(
             after, None if weight is None else weight[after.order]

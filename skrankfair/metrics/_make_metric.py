@@ -137,7 +137,7 @@ class MadeMetric:
         sample = rows.sample("row")
         if rows.weight is not None and sample.frequency is None:
             everyone *= rows.weight[:, None]
-        table = cluster_table(rows, sample, everyone[sample.row], everyone)
+        table = cluster_table(rows, sample, list(everyone[sample.row].T), everyone)
         supports = self.supports or (self.metric.support,)
         rests = [OfRest(support, 0) for support in supports]
         sums = ClusterSums.from_clusters(rows.groups.labels, table, [*supports, *rests])

@@ -110,9 +110,8 @@ class SmoothCurve(ReadOnlyArrays):
         where not much is to be summed.
         """
         sample, kernel = self._sample, get_kernel(self.kernel)
-        alone = sample.segment_starts.size == sample.x.size
         few = type(self._features) is GridFeatures
-        if few or not alone or self.kernel != "gaussian":
+        if few or not sample.alone or self.kernel != "gaussian":
             return None
         if not (self.mass > _FAR).all():
             return None

@@ -23,7 +23,7 @@ class RepeatedMeans:
 
     Called with weights of the rows, shape (n,), it returns the curve at every row; NaN
     where the weights leave nothing near. What does not depend on the weights is
-    computed in the first call.
+    computed in the first call and kept; `once` keeps nothing.
 
     Parameters
     ----------
@@ -38,28 +38,44 @@ class RepeatedMeans:
 
     def __call__(self, weight: Array) -> Array:
         """Return the curve at every row."""
-        columns = np.stack([weight * self._y, weight])
-        total, mass = self._sums(columns)
-        means = np.full(total.shape, np.nan)
-        np.divide(total, mass, out=means, where=mass > _NOTHING * mass.max())
-        return means
+        return self._means(weight, self._sums)
+
+    def once(self, weight: Array) -> Array:
+        """Return the same for weights after which no others come."""
+        x, lattice = self._x, self._lattice()
+        if lattice is None:
+            return self._means(weight, self._sums)
+        return self._means(
+            weight, lambda columns: _lattice_sums(x, x, columns, lattice)
+        )
+
+    def _means(self, weight: Array, sums: Callable[[Array], Array]) -> Array:
+        total, mass = sums(np.stack([weight * self._y, weight]))
+        there = mass > _NOTHING * mass.max()
+        np.divide(total, mass, out=total, where=there)
+        total[~there] = np.nan
+        return total
+
+    def _lattice(self) -> Lattice | None:
+        """Return the lattice of the rows, if there are enough and they are near."""
+        x, bandwidth, kernel = self._x, self._bandwidth, self._kernel
+        if not kernel.cells or x.size**2 <= _SMALL:
+            return None
+        with np.errstate(over="ignore"):
+            cells = (x.max() - x.min()) / bandwidth * kernel.cells
+        if not cells < LARGEST_LATTICE:
+            return None
+        return Lattice(float(x.min()), float(x.max()), bandwidth, kernel)
 
     @cached_property
     def _sums(self) -> Callable[[Array], Array]:
         x, bandwidth, kernel = self._x, self._bandwidth, self._kernel
-        small = EXACT_WORK if not kernel.cells else _SMALL
-        if x.size**2 <= small:
+        if x.size**2 <= (_SMALL if kernel.cells else EXACT_WORK):
             matrix = kernel_values(x, x[:, None], bandwidth, kernel)
             return lambda columns: columns @ matrix
-        with np.errstate(over="ignore"):
-            cells = (x.max() - x.min()) / bandwidth * kernel.cells
-        if not kernel.cells or not cells < LARGEST_LATTICE:
+        lattice = self._lattice()
+        if lattice is None:
             return lambda columns: kernel_sums(x, x, columns, bandwidth, kernel)
-        return self._on_lattice()
-
-    def _on_lattice(self) -> Callable[[Array], Array]:
-        x = self._x
-        lattice = Lattice(float(x.min()), float(x.max()), self._bandwidth, self._kernel)
         node, weights = lattice.place(x)
         nodes = (node[:, None] + np.arange(4, dtype=np.int32)).astype(np.int32)
         spread = sparse.csr_matrix(
@@ -291,10 +307,12 @@ def _lattice_sums(points: Array, x: Array, columns: Array, lattice: Lattice) -> 
                 counts = np.bincount(node, weight * column, minlength=n_nodes)
                 row[shift : shift + n_nodes - 3] += counts[: n_nodes - 3]
     smooth = lattice.convolved(spread)
-    node, weights = lattice.place(points)
     sums = np.zeros((columns.shape[0], points.size))
-    for shift, weight in enumerate(weights):
-        sums += weight * smooth[:, node + shift]
+    for start in range(0, points.size, _CHUNK >> 3):
+        some = slice(start, start + (_CHUNK >> 3))
+        node, weights = lattice.place(points[some])
+        for shift, weight in enumerate(weights):
+            sums[:, some] += weight * smooth[:, node + shift]
     return sums
 
 
