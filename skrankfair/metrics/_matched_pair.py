@@ -267,7 +267,8 @@ def matched_pair_calibration(
         "mean" averages over the pairs within `epsilon`. "local_linear" regresses
         ``y_i - y_j`` on ``s_j - s_i`` with the triangular kernel of bandwidth
         `epsilon`, and reports the value at 0 (§4.1): less bias where the outcome rises
-        steeply with the score, more variance. NaN where all differences are the same.
+        steeply with the score, more variance. NaN where all pairs closer than `epsilon`
+        have the same difference, other than 0.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable, \
             array-like or None, default=None
         What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,

@@ -241,6 +241,28 @@ def test_regression_by_position(direction):
     assert defined > 20
 
 
+@pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("copies", [1, 2])
+def test_regression_takes_nothing_from_pairs_at_the_threshold(copies):
+    # Their kernel is 0, of which rounding leaves something in some sums.
+    rows = np.repeat(np.arange(6), copies)
+    y = np.array([0.0, 0.25, 0.25, 0.75, 0.0, 1.0])[rows]
+    s = np.array([0.7, 0.0, 0.5, 0.3, 0.2, 1.0])[rows]
+    q = np.tile(np.arange(copies), 6)
+    for options in ({"position_weight": "dcg"}, {}, {"direction": "both"}):
+        r = matched_pair_calibration(
+            y,
+            s,
+            sensitive_features=np.array(list("bababb"))[rows],
+            qid=q,
+            sample_weight=np.full(rows.size, 2.0 / copies),
+            epsilon=0.2,
+            estimator="local_linear",
+            **options,
+        )
+        assert np.isnan(r.estimate).all(), (r.estimate, options)
+
+
 def test_weights_of_positions():
     p = make_problem(3)
     dcg = measure(p, 0.3, variance="cluster", position_weight="dcg")

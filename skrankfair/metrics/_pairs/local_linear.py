@@ -31,6 +31,8 @@ _MONOMIALS = ((0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1))
 _MIRROR = np.diag([-1.0, 1.0, 1.0, -1.0, 1.0, 1.0])
 #: Smaller variances of u, whose scale is the threshold, mean that it does not vary.
 _SAME = 1e-12
+#: A smaller mean of the kernel is what rounding leaves of pairs at the threshold.
+_NO_WEIGHT = 1e-9
 #: Rows whose sums are held at once.
 _CHUNK = 1 << 14
 
@@ -77,10 +79,11 @@ class LocalLinear:
         )
         determinant = s0 * s2 - s1 * s1
         value = np.full(s0.shape, np.nan, dtype=s0.dtype)
+        there = (count.real > 0) & (s0.real > _NO_WEIGHT * count.real)
         # Where all pairs are tied, their mean is the value at 0.
-        tied = (s0.real > 0) & (s2.real == 0)
+        tied = there & (s2.real <= _SAME * s0.real)
         np.divide(y0, s0, out=value, where=tied)
-        varied = determinant.real > _SAME * s0.real**2
+        varied = there & (determinant.real > _SAME * s0.real**2)
         np.divide(s2 * y0 - s1 * y1, determinant, out=value, where=varied)
         return value, count
 
