@@ -22,6 +22,7 @@ import numpy as np
 
 from .._inputs.validation import Array
 from .folded import nowhere
+from .listed import ListTable, expanded
 from .low_rank import Columns
 from .table import Cells, SparseTable, needs_of, strata
 
@@ -154,6 +155,8 @@ class _Moments:
         self, sums: ClusterSums, finalize: Finalize, first: Array, second: Array
     ) -> None:
         sums = sums.evidence
+        if first.size:
+            sums = expanded(sums)
         self.sums, self.first, self.second = sums, first, second
         self.samples = [
             (k, s) for k in needs_of(finalize) for s in range(sums.support.shape[1])
@@ -170,7 +173,7 @@ class _Moments:
 
         Of shape (C, G), (C, C, G + m) and (C, G).
         """
-        if isinstance(self.sums.rows, SparseTable):
+        if isinstance(self.sums.rows, SparseTable | ListTable):
             self._add_entries(self.sums.rows)
         else:
             self._add_rows()
@@ -235,7 +238,7 @@ class _Moments:
                     for total, part in zip(self.singles[:, i], single, strict=True):
                         total += sign * part[: self.n_groups]
 
-    def _add_entries(self, table: SparseTable) -> None:
+    def _add_entries(self, table: SparseTable | ListTable) -> None:
         """Add the entries of a sparse table, and to first order what is without."""
         outside = self._nowhere(table)
         gaps = any(amount.any() for amount in outside)
@@ -267,11 +270,13 @@ class _Moments:
         if columns:
             self._add_between(columns, outside, _times(table.weight)[1])
 
-    def _nowhere(self, table: SparseTable) -> list[Array]:
+    def _nowhere(self, table: SparseTable | ListTable) -> list[Array]:
         """Return how much data each row shows of a group that is nowhere, by sample.
 
         Of a row that counts less than once, that much less.
         """
+        if isinstance(table, ListTable):  # in which every place has an entry
+            return [np.zeros(0)] * len(self.samples)
         none = nowhere(table, self.sums.supports)[..., 0]
         once, _ = _times(table.weight)
         return [

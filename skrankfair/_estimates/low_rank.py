@@ -9,6 +9,9 @@ import numpy as np
 
 from .._inputs.validation import Array
 
+# Pairs of groups that are looked at together.
+_BLOCK = 1 << 20
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -61,6 +64,19 @@ class Columns:
             + low_rank(low_x, (y.T @ self.left)[b])
             + low_rank(low_x @ (self.left.T @ other.left), low_y)
         )
+
+    def all_products(self) -> Array:
+        """Return ``Σ x_a x_b`` of every two groups, shape (G, G), rows at a time."""
+        n_groups = len(self.right)
+        products, every = np.zeros((n_groups, n_groups)), np.arange(n_groups)
+        step = max(1, _BLOCK // n_groups)
+        for start in range(0, n_groups, step):
+            some = every[start : start + step]
+            pairs = np.repeat(some, n_groups), np.tile(every, some.size)
+            products[some] = self.products(self, *pairs).reshape(some.size, -1)
+        # Squares below 0 are what rounding leaves of nothing.
+        np.fill_diagonal(products, np.maximum(np.diag(products), 0.0))
+        return products
 
 
 def low_rank(left: Array, right: Array) -> Array:

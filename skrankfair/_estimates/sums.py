@@ -26,6 +26,7 @@ from .folded import (
     summed_amounts,
 )
 from .gaps import LARGE_SHARE, large_gaps, shared_share
+from .listed import ListProducts, ListTable, expanded
 from .low_rank import Columns, low_rank
 from .merge import added, join, same_rows, stack
 from .places import Places
@@ -90,7 +91,7 @@ class ClusterSums:
     table: AnyTable | None
     leading: AnyTable | None = None
     folded: Folded | None = None
-    pairs: Products | None = None
+    pairs: Products | ListProducts | None = None
     replicates: Replicates | None = None
 
     @classmethod
@@ -117,7 +118,7 @@ class ClusterSums:
         cls,
         groups: tuple[Hashable, ...],
         table: AnyTable,
-        pairs: Array | Products,
+        pairs: Array | Products | ListProducts,
         totals: tuple[Array, Array],
         supports: Sequence[Finalize],
     ) -> ClusterSums:
@@ -127,14 +128,14 @@ class ClusterSums:
         ----------
         groups : tuple of hashable
         table : Table or SparseTable
-        pairs : ndarray of shape (K, K) or Products
+        pairs : ndarray of shape (K, K), Products or ListProducts
             Cross products of the columns over the pairs of two rows.
         totals : tuple of ndarray
             Column totals over the pairs, by group and shared.
         supports : sequence of callable
             How much data of a group an item's columns show.
         """
-        if not isinstance(pairs, Products):
+        if isinstance(pairs, np.ndarray):
             pairs = Products(pairs, len(groups), totals[1].size)
         return cls(
             groups=groups,
@@ -230,6 +231,8 @@ class ClusterSums:
         sums, where each is small enough for its first order. Of many groups the rows
         with the largest shares stay, as many as there is room for.
         """
+        if isinstance(self.table, ListTable):
+            return expanded(self).compact(n_replicates, random_state)
         rows, replicates = self.rows, self.replicates
         if n_replicates:
             table = self.bootstrap_table()
@@ -313,9 +316,12 @@ class ClusterSums:
                 np.broadcast_to(self.shared, (len(self.groups), self.shared.size)),
             ]
         )
-        noise = _NOISE * np.abs(np.nan_to_num(self.slopes(finalize)) * terms).sum(1)
-        factor = self._factor(finalize)
-        for cells in self.cells():
+        slopes = np.nan_to_num(self.slopes(finalize))
+        noise = _NOISE * np.abs(slopes * terms).sum(1)
+        factor, every = self._factor(finalize), self.cells()
+        if isinstance(self.rows, ListTable):
+            every = self.rows.cells(_BLOCK, slopes)
+        for cells in every:
             by_group, shared, weight = cells.by_group, cells.shared, cells.weight
             if weight is not None:
                 once = np.minimum(weight, 1.0)
@@ -397,19 +403,10 @@ class ClusterSums:
         n_groups = len(self.groups)
         covariance = np.zeros((n_groups, n_groups))
         if not isinstance(self.rows, SparseTable):
-            for _, change in self.influence(finalize):
+            for _, change in expanded(self).influence(finalize):
                 covariance += change.T @ change
             return covariance
-        columns, every = self._columns(finalize), np.arange(n_groups)
-        step = max(1, _BLOCK // n_groups)
-        for start in range(0, n_groups, step):
-            some = every[start : start + step]
-            pairs = np.repeat(some, n_groups), np.tile(every, some.size)
-            block = columns.products(columns, *pairs)
-            covariance[some] = block.reshape(some.size, -1)
-        # Squares below 0 are what rounding leaves of nothing.
-        np.fill_diagonal(covariance, np.maximum(np.diag(covariance), 0.0))
-        return covariance
+        return self._columns(finalize).all_products()
 
     def variance(self, finalize: Finalize) -> Array:
         """Return the diagonal of `covariance`, shape (G,), without the rest of it."""
@@ -590,7 +587,7 @@ class ClusterSums:
         groups = self.groups
         if set(groups) != set(other.groups):
             groups = tuple(sort_labels(list(set(groups) | set(other.groups))))
-        a, b = self.aligned(groups), other.aligned(groups)
+        a, b = expanded(self.aligned(groups)), expanded(other.aligned(groups))
         one, two = replicates_of_both(a, b)
         total = replace(
             a,
@@ -612,6 +609,8 @@ class ClusterSums:
         This is what a paired comparison needs. Over items the term of the pairs is
         left out of the variance, which is then DeLong's (slightly larger).
         """
+        if isinstance(self.table, ListTable) or isinstance(other.table, ListTable):
+            return expanded(self).beside(expanded(other))
         a, b = self.table, other.table
         if a is None or b is None:
             raise ValueError(

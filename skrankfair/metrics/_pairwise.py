@@ -22,7 +22,8 @@ from .._inputs.validation import (
 )
 from ._pairs.cluster_rows import support_columns
 from ._pairs.item_rows import pair_sums, warn_undefined_pairs
-from ._pairs.outcome_pairs import OutcomeCounts, OutcomePairs
+from ._pairs.outcome_counts import OutcomeCounts
+from ._pairs.outcome_pairs import OutcomePairs
 from ._pairs.score_pairs import ScorePairs
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import collected_warnings, warn_undefined, warn_user
 from ..._estimates.sums import ClusterSums
 from ..._estimates.table import Finalize, Table
+from ..._inputs import cells as limits
 from ..._inputs.ranking import RankedData
-from ..._inputs.validation import Array, Codes, check_choice, check_number
+from ..._inputs.validation import Array, Codes, Groups, check_choice, check_number
 from .cluster_rows import (
     MakeSource,
     cluster_sums,
@@ -22,6 +23,7 @@ from .cluster_rows import (
     sum_rows,
     supports_of,
 )
+from .listed_items import ListedItems
 from .sources import REST, Source
 
 _ONE_QUERY = (
@@ -109,6 +111,9 @@ def pair_sums(
 
 def item_sums(data: RankedData, make_source: MakeSource, by_block: bool) -> ClusterSums:
     """Return the sums of a pair metric over items."""
+    listed = _listed(data, make_source)
+    if listed is not None:
+        return listed.sums()
     weight = data.row_weight
     if by_block:
         source, rows, shared, pairs = _blocked_rows(data, make_source)
@@ -120,9 +125,8 @@ def item_sums(data: RankedData, make_source: MakeSource, by_block: bool) -> Clus
     totals = _weighted_sum(rows, weight) / 2, _weighted_sum(shared, weight) / 2
     order = data.ranking.order
     labels = order if data.kept is None else data.kept[order]
-    groups = data.groups  # of all rows, where the source may be of the last ones
-    # The items of a group and all others are two samples; clusters may have both.
-    member: Array | None = np.stack([groups.mask(g) for g in range(len(groups))]).T
+    # Of all rows, where the source may be of the last ones.
+    member: Array | None = _members(data.groups)
     if data.cluster is not None:
         rows, shared, pairs = _item_clusters(
             data, data.cluster, make_source, rows, shared, pairs
@@ -138,6 +142,30 @@ def item_sums(data: RankedData, make_source: MakeSource, by_block: bool) -> Clus
     return ClusterSums.from_items(
         source.groups.labels, table, pairs, totals, supports_of(source.layout)
     )
+
+
+def _listed(data: RankedData, make_source: MakeSource) -> ListedItems | None:
+    """Return the items of one list with many groups, if those of a gap are alike."""
+    many = len(data.groups) > limits.FEW_GROUPS
+    if not many or data.ranking.n_queries > 1 or data.cluster is not None:
+        return None
+    return ListedItems.of(data, make_source(data))
+
+
+def _members(groups: Groups) -> Array:
+    """Return which group each item is of, shape (n, G).
+
+    The items of a group and all others are two samples; clusters may have both.
+    """
+    return np.stack([groups.mask(group) for group in range(len(groups))]).T
+
+
+def item_table(data: RankedData, source: Source) -> Table:
+    """Return all groups of each item of one list without weights."""
+    rows, shared, _ = _item_rows(data, source, lambda data: source)
+    order = data.ranking.order
+    labels = order if data.kept is None else data.kept[order]
+    return Table(rows, shared, None, labels, _members(source.groups))
 
 
 def _blocked_rows(

@@ -13,7 +13,8 @@ import numpy as np
 from ..._inputs.cells import Memberships
 from ..._inputs.ranking import Ranking, stable_order
 from ..._inputs.validation import Array, Groups
-from .group_ranges import GroupMatching
+from .group_ranges import GroupMatching, Ranges
+from .member_gaps import Gaps
 from .prefix_sums import sum_between, times
 from .score_ranges import ROUNDED, Matching, PairWeight, weighted_rank
 from .sources import CrossSource, FocalSums
@@ -102,8 +103,7 @@ class MatchedPairs(NearPairs):
         """Return the sums of `parts` of all groups at once, shape (E, 2, 1)."""
         if self.n_positions:
             return None
-        matching = GroupMatching(self.ranking, members, self.direction)
-        ranges = matching.windows(self._epsilons())
+        ranges = self._ranges(members)
         count = ranges.weigh(self.item_weight, members.rows)
         outcome = times(self.y, self.item_weight)
         value = count * self.y[members.rows] - ranges.sums(outcome, members.rows)
@@ -112,6 +112,56 @@ class MatchedPairs(NearPairs):
             own = self.item_weight[members.rows]
             value, count = value * own, count * own
         return np.stack([members.sums(value), members.sums(count)], axis=1)[..., None]
+
+    #: Columns in which items of one gap differ: the value, by their outcomes.
+    varying = slice(0, 1)
+
+    def grades(self) -> Array | None:
+        """Return zeros, since items differ by their outcomes alone; None if by more."""
+        plain = self.item_weight is None and not self.n_positions
+        zeros = np.zeros(self.ranking.n_rows, dtype=np.uint8)
+        return zeros if plain and self.n_columns == 2 else None
+
+    def values(self) -> Array:
+        """Return the outcomes, in which the columns of other rows are linear."""
+        return self.y[:, None]
+
+    def _ranges(self, members: Memberships) -> Ranges:
+        matching = GroupMatching(self.ranking, members, self.direction)
+        return matching.windows(self._epsilons())
+
+    def turns(self, members: Memberships) -> tuple[Array, Array]:
+        """Return where the partners of each membership begin, and end."""
+        ranges = self._ranges(members)
+        return ranges.low, ranges.high
+
+    def member_columns(self, members: Memberships) -> Array:
+        """Return the columns of each membership of one list, shape (M, 2)."""
+        ranges, rows = self._ranges(members), members.rows
+        value = ranges.count * self.y[rows] - ranges.sums(self.y, rows)
+        value[ranges.count == 0] = 0.0  # what is left of the sums there is rounding
+        return np.stack([value, ranges.count], axis=1)
+
+    def other_columns(self, grade: int, gaps: Gaps) -> Array:
+        """Return the columns of rows of outcome 0 that are in the gaps, (P, 2)."""
+        one, y = np.ones(gaps.row.size), self.y[gaps.members.rows]
+        return np.stack([gaps.sums(y, -y), gaps.sums(one, -one)], axis=1)
+
+    def columns_at(self, columns: Array, values: Array) -> Array:
+        """Return the columns of rows with these outcomes."""
+        value, number = columns.T
+        value -= number * values[:, 0]
+        value[number == 0] = 0.0  # what is left of the sums there is rounding
+        return columns
+
+    def list_products(self, members: Memberships) -> Array:
+        """Return Σ x xᵀ over the pairs of each group of one list, shape (G, 2, 2)."""
+        ranges, rows, y = self._ranges(members), members.rows, self.y
+        number, total, own = ranges.count, ranges.sums(y, rows), y[rows]
+        square = own**2 * number - 2 * own * total + ranges.sums(y**2, rows)
+        parts = square, own * number - total, number
+        squares, value, count = (members.sums(part) for part in parts)
+        return np.stack([squares, value, value, count], axis=1).reshape(-1, 2, 2)
 
     def parts(self, group: int) -> Iterable[FocalSums]:
         """Return sums of rows that count every pair once, at its lower item."""

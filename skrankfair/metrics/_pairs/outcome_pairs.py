@@ -14,34 +14,13 @@ import numpy as np
 
 from ..._inputs import cells as limits
 from ..._inputs.cells import Memberships
-from ..._inputs.ranking import Ranking
 from ..._inputs.validation import Array, Groups
-from .outcome_levels import Level, outcome_codes, outcome_levels
-from .prefix_sums import count_dtype, exclusive_cumsum
+from .member_gaps import Gaps, of_few_grades
+from .outcome_counts import OutcomeCounts, PairCounts
 from .sources import OWN, REST, ColumnLayout, FocalSums
 
 #: Groups that are counted in one sweep over the levels.
 _TOGETHER = 16
-
-
-@dataclass(frozen=True)
-class PairCounts:
-    """Sums over partners, for every ranked row.
-
-    ``half`` is twice the value (a score tie counts one half), so all are integers
-    unless items have weights.
-    """
-
-    half: Array
-    count: Array
-    ties: Array | None
-
-    def times(self, item_weight: Array | None) -> PairCounts:
-        """Return the sums with the weights of the rows themselves."""
-        if item_weight is None:
-            return self
-        ties = None if self.ties is None else self.ties * item_weight
-        return PairCounts(self.half * item_weight, self.count * item_weight, ties)
 
 
 @dataclass(frozen=True)
@@ -55,108 +34,6 @@ class Moments:
     value: Array
     square: Array
     count: Array
-
-
-@dataclass(frozen=True)
-class OutcomeCounts:
-    """Counts of better and worse outcomes in the same query, above and below."""
-
-    ranking: Ranking
-    y: Array  # shape (n,): outcomes in ranked order
-    #: Shape (n,) or None. A pair counts the product of the weights of its items.
-    item_weight: Array | None = None
-
-    @cached_property
-    def squared(self) -> OutcomeCounts:
-        """Counts in which each pair has its weight squared."""
-        weight = self.item_weight
-        return self if weight is None else replace(self, item_weight=weight**2)
-
-    @cached_property
-    def codes(self) -> Array:
-        """Outcome codes of the ranked rows."""
-        return outcome_codes(self.y, self.ranking)
-
-    @cached_property
-    def _known(self) -> dict[int | None, PairCounts]:
-        return {}
-
-    def worse(self, group: int, groups: Groups) -> tuple[PairCounts, PairCounts]:
-        """Count worse partners of each row: all of them, and those of the group."""
-        sought = [key for key in (None, group) if key not in self._known]
-        if sought:
-            masks = [None if key is None else groups.mask(key) for key in sought]
-            counts = dict(zip(sought, self.count(masks, focal=True), strict=True))
-            # One group's counts are kept: two groups need no more.
-            every = counts[None] if None in counts else self._known[None]
-            self._known.clear()
-            self._known.update(counts)
-            self._known[None] = every
-        return self._known[None], self._known[group]
-
-    @property
-    def all_worse(self) -> PairCounts:
-        """Counts of all worse partners of each row."""
-        if None not in self._known:
-            self._known[None] = self.count([None], focal=True)[0]
-        return self._known[None]
-
-    def count(
-        self, masks: Sequence[Array | None], focal: bool, ties: bool = False
-    ) -> list[PairCounts]:
-        """Count worse partners in each mask, or (not `focal`) better rows in it."""
-        n, weight = self.ranking.n_rows, self.item_weight
-        dtype: type = count_dtype(n) if weight is None else float
-        ties = ties and self.ranking.has_ties
-        out = [
-            PairCounts(
-                np.zeros(n, dtype),
-                np.zeros(n, dtype),
-                np.zeros(n, dtype) if ties else None,
-            )
-            for _ in masks
-        ]
-        for level in outcome_levels(self.ranking, self.codes):
-            if level.bit is not None:
-                _add_level(level, level.bit, masks, weight, out, focal)
-        return [counts.times(weight) for counts in out]
-
-
-def _add_level(
-    level: Level,
-    bit: Array,
-    masks: Sequence[Array | None],
-    weight: Array | None,
-    out: Sequence[PairCounts],
-    focal: bool,
-) -> None:
-    """Add the pairs that are decided at one level to the counts."""
-    at = np.flatnonzero(bit if focal else ~bit)
-    if at.size in (0, bit.size):
-        return
-    sought = ~bit if focal else bit
-    one_block = level.starts.size == 2
-    block, rows = level.block[at], level.rows
-    weight = None if weight is None else weight[rows]
-    target = at if isinstance(rows, slice) else rows[at]
-    if level.bounds is None:
-        first = last = at  # the row itself is not sought
-    else:
-        first, last = (bound[at] for bound in level.bounds)
-    for mask, counts in zip(masks, out, strict=True):
-        there = sought if mask is None else sought & mask[rows]
-        before = exclusive_cumsum(there, weight)
-        edges = before[level.starts]
-        begin, end = edges[:-1], edges[1:]
-        begin, end = (begin, end) if one_block else (begin[block], end[block])
-        low = before[first]
-        high = low if last is first else before[last]
-        # Partners after the row, or focal rows before it.
-        half = 2 * end - (low + high) if focal else (low + high) - 2 * begin
-        counts.half[target] += half
-        counts.count[target] += end - begin
-        if counts.ties is not None:
-            counts.ties[target] += high - low
 
 
 @dataclass(frozen=True)
@@ -246,6 +123,98 @@ class OutcomePairs:
         if self.layout.shared_weight:
             out[:, REST] += self._totals_by_query()[members.cells.query]
         return out
+
+    @cached_property
+    def _grades(self) -> Array | None:
+        codes = self.counts.codes
+        few = codes.dtype == np.uint8 and self.bucket is None
+        return of_few_grades(codes) if few and self.counts.item_weight is None else None
+
+    def grades(self) -> Array | None:
+        """Return the grade of each outcome from 0; None if they are many."""
+        return self._grades
+
+    #: Columns in which items of one gap and grade differ: the shared ones.
+    varying = slice(4, None)
+
+    def values(self) -> Array:
+        """Return the shared columns, of which the number is that of the grade."""
+        shared = self.shared_rows()
+        return shared.reshape(len(shared), -1)
+
+    def columns_at(self, columns: Array, values: Array) -> Array:
+        """Return the columns as they are."""
+        return columns
+
+    def turns(self, members: Memberships) -> tuple[Array, Array]:
+        """Return the ends of the tied block of each membership."""
+        return self.counts.ranking.tie_bounds(members.rows)
+
+    def _inner(self, members: Memberships) -> OutcomeCounts:
+        """Return the counts within each group of one list."""
+        ranking = members.ranking(self.counts.ranking)
+        return OutcomeCounts(ranking, self.counts.y[members.rows])
+
+    def member_columns(self, members: Memberships) -> Array:
+        """Return the columns of each membership of one list, shape (M, 4)."""
+        inner, rows = self._inner(members), members.rows
+        (worse,), (better,) = (inner.count([None], focal) for focal in (True, False))
+        focal, partner = self.counts.all_worse, self._all_partner[0]
+        out = np.empty((rows.size, 4))
+        for block, name in enumerate(("half", "count")):
+            unit = 1.0 if block else 0.5  # of half a pair
+            below, above = getattr(worse, name), getattr(better, name)
+            all_below, all_above = getattr(focal, name), getattr(partner, name)
+            if self.comparison == "inter":
+                own, rest = all_below[rows] - below, all_above[rows] - above
+            elif self.comparison == "intra":
+                own, rest = below + above, -(all_below + all_above)[rows]
+            else:
+                own = above + all_below[rows]
+                rest = -own
+            out[:, block], out[:, block + 2] = unit * own, unit * rest
+        return out
+
+    def other_columns(self, grade: int, gaps: Gaps) -> Array:
+        """Return the columns of rows of a grade that are in the gaps, shape (P, 4)."""
+        codes = self.counts.codes if self._grades is None else self._grades
+        own = codes[gaps.members.rows]
+        better, worse = (own > grade).astype(float), (own < grade).astype(float)
+        up = np.stack([gaps.sums(better / 2, better / 2), gaps.totals(better)])
+        if self.comparison == "all":
+            return np.concatenate([up, -up]).T
+        number = gaps.totals(worse)
+        down = np.stack([number - gaps.sums(worse / 2, worse / 2), number])
+        if self.comparison == "inter":
+            return np.concatenate([up, down]).T
+        return np.concatenate([np.zeros_like(up), -(up + down)]).T
+
+    def list_products(self, members: Memberships) -> Array:
+        """Return Σ x xᵀ over pairs of the own, rest and shared columns of each group.
+
+        Of shape (G, C + D, C + D), in one list: the diagonal of `products`.
+        """
+        inner, rows = self._inner(members), members.rows
+        focal, partner = self.counts.all_worse, self._all_partner[0]
+        (both,) = inner.count([None], True, ties=True)
+        own, other = (_moments_of(part, members, rows) for part in (focal, partner))
+        same = _moments_of(both, members, slice(None))
+        shared = int(self.layout.shared_weight)
+        total = np.array([[part.sum()] for part in _squares_of(focal)])
+        out = np.zeros((3, 2 + shared, 2 + shared, members.sizes.size))
+        if self.comparison == "inter":
+            out[:, 0, 0], out[:, 1, 1] = own - same, other - same
+        else:
+            taken = own
+            if self.comparison == "intra":
+                own, taken = same, own + other - same
+            out[:, 0, 0] = out[:, 0, 2] = out[:, 2, 0] = own
+            out[:, 0, 1] = out[:, 1, 0] = -own
+            out[:, 1, 1], out[:, 2, 2] = taken, total
+            out[:, 1, 2] = out[:, 2, 1] = -taken
+        kind = np.array([[0, 1], [1, 2]])
+        blocks = out[kind].transpose(4, 2, 0, 3, 1)
+        return blocks.reshape(len(blocks), 4 + 2 * shared, -1)
 
     def _totals_by_query(self) -> Array:
         """Return value and number of all pairs of each query, shape (Q, 2, B)."""
@@ -351,7 +320,7 @@ class OutcomePairs:
 
     @cached_property
     def _all_partner(self) -> list[PairCounts]:
-        return self.counts.count(self._bucket_masks(None), focal=False)
+        return self.counts.count(self._bucket_masks(None), focal=False, ties=True)
 
     def total_partner(self) -> tuple[Array, Array]:
         """Return value and number of all pairs for each partner, shape (n, B)."""
@@ -497,6 +466,18 @@ class OutcomePairs:
         return own, rest
 
 
+def _squares_of(counts: PairCounts) -> tuple[Array, Array, Array]:
+    """Return the sums over partners of value², value and 1 of each row."""
+    value = counts.half / 2
+    square = value if counts.ties is None else value - counts.ties / 4
+    return square, value, counts.count
+
+
+def _moments_of(counts: PairCounts, members: Memberships, rows: Array | slice) -> Array:
+    """Return the sums of `_squares_of` over these rows of each group, shape (3, G)."""
+    return np.stack([members.sums(part[rows]) for part in _squares_of(counts)])
+
+
 def class_moments(
     counts: Sequence[PairCounts],
     classes: Array,
@@ -510,13 +491,8 @@ def class_moments(
     shape = (n_classes, n_buckets, len(counts))
     out = Moments(np.zeros(shape), np.zeros(shape), np.zeros(shape))
     for partner, c in enumerate(counts):
-        value = c.half / 2
-        square = value if c.ties is None else value - c.ties / 4
-        for total, part in (
-            (out.value, value),
-            (out.square, square),
-            (out.count, c.count),
-        ):
+        parts = zip((out.square, out.value, out.count), _squares_of(c), strict=True)
+        for total, part in parts:
             part = part if weight is None else part * weight
             sums = np.bincount(key, weights=part, minlength=n_classes * n_buckets)
             total[:, :, partner] = sums.reshape(n_classes, n_buckets)
