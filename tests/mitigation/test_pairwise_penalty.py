@@ -32,14 +32,14 @@ def test_drawn_pairs_are_balanced_and_uniform(comparison):
     naive = naive_pairs(y, query, member, comparison)
     known = {(i, j): b for side in naive.values() for i, j, b in side}
     number = dict.fromkeys(known, 0)
-    for _ in range(2000):
+    for _ in range(1000):
         pairs = draw_pairs(y, query, member, comparison, 40, rng)
         for i, j, b in zip(pairs.better, pairs.worse, pairs.membership, strict=True):
             assert known[i, j] == b
             number[i, j] += 1
     for side in naive.values():
         counts = np.array([number[i, j] for i, j, _ in side])
-        expected = 40_000 / counts.size
+        expected = 20_000 / counts.size
         chi2 = ((counts - expected) ** 2 / expected).sum()
         # A chi-square variable is within 4.5 deviations of its mean.
         assert abs(chi2 - counts.size) < 4.5 * np.sqrt(2 * counts.size)
