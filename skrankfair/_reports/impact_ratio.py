@@ -7,7 +7,7 @@ Law 144 of 2021, and § 5-300 of the rules of its department of consumer protect
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -115,8 +115,29 @@ def _section(
     n_large = int(large.sum())
     n_pairs = n_large * (len(kept) - 1) - n_large * (n_large - 1) // 2
     ratios = _ratios(rates, best, n_pairs, confidence_level)
+    rows = _rows(rates, ratios, share, kept, best, confidence_level)
+    below = [row for row in rows if _BELOW in row[-1]]
+    clear = [row[0] for row in below if _BEYOND in row[-1]]
+    said = "No category has less than four fifths of the highest rate."
+    if below:
+        names = fmt.some([row[0] for row in below])
+        sure = fmt.some(clear) if clear else "none"
+        said = f"{_BELOW.capitalize()}: {names}. Beyond chance: {sure}."
+    paragraphs.append(said)
+    return _made(name, what, tuple(paragraphs), tuple(rows)), rates
+
+
+def _rows(
+    rates: GroupEstimates,
+    ratios: Mapping[int, tuple[float, tuple[float, float], bool]],
+    share: Array,
+    kept: Sequence[int],
+    best: int,
+    confidence_level: float,
+) -> list[tuple[str, ...]]:
+    """Return the cells of the categories that are known, the highest rate first."""
     low, high = map(np.asarray, rates.ends(t_quantile(confidence_level, rates.df)))
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for i in sorted(kept, key=lambda i: -np.nan_to_num(rates.estimate[i], nan=-1)):
         value, ends, beyond = ratios[i]
         rows.append(
@@ -130,15 +151,7 @@ def _section(
                 _remark(i == best, share[i], value, beyond),
             )
         )
-    below = [row for row in rows if _BELOW in row[-1]]
-    clear = [row[0] for row in below if _BEYOND in row[-1]]
-    said = "No category has less than four fifths of the highest rate."
-    if below:
-        names = fmt.some([row[0] for row in below])
-        sure = fmt.some(clear) if clear else "none"
-        said = f"{_BELOW.capitalize()}: {names}. Beyond chance: {sure}."
-    paragraphs.append(said)
-    return _made(name, what, tuple(paragraphs), tuple(rows)), rates
+    return rows
 
 
 def _is_unknown(group: Hashable) -> bool:

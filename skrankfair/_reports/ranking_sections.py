@@ -50,8 +50,8 @@ def curve_section(scores: ScoreColumns, curve: MatchedPairCurve) -> ReportSectio
         (
             fmt.label(group),
             *(
-                f"{fmt.number(curve.estimate[e, g])} "
-                f"{fmt.interval(low[e, g], high[e, g])}"
+                f"{fmt.number(curve.estimate[e, g], 3)} "
+                f"{fmt.interval(low[e, g], high[e, g], 3)}"
                 for e in shown
             ),
         )

@@ -250,3 +250,11 @@ def test_files_with_missing_values_and_weights(rows, missing):
 def test_files_of_a_ranking_have_no_metrics_on_request(rows):
     with pytest.raises(ValueError, match="metrics must be of rankings; got 'dips'"):
         audit_files(pd.DataFrame(rows), **{n: n for n in rows}, metrics="all")
+
+
+def test_a_table_without_a_plot_has_the_width_of_the_page(report, tmp_path):
+    page = report.to_html(tmp_path / "report.html").read_text()
+    for section in report.sections:
+        head = page.index(section.title)
+        table = page.index("<table", head)
+        assert 'class="pair"' not in page[head:table]
