@@ -60,7 +60,7 @@ def measure(
     y_true : str or None, default=None
         Column of the outcomes.
     y_score : str or None, default=None
-        Column of the scores.
+        Column of the scores. `group_mean` takes it for its values.
     sensitive_features : str, list of str or None, default=None
         Column of the groups; several are crossed. None makes all rows one group.
     qid : str or None, default=None

@@ -26,7 +26,10 @@ COLUMNS = (
     "engagement",
     "sample_weight",
     "item_weight",
+    "values",
 )
+# Kinds of parameters that are given by their names.
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 @dataclass(frozen=True)
@@ -201,6 +204,10 @@ def make_plan(
             raise ValueError(
                 f"{argument} must be the name of a column; got {column!r}."
             )
+    if "y_score" in given and any(
+        "values" in parameters_of(f) for f in functions.values()
+    ):
+        given["values"] = given["y_score"]
     for name, function in functions.items():
         _check_additive(name, function, given)
     check_number(n_replicates, "n_replicates", 0, np.inf, integer=True)
@@ -217,7 +224,23 @@ def make_plan(
 def _check_additive(
     name: str, function: Callable[..., Any], given: Mapping[str, Any]
 ) -> None:
-    parameters = inspect.signature(function).parameters
+    signature = inspect.signature(function)
+    parameters, returned = signature.parameters, signature.return_annotation
+    plain = function.func if isinstance(function, partial) else function
+    ours = vars(library).get(getattr(plain, "__name__", "")) is plain
+    if ours and returned != GroupEstimates.__name__:
+        raise ValueError(
+            f"{name} must return GroupEstimates, which add up; it returns {returned}. "
+            "Measure the metric by group that it is made of, such as selection_rate, "
+            "and ask the result for contrasts or its disparity."
+        )
+    for option, parameter in parameters.items():
+        needed = parameter.default is parameter.empty and parameter.kind in _NAMED
+        if needed and option not in given:
+            how = f"column by {option}="
+            if option not in COLUMNS:
+                how = f"option, as by partial({name}, {option}=...)"
+            raise ValueError(f"{name} needs {option}; name its {how}.")
     if "qid" in parameters and "qid" not in given:
         raise ValueError(
             f"{name} compares the items of one list, and pairs of items in two parts "

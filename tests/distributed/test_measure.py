@@ -19,6 +19,7 @@ from skrankfair.distributed._plan import make_plan
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     brier_score,
+    group_mean,
     matched_pair_calibration,
     pairwise_accuracy,
     rank_shift,
@@ -282,6 +283,13 @@ def test_missing_values_are_counted_over_all_parts(frame, tmp_path):
     assert_same(found, {"m": expected}, rtol=2e-3)
 
 
+def test_values_are_the_scores(sources, frame):
+    who = {name: WHO[name] for name in ("y_score", "sensitive_features", "cluster")}
+    found = measure(sources["dask"](), "group_mean", n_partitions=3, **who)
+    whole = group_mean(frame["s"], sensitive_features=frame["g"], cluster=frame["u"])
+    assert_same(found, {"group_mean": whole.compact()})
+
+
 def test_several_columns_are_crossed(frame, tmp_path):
     frame = frame.assign(h=np.where(frame["s"] > 0.5, 1, 0))
     frame.to_parquet(tmp_path / "f.parquet")
@@ -324,6 +332,22 @@ class TestErrors:
             ([], {}, "metrics must name at least one"),
             ([METRICS["inter"], METRICS["queries"]], {}, "'pairwise_accuracy' twice"),
             ("dips", {"y_score": "nope"}, "no column 'nope'; it has q, u"),
+            (
+                "impact_ratio",
+                {},
+                "impact_ratio must return GroupEstimates, .* Disparity",
+            ),
+            ("matched_pair_curve", {}, "must return GroupEstimates, .*PairCurve"),
+            (
+                "brier_score",
+                {"y_true": None},
+                "needs y_true; name its column by y_true=",
+            ),
+            (
+                "positive_rate_shift",
+                {},
+                r"option, as by partial\(positive_rate_shift, t",
+            ),
             ("dips", {"qid": ["q"]}, "qid must be the name of a column"),
             ("dips", {"qid": None}, "name the column of the query by qid="),
             (partial(matched_pair_calibration, n_pairs=9), {}, "choose it once"),
