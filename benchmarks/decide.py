@@ -12,21 +12,28 @@ import argparse
 import json
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize, special
 
 from skrankfair._estimates.power import detectable, power_at
 from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
+from skrankfair.inference import predictive_parity_test
 from skrankfair.metrics import (
     matched_pair_calibration,
     pairwise_accuracy,
 )
-from skrankfair.monitoring._sequences import Blocks, Scan, change_point
-from tests.designs import DESIGNS, Design, Rows
+from skrankfair.monitoring._sequences import (
+    Blocks,
+    Scan,
+    betting_sequence,
+    change_point,
+)
+from tests.designs import CURVES, DESIGNS, Design, Rows
 
 PAGE = Path(__file__).parents[1] / "docs" / "decide.md"
 ALPHA, POWER = 0.05, 0.8
@@ -73,17 +80,55 @@ MEASURES: dict[str, Callable[[Design, Rows], Any]] = {
 }
 
 
-def samples(name: str, n_samples: int) -> dict[str, Any]:
+def contrasted(design: Design, rows: Rows, kind: str) -> Any:
+    """Return the contrast of two groups, on the scale of its test."""
+    result = pairwise_accuracy(
+        rows["y_true"],
+        rows["y_score"],
+        comparison="inter",
+        **columns_of(design, rows),
+    )
+    found = result.contrast(True, False, kind)
+    value = np.log(found.estimate) if found.on_log_scale else found.estimate
+    return Numbers([value], [found.pilot[0]], [found.df], [result.n_effective[-1]])
+
+
+def one_of_eight(design: Design, rows: Rows) -> Any:
+    """Return the accuracy of eight groups, each minus that of the rest."""
+    eight = np.arange(rows["qid"].size) % 8
+    return accuracy(design, {**rows, "group": eight})
+
+
+class Numbers(NamedTuple):
+    """What the test of a contrast rests on, named as in a result."""
+
+    estimate: Any
+    standard_error: Any
+    df: Any
+    n_effective: Any
+
+
+#: With the number of tests by which the level is divided.
+OTHERS: dict[str, tuple[int, Callable[[Design, Rows], Any]]] = {
+    "difference of two groups": (1, partial(contrasted, kind="difference")),
+    "ratio of two groups": (1, partial(contrasted, kind="ratio")),
+    "each of eight groups": (8, one_of_eight),
+}
+
+
+def samples(
+    name: str, n_samples: int, measures: dict[str, Callable[[Design, Rows], Any]]
+) -> dict[str, Any]:
     """Return estimates, errors, degrees of freedom and effective clusters by measure.
 
     Of the last group of as many data sets of a design, each an array of shape (4, n).
     """
     design = DESIGNS[name]
     rng = np.random.default_rng([7, list(DESIGNS).index(name), 1])
-    found: dict[str, list[Any]] = {measure: [] for measure in MEASURES}
+    found: dict[str, list[Any]] = {measure: [] for measure in measures}
     for _ in range(n_samples):
         rows = design.draw(rng)
-        for measure, make in MEASURES.items():
+        for measure, make in measures.items():
             r = make(design, rows)
             numbers = r.estimate, r.standard_error, r.df, r.n_effective
             found[measure].append([part[-1] for part in numbers])
@@ -92,14 +137,27 @@ def samples(name: str, n_samples: int) -> dict[str, Any]:
 
 def power_of(name: str, n_samples: int) -> dict[str, list[float]]:
     """Return by measure the power at the gaps that were promised."""
-    found = samples(name, n_samples)
+    found = samples(name, n_samples, MEASURES)
+    return {measure: kept(*known(numbers)) for measure, numbers in found.items()}
+
+
+def others_of(name: str, n_samples: int) -> dict[str, list[float]]:
+    """Return the same of contrasts, and of one of many groups."""
+    found = samples(name, n_samples, {key: make for key, (_, make) in OTHERS.items()})
     return {
-        measure: kept(*numbers[:, np.isfinite(numbers[0]) & (numbers[1] > 0)])
+        measure: kept(*known(numbers), level=ALPHA / OTHERS[measure][0])
         for measure, numbers in found.items()
     }
 
 
-def kept(estimate: Any, error: Any, df: Any, effective: Any) -> list[float]:
+def known(numbers: Any) -> Any:
+    """Return the data sets with an error, (4, n)."""
+    return numbers[:, np.isfinite(numbers[0]) & (numbers[1] > 0)]
+
+
+def kept(
+    estimate: Any, error: Any, df: Any, effective: Any, level: float = ALPHA
+) -> list[float]:
     """Return the power at the gaps that were promised, and what it rests on.
 
     First of the gap that the true error promises for tests with these degrees of
@@ -109,7 +167,7 @@ def kept(estimate: Any, error: Any, df: Any, effective: Any) -> list[float]:
     put between the truth, which is the mean of all data sets, and the value that is
     tested.
     """
-    away, critical = estimate - estimate.mean(), special.stdtrit(df, 1 - ALPHA / 2)
+    away, critical = estimate - estimate.mean(), special.stdtrit(df, 1 - level / 2)
 
     def found(gap: Any) -> float:
         sides = [np.abs(away + s * gap) / error > critical for s in (-1, 1)]
@@ -117,14 +175,53 @@ def kept(estimate: Any, error: Any, df: Any, effective: Any) -> list[float]:
 
     true = np.full(df.shape, np.sqrt(np.mean(error**2)))
     promised = optimize.brentq(
-        lambda size: power_at(true, df, size * true[0], ALPHA).mean() - POWER, 0.5, 99
+        lambda size: power_at(true, df, size * true[0], level).mean() - POWER, 0.5, 99
     )
     powers = [found(promised * true[0])]
-    for known in (True, False):
-        gaps = detectable(error, df, POWER, ALPHA, known=known)
+    for certain in (True, False):
+        gaps = detectable(error, df, POWER, level, known=certain)
         # Each data set is a pilot of twenty others.
         powers.append(np.mean([found(np.roll(gaps, i)) for i in range(1, 60, 3)]))
     return [*powers, float(np.median(effective))]
+
+
+#: Curves of the test of predictive parity, whose gap has room everywhere.
+PARITY = ("straight", "small10", "clusters40")
+
+
+def parity_of(name: str, n_samples: int) -> dict[str, float]:
+    """Return the power of the test of predictive parity at the gap of its pilots.
+
+    By kind of curve; and the gap.
+    """
+    design = replace(CURVES[name], curve=lambda score: 0.15 + 0.7 * score)
+    rng = np.random.default_rng([10, list(CURVES).index(name)])
+
+    def fitted(gap: float, curve: str) -> Any:
+        rows = design.draw(rng)
+        # Of zeros and ones, as many change as move the means half of the gap each.
+        y, up = rows["y"], rows["g"] == 1
+        mean = design.mean(rows["s"])
+        change = rng.random(y.size) < gap / 2 / np.where(up, 1 - mean, mean)
+        return predictive_parity_test(
+            np.where(change & (y != up), 1 - y, y),
+            rows["s"],
+            sensitive_features=rows["g"],
+            cluster=rows["c"],
+            curve=curve,
+            n_resamples=5000,
+        )
+
+    found: dict[str, float] = {}
+    for curve in ("local_quadratic", "nadaraya_watson"):
+        pilots = [fitted(0.0, curve).minimum_detectable(POWER) for _ in range(20)]
+        found[f"gap {curve}"] = float(np.mean(pilots))
+        seen = [
+            fitted(found[f"gap {curve}"], curve).pvalue < ALPHA
+            for _ in range(n_samples)
+        ]
+        found[curve] = float(np.mean(seen))
+    return found
 
 
 # Monitors
@@ -325,6 +422,36 @@ def delays(shift: float, day: int, n_monitors: int) -> dict[str, float]:
     }
 
 
+#: Shares, and new users of a group every day.
+LEVELS = [(rate, users) for rate in (0.5, 0.02) for users in (1, 5, 20)]
+
+
+def levels(rate: float, users: int, n_monitors: int) -> dict[str, float]:
+    """Return the shares of sequences of a level that ever miss it, by betting and not.
+
+    And half of their widths after the year. The asymptotic ones look when there are 20
+    users more, not all of them alike, as a monitor does by default.
+    """
+    rng = np.random.default_rng([11, users, int(1000 * rate)])
+    days, found = users * np.arange(1.0, DAYS + 1), np.zeros((n_monitors, 4))
+    for i in range(n_monitors):
+        total = np.cumsum(rng.binomial(users, rate, DAYS))
+        low, high = betting_sequence(days, total, ALPHA)
+        found[i, :2] = ((low > rate) | (high < rate)).any(), (high - low)[-1] / 2
+        blocks, since = [], np.zeros(2)
+        for day in range(DAYS):
+            n, k = np.array([days[day], total[day]]) - since
+            if n >= 20 and 0 < k < n:
+                p = k / n
+                blocks.append([p, p * (1 - p) / (n - 1), n, n - 1, day])
+                since = since + (n, k)
+        scan = Scan.of(Blocks(*np.array(blocks).T))
+        low, high = scan.interval(0, ALPHA)
+        found[i, 2:] = ((low > rate) | (high < rate)).any(), (high - low)[-1] / 2
+    names = ("betting", "betting width", "asymptotic", "asymptotic width")
+    return dict(zip(names, found.mean(axis=0), strict=True)) | {"n": n_monitors}
+
+
 SHIFTS = [(shift, day) for day in (60, 200) for shift in (0.5, 1.0, 2.0, 3.0)]
 
 
@@ -356,6 +483,36 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
             *powers, effective = values[measure]
             cells.append(f"{' / '.join(map(percent, powers))} ({effective:.0f})")
         power.append(cells)
+    others = [
+        [
+            DESIGNS[name].title,
+            *(
+                f"{' / '.join(map(percent, values[measure][:-1]))} "
+                f"({values[measure][-1]:.0f})"
+                for measure in OTHERS
+            ),
+        ]
+        for name, values in found["others"].items()
+    ]
+    parity = [
+        [
+            CURVES[name].title.removeprefix("straight, "),
+            *(
+                f"{percent(values[curve])} (gap {values[f'gap {curve}']:.3f})"
+                for curve in ("local_quadratic", "nadaraya_watson")
+            ),
+        ]
+        for name, values in found["parity"].items()
+    ]
+    level = [
+        [
+            *name.split("-"),
+            f"{row['n']:,}",
+            *(percent(row[key]) for key in ("betting", "asymptotic")),
+            *(f"{row[f'{key} width']:.3f}" for key in ("betting", "asymptotic")),
+        ]
+        for name, row in found["levels"].items()
+    ]
     alarms = [
         [
             YEARS[name][0],
@@ -371,6 +528,20 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         delay.append([*name.split("-"), f"{row['n']}", *numbers, covered])
     return {
         "power": table(["Data", *MEASURES], power),
+        "others": table(["Data", *OTHERS], others),
+        "parity": table(["Scores", "local quadratic", "Nadaraya-Watson"], parity),
+        "levels": table(
+            [
+                "Share",
+                "new users every day",
+                "monitors",
+                "betting: ever wrong",
+                "asymptotic: ever wrong",
+                "half width after a year: betting",
+                "asymptotic",
+            ],
+            level,
+        ),
         "alarms": table(
             ["Days", "monitors", "change", "gap, margin 0", "a test of 5% every day"],
             alarms,
@@ -404,9 +575,18 @@ def main() -> None:
     parts: dict[str, dict[str, Callable[[], Any]]] = {
         "alarms": {name: partial(false_alarms, name, monitors) for name in YEARS},
         "delays": {
-            f"{shift}-{day}": partial(delays, shift, day, max(50, monitors // 20))
+            f"{shift}-{day}": partial(delays, shift, day, max(50, monitors // 5))
             for shift, day in SHIFTS
         },
+        "levels": {
+            f"{rate}-{users}": partial(levels, rate, users, monitors)
+            for rate, users in LEVELS
+        },
+        "others": {
+            name: partial(others_of, name, samples // 3)
+            for name in ("equal40", "equal200", "users")
+        },
+        "parity": {name: partial(parity_of, name, samples // 5) for name in PARITY},
         "power": {name: partial(power_of, name, samples) for name in PLANNED},
     }
     arguments.folder.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ from .._estimates import formatting as fmt
 from .._estimates.group_estimates import GroupEstimates
 from .._inputs.validation import check_number
 from . import _store
-from ._sequences import Blocks, Scan, change_point
+from ._sequences import Blocks, Scan, betting_sequence, change_point
 from ._tracks import Tracker, first_updates
 
 if TYPE_CHECKING:
@@ -165,13 +165,17 @@ class Monitor:
     the eighth on the differences of neighbours say how much more (with the degrees of
     freedom that they have). Where such effects last for several days, one update per
     week is needed; a slow drift is a change. The guarantee is asymptotic, for blocks of
-    enough clusters.
+    enough clusters; only levels that are shares of rows, no two of a cluster, have one
+    for any number, by betting (Waudby-Smith and Ramdas 2024). See `to_frame`.
 
     References
     ----------
     Waudby-Smith, I., Arbour, D., Sinha, R., Kennedy, E. H. and Ramdas, A. (2021).
     "Time-uniform central limit theory and asymptotic confidence sequences".
     arXiv:2103.06476.
+
+    Waudby-Smith, I. and Ramdas, A. (2024). "Estimating means of bounded random
+    variables by betting". Journal of the Royal Statistical Society B 86(1).
 
     Shin, J., Ramdas, A. and Rinaldo, A. (2022). "E-detectors: a nonparametric framework
     for sequential change detection". arXiv:2203.03532.
@@ -492,7 +496,9 @@ class Monitor:
         DataFrame
             One row per group and look: when, group, level, level_low, level_high, gap,
             gap_low and gap_high. The sequences of a group hold at all looks together
-            with the confidence that its share of alpha leaves.
+            with the confidence that its share of alpha leaves. That of a level which is
+            a share of rows, no two of a cluster and without weights, is by betting and
+            holds for any number of rows; the others are asymptotic.
         """
         import pandas as pd
 
@@ -506,10 +512,16 @@ class Monitor:
                 scan = Scan.of(blocks)
                 # That which starts with the first block has half of the weight.
                 low, high = scan.interval(0, self._alpha(group) / 2)
+                estimate, rows = scan.estimate[0], self._tracked().rows(group)
+                if what == "level" and rows is not None:
+                    estimate = rows[1] / rows[0]
+                    low, high = betting_sequence(
+                        rows[0], rows[1], self._alpha(group) / 2
+                    )
                 columns["when"] = [self.when[i] for i in blocks.last]
                 columns["group"] = [group] * blocks.value.size
                 columns |= {
-                    what: scan.estimate[0],
+                    what: estimate,
                     f"{what}_low": low,
                     f"{what}_high": high,
                 }

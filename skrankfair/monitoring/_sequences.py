@@ -11,6 +11,9 @@ are in its mean. So one is started with every block of data, and their martingal
 mixed: that which starts with the s-th has the weight ``1 / (s (s + 1))``, which add up
 to 1 for ever. The mixture is a martingale too, which is above 1 / alpha at any time
 with probability alpha at most (Ville 1939; Shin, Ramdas and Rinaldo 2022).
+
+A mean of independent values in [0, 1] has a sequence that holds for few of them too, by
+betting against each value that the mean might have (Waudby-Smith and Ramdas 2024).
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ _ENOUGH, _CAUTION = 8, 3.0**2
 # Log-likelihood that a change point may lack in an interval of 95%: the largest of two
 # exponential variables is below it.
 _LACKING = -np.log1p(-np.sqrt(0.95))
+# After so many a half of the unit interval is below rounding.
+_HALVINGS = 60
 
 
 def best_ratio(alpha: Array | float) -> Array:
@@ -70,6 +75,42 @@ def normal_scale(distance: Array, df: Array) -> Array:
 def small_sample(reach: Array, df: Array) -> Array:
     """Return the quantiles of Student's t with the tails of these normal ones."""
     return np.asarray(-special.stdtrit(np.maximum(df, 1.0), special.ndtr(-reach)))
+
+
+def betting_sequence(n: Array, total: Array, alpha: float) -> tuple[Array, Array]:
+    """Return the confidence sequence of the mean of independent values in [0, 1].
+
+    Who doubts that the mean is m bets on each value X: with the constant bet of an
+    alternative mean q, the capital is multiplied by ``1 + (X - m) (q - m) / (m (1 -
+    m))``, which is at least ``(q / m)^X ((1 - q) / (1 - m))^(1 - X)``, with equality
+    for 0 and 1. With the capital spread over all q by the density of Beta(1/2, 1/2) it
+    is at least ``B(k + 1/2, n - k + 1/2) / B(1/2, 1/2) m^-k (1 - m)^(k - n)`` after n
+    values with the sum k. It is a martingale if m is the mean, so that the m with a
+    capital below 1 / alpha hold at all times together, for any number of values.
+
+    Parameters
+    ----------
+    n, total : ndarray of shape (n_looks,)
+        Number of the values so far, at least one, and their sum.
+    alpha : float
+        The chance that it is ever wrong.
+
+    Returns
+    -------
+    low, high : ndarray of shape (n_looks,)
+    """
+    k, rest = np.clip(total, 0.0, n), np.clip(n - total, 0.0, n)
+    most = special.betaln(0.5, 0.5) - special.betaln(k + 0.5, rest + 0.5)
+    ends = []
+    for outside in (0.0, 1.0):
+        inner, outer = k / n, np.full(k.shape, outside)
+        for _ in range(_HALVINGS):
+            m = (inner + outer) / 2
+            loss = -special.xlogy(k, m) - special.xlog1py(rest, -m)
+            held = loss - most < -np.log(alpha)
+            inner, outer = np.where(held, m, inner), np.where(held, outer, m)
+        ends.append(outer)
+    return ends[0], ends[1]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .._estimates.finalize import MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._inputs.validation import Array
 from ._sequences import Blocks
@@ -17,6 +18,25 @@ def gap_of(result: GroupEstimates) -> GroupEstimates:
     return result if result.fair_value is not None else result.against_rest()
 
 
+def independent_rows(result: GroupEstimates) -> list[tuple[float, float]]:
+    """Return by group the number of rows, and of those that count.
+
+    NaN unless the level is the share of them, and no cluster has two: then there are as
+    many effective clusters as rows.
+    """
+    finalize, sums = result.metric.finalize, result.sums
+    unknown = [(np.nan, np.nan)] * len(result.groups)
+    if not (result.metric.share and isinstance(finalize, MeanOfRatios)):
+        return unknown
+    ratio, rows = finalize.parts(sums.by_group, sums.shared)
+    if ratio.shape[-1] != 1:
+        return unknown
+    n, share = rows[:, 0], np.nan_to_num(ratio[:, 0])
+    single = (n == 0) | np.isclose(result.n_effective, n, rtol=1e-9, atol=0.0)
+    n = np.where(single, n, np.nan)
+    return list(zip(n.tolist(), (n * share).tolist(), strict=True))
+
+
 @dataclass
 class _Block:
     """Numbers of a block: value, variance and degrees of freedom of level and gap."""
@@ -25,6 +45,9 @@ class _Block:
     gap: tuple[float, float, float]
     weight: float
     last: int
+    #: Rows of the group since the first update, and those that count, of a share of
+    #: independent rows; else None.
+    rows: tuple[float, float] | None
 
 
 @dataclass
@@ -47,6 +70,7 @@ class Tracker:
     n_updates: int = 0
     _since: dict[Hashable, int] = field(default_factory=dict)
     _sums: dict[int, GroupEstimates] = field(default_factory=dict)
+    _rows: dict[Hashable, tuple[float, float] | None] = field(default_factory=dict)
 
     def add(self, result: GroupEstimates) -> None:
         """Add the next update."""
@@ -56,9 +80,12 @@ class Tracker:
         self.n_updates += 1
         self._sums = {start: total + result for start, total in self._sums.items()}
         self._sums[number] = result
-        for group in result.groups:
+        for group, more in zip(result.groups, independent_rows(result), strict=True):
             self.blocks.setdefault(group, [])
             self._since.setdefault(group, number)
+            n, count = self._rows.get(group, (0.0, 0.0)) or (np.nan, np.nan)
+            known = np.isfinite(n + more[0])
+            self._rows[group] = (n + more[0], count + more[1]) if known else None
         for start, total in self._sums.items():
             groups = [g for g in total.groups if self._since[g] == start]
             if groups:
@@ -88,7 +115,8 @@ class Tracker:
                 )
                 away = (away[0] - (gap.fair_value or 0.0), *away[1:])
                 weight = float(gap.n_effective[i])
-                self.blocks[group].append(_Block(level, away, weight, number))
+                rows = self._rows[group]
+                self.blocks[group].append(_Block(level, away, weight, number, rows))
                 self._since[group] = number + 1
 
     def track(self, group: Hashable, what: str) -> Blocks:
@@ -102,6 +130,16 @@ class Tracker:
             df=numbers[2],
             last=np.array([b.last for b in found], dtype=int),
         )
+
+    def rows(self, group: Hashable) -> Array | None:
+        """Return the rows so far at each look, and those that count, shape (2, n).
+
+        None unless the level is a share of independent rows in all updates.
+        """
+        found = [b.rows for b in self.blocks[group]]
+        if self._rows[group] is None or not found:
+            return None
+        return np.array(found).T
 
     def share(self, group: Hashable) -> float:
         """Return the share of alpha of a group; the shares add up to 1 for ever.

@@ -199,3 +199,12 @@ def test_power_is_as_promised(sizes, n_clusters):
     gaps = [sample(0.0).minimum_detectable() for _ in range(n_samples)]
     found = np.mean([sample(gap).pvalue < 0.05 for gap in gaps])
     assert abs(found - 0.8) < 0.02 + 3 * np.sqrt(0.8 * 0.2 / n_samples)
+
+
+@pytest.mark.parametrize(
+    ("n", "gap", "power"), [(63.76561, 0.5, 0.8), (22.02110, 1.0, 0.9)]
+)
+def test_is_the_power_of_r(n, gap, power):
+    """Users of each of two groups, by pwr.t.test (of both sides) and power.t.test."""
+    found = detectable(np.array([np.sqrt(2 / n)]), np.array([2 * n - 2]), power, 0.05)
+    assert found == pytest.approx([gap], rel=1e-5)

@@ -23,6 +23,7 @@ from skrankfair.metrics import (
     selection_rate,
 )
 from skrankfair.monitoring import Monitor
+from skrankfair.monitoring._sequences import betting_sequence
 
 DAYS = [f"2026-{month:02}-{day:02}" for month in (1, 2) for day in range(1, 29)]
 
@@ -239,6 +240,31 @@ class TestAlarms:
         low, high = decisions(0).confidence_interval()
         assert first["level_low"] < low[0]
         assert first["level_high"] > high[0]
+
+    def test_levels_of_independent_rows_are_bet_on(self):
+        """Where no cluster has two rows; else the sequence is asymptotic."""
+        rng = np.random.default_rng(4)
+        alone, pairs = Monitor(), Monitor()
+        n, k = 0, 0
+        for i in range(4):
+            group, chosen = rng.choice(["f", "m"], 200), rng.random(200) < 0.1
+            n, k = n + (group == "f").sum(), k + chosen[group == "f"].sum()
+            for monitor, cluster in ((alone, None), (pairs, np.arange(200) // 2)):
+                result = selection_rate(
+                    None, chosen, sensitive_features=group, cluster=cluster
+                )
+                monitor.update(result, when=DAYS[i])
+        now, other = (
+            monitor.to_frame().query("group == 'f'").iloc[-1]
+            for monitor in (alone, pairs)
+        )
+        low, high = betting_sequence(np.array([n]), np.array([k]), 0.05 / 3 / 2)
+        assert (now["level"], now["level_low"], now["level_high"]) == pytest.approx(
+            (k / n, low[0], high[0]), rel=1e-9
+        )
+        half = other["level"] - other["level_low"]
+        assert other["level_high"] - other["level"] == pytest.approx(half)
+        assert half > other["level"] > now["level_low"] > 0
 
     def test_are_drawn(self, changed):
         display = changed.plot()

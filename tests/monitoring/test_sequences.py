@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from skrankfair.monitoring._sequences import (
     BEST_AFTER,
     Blocks,
     Scan,
     best_ratio,
+    betting_sequence,
     change_point,
     normal_scale,
     reach,
@@ -131,6 +132,48 @@ def test_few_clusters_have_wide_tails():
             high / scan.error[0], stats.t.isf(tail, scan.df[0]), rtol=1e-6
         )
         assert scan.df[0, 0] == pytest.approx(level)
+
+
+class TestBetting:
+    @pytest.mark.parametrize("alpha", [0.05, 0.003])
+    def test_ends_where_the_capital_reaches_its_bound(self, alpha):
+        """That is a beta-binomial likelihood over a binomial one."""
+        n = np.array([1, 1, 7, 40, 40, 1000, 1000])
+        k = np.array([0, 1, 2, 0, 39, 20, 500])
+        for end, sure in zip(betting_sequence(n, k, alpha), (0, n), strict=True):
+            at_end = (k == sure) | (n == 0)
+            np.testing.assert_array_equal(end[at_end], (k / n)[at_end])
+            some = ~at_end
+            chance = stats.binom.pmf(k[some], n[some], end[some])
+            capital = stats.betabinom.pmf(k[some], n[some], 0.5, 0.5) / chance
+            np.testing.assert_allclose(capital, 1 / alpha, rtol=1e-9)
+
+    @pytest.mark.parametrize("values", [[0, 1, 1, 0, 1], [0.2, 0.9, 0.5, 0.0, 1.0]])
+    def test_is_never_more_than_bets_win(self, values):
+        """The capital of a bettor by the definition, mixed over her alternatives."""
+        x, m = np.array(values, dtype=float), 0.3
+        point, weight = special.roots_jacobi(200, -0.5, -0.5)
+        bets = ((point + 1) / 2 - m) / (m * (1 - m))
+        won = (1 + np.outer(bets, x - m)).prod(axis=1) @ weight / weight.sum()
+        n, k = x.size, x.sum()
+        found = special.beta(k + 0.5, n - k + 0.5) / np.pi
+        found /= m**k * (1 - m) ** (n - k)
+        if set(values) <= {0, 1}:
+            assert found == pytest.approx(won, rel=1e-9)
+        assert found <= won * (1 + 1e-12)
+        low, high = betting_sequence(np.array([n]), np.array([k]), 1 / found)
+        assert min(abs(low[0] - m), abs(high[0] - m)) < 1e-9
+
+    @pytest.mark.parametrize("mean", [0.5, 0.03])
+    def test_is_rarely_ever_wrong(self, mean):
+        """At any of 40 looks, the first of them at one value."""
+        rng = np.random.default_rng(8)
+        looks = np.unique(np.geomspace(1, 400, 50).astype(int))
+        total = np.cumsum(rng.random((800, 400)) < mean, axis=1)[:, looks - 1]
+        n = np.broadcast_to(1.0 * looks, total.shape)
+        low, high = betting_sequence(n, total, 0.1)
+        missed = ((low > mean) | (high < mean)).any(axis=1)
+        assert 0.01 < missed.mean() < 0.1 + 2 * np.sqrt(0.1 * 0.9 / 800)
 
 
 @pytest.mark.parametrize("df", [5, 10, 50, 1e9])
