@@ -318,7 +318,9 @@ class TestInsideScikitLearn:
         ).fit(X, y)
         assert search.best_score_ > -0.69
 
-    @pytest.mark.parametrize("library", ["numpy", *rarely("pandas", "polars")])
+    # Every wrapper is searched by metadata of numpy in test_in_pipelines by default.
+    @pytest.mark.simulation
+    @pytest.mark.parametrize("library", ["numpy", "pandas", "polars"])
     def test_search_by_metadata_is_that_by_column(self, library):
         X, y = problem(600)
         frame = X[["x", "z"]]

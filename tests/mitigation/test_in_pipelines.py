@@ -89,6 +89,7 @@ def searched(name):
 
 @pytest.mark.parametrize("name", WRAPPERS)
 class TestWrappers:
+    @pytest.mark.simulation
     def test_by_column_of_another_library(self, name):
         X, y, by_column = searched(name)
         expected = by_column.predict(X)

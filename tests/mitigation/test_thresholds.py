@@ -19,7 +19,6 @@ from skrankfair.inference import marginal_outcome_test
 from skrankfair.mitigation import GroupCalibrator, GroupThresholdClassifier
 from skrankfair.scoring import make_fairness_scorer
 from tests.mitigation.data import scores
-from tests.seeds import rarely
 
 # f_a(s) = s and f_b(s) = s², scores uniform, groups of one size, threshold 1/2. With
 # the level c: t_a = c, t_b = √c, and (1 - c + 1 - √c) / 2 = 1/2: √c = (√5 - 1) / 2.
@@ -281,7 +280,9 @@ class TestModel:
         with pytest.raises(ValueError, match="estimator must have predict_proba"):
             svc.fit(X[["x"]], y)
 
-    @pytest.mark.parametrize("library", ["numpy", *rarely("pandas", "polars")])
+    # Every wrapper is searched by metadata of numpy in test_in_pipelines by default.
+    @pytest.mark.simulation
+    @pytest.mark.parametrize("library", ["numpy", "pandas", "polars"])
     def test_search_by_metadata_is_that_by_column(self, library):
         X, y = self.problem(400)
         frame = X[["x"]]
