@@ -32,7 +32,7 @@ REST = "rest"
 
 
 @dataclass(frozen=True)
-class Moments:
+class ConditionalMoments:
     """Which moments there are: M of them, pairs of positions by pairs of groups."""
 
     positions: Array  # shape (P, 2), int: upper and lower position of each pair, from 0
@@ -43,7 +43,7 @@ class Moments:
     labels: tuple[tuple[Hashable, Hashable], ...]
 
     @classmethod
-    def of(cls, data: RankedData, adjacent: bool, k: int | None) -> Moments:
+    def of(cls, data: RankedData, adjacent: bool, k: int | None) -> ConditionalMoments:
         """Return the moments of the data: adjacent positions or all pairs of them."""
         longest = int(data.ranking.lengths.max())
         depth = longest if k is None else min(int(k), longest)
@@ -150,7 +150,7 @@ class MomentSums:
         return np.linalg.cholesky(correlation)
 
 
-def moment_sums(data: RankedData, moments: Moments) -> MomentSums:
+def moment_sums(data: RankedData, moments: ConditionalMoments) -> MomentSums:
     """Sum the moments over clusters, a chunk of clusters at a time."""
     weight, cluster = data.query_weight, data.cluster_of_query
     if cluster is None:
@@ -201,7 +201,7 @@ def _chunks(data: RankedData, cluster: Array, size: int) -> Iterator[Array]:
 
 
 def query_moments(
-    data: RankedData, moments: Moments, queries: Array
+    data: RankedData, moments: ConditionalMoments, queries: Array
 ) -> tuple[Array, Array]:
     """Return the moments of some queries and their numbers of pairs, (q, M) each.
 
@@ -225,7 +225,7 @@ def query_moments(
 
 
 def _positions(
-    data: RankedData, moments: Moments, queries: Array
+    data: RankedData, moments: ConditionalMoments, queries: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Return what is known of the item at each position of some queries.
 
@@ -523,7 +523,7 @@ def outcome_inequality_test(
         sample_weight=sample_weight,
     )
     check_magnitude(y_true=data.y_true)
-    moments = Moments.of(data, adjacent, k)
+    moments = ConditionalMoments.of(data, adjacent, k)
     sums = moment_sums(data, moments)
     estimate, error = sums.mean, sums.standard_error
     violation = _violations(estimate, error)

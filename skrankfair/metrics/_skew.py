@@ -19,7 +19,7 @@ from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
 from ._lists.estimates import AVERAGES, ListsWith, list_estimates
-from ._lists.lists import Cuts, Kernel, Lists
+from ._lists.lists import Cuts, ListKernel, Lists
 from ._lists.top_shares import Distance, TopShares
 from ._normalized_discounted import top_share_estimates
 from ._pairs.cluster_rows import QuerySums
@@ -61,7 +61,7 @@ class SkewOfShares:
 
 
 @dataclass(frozen=True)
-class SkewKernel(Kernel):
+class SkewKernel(ListKernel):
     """The kernel of `skew_at_k`."""
 
     k: int

@@ -18,7 +18,7 @@ from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice
 from ._lists.estimates import AVERAGES, list_estimates, one_length
-from ._lists.lists import Kernel, Lists
+from ._lists.lists import ListKernel, Lists
 from ._pairs.cluster_rows import QuerySums
 from ._position_weights import PositionWeight
 
@@ -89,7 +89,7 @@ class ListsWithBoth:
 
 
 @dataclass(frozen=True)
-class ExposureKernel(Kernel):
+class ExposureKernel(ListKernel):
     """The kernel of `exposure_parity`."""
 
     position_weight: PositionWeight
@@ -123,7 +123,7 @@ class ExposureKernel(Kernel):
 
 
 @dataclass(frozen=True)
-class PairKernel(Kernel):
+class PairKernel(ListKernel):
     """The kernel of `pairwise_parity`."""
 
     signed: bool

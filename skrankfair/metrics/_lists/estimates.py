@@ -15,7 +15,7 @@ from ..._estimates.sums import ClusterSums
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array
 from .._pairs.cluster_rows import sum_over_queries
-from .lists import Kernel, Lists, table_of
+from .lists import ListKernel, Lists, table_of
 from .permutation import Permutation
 
 AVERAGES = ("queries", "representation")
@@ -57,7 +57,7 @@ def one_length(data: RankedData) -> int:
 
 def list_estimates(
     data: RankedData,
-    kernel: Kernel,
+    kernel: ListKernel,
     metric: Metric,
     parameters: Mapping[str, Any],
     first_pass: Mapping[str, Any],

@@ -157,7 +157,7 @@ class Lists(Places):
         return Lists(starts, ties, Groups(labels, np.concatenate(values)))
 
 
-class Kernel(ABC):
+class ListKernel(ABC):
     """What turns lists into the rows of a table of sums."""
 
     def labels(self, groups: Groups) -> tuple[Hashable, ...]:
@@ -169,7 +169,7 @@ class Kernel(ABC):
         """Return sums by cell (E, C), and shared ones by list (Q, D)."""
 
 
-def table_of(kernel: Kernel, lists: Lists) -> QuerySums:
+def table_of(kernel: ListKernel, lists: Lists) -> QuerySums:
     """Return the table of a kernel, made part by part."""
     return QuerySums.joined([kernel.table(part) for part in lists.parts()])
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..._estimates.table import Finalize
 from ..._inputs.validation import Array
 from .._pairs.cluster_rows import QuerySums
-from .lists import Kernel, Lists, table_of
+from .lists import ListKernel, Lists, table_of
 
 # What the shuffles of a block may have of rows, or of the numbers of many groups.
 _ROWS = 1 << 20
@@ -24,7 +24,7 @@ class Permutation:
 
     lists: Lists
     weight: Array | None  # shape (n_lists,) or None: how often each list counts
-    kernel: Kernel
+    kernel: ListKernel
     #: {"greater", "two-sided"}. Which values speak against parity: large ones of a
     #: distance, or both ends.
     alternative: str

@@ -17,7 +17,7 @@ from ..._estimates.storage import stored
 from ..._inputs.validation import Array, Groups
 from .._pairs.cluster_rows import QuerySums
 from .._position_weights import PositionWeight
-from .lists import Cuts, Kernel, Lists
+from .lists import Cuts, ListKernel, Lists
 
 _MOST_ORDERED = 10
 _ROUNDING = 1e-12
@@ -116,7 +116,7 @@ def _in_block(start: Array, size: Array, k: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class TopShares(Kernel):
+class TopShares(ListKernel):
     """The kernel of the metrics that sum over cuts."""
 
     distance: Distance

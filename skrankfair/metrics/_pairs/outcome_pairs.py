@@ -24,7 +24,7 @@ _TOGETHER = 16
 
 
 @dataclass(frozen=True)
-class Moments:
+class OutcomeMoments:
     """Totals of value, value² and 1 over pairs, by class of both items.
 
     Each has shape (n_classes, n_buckets, n_classes): the class and bucket of the focal
@@ -357,7 +357,7 @@ class OutcomePairs:
             return True
         return (focal == partner) == (self.comparison == "intra")
 
-    def moments(self, classes: Array, weight: Array | None) -> Moments:
+    def moments(self, classes: Array, weight: Array | None) -> OutcomeMoments:
         """Return totals over all pairs by class of both items (four classes)."""
         masks = [classes == c for c in range(4)]
         counts = self.counts.squared.count(masks, focal=True, ties=True)
@@ -485,11 +485,11 @@ def class_moments(
     n_buckets: int,
     weight: Array | None,
     n_classes: int = 4,
-) -> Moments:
+) -> OutcomeMoments:
     """Sum counts by the class and bucket of the focal row."""
     key = classes * n_buckets if bucket is None else classes * n_buckets + bucket
     shape = (n_classes, n_buckets, len(counts))
-    out = Moments(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    out = OutcomeMoments(np.zeros(shape), np.zeros(shape), np.zeros(shape))
     for partner, c in enumerate(counts):
         parts = zip((out.square, out.value, out.count), _squares_of(c), strict=True)
         for total, part in parts:
