@@ -122,9 +122,11 @@ class TestAll:
         assert "share of the largest dissatisfaction, %" in page
 
     @pytest.mark.simulation
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
     def test_names_nobody_of_noise(self):
+        names = [m.name for m in CATALOG if "ranking" in m.tasks and not m.only_cut]
         named = [
-            audit(**AUDITS["audit19"].draw(seed), metrics="all").headlines[0]
+            audit(**AUDITS["audit5"].draw(seed), metrics=names).headlines[0]
             for seed in range(20)
         ]
         assert sum("worse off beyond chance" in said for said in named) <= 3
