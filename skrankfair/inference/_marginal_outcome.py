@@ -494,6 +494,8 @@ BOUNDARIES = ("constant", "local_linear")
 # A line at the end of the scores has the least error with a bandwidth that is wider
 # than that of a mean between them, for the gaussian kernel by this factor.
 _LINE_AT_THE_END = 1.62
+#: Bandwidths beyond which a row shows nothing: a Gaussian is 1e-87 of its peak there.
+_FAR = 20.0
 
 
 def _above(rows: ScoreRows, threshold: float) -> ScoreRows:
@@ -714,7 +716,9 @@ def marginal_outcome_test(
     )
     counts = row_counts(rows, sample)
     with np.errstate(over="ignore"):
-        distance = np.where(weight > 0, (sample.x - threshold) / h, 0.0)
+        distance = (sample.x - threshold) / h
+    weight[np.abs(distance) > _FAR] = 0.0
+    distance[~(weight > 0)] = 0.0
     powers = [distance**k for k in range(5)]
     columns = [  # those of ValueAtBoundary, of all above, and two numbers of rows
         *(weight * u for u in powers),

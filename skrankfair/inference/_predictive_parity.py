@@ -353,17 +353,11 @@ class PredictiveParityTest(ReadOnlyArrays):
         import pandas as pd
 
         low, high = self.band(confidence_level)
-        n_points = self.grid.size
+        pairs = [pair for pair in self.contrasts for _ in self.grid]
         return pd.DataFrame(
             {
-                "a": pd.Series(
-                    [a for a, _ in self.contrasts for _ in range(n_points)],
-                    dtype=object,
-                ),
-                "b": pd.Series(
-                    [b for _, b in self.contrasts for _ in range(n_points)],
-                    dtype=object,
-                ),
+                "a": pd.Series([a for a, _ in pairs], dtype=object),
+                "b": pd.Series([b for _, b in pairs], dtype=object),
                 "score": np.tile(self.grid, len(self.contrasts)),
                 "difference": self.difference.ravel(),
                 "standard_error": self.difference_standard_error.ravel(),
@@ -458,7 +452,8 @@ class PredictiveParityTest(ReadOnlyArrays):
             For a gap that is not positive, or unless ``0 < alpha < power < 1``.
         """
         check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
-        factor = (self.minimum_detectable(power, alpha) / gap) ** 2
+        with np.errstate(over="ignore"):  # of hardly any gap no data are enough
+            factor = (self.minimum_detectable(power, alpha) / gap) ** 2
         effective = factor * self.effective_clusters.max(axis=1, initial=0.0)
         clusters = np.ceil(factor * self.n_clusters)
         names = tuple(f"{fmt.label(a)} - {fmt.label(b)}" for a, b in self.contrasts)

@@ -368,6 +368,21 @@ class TestUndefined:
         assert not np.isnan(t.pvalue)
         assert "c: – ± –" in repr(t)
 
+    def test_group_that_no_kernel_reaches(self):
+        """A Gaussian is above 0 anywhere, but its square is not."""
+        y, s, group, cluster = rows()
+        s = np.where(group == "b", 3.0, s)
+        options = {"kernel": "gaussian", "bandwidth": 0.1, "threshold": T}
+        with (
+            pytest.warns(UndefinedMetricWarning, match="without rows: b"),
+            pytest.warns(UndefinedMetricWarning, match="5 effective clusters.*in: b"),
+        ):
+            t = marginal_outcome_test(
+                y, s, sensitive_features=group, cluster=cluster, **options
+            )
+        assert np.isnan(t.outcomes).tolist() == [False, True]
+        assert np.isnan(t.standard_errors).tolist() == [False, True]
+
     def test_group_with_one_cluster(self):
         y, s, group, cluster = rows()
         cluster = np.where(group == "b", 0, cluster)

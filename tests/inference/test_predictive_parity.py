@@ -677,6 +677,7 @@ class TestPower:
         merged = (t + t + t + t).minimum_detectable()
         assert merged == pytest.approx([gap / 2], rel=0.01)
         assert "times the pilot" in repr(four)
+        assert t.required(1e-300).n_clusters == [np.inf]
 
     @pytest.mark.parametrize("options", [{}, {"contrasts": "rest"}], ids=str)
     def test_of_many_contrasts_pays_for_all(self, options):

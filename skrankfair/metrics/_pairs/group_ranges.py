@@ -7,7 +7,7 @@ left are the partners, so that no group needs a pass over the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -84,11 +84,26 @@ class GroupMatching:
         return Matching(self.ranking, rows, partners, self.direction)
 
     @cached_property
-    def own(self) -> Matching:
-        """The rows of each cell."""
-        inner = self.members.ranking(self.ranking)
+    def _company(self) -> tuple[Array, Matching]:
+        """The rows of each cell with several, and which memberships these are."""
+        some, members = self.members.in_company()
+        inner = members.ranking(self.ranking)
         partners = np.ones(inner.n_rows, dtype=bool)
-        return Matching(inner, np.arange(inner.n_rows), partners, self.direction)
+        rows = np.arange(inner.n_rows)
+        return some, Matching(inner, rows, partners, self.direction)
+
+    def _own(
+        self, ranges: Callable[[Matching, Array], tuple[Array, Array]]
+    ) -> tuple[Array, Array]:
+        """Return the range of each membership in its cell: itself, if it is alone."""
+        low = np.arange(self.members.rows.size)
+        high = low + 1
+        some, matching = self._company
+        # Cells are as they are among all, but for the place where they begin.
+        moved = some - np.arange(some.size)
+        own_low, own_high = ranges(matching, some)
+        low[some], high[some] = own_low + moved, own_high + moved
+        return low, high
 
     @property
     def group(self) -> Array:
@@ -104,12 +119,15 @@ class GroupMatching:
         """Return the partners within the threshold of the group, shape (G,)."""
         limits = thresholds[self.group]
         every = self.every.windows(limits[self.by_row])
-        return Ranges(*self._in_cells(every), *self.own.windows(limits))
+        low, high = self._own(lambda inner, some: inner.windows(limits[some]))
+        np.copyto(low, high, where=~(limits >= 0))  # no difference is negative
+        return Ranges(*self._in_cells(every), low, high)
 
     @property
     def outermost(self) -> Ranges:
         """All possible partners."""
-        return Ranges(*self._in_cells(self.every.outermost), *self.own.outermost)
+        own = self._own(lambda inner, some: inner.outermost)
+        return Ranges(*self._in_cells(self.every.outermost), *own)
 
     def kth_smallest(
         self, n_pairs: int | None, quantile: float | None, weight: PairWeight
