@@ -433,7 +433,11 @@ def test_one_list_of_too_many_groups_is_refused(monkeypatch):
     score, group = np.arange(100.0), np.arange(100) % 20
     message = r"pairs of each of 100 items of one list with 20 groups would take.*qid="
     with pytest.raises(ValueError, match=message):
-        pairwise_exposure(None, score, sensitive_features=group)
+        pairwise_exposure(None, score, sensitive_features=group, item_weight=score + 1)
+    plain = pairwise_exposure(None, score, sensitive_features=group)
+    assert (plain.standard_error > 0).all()
+    with pytest.raises(ValueError, match=message):  # of all pairs of groups
+        _ = plain.covariance
 
 
 def test_the_limit_is_half_of_the_memory(monkeypatch, tmp_path):
