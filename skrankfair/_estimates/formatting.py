@@ -196,6 +196,11 @@ def estimates_frame(result: GroupEstimates, confidence_level: float) -> pd.DataF
     return frame
 
 
+def described(result: GroupEstimates) -> tuple[str, ...]:
+    """Return the lines above and below the table of a result, and its labels."""
+    return _caption(result), *map(label, result.groups), _footer(result)
+
+
 def estimates_text(result: GroupEstimates) -> str:
     """Return a result as a small table of text."""
     return f"{_caption(result)}\n{text_table(*_cells(result))}\n{_footer(result)}"

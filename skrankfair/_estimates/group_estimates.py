@@ -1040,7 +1040,8 @@ class GroupEstimates(ReadOnlyArrays):
             raise TypeError("no metric, sums or distinct groups")
         dict(self.parameters), dict(self.first_pass), added_counts(self.missing, {})
         check_choice(self.metric.disparity, "disparity", KINDS)
-        repr(self)
+        # What is shown of it, but for p-values, which take the longest to find.
+        fmt.described(self), self.ends(np.ones_like(self.df)), self.has_pvalue
 
     def __add__(self, other: object) -> GroupEstimates:
         """Return the result on the union of the clusters of both."""
