@@ -95,7 +95,7 @@ def test_an_interrupt_leaves_nothing_behind(folder, tmp_path):
         start_new_session=True,
     )
     end = time.monotonic() + 120
-    while not list(parts.rglob("*.parquet")):
+    while not list(parts.rglob("*.arrow")):
         assert time.monotonic() < end
         assert process.poll() is None
         time.sleep(0.02)
