@@ -81,7 +81,7 @@ def test_errors_are_one_line(arguments, message, folder, capsys, monkeypatch):
 
 @pytest.mark.simulation
 def test_an_interrupt_leaves_nothing_behind(folder, tmp_path):
-    log = click_log()  # of 2,400 rows; a part takes up to a million of 2.4 million
+    log = click_log()  # of 2,400 rows; a part takes up to two million of them
     large = pd.concat([log.assign(q=log["q"] + 400 * i) for i in range(1000)])
     large.assign(u=large["q"]).to_parquet(tmp_path / "large.parquet")
     parts = tmp_path / "parts"
