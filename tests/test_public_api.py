@@ -199,6 +199,7 @@ def members(value):
         (name, method)
         for name, method in inspect.getmembers(value, inspect.isroutine)
         if not name.startswith("_")
+        and callable(method)  # to Python 3.13 a cached property is a routine too
         and (getattr(method, "__module__", None) or "").startswith("skrankfair")
     ]
 
