@@ -21,6 +21,17 @@ _READING = (
     "0 is statistical parity, which looks at no outcomes. A fair ranking of few "
     "items is above 0 by chance; the test() of the metric shuffles the labels."
 )
+#: Of the shares of a group in the first places, whatever the outcomes.
+_parity = partial(
+    AuditMetric,
+    merit=False,
+    share=False,
+    question=PLACES,
+    tasks=RANKING,
+    of_rows=True,
+    whole=True,
+    on_request=True,
+)
 _AT_CUTS = f"after each {_CUTS} places of a query, the first ones counting most"
 
 ON_REQUEST = (
@@ -71,7 +82,7 @@ ON_REQUEST = (
         axis="share of exposure minus the share merited, percentage points",
         cut="top",
     ),
-    AuditMetric(
+    _parity(
         name="ndkl",
         estimates=ndkl,
         title="Divergence of the first places (NDKL)",
@@ -82,17 +93,10 @@ ON_REQUEST = (
         ),
         reading=_READING,
         untested=_BY_CHANCE,
-        merit=False,
-        share=False,
-        question=PLACES,
-        tasks=RANKING,
-        of_rows=True,
-        whole=True,
-        on_request=True,
         axis="divergence, nats",
     ),
     *(
-        AuditMetric(
+        _parity(
             name=metric.__name__,
             estimates=partial(metric, step=_CUTS),
             title=f"Normalised discounted {name} ({short})",
@@ -100,13 +104,6 @@ ON_REQUEST = (
             measures=f"How far is {what} {_AT_CUTS}?",
             reading=_READING,
             untested=_BY_CHANCE,
-            merit=False,
-            share=False,
-            question=PLACES,
-            tasks=RANKING,
-            of_rows=True,
-            whole=True,
-            on_request=True,
             axis="share of its largest value",
         )
         for metric, name, short, what in (
@@ -127,7 +124,7 @@ ON_REQUEST = (
             ),
         )
     ),
-    AuditMetric(
+    _parity(
         name="skew_at_k",
         estimates=skew_at_k,
         title="Skew of the first places",
@@ -141,15 +138,8 @@ ON_REQUEST = (
             "where some query has nobody of the group in its first places."
         ),
         untested="Nothing to test: it is minus infinity too easily.",
-        merit=False,
-        share=False,
-        question=PLACES,
-        tasks=RANKING,
-        of_rows=True,
         cut="k",
         only_cut=True,
-        whole=True,
-        on_request=True,
         axis="logarithm of the ratio of shares",
     ),
 )

@@ -400,10 +400,10 @@ class PredictiveParityTest(ReadOnlyArrays):
         The chance is that of ``max_j (z_j + gap / se_j - c_j) > 0`` for normal vectors
         z with the correlations of the differences at the points j, errors se and
         critical values c of the test, over `n_resamples` draws: with 20,000 its error
-        is 0.3 points. The errors are taken for the true ones. In simulations with local
-        quadratic curves the power was 72% to 76% instead of 80%: ask for a tenth more
-        data. "holm" and "fdr_bh" count
-        as Bonferroni's, of which they find at least as much.
+        is 0.3 points. In each draw the errors are as much too large or too small at all
+        points as their degrees of freedom allow. In simulations with local quadratic
+        curves the power was 72% to 76% instead of 80%: ask for a tenth more data.
+        "holm" and "fdr_bh" count as Bonferroni's, of which they find at least as much.
 
         Examples
         --------
