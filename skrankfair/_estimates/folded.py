@@ -447,6 +447,9 @@ class Folded:
     quartic : Products
         Of its squares, S * M columns: by group what they are more than those of the
         group that is nowhere, which are the shared ones.
+    sizes : ndarray of shape (D,) or float
+        Sums of the sizes of the shared columns; 0 in results that were stored before
+        there were these.
     """
 
     scatter: Products
@@ -454,6 +457,7 @@ class Folded:
     support: Array
     square: Array
     quartic: Products
+    sizes: Array | float = 0.0
 
     @classmethod
     def of_rows(cls, table: AnyTable, supports: Sequence[Finalize]) -> Folded:
@@ -467,7 +471,8 @@ class Folded:
         )
         squares = replace(_squares(table, supports), weight=_times(table, 4))
         scatter, quartic = Products.of_table(table), Products.of_table(squares)
-        return cls(scatter, 1.0 * active, support, square, quartic)
+        sizes = table.frequency @ np.abs(table.shared)
+        return cls(scatter, 1.0 * active, support, square, quartic, sizes)
 
     def quartic_between(self, first: Array, second: Array) -> Array:
         """Return sums of products of squares of two groups, (S * M, S * M, m)."""
@@ -500,6 +505,7 @@ class Folded:
             with_nowhere(self.support[..., :-1].sum(-1, keepdims=True)),
             with_nowhere(square),
             Products(quartic, 1, size),
+            self.sizes,
         )
 
     def of_each_group(self) -> Folded:
@@ -518,6 +524,7 @@ class Folded:
             self.support[..., kept],
             self.square[..., kept],
             self.quartic.of_groups(groups),
+            self.sizes,
         )
 
     def spread(self, to: Places) -> Folded:
@@ -537,6 +544,7 @@ class Folded:
             wide(self.support),
             wide(self.square),
             self.quartic.spread(to.of_squares(n_strata)),
+            to.widened(np.broadcast_to(self.sizes, to.shared.shape)),
         )
 
     def __add__(self, other: Folded) -> Folded:
@@ -547,6 +555,7 @@ class Folded:
             self.support + other.support,
             self.square + other.square,
             self.quartic + other.quartic,
+            self.sizes + other.sizes,
         )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from .._inputs.validation import Array
-from .folded import nowhere
+from .folded import Folded, nowhere
 from .table import AnyTable, Finalize, SparseTable
 
 #: A row with a larger share of the data of a group is left out exactly.
@@ -20,9 +20,10 @@ LARGE_SHARE = 1 / 400
 _FEW_PLACES = 1 << 20
 
 
-def shared_share(rows: AnyTable) -> Array:
-    """Return the largest share of each row in any shared column."""
+def shared_share(rows: AnyTable, folded: Folded | None) -> Array:
+    """Return the largest share of each row in any shared column, of all rows."""
     size = rows.frequency @ np.abs(rows.shared)
+    size = size if folded is None else size + folded.sizes
     with np.errstate(divide="ignore"):
         common = np.where(size > 0, 1 / size, 0.0)
     share: Array = (np.abs(rows.shared) * common).max(axis=1, initial=0.0)
@@ -30,7 +31,10 @@ def shared_share(rows: AnyTable) -> Array:
 
 
 def large_gaps(
-    rows: SparseTable, supports: Sequence[Finalize], support: Array
+    rows: SparseTable,
+    supports: Sequence[Finalize],
+    support: Array,
+    folded: Folded | None,
 ) -> tuple[Array, Array]:
     """Return places without an entry whose shared columns are not small.
 
@@ -40,6 +44,8 @@ def large_gaps(
     supports : sequence of callable
     support : ndarray of shape (S, M, G)
         Their sums.
+    folded : Folded or None
+        Of the rows that are folded away.
 
     Returns
     -------
@@ -51,7 +57,7 @@ def large_gaps(
     if rows.n_rows * n_groups <= _FEW_PLACES:
         key = np.arange(rows.n_rows * n_groups)
     else:
-        parts = [_of_large_rows(rows), *_of_supports(rows, supports, support)]
+        parts = [_of_large_rows(rows, folded), *_of_supports(rows, supports, support)]
         keys = [row * np.int64(n_groups) + group for row, group in parts]
         key = np.unique(np.concatenate(keys))
     row, group = np.divmod(key, n_groups)
@@ -59,9 +65,9 @@ def large_gaps(
     return row[gaps], group[gaps]
 
 
-def _of_large_rows(rows: SparseTable) -> tuple[Array, Array]:
+def _of_large_rows(rows: SparseTable, folded: Folded | None) -> tuple[Array, Array]:
     """Return all places of the rows with a large share of a shared column."""
-    share, n_groups = shared_share(rows), rows.n_groups
+    share, n_groups = shared_share(rows, folded), rows.n_groups
     most = max(1, max(_FEW_PLACES, rows.row.size) // n_groups)
     large = np.argsort(-share, kind="stable")[:most]
     large = large[share[large] > LARGE_SHARE]

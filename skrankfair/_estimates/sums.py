@@ -216,7 +216,7 @@ class ClusterSums:
     def _large_gaps(self) -> tuple[Array, Array]:
         if not isinstance(self.rows, SparseTable):
             return np.zeros(0, dtype=int), np.zeros(0, dtype=int)
-        return large_gaps(self.rows, self.supports, self.support)
+        return large_gaps(self.rows, self.supports, self.support, self.folded)
 
     @property
     def evidence(self) -> ClusterSums:
@@ -257,7 +257,7 @@ class ClusterSums:
 
     def _largest_share(self) -> Array:
         """Return the largest share of each row in any support or shared column."""
-        share = shared_share(self.rows)
+        share = shared_share(self.rows, self.folded)
         with np.errstate(divide="ignore"):
             scale = np.where(self.support > 0, 1 / self.support, 0.0)
         start = 0

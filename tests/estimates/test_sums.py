@@ -630,6 +630,24 @@ def test_beside_needs_the_same_clusters(change, message):
         change(sums).beside(sums)
 
 
+def test_sums_of_parts_keep_the_rows_that_the_whole_keeps():
+    values = np.random.default_rng(0).random((2000, 2, 2))
+    shared = np.ones((2000, 2))
+    shared[7] = 50.0
+    table = Table(values, shared, None, np.arange(2000))
+
+    def compact(rows):
+        sums = ClusterSums.from_clusters((0, 1), cut(table, rows), [support])
+        return sums.compact()
+
+    whole, parts = compact(np.arange(2000)), np.array_split(np.arange(2000), 6)
+    first, *others = map(compact, parts)
+    total = sum(others, first)
+    assert total.leading.labels.tolist() == whole.leading.labels.tolist() == [7]
+    covariances = total.covariance(with_shared), whole.covariance(with_shared)
+    np.testing.assert_allclose(*covariances, rtol=1e-12)
+
+
 def test_metrics_warn_once_about_what_is_undefined():
     c = labelled()
     with pytest.warns(UndefinedMetricWarning, match="without pairs: a, b") as caught:

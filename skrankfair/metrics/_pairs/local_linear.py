@@ -22,7 +22,7 @@ from ..._estimates.storage import stored
 from ..._inputs.cells import Memberships
 from ..._inputs.validation import Array
 from .matched_pairs import MatchedPairs, PairColumns
-from .prefix_sums import times
+from .prefix_sums import PrefixSums, times
 from .score_ranges import Matching
 from .sources import FocalSums
 
@@ -188,7 +188,7 @@ class _Ranges:
             sums = {key: np.zeros(rows.stop - rows.start) for key in _keys(powers)}
             for piece in self._pieces(rows.start, rows.stop):
                 start, end = piece.start, piece.end
-                inside = {key: c[end] - c[start] for key, c in before.items()}
+                inside = {key: c.between(start, end) for key, c in before.items()}
                 if own is None:
                     inside[0, 0] = (end - start).astype(float)
                 shift = _powers(-piece.distance, max(powers))
@@ -205,16 +205,16 @@ class _Ranges:
                     total *= own[rows]
             yield rows, sums
 
-    def _prefix_sums(self, powers: Sequence[int]) -> Sums:
+    def _prefix_sums(self, powers: Sequence[int]) -> dict[tuple[int, int], PrefixSums]:
         """Return Σ t_j**k y_j**q over the partners before each, t from the middle."""
         t = _powers(self._cells[0], max(powers))
         y = _powers(self.y[self.matching.partner_rows], len(powers) - 1)
         weight = self._weight(self.matching.partner_rows)
+        apart = self.matching.ranking.n_queries > 1
         before = {}
         for key in _keys(powers)[weight is None :]:
-            sums = np.zeros(self._cells[0].size + 1)
-            np.cumsum(times(_product(t, y, *key), weight), out=sums[1:])
-            before[key] = sums
+            values = times(_product(t, y, *key), weight)
+            before[key] = PrefixSums.of(values, apart=apart)
         return before
 
     def totals(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from ..._estimates.replicates import two_sum
 from ..._inputs.validation import Array
 
 
@@ -35,6 +38,36 @@ def sum_between(low: Array, high: Array, values: Array | None) -> Array:
     total: Array = before[high]
     total -= before[low]
     return total
+
+
+class PrefixSums(NamedTuple):
+    """Sums over all rows before each place, and what rounding took from them.
+
+    Sums between two places are then as exact as if there were no other rows.
+    """
+
+    sums: Array
+    lost: Array | None
+
+    @classmethod
+    def of(cls, values: Array, *, apart: bool) -> PrefixSums:
+        """Return those of the values of rows.
+
+        `apart`: rows of several queries, which must not depend on each other.
+        """
+        sums, lost = np.zeros(values.size + 1), None
+        np.cumsum(values, out=sums[1:])
+        if apart:
+            lost = np.zeros(values.size + 1)
+            np.cumsum(two_sum(sums[:-1], values)[1], out=lost[1:])
+        return cls(sums, lost)
+
+    def between(self, low: Array, high: Array) -> Array:
+        """Return the sums of rows [low, high)."""
+        total: Array = self.sums[high] - self.sums[low]
+        if self.lost is not None:
+            total += self.lost[high] - self.lost[low]
+        return total
 
 
 def times(values: Array, item_weight: Array | None) -> Array:
