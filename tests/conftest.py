@@ -2,6 +2,9 @@
 
 import gc
 import os
+import signal
+
+import pytest
 
 # Before NumPy is imported. The suite runs one process per core, and its problems are
 # small: threads of linear algebra would only wait for each other, and double its time.
@@ -10,6 +13,14 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 # Nothing that is collected becomes garbage; looking for it takes a quarter of the time.
 gc.disable()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interrupts_are_heard():
+    """Undo that shells let what runs in the background ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def pytest_collection_finish():
