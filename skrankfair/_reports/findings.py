@@ -136,7 +136,7 @@ class MetricFinding:
                 row["estimate"], row["standard_error"], row["n_effective"]
             )
             side = ""
-            if not missing:
+            if self.tested and not missing:
                 side = self._side(row["pvalue_corrected"], row["difference"], i)
             within = self.all_within or bool(
                 row["pvalue_margin_corrected"] < 1 - self.confidence_level
@@ -212,6 +212,8 @@ class MetricFinding:
     def _missing(self, estimate: float, standard_error: float, effective: float) -> str:
         if np.isnan(estimate):
             return f"no {self.result.metric.unit}"
+        if np.isinf(estimate):  # a skew
+            return f"no place in the top {self.result.parameters['k']} of some query"
         by_cluster = self.result.variance == "cluster"
         unit = "clusters" if by_cluster else "items"
         if np.isnan(standard_error):
@@ -336,13 +338,13 @@ class MetricFinding:
 
     def _cells_of(self, row: GroupFinding) -> list[str]:
         interval = f"[{fmt.number(row.ci_low)}, {fmt.number(row.ci_high)}]"
-        cells = [row.label, fmt.number(row.estimate), interval, fmt.count(row.support)]
+        estimate = row.estimate if np.isfinite(row.estimate) else np.nan
+        cells = [row.label, fmt.number(estimate), interval, fmt.count(row.support)]
         if self.against_rest:
             cells.insert(3, fmt.number(row.difference))
         if self.tested:
-            known = not row.missing
             pvalues = (row.pvalue, row.pvalue_corrected)
-            cells += [fmt.pvalue(p if known else np.nan) for p in pvalues]
+            cells += [fmt.pvalue(np.nan if row.missing else p) for p in pvalues]
             cells += [verdict_of(row)] if self.margin is not None else []
         if row.missing:
             cells[2] = row.missing

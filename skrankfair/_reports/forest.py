@@ -76,14 +76,23 @@ class ForestPlot:
         marks = []
         for k, series in enumerate(self.series):
             y = places + row * 0.24 * (k - (len(self.series) - 1) / 2)
-            columns = (x(series.estimate), x(series.low), x(series.high), y)
+            there = np.where(np.isfinite(series.estimate), series.estimate, np.nan)
+            columns = (x(there), x(series.low), x(series.high), y)
             marks += [
                 {"marker": _MARKERS[series.marker], "color": color, "at": at}
                 for color, *at in zip(series.colors, *columns, strict=True)
                 if not np.isnan(at[0])
             ]
         bottom = top + row * n_rows
-        known = [~np.isnan(series.estimate) for series in self.series]
+        values = np.array([series.estimate for series in self.series], dtype=float)
+        absent = [
+            ""
+            if np.isfinite(v).any()
+            else "off the axis"
+            if np.isinf(v).any()
+            else "no data"
+            for v in values.T
+        ]
         return {
             "plot": self,
             "width": _WIDTH,
@@ -93,7 +102,7 @@ class ForestPlot:
             "right": right,
             "top": top,
             "bottom": bottom,
-            "rows": list(zip(texts, places, np.any(known, axis=0), strict=True)),
+            "rows": list(zip(texts, places, absent, strict=True)),
             "marks": marks,
             "line": None if self.line is None else x(self.line),
             "band": self._band(x),

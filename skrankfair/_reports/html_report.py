@@ -222,7 +222,7 @@ def _ends(finding: MetricFinding, row: GroupFinding) -> str:
 
 
 def _value(finding: MetricFinding, value: float) -> str:
-    if np.isnan(value):
+    if not np.isfinite(value):
         return "–"
     if finding.metric.of_change:
         return finding.signed(value) + finding.points

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
 
-# Okabe and Ito's palette, told apart by colour-blind readers; lines differ too.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#333333")
+#: Of groups. None is the colour of a verdict, below, and colour-blind readers can tell
+#: all of them apart; lines differ too.
+COLORS = ("#1F1F7A", "#E69F00", "#33BBEE", "#8B0045", "#226666", "#E7298A", "#5C2E00")
 DASHES = ("-", "--", "-.", ":")
+# Of verdicts, three of them from Okabe and Ito's palette.
 WORSE, BETTER, UNCLEAR = "#D55E00", "#0072B2", "#767676"
 #: Beyond chance, where neither side is known to be bad.
 DIFFERENT = "#7B4A9E"

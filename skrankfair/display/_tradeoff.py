@@ -324,7 +324,7 @@ class FairnessTradeoffDisplay:
                 x[order],
                 y[order],
                 drawstyle=f"steps-{'pre' if self.larger_is_fairer else 'post'}",
-                color=draw.BETTER,
+                color=draw.LINE,
                 linewidth=draw.thick(1.4),
                 zorder=3,
             )
@@ -332,8 +332,8 @@ class FairnessTradeoffDisplay:
                 x,
                 y,
                 front & ~chosen,
-                draw.BETTER,
-                draw.BETTER,
+                draw.LINE,
+                draw.LINE,
                 6.5,
                 "beaten by no other",
                 4,
@@ -343,7 +343,7 @@ class FairnessTradeoffDisplay:
             if self.chosen_name:
                 name += f": {label(self.chosen_name, _LONGEST_LABEL)}"
             self.chosen_ = self._draw_points(
-                x, y, chosen, draw.WORSE, draw.WORSE, 9.0, name, 5, marker="D"
+                x, y, chosen, draw.BETTER, draw.BETTER, 9.0, name, 5, marker="D"
             )
 
     def _draw_points(

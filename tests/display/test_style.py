@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 from skrankfair._estimates.formatting import label
 from skrankfair.display import (
@@ -13,6 +14,7 @@ from skrankfair.display import (
     MarginalOutcomeDisplay,
     MatchedPairCurveDisplay,
     PredictiveParityDisplay,
+    _style,
 )
 from skrankfair.display._style import COLORS, DASHES
 
@@ -52,6 +54,60 @@ def test_a_group_looks_the_same_in_every_picture(kind):
     lines = curves(kind).lines_
     assert [line.get_color() for line in lines] == [*COLORS, COLORS[0]]
     assert [line.get_linestyle() for line in lines] == [*DASHES, *DASHES]
+
+
+VERDICTS = [
+    _style.WORSE,
+    _style.BETTER,
+    _style.UNCLEAR,
+    _style.DIFFERENT,
+    _style.WITHIN,
+]
+# What is seen without one kind of cones, of linear RGB (Machado et al. 2009).
+SEEN = {
+    "all": np.eye(3),
+    "no long waves": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "no middle waves": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "no short waves": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+
+
+def lab_of(colors, seen):
+    """CIELAB of what is seen of the colours, shape (n, 3)."""
+    rgb = np.array([to_rgb(color) for color in colors])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    xyz = [
+        [0.4124564, 0.3575761, 0.1804375],
+        [0.2126729, 0.7151522, 0.0721750],
+        [0.0193339, 0.1191920, 0.9503041],
+    ]
+    x = np.clip(linear @ np.transpose(seen), 0, 1) @ np.transpose(xyz)
+    x = x / [0.95047, 1, 1.08883]
+    f = np.where(x > 0.008856, np.cbrt(x), 7.787 * x + 16 / 116)
+    return np.stack(
+        [116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], 1
+    )
+
+
+@pytest.mark.parametrize("seen", SEEN)
+def test_colours_of_groups_differ_from_each_other_and_from_verdicts(seen):
+    groups, verdicts = lab_of(COLORS, SEEN[seen]), lab_of(VERDICTS, SEEN[seen])
+    among = np.linalg.norm(groups[:, None] - groups, axis=-1)
+    assert among[np.triu_indices(len(COLORS), 1)].min() > 15
+    others = np.linalg.norm(groups[:, None] - verdicts, axis=-1)
+    assert others.min() > (20 if seen == "all" else 7)
 
 
 def test_a_row_has_the_colour_of_its_group():

@@ -665,6 +665,19 @@ class TestHtml:
         assert 10 <= shown / 2 < 40
         assert "more groups do not differ beyond chance" in page
 
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+    def test_many_groups_of_few_rows_have_no_empty_table(self, tmp_path):
+        groups = tuple(range(60))
+        report = audit(
+            **data(groups=groups, n_queries=30), metrics="intra_group_accuracy"
+        )
+        (finding,) = report.findings
+        assert finding.shown == ()
+        page = report.to_html(tmp_path / "a.html").read_text(encoding="utf-8")
+        assert "No group has enough data for a test." in page
+        assert page.count("<table") == 1  # the overview
+        assert "<svg" not in page
+
     def test_engagement_is_named(self, tmp_path):
         columns = data()
         rng = np.random.default_rng(0)

@@ -82,6 +82,14 @@ class TestRisk:
             np.testing.assert_array_equal(found.estimate, expected.estimate)
             np.testing.assert_array_equal(found.standard_error, expected.standard_error)
 
+    def test_nobody_is_on_a_side_of_what_is_not_tested(self, neutral):
+        untested = [f for f in neutral.findings if not f.tested]
+        assert {f.metric.name for f in untested} >= {"brier_score", "log_loss"}
+        # The test that all groups are equal has p-values all the same.
+        assert (neutral.results["brier_score"].pvalue < 0.05).all()
+        assert {row.side for f in untested for row in f.rows} == {""}
+        assert {f.kind for f in untested} == {"none"}
+
     def test_scores_off_the_scale_of_outcomes_have_no_losses(self):
         columns = risks(n_rows=400)
         columns["y_score"] = 300 + 500 * columns["y_score"]

@@ -52,6 +52,13 @@ def test_a_row_without_a_number_says_so_and_one_without_error_is_open():
     assert element.get("aria-label") == "gap by group"
 
 
+def test_a_number_that_is_infinite_has_no_mark():
+    infinite = plot(estimate=[1.0, -np.inf], low=[0.0, np.nan], high=[2.0, np.nan])
+    element = drawn(infinite)
+    assert texts(element)[:3] == ["a", "b", "off the axis"]
+    assert len([part for part in element if part.tag.endswith("path")]) == 1
+
+
 def test_infinite_ends_reach_the_edge():
     layout = plot(estimate=[1.0], low=[-np.inf], high=[np.inf]).layout()
     _, low, high, _ = layout["marks"][0]["at"]

@@ -1,5 +1,6 @@
 """What an audit has on request, and the options that its cross-validation shares."""
 
+import re
 import warnings
 
 import numpy as np
@@ -83,6 +84,13 @@ class TestAll:
         assert [row.group for row in finding.worse] == ["f"]
         assert finding.verdict.startswith("Shown less than its outcomes merit: f")
         assert report.headline == "1 of 2 groups is worse off beyond chance: f."
+
+    def test_a_skew_without_a_number_is_told_in_words(self, report, tmp_path):
+        assert np.isneginf(report.results["skew_at_k"].estimate).all()
+        page = report.to_html(tmp_path / "a.html").read_text(encoding="utf-8")
+        for text in (repr(report), page):
+            assert "no place in the top 5 of some query" in text
+            assert not re.search(r"\binf\b", text)
 
     def test_sections_are_those_of_the_tests(self, rows, report):
         curve, inequality, monotone = report.sections

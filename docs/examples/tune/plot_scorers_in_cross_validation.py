@@ -67,7 +67,7 @@ for ax, key, label in zip(
     for row, found in enumerate(scores.values()):
         values = np.abs(found[f"test_{key}"])
         ax.plot(values, np.full(5, row), "o", color="#767676", alpha=0.6)
-        ax.plot(values.mean(), row, "D", color="#D55E00", markersize=9)
+        ax.plot(values.mean(), row, "D", color="#333333", markersize=9)
     ax.set_xlabel(label)
     ax.spines[["top", "right"]].set_visible(False)
 axes[0].set_yticks(range(2), labels=list(scores))
