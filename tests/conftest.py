@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import sys
 
 import pytest
 
@@ -10,6 +11,10 @@ import pytest
 # small: threads of linear algebra would only wait for each other, and double its time.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+
+# Tests start many processes: where Python writes no bytecode, each would compile all.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Nothing that is collected becomes garbage; looking for it takes a quarter of the time.
 gc.disable()
@@ -27,4 +32,5 @@ def pytest_collection_finish():
     """Leave the thousands of tests, which stay, out of the collections of garbage."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000)
     gc.enable()

@@ -11,6 +11,7 @@ import sklearn.metrics as sk
 
 from skrankfair import metrics
 from skrankfair.datasets._rdatasets import known_frame
+from tests.seeds import rarely
 
 GUIDE = Path(__file__).parents[1] / "docs" / "user_guide" / "rates.rst"
 LINES = re.findall(
@@ -62,7 +63,7 @@ def resumes():
     }
 
 
-@pytest.mark.parametrize("rows", [drawn, mortgages, resumes])
+@pytest.mark.parametrize("rows", [drawn, resumes, *rarely(mortgages)])
 @pytest.mark.parametrize(("theirs", "ours"), LINES, ids=[line[1] for line in LINES])
 def test_both_sides_are_equal(theirs, ours, rows):
     names = {**NAMES, **rows()}

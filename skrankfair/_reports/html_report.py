@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -94,6 +94,7 @@ def html_report(report: AuditReport) -> str:
     return page.rstrip() + "\n"
 
 
+@cache
 def _environment() -> jinja2.Environment:
     """Return the templates with what they need to write numbers."""
     import jinja2

@@ -75,6 +75,14 @@ def numbers(arguments, tmp_path):
     return found
 
 
+@pytest.fixture(scope="module", name="audited")
+def _audited(tmp_path_factory):
+    """Return what an audit of the frame writes as JSON."""
+    folder = tmp_path_factory.mktemp("audited")
+    frame().to_csv(folder / "scores.csv", index=False)
+    return numbers(["audit", str(folder / "scores.csv"), *WHO], folder)
+
+
 def numbers_of(report):
     """Return what a report from Python would write."""
     found = json.loads(json.dumps(report.to_dict()))
@@ -246,8 +254,9 @@ class TestAudit:
             ((False, True), ["--positive", "true"]),
         ],
     )
-    def test_outcomes_may_be_words(self, words, options, parquet, file, tmp_path):
-        expected = numbers(["audit", file, *WHO], tmp_path)
+    def test_outcomes_may_be_words(
+        self, words, options, parquet, file, audited, tmp_path
+    ):
         data = frame()
         data["clicked"] = [words[i] for i in data["clicked"]]
         if parquet:
@@ -256,7 +265,7 @@ class TestAudit:
             data.to_parquet(file)
         else:
             data.to_csv(file, index=False)
-        assert numbers(["audit", file, *WHO, *options], tmp_path) == expected
+        assert numbers(["audit", file, *WHO, *options], tmp_path) == audited
 
     def test_decisions_may_be_words(self, file, tmp_path):
         data = frame()

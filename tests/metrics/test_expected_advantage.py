@@ -1,5 +1,6 @@
 """Metrics of distributions of rankings, and the paper's three theorems."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -156,6 +157,7 @@ N = 40
 GRID = np.linspace(0, 1, 41)
 
 
+@functools.cache
 def table_of(family, m):
     """Metrics of the protected group over the grid, one column per metric."""
     group = np.arange(N) < m

@@ -33,8 +33,8 @@ from tests.reference import variance
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
 )
-in_chunks = seeds.in_chunks(27, 9, always=9)
-in_small_chunks = seeds.in_chunks(12, 3, always=3)
+in_chunks = seeds.in_chunks(24, 8, always=8)
+in_small_chunks = seeds.in_chunks(8, 2, always=2)
 AVERAGES = ("pairs", "queries")
 
 
@@ -231,7 +231,7 @@ def repeated(p, times):
     return replace(p, w=None, z=[], sensitive_features=features, member={}, **columns)
 
 
-@seeds.in_chunks(18, 6, always=6)
+@seeds.in_chunks(12, 4, always=4)
 @each_metric
 @pytest.mark.usefixtures("_engine")
 def test_whole_weights_are_repeated_items(seeds, measure):
@@ -277,7 +277,7 @@ def test_equal_weights_are_none(seeds, measure, variance):
 
 
 def test_clusters_of_items_in_one_list():
-    for seed in range(20):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         n = 30
         y, s, g = rng.integers(0, 2, n), rng.random(n).round(1), rng.integers(0, 3, n)

@@ -102,7 +102,7 @@ def test_kth_difference_of_one_long_list(score, direction):
 )
 def test_kth_difference_of_weighted_queries(name, kind, direction):
     rng = np.random.default_rng(1)
-    n = 2100
+    n = 1200
     s, y, query = SCORES[name](rng, n), rng.random(n), rng.integers(0, 3, n)
     focal, weights_by_query = rng.random(n) < 0.5, weights_of(kind)
     w = None if weights_by_query is None else weights_by_query[query]

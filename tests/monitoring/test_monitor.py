@@ -181,18 +181,18 @@ class TestAlarms:
         assert "No alarm." in repr(monitored([0.2] * 2))
 
     def test_a_small_change_is_tolerated(self):
-        gaps = [0.0] * 20 + [0.2] * 10
+        gaps = [0.0] * 12 + [0.2] * 7
         assert monitored(gaps, baseline=10, tolerance=0.02).alarms
         assert monitored(gaps, baseline=10, tolerance=0.25).alarms == ()
 
     def test_a_baseline_may_end_with_a_day(self):
-        gaps = [0.0] * 20 + [0.25] * 8
-        by_day = monitored(gaps, baseline=DAYS[13])
-        by_number = monitored(gaps, baseline=14)
+        gaps = [0.0] * 14 + [0.25] * 6
+        by_day = monitored(gaps, baseline=DAYS[9])
+        by_number = monitored(gaps, baseline=10)
         assert by_day.alarms == by_number.alarms != ()
 
     def test_an_alarm_may_end(self):
-        monitor = monitored([0.25] * 12 + [0.0] * 44, margin=0.1)
+        monitor = monitored([0.4] * 5 + [0.0] * 27, margin=0.1)
         assert monitor.alarms
         assert not any(alarm.active for alarm in monitor.alarms)
 

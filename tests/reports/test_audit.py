@@ -591,7 +591,7 @@ class TestHtml:
 
         before = dict(mpl.rcParams)
         with ThreadPoolExecutor(8) as threads:
-            pages = list(threads.map(write, range(24)))
+            pages = list(threads.map(write, range(10)))
         assert set(pages) == {page.encode()}
         assert dict(mpl.rcParams) == before
 

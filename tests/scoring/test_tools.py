@@ -36,7 +36,7 @@ from skrankfair.scoring import get_scorer, make_fairness_scorer
 from tests.scoring.data import DATA, Data, column_scorer, metadata_scorer
 from tests.seeds import one_in
 
-MODEL = LogisticRegression()
+MODEL = LogisticRegression(tol=0.01)
 GRID = {"C": [0.01, 1.0]}
 METADATA = functools.partial(sklearn.config_context, enable_metadata_routing=True)
 # Old scikit-learn has no l1_ratios without a warning, and no use_legacy_attributes.
