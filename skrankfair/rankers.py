@@ -26,7 +26,7 @@ __all__ = ["QueryRanker"]
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _SortedRows:
     """Rows sorted by query."""
 
     X: Any  # shape (n, d)
@@ -200,7 +200,7 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
         result = ndcg(y, self.predict(X), qid=qid, sample_weight=sample_weight)
         return float(result.estimate[0])
 
-    def _sorted(self, X: Any, y: Any, qid: Any, sample_weight: Any) -> _Rows:
+    def _sorted(self, X: Any, y: Any, qid: Any, sample_weight: Any) -> _SortedRows:
         """Return the rows by query, each query in the order of its rows."""
         if not (n_rows := n_rows_of(X)):
             raise ValueError("X must have a row; got none.")
@@ -219,9 +219,9 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
             features, y = rows_of(features, order), rows_of(y, order)
             weight = None if weight is None else weight[order]
         query = np.repeat(np.arange(sizes.size), sizes)
-        return _Rows(features, y, query, sizes, weight)
+        return _SortedRows(features, y, query, sizes, weight)
 
-    def _watched(self, eval_set: Any, eval_qid: Any) -> list[_Rows]:
+    def _watched(self, eval_set: Any, eval_qid: Any) -> list[_SortedRows]:
         """Return the rows of the evaluation sets."""
         pairs = list(eval_set or ())
         queries = [None] * len(pairs) if eval_qid is None else list(eval_qid)
@@ -243,8 +243,8 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
 
 
 def _up_to_last_step(
-    estimator: Any, rows: _Rows, watched: list[_Rows]
-) -> tuple[Any, _Rows, list[_Rows]]:
+    estimator: Any, rows: _SortedRows, watched: list[_SortedRows]
+) -> tuple[Any, _SortedRows, list[_SortedRows]]:
     """Fit the transformers of a pipeline; return its last step, and its rows.
 
     A pipeline hands neither sizes of queries nor evaluation sets to its last step.
@@ -259,7 +259,9 @@ def _up_to_last_step(
     return estimator, rows, watched
 
 
-def _options_of(ranker: Any, rows: _Rows, watched: list[_Rows]) -> dict[str, Any]:
+def _options_of(
+    ranker: Any, rows: _SortedRows, watched: list[_SortedRows]
+) -> dict[str, Any]:
     """Return what the ranker's `fit` takes of queries, weights and evaluation sets."""
     known = inspect.signature(ranker.fit).parameters
     for name, given in (("sample_weight", rows.weight), ("eval_set", watched or None)):
@@ -287,7 +289,7 @@ def _options_of(ranker: Any, rows: _Rows, watched: list[_Rows]) -> dict[str, Any
     return {**options, **watching} if watched else options
 
 
-def _pool(ranker: Any, rows: _Rows) -> Any:
+def _pool(ranker: Any, rows: _SortedRows) -> Any:
     """Return rows as CatBoost's evaluation sets have them, with their queries."""
     from catboost import Pool
 

@@ -49,10 +49,10 @@ def margin_of(text: str) -> float | dict[str, float]:
 
 def conditions_of(text: str) -> list[Condition]:
     """Return conditions under which a report fails."""
-    from .._reports.conditions import conditions_of as parsed
+    from .._reports.conditions import parsed_conditions
 
     try:
-        return parsed(text)
+        return parsed_conditions(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

@@ -133,7 +133,7 @@ def check_alpha(alpha: float) -> None:
     check_number(alpha, "alpha", 0, 0.5, inclusive=(False, False))
 
 
-def margin_of(margin: Any, kind: str) -> tuple[float, float]:
+def margin_bounds(margin: Any, kind: str) -> tuple[float, float]:
     """Return the bounds of a margin; a ValueError if it holds no fair value.
 
     Parameters
@@ -177,7 +177,7 @@ def equivalence_of(
     Unlike that it does not warn of small groups.
     """
     check_alpha(alpha)
-    bounds = margin_of(margin, "difference")
+    bounds = margin_bounds(margin, "difference")
     result = result if result.fair_value is not None else result.against_rest()
     fair_value = result.fair_value or 0.0
 

@@ -170,7 +170,7 @@ class Estimate:
             If the margin has no difference outside of it, or for a level outside
             (0, 0.5), or if the estimate is no contrast.
         """
-        from .equivalence import check_alpha, equivalence, margin_of
+        from .equivalence import check_alpha, equivalence, margin_bounds
 
         check_alpha(alpha)
         if self.null_value is None:
@@ -185,7 +185,7 @@ class Estimate:
             np.array([self.estimate]),
             ends,
             np.array([self.df]),
-            margin_of(margin, self.kind),
+            margin_bounds(margin, self.kind),
             alpha,
         )
 

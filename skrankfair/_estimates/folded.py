@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.validation import Array
-from .places import Places
+from .places import ColumnPlaces
 from .storage import stored
 from .table import AnyTable, Finalize, SparseTable, Table, strata
 
@@ -200,7 +200,7 @@ class Products:
         complete = self.complete or len(groups) == 1
         return replace(self, matrix=chosen, n_groups=len(groups), complete=complete)
 
-    def spread(self, to: Places) -> Products:
+    def spread(self, to: ColumnPlaces) -> Products:
         """Return the products with groups and columns at these places of more."""
         own = to.n_groups * to.n_columns
         place = np.append(
@@ -527,7 +527,7 @@ class Folded:
             self.sizes,
         )
 
-    def spread(self, to: Places) -> Folded:
+    def spread(self, to: ColumnPlaces) -> Folded:
         """Return the sums with groups and columns at these places of more."""
         source = np.full(to.n_groups + 1, -1)
         source[to.groups] = np.arange(len(to.groups))

@@ -196,7 +196,7 @@ def estimates_frame(result: GroupEstimates, confidence_level: float) -> pd.DataF
     return frame
 
 
-def described(result: GroupEstimates) -> tuple[str, ...]:
+def described_estimates(result: GroupEstimates) -> tuple[str, ...]:
     """Return the lines above and below the table of a result, and its labels."""
     return _caption(result), *map(label, result.groups), _footer(result)
 

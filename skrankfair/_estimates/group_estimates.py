@@ -64,7 +64,7 @@ _MOST_COVARIANCES = 64
 _MOST_CORRELATED = 1000
 
 
-class Permutation(Protocol):
+class LabelShuffler(Protocol):
     """What a result keeps to shuffle its labels within lists."""
 
     @property
@@ -76,11 +76,11 @@ class Permutation(Protocol):
     ) -> Array:
         """Return estimates with shuffled labels, shape (n_resamples, G)."""
 
-    def __add__(self, other: Any) -> Permutation:
+    def __add__(self, other: Any) -> LabelShuffler:
         """Return the lists of both, of one metric with the same options."""
 
 
-def _both(a: Permutation | None, b: Permutation | None) -> Permutation | None:
+def _both(a: LabelShuffler | None, b: LabelShuffler | None) -> LabelShuffler | None:
     """Return what two parts keep; None if one of them has dropped it."""
     return None if a is None or b is None else a + b
 
@@ -105,7 +105,7 @@ class GroupEstimates(ReadOnlyArrays):
     first_pass : dict
         Numbers that were chosen from the data before the sums were taken (a matching
         threshold, bin edges), by group where they differ by group.
-    permutation : Permutation or None
+    permutation : LabelShuffler or None
         What `test` shuffles, for metrics of statistical parity; None after `compact`.
     missing : dict of str to int
         How many rows lacked a value, where ``missing="drop"`` or "group" let them: by
@@ -117,7 +117,7 @@ class GroupEstimates(ReadOnlyArrays):
     sums: ClusterSums
     parameters: Mapping[str, Any] = field(default_factory=dict)
     first_pass: Mapping[str, Any] = field(default_factory=dict)
-    permutation: Permutation | None = None
+    permutation: LabelShuffler | None = None
     missing: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -1041,7 +1041,7 @@ class GroupEstimates(ReadOnlyArrays):
         dict(self.parameters), dict(self.first_pass), added_counts(self.missing, {})
         check_choice(self.metric.disparity, "disparity", KINDS)
         # What is shown of it, but for p-values, which take the longest to find.
-        fmt.described(self), self.ends(np.ones_like(self.df)), self.has_pvalue
+        fmt.described_estimates(self), self.ends(np.ones_like(self.df)), self.has_pvalue
 
     def __add__(self, other: object) -> GroupEstimates:
         """Return the result on the union of the clusters of both."""

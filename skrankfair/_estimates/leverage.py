@@ -24,7 +24,7 @@ from .._inputs.validation import Array
 from .folded import nowhere
 from .listed import ListTable, expanded
 from .low_rank import Columns
-from .table import Cells, SparseTable, needs_of, strata
+from .table import GroupRows, SparseTable, needs_of, strata
 
 if TYPE_CHECKING:
     from .folded import Folded
@@ -246,10 +246,10 @@ class _Moments:
             self._add_nowhere(outside)
         columns: list[Any] = []
         for cells in self.sums.cells():
-            if not isinstance(cells, Cells):
+            if not isinstance(cells, GroupRows):
                 continue
 
-            def dot(x: Array, y: Array, cells: Cells = cells) -> Array:
+            def dot(x: Array, y: Array, cells: GroupRows = cells) -> Array:
                 return cells.dot(x[:, None], y[:, None])
 
             once, times = _times(cells.weight)

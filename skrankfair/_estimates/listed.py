@@ -11,7 +11,7 @@ import numpy as np
 
 from .._inputs.validation import Array
 from .folded import Products
-from .table import Cells, Table
+from .table import GroupRows, Table
 
 Sums = TypeVar("Sums", bound=Any)  # ClusterSums
 
@@ -19,7 +19,7 @@ Sums = TypeVar("Sums", bound=Any)  # ClusterSums
 class Listing(Protocol):
     """The items of one list and their pairs, as `ListTable` asks for them."""
 
-    def cells(self, slopes: Array | None) -> Iterator[Cells]:
+    def cells(self, slopes: Array | None) -> Iterator[GroupRows]:
         """Yield what stands for all items of some groups at a time.
 
         Items outside of a group whose columns are the same are one row, which counts as
@@ -68,7 +68,7 @@ class ListTable:
         """How often each row counts, shape (n_rows,)."""
         return np.ones(self.n_rows)
 
-    def cells(self, size: int, slopes: Array | None = None) -> Iterator[Cells]:
+    def cells(self, size: int, slopes: Array | None = None) -> Iterator[GroupRows]:
         """Yield what stands for the items of some groups at a time."""
         return self.listing.cells(slopes)
 

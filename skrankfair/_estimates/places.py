@@ -10,7 +10,7 @@ from .._inputs.validation import Array
 
 
 @dataclass(frozen=True)
-class Places:
+class ColumnPlaces:
     """The places of groups, columns and supports, and how many there are in all."""
 
     groups: Array
@@ -25,13 +25,13 @@ class Places:
     @classmethod
     def as_they_are(
         cls, n_groups: int, n_columns: int, n_shared: int, n_supports: int
-    ) -> Places:
+    ) -> ColumnPlaces:
         """Return the places of sums of this size in themselves."""
         sizes = (n_groups, n_columns, n_shared, n_supports)
         g, c, d, s = map(np.arange, sizes)
         return cls(g, n_groups, c, n_columns, d, n_shared, s, n_supports)
 
-    def beside(self, other: Places) -> tuple[Places, Places]:
+    def beside(self, other: ColumnPlaces) -> tuple[ColumnPlaces, ColumnPlaces]:
         """Return the places of both in sums that have the columns of both."""
         sizes = {
             name: getattr(self, name) + getattr(other, name)
@@ -46,7 +46,7 @@ class Places:
         )
         return replace(self, **sizes), behind
 
-    def of_squares(self, n_strata: int) -> Places:
+    def of_squares(self, n_strata: int) -> ColumnPlaces:
         """Return the places of columns by support and stratum, shared ones too."""
         columns = (self.supports[:, None] * n_strata + np.arange(n_strata)).ravel()
         size = self.n_supports * n_strata

@@ -24,7 +24,7 @@ import numpy as np
 from scipy import special
 
 from .._inputs.validation import Array, check_number
-from .places import Places
+from .places import ColumnPlaces
 from .storage import stored
 from .table import AnyTable, Table
 
@@ -240,7 +240,7 @@ class Replicates:
             by_group = _added(by_group, self.by_group[:, :, group : group + 1])
         return replace(self, by_group=by_group)
 
-    def spread(self, to: Places) -> Replicates:
+    def spread(self, to: ColumnPlaces) -> Replicates:
         """Return the totals with groups and columns at these places of more."""
         wide = np.zeros((2, self.size, to.n_groups, to.n_columns))
         wide[:, :, to.groups[:, None], to.columns] = self.by_group

@@ -29,13 +29,13 @@ from .gaps import LARGE_SHARE, large_gaps, shared_share
 from .listed import ListProducts, ListTable, expanded
 from .low_rank import Columns, low_rank
 from .merge import added, join, same_rows, stack
-from .places import Places
+from .places import ColumnPlaces
 from .replicates import Replicates, replicates_of_both
 from .storage import stored
 from .table import (
     AnyTable,
-    Cells,
     Finalize,
+    GroupRows,
     SparseTable,
     Table,
     count_chunks,
@@ -45,7 +45,7 @@ from .table import (
 
 # Numbers of a block of rows.
 _BLOCK = 1 << 20
-# Places of a block that have no entry.
+# ColumnPlaces of a block that have no entry.
 _GAPS = 1 << 17
 # Rounding of a left-out estimate, in units of its terms.
 _NOISE = 16 * np.finfo(float).eps
@@ -264,7 +264,7 @@ class ClusterSums:
         for cells in self.cells():
             own = amounts(cells, self.supports) * cells.last(scale)
             largest = own.max(axis=(1, 2, 3), initial=0.0)
-            if isinstance(cells, Cells):
+            if isinstance(cells, GroupRows):
                 np.maximum.at(share, cells.row, largest)
             else:
                 part = share[start : start + cells.n_rows]
@@ -364,7 +364,7 @@ class ClusterSums:
         none = np.zeros(0, dtype=int)
         parts = [(none, none, np.zeros(0))]
         for cells, change in self.influence(finalize):
-            if isinstance(cells, Cells):
+            if isinstance(cells, GroupRows):
                 parts.append((cells.row, cells.group, change[:, 0]))
         row, group, value = (np.concatenate(part) for part in zip(*parts, strict=True))
         return Columns(row, group, value, *self._by_shared(finalize))
@@ -430,7 +430,7 @@ class ClusterSums:
             variance += low_rank(right @ (left.T @ left), right)
         for cells, change in self.influence(finalize):
             variance += cells.dot(change, change)
-            if gaps and isinstance(cells, Cells):
+            if gaps and isinstance(cells, GroupRows):
                 low = low_rank(left[cells.row], right[cells.group])[:, None]
                 variance -= cells.dot(low, low)
         if self.folded is not None:
@@ -554,12 +554,12 @@ class ClusterSums:
         return self._spread(replace(self._here, columns=place, n_columns=n_columns))
 
     @property
-    def _here(self) -> Places:
+    def _here(self) -> ColumnPlaces:
         """The places of groups and columns as they are."""
         sizes = (*self.by_group.shape, self.shared.size, len(self.supports))
-        return Places.as_they_are(*sizes)
+        return ColumnPlaces.as_they_are(*sizes)
 
-    def _spread(self, to: Places) -> ClusterSums:
+    def _spread(self, to: ColumnPlaces) -> ClusterSums:
         """Return the sums with groups and columns at these places of more."""
         wide = np.zeros((to.n_groups, to.n_columns))
         wide[to.groups[:, None], to.columns] = self.by_group

@@ -12,7 +12,7 @@ import numpy as np
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array
 from .allocation import check_memory
-from .places import Places
+from .places import ColumnPlaces
 from .storage import stored
 
 #: ``finalize(by_group, shared)``: from totals of shape ``(..., G, C)`` and ``(..., D)``
@@ -220,7 +220,7 @@ class Table:
         shared = np.add.reduceat(self.shared[order], starts, axis=0)
         return Table(by_group, shared, None, labels, member)
 
-    def spread(self, to: Places) -> AnyTable:
+    def spread(self, to: ColumnPlaces) -> AnyTable:
         """Return the rows with groups and columns at these places of more."""
         entries = self.n_rows * self.n_groups
         if not _all_groups(self.n_rows, to.n_groups, to.n_columns, entries):
@@ -253,7 +253,7 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cells(Table):
+class GroupRows(Table):
     """Rows with one of many groups each, as `SparseTable` yields them.
 
     Attributes
@@ -414,7 +414,7 @@ class SparseTable:
             total += cells.sum(cells.by_group.swapaxes(1, 2), cells.weight).T
         return total
 
-    def cells(self, size: int) -> Iterator[Cells]:
+    def cells(self, size: int) -> Iterator[GroupRows]:
         """Yield the entries as rows, about so many numbers at a time."""
         step = max(1, size // (4 * (self.n_columns + self.shared.shape[1] + 2)))
         for start in range(0, self.row.size, step):
@@ -423,7 +423,7 @@ class SparseTable:
             columns = self.values[some, None]
             yield self._cells(self.row[some], self.group[some], columns, member)
 
-    def empty_cells(self, row: Array, group: Array) -> Cells:
+    def empty_cells(self, row: Array, group: Array) -> GroupRows:
         """Return rows of places without an entry."""
         columns = np.broadcast_to(0.0, (row.size, 1, self.n_columns))
         member = None
@@ -433,11 +433,11 @@ class SparseTable:
 
     def _cells(
         self, row: Array, group: Array, columns: Array, member: Array | None
-    ) -> Cells:
+    ) -> GroupRows:
         weight = None if self.weight is None else self.weight[row]
         # Several times as quick as shared[row], but for no columns.
         shared = self.shared.take(row, axis=0) if self.shared.size else self.shared[row]
-        return Cells(
+        return GroupRows(
             *(columns, shared, weight, row, member),
             row=row,
             group=group,
@@ -555,7 +555,7 @@ class SparseTable:
             member=self.member,
         )
 
-    def spread(self, to: Places) -> SparseTable:
+    def spread(self, to: ColumnPlaces) -> SparseTable:
         """Return the rows with groups and columns at these places of more."""
         values = np.zeros((self.row.size, to.n_columns))
         values[:, to.columns] = self.values

@@ -83,11 +83,13 @@ def rows_with_values(
     counts |= {name: int(rows.sum()) for name, rows in found.items()}
     counts = {name: count for name, count in counts.items() if count}
     if counts:
-        warn_user(" ".join(described(counts, n_rows)), UserWarning)
+        warn_user(" ".join(missing_said(counts, n_rows)), UserWarning)
     return there, counts
 
 
-def described(counts: Mapping[str, int], n_rows: int | None = None) -> tuple[str, ...]:
+def missing_said(
+    counts: Mapping[str, int], n_rows: int | None = None
+) -> tuple[str, ...]:
     """Return what was done about missing values, in sentences."""
     of = "" if n_rows is None else f" of {n_rows:,}"
     said = []
@@ -135,7 +137,7 @@ def without_missing(
     kept = slice(None) if there is None else np.flatnonzero(there)
     found = {name: part.take(kept) for name, part in parts.items()}
     given = {name: found.get(name) for name in columns}
-    return given, described(counts, n_rows), counts
+    return given, missing_said(counts, n_rows), counts
 
 
 class _Column:

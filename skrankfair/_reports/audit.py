@@ -48,9 +48,9 @@ _MOST_ALIKE = 5
 
 #: What findings depend on beside a result: level, correction, margin, task and the
 #: favorable end.
-Settings: TypeAlias = tuple[float, str, float | None, str, str | None]
+MetricSettings: TypeAlias = tuple[float, str, float | None, str, str | None]
 #: Rows that were computed with these settings.
-Recorded: TypeAlias = tuple[Settings, tuple[GroupFinding, ...]]
+Recorded: TypeAlias = tuple[MetricSettings, tuple[GroupFinding, ...]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,7 +166,7 @@ class AuditReport:
             found.append(MetricFinding(metric, result, *parts))
         return tuple(found)
 
-    def settings_of(self, name: str) -> Settings:
+    def settings_of(self, name: str) -> MetricSettings:
         """Return what the findings of a metric depend on beside its result."""
         margin = self.margin.get(name)
         level, correction = self.confidence_level, self.correction
@@ -496,9 +496,9 @@ class AuditReport:
         >>> report.failures("impact_ratio<0.8, selection_rate[m]<0.4")
         ['impact_ratio<0.8: 0.4000 of f / m, [0.3188, 0.4996]']
         """
-        from .conditions import checked, conditions_of
+        from .conditions import checked, parsed_conditions
 
-        found = checked(self, conditions_of(conditions))
+        found = checked(self, parsed_conditions(conditions))
         return [one.says for one in found if one.fails]
 
     def changes_since(

@@ -46,7 +46,7 @@ class GroupChange(GroupFinding):
     }
 
 
-class Distances(NamedTuple):
+class FairnessDistances(NamedTuple):
     """How far groups are from fair, each of shape (G,)."""
 
     before: Array
@@ -59,7 +59,7 @@ class ChangeFinding(MetricFinding):
     """All groups under one metric: now minus before."""
 
     #: How far groups were from fair, and are now; None where no value is fair.
-    distances: Distances | None = None
+    distances: FairnessDistances | None = None
 
     row_type: ClassVar[type[GroupFinding]] = GroupChange
 
@@ -92,13 +92,13 @@ class ChangeReport(AuditReport):
         The other audit.
     paired : bool
         Whether both are of the same clusters.
-    distances : dict of str to Distances
+    distances : dict of str to FairnessDistances
         How far the groups were from fair before, and are now, by name of a result.
     """
 
     before: AuditReport | None = None
     paired: bool = False
-    distances: Mapping[str, Distances] = field(default_factory=dict)
+    distances: Mapping[str, FairnessDistances] = field(default_factory=dict)
 
     overview: ClassVar[str] = (
         "This table shows by how much each group has changed, in percentage points or, "
@@ -177,7 +177,7 @@ def changes_of(
     difference = compare if paired else compare_independent
     parts: dict[str, GroupEstimates] = {}
     own: dict[str, AuditMetric] = {}
-    distances: dict[str, Distances] = {}
+    distances: dict[str, FairnessDistances] = {}
     notes = [f"Before: {before.counts}.", *(f"Before: {n}" for n in before.notes)]
     for finding in now.findings:
         name, result = finding.metric.name, finding.result
@@ -248,7 +248,7 @@ def _entry(
 
 def _distances(
     change: GroupEstimates, now: GroupEstimates, before: GroupEstimates, fair: float
-) -> Distances:
+) -> FairnessDistances:
     """Return how far groups were from fair, and are, in the order of the change."""
     values, variance = [], -(change.standard_error**2)
     for result in (before, now):
@@ -257,7 +257,7 @@ def _distances(
         there = place >= 0
         values.append(np.where(there, result.estimate[place] - fair, np.nan))
         variance += np.where(there, 2 * result.standard_error[place] ** 2, np.nan)
-    found = Distances(values[0], values[1], np.sqrt(np.maximum(variance, 0.0)))
+    found = FairnessDistances(values[0], values[1], np.sqrt(np.maximum(variance, 0.0)))
     for array in found:
         array.setflags(write=False)
     return found

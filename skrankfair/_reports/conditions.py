@@ -65,7 +65,7 @@ class Checked:
         return f"{self.condition.text}: {fmt.number(self.value)}{of}, {interval}"
 
 
-def conditions_of(texts: str | Iterable[str]) -> list[Condition]:
+def parsed_conditions(texts: str | Iterable[str]) -> list[Condition]:
     """Return the conditions of one or several texts, with commas in between.
 
     Raises

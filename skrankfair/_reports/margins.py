@@ -14,7 +14,7 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.contrasts import correct
-from .._estimates.equivalence import margin_of
+from .._estimates.equivalence import margin_bounds
 from .audit_metric import AuditMetric
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def margins_of(
                 f"margin must be of metrics of this audit ({', '.join(tested)}); got "
                 f"{name!r}."
             )
-        margin_of(size, "difference")
+        margin_bounds(size, "difference")
         if np.ndim(size):
             raise ValueError(f"margin must be one number per metric; got {size!r}.")
     return {name: float(size) for name, size in found.items()}

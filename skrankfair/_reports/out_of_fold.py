@@ -103,7 +103,7 @@ def audit_out_of_fold(
     )
     options = replace(options, task=task, favorable=favorable)
     if "qid" in scored.columns:
-        _check_nested(scored)
+        _check_nested_clusters(scored)
         report = _audit_queries(scored, options)
     else:
         report = _audit_lists(scored, options)
@@ -119,7 +119,7 @@ def audit_out_of_fold(
     )
 
 
-def _check_nested(scored: OutOfFold) -> None:
+def _check_nested_clusters(scored: OutOfFold) -> None:
     """Raise a ValueError if a query has rows of several clusters, in whatever fold."""
     if "cluster" not in scored.columns:
         return

@@ -21,10 +21,10 @@ def now() -> str:
 
 def command_of(arguments: Sequence[str]) -> str:
     """Return the command as a shell takes it, on one line of printable text."""
-    return " ".join(map(_quoted, ("skrankfair", *arguments)))
+    return " ".join(map(_shell_quoted, ("skrankfair", *arguments)))
 
 
-def _quoted(word: str) -> str:
+def _shell_quoted(word: str) -> str:
     """Return a word with quotes where it needs them, without control characters."""
     if word.isprintable():
         return shlex.quote(word)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._estimates.metric import warn_undefined, warn_user
-from .._inputs.missing import described
+from .._inputs.missing import missing_said
 from .._inputs.validation import check_number
 from ..metrics import GroupEstimates
 from ._plan import Plan, check_refits, make_plan, total_of
@@ -160,7 +160,7 @@ def measure(
         check_refits(plan.metrics)
         plan = with_edges(with_thresholds(plan, data, engine), data, engine)
     found = total_of(plan, engine(data, plan))
-    lacking = [described(result.missing) for result in found.values()]
+    lacking = [missing_said(result.missing) for result in found.values()]
     for said in dict.fromkeys(filter(None, lacking)):
         warn_user(" ".join(said), UserWarning)
     return {name: warn_undefined(result) for name, result in found.items()}

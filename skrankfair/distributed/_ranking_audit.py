@@ -10,7 +10,7 @@ from typing import Any
 
 from .._estimates import storage
 from .._estimates.metric import collected_warnings, warn_undefined, warn_user
-from .._inputs.missing import MISSING, described
+from .._inputs.missing import MISSING, missing_said
 from .._inputs.ranking import ranked_data
 from .._inputs.validation import check_choice, check_number
 from .._reports.audit import AuditReport, check_item_weight, report_of
@@ -234,7 +234,7 @@ def audit(
     if not named:
         chosen, more = defined(chosen, facts)
         notes += more
-    lacking = next((described(result.missing) for result in found.values()), ())
+    lacking = next((missing_said(result.missing) for result in found.values()), ())
     if lacking:
         warn_user(" ".join(lacking), UserWarning)
     margins = margins_of(margin, chosen, confidence_level)

@@ -39,7 +39,7 @@ from ..metrics import EqualizedOdds, GroupEstimates
 Result = GroupEstimates | EqualizedOdds
 
 
-def described(params: Mapping[str, Any]) -> dict[str, str]:
+def described_params(params: Mapping[str, Any]) -> dict[str, str]:
     """Return parameters of an estimator as text, those of nested estimators too.
 
     Estimators are described by their type; arrays and other containers are left out.
@@ -48,7 +48,7 @@ def described(params: Mapping[str, Any]) -> dict[str, str]:
     for name, value in params.items():
         if hasattr(value, "get_params") and not isinstance(value, type):
             texts[name] = type(value).__name__
-            nested = described(value.get_params())
+            nested = described_params(value.get_params())
             texts |= {f"{name}__{key}": text for key, text in nested.items()}
         elif value is None or isinstance(value, str | int | float | np.generic):
             texts[name] = repr(value)
@@ -78,7 +78,7 @@ class Origin:
             clusters = sums.table.labels
         read = getattr(estimator, "get_params", None)
         params = {"": type(estimator).__name__}
-        params |= described({} if read is None else read())
+        params |= described_params({} if read is None else read())
         test_set = joblib.hash((np.asarray(y_true), clusters, sums.count))
         return cls(scorer, params, test_set, sums.count, clusters)
 
@@ -178,7 +178,7 @@ def scores_of_search(
     defined = np.flatnonzero(~np.isnan(splits).any(axis=1)).tolist()
     if not defined:
         return {}
-    texts = [described(params[candidate]) for candidate in defined]
+    texts = [described_params(params[candidate]) for candidate in defined]
     with _LOCK:
         alive = list(_ALIVE.values())
     found = [(score, score.origin) for score in alive if score.origin is not None]
@@ -203,7 +203,7 @@ def _searched(params: Iterable[Mapping[str, Any]]) -> set[str]:
     for each in params:
         for key in each:
             parent = key.rpartition("__")[0]
-            searched.add(key if described({key: each[key]}) else parent)
+            searched.add(key if described_params({key: each[key]}) else parent)
     return searched
 
 

@@ -281,7 +281,7 @@ class TestAmongTheScoresThatAreAlive:
 def test_parameters_as_text():
     """Those of nested estimators too; arrays are left out."""
     ridge = Ridge(alpha=np.float64(2), solver="svd")
-    texts = _memory.described(
+    texts = _memory.described_params(
         {"a": 1, "b": None, "c": [1], "d": np.zeros(2), "e": np.mean, "f": ridge}
     )
     assert texts["f"] == "Ridge"
@@ -293,4 +293,4 @@ def test_parameters_as_text():
     }
     outer = make_pipeline(StandardScaler(), BaggingRegressor(ridge))
     name = "baggingregressor__estimator__alpha"
-    assert _memory.described(outer.get_params())[name] == texts["f__alpha"]
+    assert _memory.described_params(outer.get_params())[name] == texts["f__alpha"]

@@ -21,7 +21,7 @@ from ..._estimates.allocation import check_memory
 from ..._estimates.folded import Products
 from ..._estimates.listed import ListProducts, ListTable
 from ..._estimates.sums import ClusterSums
-from ..._estimates.table import Cells, Table
+from ..._estimates.table import GroupRows, Table
 from ..._inputs.cells import Memberships
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array, Groups
@@ -177,7 +177,7 @@ class ListedItems:
             supports_of(layout),
         )
 
-    def cells(self, slopes: Array | None) -> Iterator[Cells]:
+    def cells(self, slopes: Array | None) -> Iterator[GroupRows]:
         """Yield what stands for all items of some groups at a time."""
         exact = slopes is not None and bool(slopes[:, self.source.varying].any())
         if exact or self._members.rows.size > _CHUNK:
@@ -187,7 +187,7 @@ class ListedItems:
             yield self._every
 
     @cached_property
-    def _every(self) -> Cells:
+    def _every(self) -> GroupRows:
         return self._cells_of(0, self._members, False)
 
     def _chunks(self) -> Iterator[tuple[int, Memberships]]:
@@ -200,7 +200,7 @@ class ListedItems:
             yield first, self._members.of_cells((number >= first) & (number < last))[1]
             first = last
 
-    def _cells_of(self, first: int, members: Memberships, exact: bool) -> Cells:
+    def _cells_of(self, first: int, members: Memberships, exact: bool) -> GroupRows:
         """Return the members of some groups, and the gaps between them by grade."""
         gaps = Gaps(members, self.source.turns(members), self.data.ranking.n_rows)
         columns = [self.source.member_columns(members)]
@@ -217,7 +217,7 @@ class ListedItems:
         row, every = np.concatenate(rows), np.concatenate(columns)
         member = np.zeros((row.size, 1), dtype=bool)
         member[: members.rows.size] = True
-        return Cells(
+        return GroupRows(
             *(every[:, None], np.concatenate(common), np.concatenate(weight), row),
             member,
             row=row,

@@ -41,7 +41,7 @@ def swap_sums(
     n_groups = len(groups)
     if n_groups > limits.FEW_GROUPS:
         parts = [
-            _cell_sums(_Block(part, y[rows], visits, tie_cost), groups.take(rows))
+            _cell_sums(_QueryBlock(part, y[rows], visits, tie_cost), groups.take(rows))
             for rows, _, part in ranking.blocks()
         ]
         return QuerySums.joined(parts)
@@ -50,7 +50,7 @@ def swap_sums(
     for rows, queries, part in ranking.blocks():
         members = groups.take(rows)
         masks = [members.mask(g) for g in range(1 if mirrored else n_groups)]
-        block = _Block(part, y[rows], visits, tie_cost)
+        block = _QueryBlock(part, y[rows], visits, tie_cost)
         numerators = block.numerators(masks)
         for group, mask in enumerate(masks):
             columns = table[queries, group]
@@ -62,7 +62,7 @@ def swap_sums(
     return QuerySums.of_all(table)
 
 
-def _cell_sums(block: _Block, groups: Groups) -> QuerySums:
+def _cell_sums(block: _QueryBlock, groups: Groups) -> QuerySums:
     """Return the sums of all groups at once, by the cells of queries and groups.
 
     What has the better item in a group, or the worse one, over all rows of the query,
@@ -209,7 +209,7 @@ def _beside(level: Level, sought: Array, at: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class _Block:
+class _QueryBlock:
     """Some queries: their rows in ranked order, and what a position is worth."""
 
     ranking: Ranking
