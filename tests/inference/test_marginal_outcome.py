@@ -244,7 +244,7 @@ def test_infra_marginal_means_mislead_and_the_test_does_not():
 @pytest.mark.simulation
 def test_a_line_is_unbiased_at_the_boundary():
     """Outcomes rise by 1 for 1 of score; a mean looks above the threshold."""
-    n_replications, n = 200, 1000
+    n_replications, n = 120, 1000
     found = {"constant": [], "local_linear": []}
     for seed in range(n_replications):
         rng = np.random.default_rng(seed)

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from skrankfair.metrics import brier_score
 from tests.metrics.simulate import tolerance
 
-N_REPLICATIONS = 2000
+N_REPLICATIONS = 1000
 N_PEOPLE = 200
 EFFECT = 0.25
 

@@ -263,7 +263,7 @@ class TestErrors:
     @pytest.mark.simulation
     def test_interval_covers(self):
         """Far from 0, where the bias of the estimate is small beside its error."""
-        n_replications, inside = 200, {"smooth": 0, "binned": 0}
+        n_replications, inside = 120, {"smooth": 0, "binned": 0}
         for seed in range(n_replications):
             rng = np.random.default_rng(seed)
             cluster = np.repeat(np.arange(300), 1 + rng.poisson(2, 300))

@@ -346,7 +346,7 @@ class TestErrors:
     @pytest.mark.simulation
     def test_intervals_cover(self, metric, biased):
         """The whole study is benchmarks/papers/impact_coverage.py."""
-        n_replications, inside = 60, 0
+        n_replications, inside = 40, 0
         for seed in range(n_replications):
             rng = np.random.default_rng(seed)
             user = np.repeat(np.arange(100), 1 + rng.poisson(2, 100))

@@ -19,7 +19,7 @@ from tests.metrics.simulate import Model, coverage, slices, tolerance
 N_REPLICATIONS = 600
 N_USERS = 200
 N_BLOCKS = 3  # of replications that are measured in one call
-N_LISTS = 600
+N_LISTS = 400
 EPSILON = 3.0
 MODEL = Model(
     outcome_shift=0.3,

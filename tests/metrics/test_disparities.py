@@ -112,9 +112,9 @@ class TestInterval:
     @pytest.mark.simulation
     @pytest.mark.parametrize("truth", [(0.3, 0.3), (0.3, 0.5), (0.3, 0.4, 0.5)])
     def test_covers(self, truth):
-        rng, inside = np.random.default_rng(0), []
+        rng, inside, times = np.random.default_rng(0), [], 120
         group = np.repeat(np.arange(len(truth)), 150)
-        for _ in range(200):
+        for _ in range(times):
             d = (rng.random(group.size) < np.array(truth)[group]).astype(int)
             inside.append(
                 [
@@ -131,7 +131,7 @@ class TestInterval:
                 ]
             )
         # Three binomial standard errors below 95%.
-        least = 0.95 - 3 * np.sqrt(0.95 * 0.05 / 200)
+        least = 0.95 - 3 * np.sqrt(0.95 * 0.05 / times)
         assert (np.mean(inside, axis=0) > least).all(), np.mean(inside, axis=0)
 
 
