@@ -46,7 +46,9 @@ def opened(arguments: argparse.Namespace, columns: tuple[str, ...]) -> Monitor:
 
 def add(monitor: Monitor, arguments: argparse.Namespace, columns: Any) -> None:
     """Add a file to a monitor: rows to be measured, or a result."""
-    when = date.today() if arguments.when is None else arguments.when
+    when = str(date.today() if arguments.when is None else arguments.when)
+    if when in monitor.when and not arguments.replace:
+        raise InputError(f"{when} is there already; --replace takes its place.")
     if _is_result(arguments.add):
         text = Path(arguments.add).read_text(encoding="utf-8")
         result = GroupEstimates.from_json(text)

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from .group_estimates import GroupEstimates
 
-# How many times the data of the pilot are thought of, at most.
-_MOST = 1e12
+#: How many times the data of the pilot are thought of, at most.
+MOST_DATA = 1e12
 #: Below this level rounding decides the critical value, and beyond this gap squares
 #: overflow.
 LEAST_ALPHA, LARGEST_GAP = 1e-9, 1e60
@@ -281,7 +281,7 @@ def _factor(
         return float(power_at(spread, grown(df, factor), gap, alpha, own)) - power
 
     # One degree of freedom is the least that a test has.
-    least, most = np.log(2 / (df + 1)), np.log(_MOST)
+    least, most = np.log(2 / (df + 1)), np.log(MOST_DATA)
     if excess(least) >= 0:
         return float(np.exp(least))
     if excess(most) < 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -136,7 +136,7 @@ def simultaneous(
 
 
 CORRECTIONS = ("sup_t", "bonferroni", "holm", "fdr_bh")
-_CHUNK, _MOST_DRAWS = 2000, 1 << 21
+_CHUNK, _MOST_DRAWS, _MOST_KEPT = 2000, 1 << 21, 1 << 23
 _SMALLEST = 1e-300
 # Relative to the largest eigenvalue, one that is only rounding.
 _NOISE = 1e-12
@@ -205,42 +205,18 @@ class Simultaneous:
             np.maximum(largest[part], np.abs(drawn).max(1), out=largest[part])
         return np.sort(largest)
 
-    def detectable(
-        self, chosen: Array, power: float, alpha: float, method: str
-    ) -> Array:
-        """Return how large the one true value of some contrasts has to be, to be found.
+    def draws(self, some: Array) -> Array:
+        """Return draws of the normal vector at some contrasts, shape (n, T').
 
-        In one of them, on its side, at the level `alpha` for all contrasts, in data
-        whose errors are these. Rows of `chosen`, of shape (C, J) with ``C J = T``, say
-        which contrasts are meant; the result is of shape (C,), NaN for none.
-        """
-        places = np.arange(chosen.size).reshape(chosen.shape)
-        found = np.full(len(chosen), np.nan)
-        some = chosen & (self.standard_error > 0).reshape(chosen.shape)
-        for c in np.flatnonzero(some.any(axis=1)):
-            least = self._least_found(places[c, some[c]], alpha, method)
-            found[c] = np.quantile(least, power)
-        return found
-
-    def _least_found(self, some: Array, alpha: float, method: str) -> Array:
-        """Return the value that is found in each draw and those below it are not.
-
-        Shape (n_resamples,). Errors of the same draw are as much too large or too
-        small, in quantiles of their chi-square distributions (Wilson and Hilferty
-        1931).
+        They are `n_resamples`, or fewer where these would take much memory.
         """
         spread = self.standard_error if self.spread is None else self.spread
-        quantile, error = self.quantile(1 - alpha, method), self.standard_error
-        third = 2 / (9 * np.maximum(self.df, 1.0))
-        least = np.full(self.n_resamples, np.inf)
-        # One quantile per draw, in order, which the draws know nothing of.
-        luck = special.ndtri((np.arange(self.n_resamples) + 0.5) / self.n_resamples)
-        for inside, part, drawn in self._drawn(some, spread):
-            c, of_draw = third[inside], luck[part, None]
-            scale = np.maximum(1 - c + of_draw * np.sqrt(c), 0.0) ** 1.5
-            values = (quantile[inside] * scale - drawn) * error[inside]
-            np.minimum(least[part], values.min(1), out=least[part])
-        return least
+        n_draws = min(self.n_resamples, max(_CHUNK, _MOST_KEPT // some.size))
+        found = np.empty((n_draws, some.size))
+        fewer = replace(self, n_resamples=n_draws)
+        for inside, part, drawn in fewer._drawn(some, spread):
+            found[part, np.searchsorted(some, inside)] = drawn
+        return found
 
     def _drawn(
         self, some: Array, spread: Array
@@ -283,8 +259,8 @@ class Simultaneous:
         # The simulation has an error, and a correction lowers no p-value.
         return np.fmax(corrected, self.pvalue)
 
-    def quantile(self, confidence_level: float, method: str) -> Array:
-        """Return how many standard errors a band is wide each way, shape (T,).
+    def tail(self, confidence_level: float, method: str) -> float:
+        """Return the probability beyond each end of a band.
 
         "pointwise", "sup_t", or Bonferroni's for any other method.
         """
@@ -296,5 +272,13 @@ class Simultaneous:
             # The simulation has an error, and Bonferroni's bound has none.
             simulated = special.ndtr(-np.quantile(self.largest, confidence_level))
             tail = max(float(simulated), bonferroni)
+        return tail
+
+    def quantile(self, confidence_level: float, method: str) -> Array:
+        """Return how many standard errors a band is wide each way, shape (T,).
+
+        For the methods see `tail`.
+        """
+        tail = self.tail(confidence_level, method)
         with np.errstate(invalid="ignore"):
             return -special.stdtrit(self.df, tail)

@@ -76,6 +76,9 @@ class AuditPlan:
                 for i, group in enumerate(sizes.groups)
             ]
             blocks.append(f"{name}\n{fmt.text_table(header, rows)}")
+        findings = (finding.metric.name for finding in self.report.findings)
+        if without := [name for name in findings if name not in self.sizes]:
+            blocks.append(f"Without a test to plan: {fmt.some(without)}.")
         return "\n\n".join(blocks)
 
 

@@ -570,7 +570,7 @@ class Monitor:
         """Return a small table: the gaps so far, and the alarms."""
         if not self._days:
             return "Monitor without updates"
-        from ._section import HEADER, rows_of
+        from ._section import HEADER, rows_of, waiting
 
         head = (
             f"{self._result(self.when[-1]).name}: {len(self.when)} updates, "
@@ -578,7 +578,7 @@ class Monitor:
         )
         table = fmt.text_table(list(HEADER), rows_of(self))
         alarms = [f"ALARM {alarm}" for alarm in self.alarms] or ["No alarm."]
-        return "\n".join((head, table, *alarms))
+        return "\n".join((head, table, *alarms, *waiting(self)))
 
 
 def _check(margin: float | None, alpha: float, tolerance: float, start: float) -> None:

@@ -41,6 +41,16 @@ def rows_of(monitor: Monitor) -> list[list[str]]:
     return rows
 
 
+def waiting(monitor: Monitor) -> tuple[str, ...]:
+    """Return a sentence about the groups that no look was at, if there are any."""
+    names = [fmt.label(group) for group, now in _last_looks(monitor).items() if not now]
+    if not names:
+        return ()
+    needed = f"{monitor.settings.start:g} effective clusters of a group"
+    named = fmt.some(names)
+    return (f"Not looked at yet: {named}. A look needs {needed}, and of the rest.",)
+
+
 def section_of(monitor: Monitor) -> ReportSection:
     """Return the alarms, the gaps so far and their plot; ValueError without updates."""
     settings, days = monitor.settings, monitor.when
@@ -69,7 +79,7 @@ def section_of(monitor: Monitor) -> ReportSection:
     )
     return ReportSection(
         f"Watched over time: {name}",
-        (*said, reading),
+        (*said, reading, *waiting(monitor)),
         HEADER,
         tuple(map(tuple, rows_of(monitor))),
         plot if looks else None,

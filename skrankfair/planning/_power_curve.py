@@ -11,7 +11,14 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.estimate import Estimate
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.power import LEAST_ALPHA, grown, n_tests, power_at, tested
+from .._estimates.power import (
+    LEAST_ALPHA,
+    MOST_DATA,
+    grown,
+    n_tests,
+    power_at,
+    tested,
+)
 from .._estimates.read_only import ReadOnlyArrays
 from .._inputs.validation import (
     Array,
@@ -20,6 +27,8 @@ from .._inputs.validation import (
     check_magnitude,
     check_number,
 )
+from ..inference import PredictiveParityTest
+from ..inference._parity_power import contrast_names, gap_powers
 from ._plans import Plan
 
 if TYPE_CHECKING:
@@ -29,6 +38,7 @@ if TYPE_CHECKING:
 
 # Points of a curve by default, and the power it ends at.
 _POINTS, _LARGEST = 40, 0.99
+_NO_ERROR = "pilot must have an error for some group; it has none."
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +123,7 @@ class PowerCurve(ReadOnlyArrays):
 
 
 def power_curve(
-    pilot: GroupEstimates | Estimate | Plan,
+    pilot: GroupEstimates | Estimate | PredictiveParityTest | Plan,
     gap: float | Sequence[float],
     *,
     n_clusters: Any = None,
@@ -124,11 +134,12 @@ def power_curve(
 
     Parameters
     ----------
-    pilot : GroupEstimates, Estimate or Plan
-        A result or contrast of data of the same kind, or a plan without data.
+    pilot : GroupEstimates, Estimate, PredictiveParityTest or Plan
+        A result, contrast or test of data of the same kind, or a plan without data.
     gap : float or sequence of float
         True distance from fair (or true difference, for a contrast or plan), in units
-        of the metric; of a contrast of kind "ratio" a factor such as 0.8.
+        of the metric; of a contrast of kind "ratio" a factor such as 0.8; of a test of
+        predictive parity a gap that is the same at all scores.
     n_clusters : array-like of shape (N,) or None, default=None
         Numbers of clusters in all, at least 3. None takes 40, up to where the last of
         the curves has a power of 0.99.
@@ -137,7 +148,8 @@ def power_curve(
     pilot_error : {"estimated", "known"}, default="estimated"
         Whether the power is the mean over pilots like this one, whose standard errors
         differ by chance, or that of a test whose true error is this one, as in a
-        textbook's formula. A plan has no pilot.
+        textbook's formula. A plan has no pilot, and the errors of curves count as
+        known.
 
     Returns
     -------
@@ -167,7 +179,11 @@ def power_curve(
     check_choice(pilot_error, "pilot_error", ("estimated", "known"))
     gaps = np.atleast_1d(as_numbers(np.atleast_1d(gap), "gap")).copy()
     check_magnitude(gap=gaps)
-    pilots = replace(_Pilots.of(pilot), known=pilot_error == "known")
+    pilots: _Pilots | _Curves
+    if isinstance(pilot, PredictiveParityTest):
+        pilots = _Curves(pilot)
+    else:
+        pilots = replace(_Pilots.of(pilot), known=pilot_error == "known")
     sizes = pilots.sizes(gaps)
     if not (gaps > 0).all() or not (sizes > 0).all():
         raise ValueError(f"gap must be positive (a ratio other than 1); got {gap!r}.")
@@ -177,15 +193,38 @@ def power_curve(
         counts = as_numbers(n_clusters, "n_clusters").copy()
         if not (counts >= 3).all():
             raise ValueError(f"n_clusters must be at least 3; got {counts.min():g}.")
-    power = [[pilots.power(count, size, alpha) for count in counts] for size in sizes]
-    return PowerCurve(
-        pilots.groups,
-        gaps,
-        counts,
-        np.moveaxis(np.array(power), 2, 0),
-        alpha,
-        pilots.n_clusters,
-    )
+    power = pilots.powers(counts, sizes, alpha)
+    return PowerCurve(pilots.groups, gaps, counts, power, alpha, pilots.n_clusters)
+
+
+class _Curves:
+    """The power of a test of predictive parity, by contrast."""
+
+    def __init__(self, test: PredictiveParityTest) -> None:
+        if not (test.difference_standard_error > 0).any():
+            raise ValueError(_NO_ERROR)
+        self.test, self.groups = test, contrast_names(test)
+        self.n_clusters = float(test.n_clusters)
+
+    def sizes(self, gaps: Array) -> Array:
+        """Return gaps on the scale of the errors."""
+        return gaps
+
+    def powers(self, counts: Array, gaps: Array, alpha: float) -> Array:
+        """Return the chances that so many clusters find gaps, of shape (G, K, N)."""
+        found = np.full((len(self.groups), gaps.size, counts.size), np.nan)
+        for c, power in enumerate(gap_powers(self.test, alpha)):
+            if power is None:
+                continue
+            for n, count in enumerate(counts):
+                least = power.smallest(count / self.n_clusters)
+                found[c, :, n] = (least <= gaps[:, None]).mean(axis=1)
+        return found
+
+    def counts(self, gap: float, alpha: float) -> Array:
+        """Return numbers of clusters up to where the smallest gap is surely found."""
+        enough = self.test.required(gap, max(_LARGEST, (1 + alpha) / 2), alpha)
+        return _spread(float(np.nanmax(enough.n_clusters)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,11 +268,12 @@ class _Pilots:
             )
         else:
             raise ValueError(
-                "pilot must be a result, a contrast or a plan; got "
+                "pilot must be a result, a contrast, a test of predictive parity or a "
+                "plan; got "
                 f"{type(pilot).__name__}."
             )
         if not (found.standard_error > 0).any() or not found.n_clusters > 0:
-            raise ValueError("pilot must have an error for some group; it has none.")
+            raise ValueError(_NO_ERROR)
         return found
 
     def sizes(self, gaps: Array) -> Array:
@@ -242,6 +282,11 @@ class _Pilots:
             return gaps
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.abs(np.log(gaps))
+
+    def powers(self, counts: Array, gaps: Array, alpha: float) -> Array:
+        """Return the chances that so many clusters find gaps, of shape (G, K, N)."""
+        found = [[self.power(count, gap, alpha) for count in counts] for gap in gaps]
+        return np.moveaxis(np.array(found), 2, 0)
 
     def power(self, count: float, gap: float, alpha: float) -> Array:
         """Return the chances that so many clusters find a gap, by group."""
@@ -261,4 +306,10 @@ class _Pilots:
             if np.nanmin(self.power(largest, gap, alpha)) >= _LARGEST:
                 break
             largest *= 2
-        return np.unique(np.geomspace(3, largest, _POINTS).round())
+        return _spread(largest)
+
+
+def _spread(largest: float) -> Array:
+    """Return numbers of clusters up to the largest, and at most a trillion."""
+    largest = min(max(largest, 4.0), MOST_DATA)
+    return np.unique(np.geomspace(3, largest, _POINTS).round())

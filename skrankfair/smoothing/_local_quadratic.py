@@ -38,12 +38,18 @@ class NullContrast(NamedTuple):
         The part of the spread of the group label that the score does not explain.
     variance : ndarray of shape (J,)
         Variance of the outcomes of both groups.
+    residual, leverage : ndarray of shape (2, J)
+        Where the difference is d, the squared error of the test is ``residual +
+        leverage d²`` on average over both sides: the larger of that of clusters and
+        that of independent rows.
     """
 
     difference: Array
     standard_error: Array
     overlap: Array
     variance: Array
+    residual: Array
+    leverage: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,20 +187,37 @@ class Moments(ReadOnlyArrays):
         weights[0, :, 0] += 1
         coefficient = np.stack([_residual(w, common) for w in weights])
         products = self.products[:, pair][:, :, :, pair]
-        robust = np.einsum("ajk,jakbl,bjl->j", coefficient, products, coefficient)
         square = np.stack([_product(w, w) for w in weights])
         independent = np.einsum("ajk,akj->j", square, self.squares[pair])
+        # What a difference of one adds to the residuals of the null hypothesis.
+        added = np.pad(square, [(0, 0), (0, 0), (0, _DEGREE + 1)])
+        of = np.stack([coefficient, added])
+        (robust, cross), (_, lever) = np.einsum(
+            "pajk,jakbl,qbjl->pqj", of, products, of, optimize=True
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
-            mean = total[_N_POWERS] / total[0]
+            mean, share = total[_N_POWERS] / total[0], own / total[0]
             variance = self.second[pair].sum(0) / total[0] - mean**2
             # What rounding leaves where all outcomes are equal.
             some = variance > _NOTHING * mean**2
             variance = np.where(some, variance, 0.0)
-            least = variance * independent
-            error = np.sqrt(np.where(some, np.maximum(robust, least), 0.0)) / spread
-            top = np.where(some, top, 0.0)
-            overlap = spread * total[0] / (own * (total[0] - own))
-            return NullContrast(top / spread, error, overlap, variance)
+            error = np.where(some, np.maximum(robust, variance * independent), 0.0)
+            difference = np.where(some, top, 0.0) / spread
+            # Of the outcomes and the group, as that of the outcomes.
+            both = self.totals[first, _N_POWERS] / total[0] - mean * share
+            apart = share * (1 - share)
+            squared = np.stack([robust, variance * independent])
+            linear = np.stack([cross, both * independent])
+            leverage = np.stack([lever, apart * independent])
+            squared += difference * (difference * leverage - 2 * linear)
+            return NullContrast(
+                difference,
+                np.sqrt(error) / spread,
+                spread / (total[0] * apart),
+                variance,
+                np.maximum(squared, 0.0) / spread**2,
+                leverage / spread**2,
+            )
 
 
 def _columns(sums: Array, size: int) -> Array:

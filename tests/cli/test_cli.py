@@ -524,7 +524,7 @@ class TestWrongOptions:
 class TestPlan:
     def test_is_what_the_results_require(self, file, tmp_path, capsys):
         options = ["--gap", "0.05", "--power", "0.9", "--alpha", "0.1"]
-        options += ["--metrics", "inter_group_accuracy,matched_pair_calibration"]
+        options += ["--metrics", "inter_group_accuracy,matched_pair_calibration,ndcg"]
         found = numbers(["plan", file, *WHO, *options], tmp_path)
         data = frame()
         report = audit(
@@ -536,6 +536,7 @@ class TestPlan:
         )
         printed = capsys.readouterr().out
         assert "To find a gap of 0.05 with power 0.9 (level 0.1" in printed
+        assert "Without a test to plan: ndcg." in printed
         for metric in found["metrics"]:
             result = report.results[metric["metric"]]
             sizes = result.required(0.05, power=0.9, alpha=0.1)
@@ -634,7 +635,7 @@ class TestMonitor:
         assert main(arguments) == 0
         capsys.readouterr()
         again = self.add(tmp_path, 1)
-        assert "2026-11-01 is there already" in complaint(again, capsys)
+        assert "2026-11-01 is there already; --replace" in complaint(again, capsys)
         assert main([*again, "--replace"]) == 0
         assert Monitor.open(tmp_path / "gap.jsonl").when == ("2026-11-01",)
 

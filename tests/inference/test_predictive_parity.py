@@ -11,6 +11,7 @@ from skrankfair._estimates import allocation
 from skrankfair._estimates.power import detectable
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import _predictive_parity, predictive_parity_test
+from skrankfair.planning import power_curve
 from tests.reference import predictive_parity as naive
 
 GRID = np.linspace(0.15, 0.85, 8)
@@ -663,6 +664,47 @@ class TestPower:
         missed = stats.norm.cdf(critical - size).prod()
         assert missed == pytest.approx(0.2, abs=0.01)
 
+    @pytest.mark.parametrize("independent", [False, True])
+    def test_the_error_of_the_score_test_grows_with_the_gap(self, independent):
+        """Its square is residual + leverage d², on average over d and -d."""
+        y, s, group, cluster = rows(3, 60, "ab", mixed=False)
+        columns = {"sensitive_features": group, "grid": [0.5], "bandwidth": 0.2}
+        if independent:  # with a slope that is in the variance near the point
+            y = y + 20 * s
+        else:
+            y += np.random.default_rng(0).normal(size=60)[cluster]
+            columns["cluster"] = cluster
+
+        def at(gap):
+            """Return the null contrast where the difference is this one."""
+            t = predictive_parity_test(y, s, **columns)
+            added = (gap - t.difference[0, 0]) * (group == "a")
+            t = predictive_parity_test(y + added, s, **columns)
+            assert t.difference[0, 0] == pytest.approx(gap, abs=1e-9)
+            return t._null(0)
+
+        squares = [at(gap).standard_error[0] ** 2 for gap in (-2.0, 0.0, 2.0)]
+        for gap in (0.0, 2.0):
+            null, which = at(gap), int(independent)
+            assert null.residual[which, 0] == pytest.approx(squares[1], rel=1e-6)
+            assert null.residual[1 - which, 0] < squares[1]
+            grown = null.residual[which, 0] + 4 * null.leverage[which, 0]
+            assert grown == pytest.approx((squares[0] + squares[2]) / 2)
+
+    def test_of_a_point_of_few_clusters_there_may_be_none(self):
+        """Of ten clusters of a group no gap is beyond a high critical value."""
+        rng = np.random.default_rng(4)
+        group, s = np.arange(100) % 10 == 0, rng.random(100)
+        t = predictive_parity_test(
+            rng.normal(size=100), s, sensitive_features=group, grid=[0.5], bandwidth=5
+        )
+        assert np.isfinite(t.minimum_detectable())
+        assert t.minimum_detectable(alpha=1e-6) == np.inf
+        enough = t.required(0.5, alpha=1e-6)
+        assert 1 < enough.factor[0] < np.inf
+        curve = power_curve(t, 0.5, alpha=1e-6, n_clusters=[100, *enough.n_clusters])
+        np.testing.assert_allclose(curve.power[0, 0], [0, 0.8], atol=0.01)
+
     def test_shrinks_with_the_root_of_the_clusters(self):
         y, s, given = gapped(2, 0.0)
         t = predictive_parity_test(y, s, **given, **FIXED)
@@ -672,10 +714,14 @@ class TestPower:
         assert size.n_clusters == [800]
         assert size.groups == ("0 - 1",)
         four = t.required(gap / 2)
-        assert four.factor == pytest.approx([4.0])
-        assert four.n_effective == pytest.approx([4 * t.effective_clusters.max()])
-        merged = (t + t + t + t).minimum_detectable()
-        assert merged == pytest.approx([gap / 2], rel=0.01)
+        # Of a smaller gap there is less in the error of the test.
+        assert 3.9 < four.factor[0] < 4
+        effective = four.factor * t.effective_clusters.max()
+        assert four.n_effective == pytest.approx(effective)
+        merged = t + t + t + t
+        assert merged.minimum_detectable() == pytest.approx([gap / 2], rel=0.01)
+        again = merged.required(gap / 2).n_clusters
+        assert again == pytest.approx(four.n_clusters, rel=0.02)
         assert "times the pilot" in repr(four)
         assert t.required(1e-300).n_clusters == [np.inf]
 
@@ -684,6 +730,7 @@ class TestPower:
         y, s, group, cluster = rows(n_clusters=200)
         group[:3] = "z"  # too few to be compared
         columns = {"sensitive_features": group, "cluster": cluster, **FIXED}
+        columns["n_resamples"] = 2000
         with pytest.warns(UndefinedMetricWarning):
             t = predictive_parity_test(y, s, **columns, **options)
         found = t.minimum_detectable()
@@ -701,6 +748,14 @@ class TestPower:
             cluster=cluster[keep],
             **FIXED,
         )
+        enough = t.required(0.2)
+        known = ~np.isnan(found)
+        counts = enough.n_clusters[known]
+        curve = power_curve(t, [0.1, 0.2], n_clusters=counts)
+        np.testing.assert_allclose(np.diag(curve.power[known, 1]), 0.8, atol=0.01)
+        assert (curve.power[known, 0] < curve.power[known, 1]).all()
+        assert np.isnan(curve.power[~known]).all()
+        assert curve.groups == enough.groups
         if not options:
             assert alone.minimum_detectable()[0] < found[t.contrasts.index(("a", "b"))]
 

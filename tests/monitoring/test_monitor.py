@@ -178,7 +178,11 @@ class TestAlarms:
         assert monitor.alarms[0].began is None
         assert monitored([0.2] * 12, margin=0.3).alarms == ()
         assert monitored([0.2] * 12).alarms == ()
-        assert "No alarm." in repr(monitored([0.2] * 2))
+        assert repr(monitored([0.2] * 2)).endswith("No alarm.")
+        waiting = monitored([0.2] * 2, start=500)
+        last = repr(waiting).splitlines()[-1]
+        assert last.startswith("Not looked at yet: f, m. A look needs 500 effective")
+        assert waiting.report_section().paragraphs[-1] == last
 
     def test_a_small_change_is_tolerated(self):
         gaps = [0.0] * 12 + [0.2] * 7

@@ -1,0 +1,140 @@
+"""How large a gap between two curves must be to be found by the test of all points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import optimize, special
+
+from .._estimates import formatting as fmt
+from .._estimates.power import MOST_DATA, check_design, grown
+from .._inputs.validation import Array
+
+if TYPE_CHECKING:
+    from ._predictive_parity import PredictiveParityTest
+
+# A gap that no data of some size find counts as so many times too large.
+_TOO_LARGE = 50.0
+# More than half of the weight is never that of one cluster where there are enough.
+_MOST_LEVERAGE = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class GapPower:
+    """The power of one contrast against a gap that is the same at K points.
+
+    Attributes
+    ----------
+    tail : float
+        Probability beyond the critical value of each point.
+    df : ndarray of shape (K,)
+        Degrees of freedom of the points.
+    variance : ndarray of shape (V, K)
+        Of the differences, one or more estimates; the test takes the largest.
+    leverage : ndarray of shape (V, K)
+        How much of the squared gap each has in it.
+    draws : ndarray of shape (N, K)
+        Differences that there are by chance, in standard deviations.
+    """
+
+    tail: float
+    df: Array
+    variance: Array
+    leverage: Array
+    draws: Array
+
+    def smallest(self, factor: float = 1.0) -> Array:
+        """Return the smallest gap that is found in each draw, shape (N,).
+
+        In data of `factor` times as many clusters. The test finds a difference d at a
+        point with ``d² > t² (V (1 - l) + l d²)``, for its critical value t, the
+        variance V and the leverage l. Errors of the same draw are as much too large or
+        too small, in quantiles of their chi-square distributions (Wilson and Hilferty
+        1931).
+        """
+        df, leverage = grown(self.df, factor), self.leverage / factor
+        squared = special.stdtrit(df, self.tail) ** 2
+        room = 1 - squared * leverage
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.where(room > 0, self.variance * (1 - leverage) / room, np.inf)
+        critical = np.sqrt(squared * found.max(axis=0))
+        if np.isfinite(df).any():
+            n_draws = len(self.draws)
+            # One quantile per draw, in order, which the draws know nothing of.
+            luck = special.ndtri((np.arange(n_draws) + 0.5) / n_draws)[:, None]
+            third = 2 / (9 * df)
+            critical = (
+                critical * np.maximum(1 - third + luck * np.sqrt(third), 0) ** 1.5
+            )
+        gap = critical - np.sqrt(self.variance.max(axis=0)) * self.draws
+        return np.asarray(gap.min(axis=1) / np.sqrt(factor))
+
+    def detectable(self, power: float, factor: float = 1.0) -> float:
+        """Return the gap that so many times the clusters find with this power."""
+        return float(np.quantile(self.smallest(factor), power, method="higher"))
+
+    def factor(self, gap: float, power: float, n_clusters: float) -> float:
+        """Return how many times the clusters of the pilot find the gap."""
+
+        def excess(log_factor: float) -> float:
+            with np.errstate(divide="ignore"):
+                found = np.log(self.detectable(power, np.exp(log_factor)))
+            return float(np.clip(found - np.log(gap), -_TOO_LARGE, _TOO_LARGE))
+
+        fewest, most = np.log(2 / n_clusters), np.log(MOST_DATA)
+        if excess(most) > 0:
+            return float("inf")
+        if excess(fewest) <= 0:
+            return float(np.exp(fewest))
+        return float(np.exp(optimize.brentq(excess, fewest, most, xtol=1e-9)))
+
+
+def detectable_gaps(test: PredictiveParityTest, power: float, alpha: float) -> Array:
+    """Return the gap that data like these find, by contrast; NaN where unknown."""
+    check_design(power, alpha)
+    powers = gap_powers(test, alpha)
+    return np.array([np.nan if p is None else p.detectable(power) for p in powers])
+
+
+def required_factors(
+    test: PredictiveParityTest, gap: float, power: float, alpha: float
+) -> Array:
+    """Return how many times the clusters find a gap, by contrast; NaN where unknown."""
+    check_design(power, alpha)
+    count, powers = test.n_clusters, gap_powers(test, alpha)
+    return np.array(
+        [np.nan if p is None else p.factor(gap, power, count) for p in powers]
+    )
+
+
+def contrast_names(test: PredictiveParityTest) -> tuple[str, ...]:
+    """Return what to call each contrast."""
+    return tuple(f"{fmt.label(a)} - {fmt.label(b)}" for a, b in test.contrasts)
+
+
+def gap_powers(test: PredictiveParityTest, alpha: float) -> Iterator[GapPower | None]:
+    """Yield the power of each contrast; None of one that is compared nowhere."""
+    tests, error = test._tests, test.difference_standard_error
+    tail = tests.tail(1 - alpha, test.parameters["correction"])
+    places = np.arange(error.size).reshape(error.shape)
+    quadratic = test.sums.moments is not None
+    for c, errors in enumerate(error):
+        some = np.flatnonzero(errors > 0)
+        if not some.size:
+            yield None
+            continue
+        variance, leverage = errors[None] ** 2, 0 * errors[None]
+        if quadratic:
+            null = test._null(c)
+            leverage = np.minimum(null.leverage, _MOST_LEVERAGE)
+            variance = null.residual / (1 - leverage)
+        yield GapPower(
+            tail,
+            test.df[c, some],
+            variance[:, some],
+            leverage[:, some],
+            tests.draws(places[c, some]),
+        )
