@@ -946,8 +946,9 @@ class GroupEstimates(ReadOnlyArrays):
         Raises
         ------
         ValueError
-            For replicates of items of one list (``variance="item"``), of a metric that
-            fits a curve, or of a result without its table.
+            For replicates of items of one list (``variance="item"``), of a
+            `calibration_error` that is fitted to the rows, or of a result without its
+            table.
 
         References
         ----------

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.validation import Array
+from .refit import RefitSums
 from .replicates import replicates_of_both
 from .storage import stored
 from .sums import ClusterSums
@@ -25,9 +26,12 @@ class PairedReplicates(ClusterSums):
     Attributes
     ----------
     first : ClusterSums
+    bias : float
+        How many times the bias that the replicates show counts as an error.
     """
 
     first: ClusterSums | None = None
+    bias: float = 0.0
 
     @classmethod
     def of(cls, a: ClusterSums, b: ClusterSums) -> PairedReplicates:
@@ -54,6 +58,7 @@ class PairedReplicates(ClusterSums):
             table=None,
             replicates=one.beside(other.of_groups(order)),
             first=replace(a.compact(), replicates=None),
+            bias=a.bias if isinstance(a, RefitSums) else 0.0,
         )
 
     @property
@@ -74,7 +79,10 @@ class PairedReplicates(ClusterSums):
         known = np.flatnonzero(~unknown)
         if known.size:
             block = np.atleast_2d(np.cov(values[:, known].T, ddof=1))
-            covariance[np.ix_(known, known)] = block * self.count / (self.count - 1)
+            shift = self.estimate(finalize)[known] - values[:, known].mean(axis=0)
+            covariance[np.ix_(known, known)] = block * self.count / (
+                self.count - 1
+            ) + self.bias**2 * np.outer(shift, shift)
         return covariance
 
     def variance(self, finalize: Finalize) -> Array:
@@ -93,7 +101,8 @@ class PairedReplicates(ClusterSums):
         """Return the sums of some groups, given by number."""
         if columns.size == len(self.groups):
             return self
-        return _paired(super().of_groups(columns), self.evidence.of_groups(columns))
+        first = self.evidence.of_groups(columns)
+        return _paired(super().of_groups(columns), first, self.bias)
 
     def compact(self, n_replicates: int = 0, random_state: int = 0) -> Any:
         """Return the sums themselves, which have no table."""
@@ -101,10 +110,11 @@ class PairedReplicates(ClusterSums):
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
         """Return the sums of the union of the clusters."""
-        return _paired(super().__add__(other), self.evidence + other.evidence)
+        first = self.evidence + other.evidence
+        return _paired(super().__add__(other), first, self.bias)
 
 
-def _paired(sums: ClusterSums, first: ClusterSums) -> PairedReplicates:
+def _paired(sums: ClusterSums, first: ClusterSums, bias: float) -> PairedReplicates:
     """Return sums with those of the first result."""
     parts = {name: getattr(sums, name) for name in ClusterSums.__dataclass_fields__}
-    return PairedReplicates(**{**parts, "table": None}, first=first)
+    return PairedReplicates(**{**parts, "table": None}, first=first, bias=bias)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._inputs.validation import Array
 from .allocation import check_memory
+from .replicates import Replicates
 from .storage import stored
 from .sums import ClusterSums
 from .table import AnyTable, Finalize, count_chunks, draw_counts
@@ -17,8 +18,9 @@ from .table import AnyTable, Finalize, count_chunks, draw_counts
 # Of so few groups the covariance of all is kept, and not the variances alone.
 _FEW_GROUPS = 64
 
-#: From how often each cluster counts to the column totals, shape (G, C).
-Refit = Callable[[Array], Array]
+#: From how often each cluster counts to the column totals, shape (G, C); also given the
+#: number of the replicate, where curves of all replicates are known.
+Refit = Callable[..., Array]
 
 
 @stored("RefitSums")
@@ -39,6 +41,8 @@ class RefitSums(ClusterSums):
     bias: float = 1.0
     finalize: Finalize | None = None  # the metric whose covariance `compact` keeps
     kept: Array | None = None  # its covariance, in copies
+    #: What the curves are known by that were fitted to more than these rows.
+    curves: str | None = None
 
     @classmethod
     def of_table(
@@ -51,6 +55,7 @@ class RefitSums(ClusterSums):
         seed: int = 0,
         finalize: Finalize | None = None,
         bias: float = 1.0,
+        curves: str | None = None,
     ) -> RefitSums:
         """Sum a table whose rows are independent clusters."""
         with np.errstate(over="ignore"):  # squares of squares, for the errors alone
@@ -63,16 +68,21 @@ class RefitSums(ClusterSums):
             seed=seed,
             finalize=finalize,
             bias=bias,
+            curves=curves,
         )
 
     def resample(
         self, n_resamples: int, rng: np.random.Generator
     ) -> Iterator[tuple[Array, Array]]:
         """Yield totals of resampled clusters, the curve fitted anew for each."""
+        if self.refit is None and self.replicates is not None:
+            yield self.replicates.totals()
+            return
         if self.table is None or self.refit is None:
             raise ValueError(
                 "The bootstrap fits the curve anew and needs the rows, which compact() "
-                "or copying dropped; use method='t'."
+                "or copying dropped; use method='t', or keep replicates by "
+                "compact(n_replicates=...)."
             )
         for chunk in count_chunks(self.table, n_resamples):
             counts = draw_counts(self.table, chunk, rng)
@@ -120,7 +130,7 @@ class RefitSums(ClusterSums):
         Values are spread as those of few clusters, as the jackknife. The bias is how
         far their mean is from the estimate, as often as it counts.
         """
-        if self.count <= 1 or self.refit is None:
+        if self.count <= 1 or (self.refit is None and self.replicates is None):
             return np.zeros(0, dtype=int), np.zeros((n_resamples, 0)), np.zeros(0)
         rng = np.random.default_rng(self.seed)
         values = np.concatenate(
@@ -153,25 +163,44 @@ class RefitSums(ClusterSums):
         return variance[first], variance[second], covariance[first, second]
 
     def compact(self, n_replicates: int = 0, random_state: int = 0) -> RefitSums:
-        """Return the same without the rows; the covariance is computed before."""
-        if n_replicates:
+        """Return the same without the rows.
+
+        The covariance is computed before, or is that of the replicates, each of which
+        fits the curve anew.
+        """
+        if n_replicates and self.n_resamples is None:
             raise ValueError(
-                "n_replicates must be 0 for a metric that fits a curve, which every "
-                f"replicate would fit anew; got {n_replicates!r}."
+                "n_replicates must be 0 for calibration_error, whose noise resamples "
+                f"would have twice; got {n_replicates!r}."
             )
-        return replace(super().compact(), refit=None, kept=self._covariance())
+        if not n_replicates:
+            return replace(super().compact(), refit=None, kept=self._covariance())
+        if self.refit is None:
+            raise ValueError(
+                "n_replicates needs the rows, which compact() or copying dropped."
+            )
+        replicates = Replicates.of_refits(
+            self.bootstrap_table(), n_replicates, random_state, self.refit
+        )
+        return replace(super().compact(), refit=None, replicates=replicates)
 
     def __getstate__(self) -> dict[str, object]:
         """Return what a copy has: the covariance, and no way to resample."""
         return {**self.__dict__, "refit": None, "kept": self._covariance()}
 
     def _covariance(self) -> Array | None:
-        if self.n_resamples is None or self.finalize is None:
+        if self.n_resamples is None or self.finalize is None or self.replicates:
             return None
         return self.covariance(self.finalize)
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
-        """Refuse: the curve of the whole is not made of the curves of parts."""
+        """Refuse: the curve of the whole is not made of the curves of parts.
+
+        Parts that were given the curves of the whole do add up.
+        """
+        known = isinstance(other, RefitSums) and self.curves == other.curves
+        if known and self.curves is not None:
+            return super().__add__(other)
         raise ValueError(
             "These results do not add up: each has fitted a curve (or bins) to its own "
             "rows. Measure all rows at once; calibration_error with method='binned' "

@@ -12,7 +12,7 @@ whose sum is exact in any order, so that they do not depend on the order either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
@@ -180,6 +180,13 @@ def _parts(values: Array, bits: int) -> Iterator[Array]:
         values = values - part
 
 
+def checked_seed(n_replicates: Any, seed: Any) -> int:
+    """Return the seed, if both are what replicates need."""
+    check_number(n_replicates, "n_replicates", 1, np.inf, integer=True)
+    check_number(seed, "random_state", 0, 2**63 - 1, integer=True)
+    return int(seed)
+
+
 @stored("Replicates")
 @dataclass(frozen=True)
 class Replicates:
@@ -203,10 +210,7 @@ class Replicates:
     @classmethod
     def of_table(cls, table: AnyTable, n_replicates: int, seed: int) -> Replicates:
         """Return the totals of the rows of a table."""
-        check_number(n_replicates, "n_replicates", 1, np.inf, integer=True)
-        check_number(seed, "random_state", 0, 2**63 - 1, integer=True)
-        seed = int(seed)
-        hashes = label_hashes(table.labels)
+        seed, hashes = checked_seed(n_replicates, seed), label_hashes(table.labels)
         shape = (2, n_replicates, table.n_groups, table.n_columns)
         by_group = np.zeros(shape)
         shared = np.zeros((2, n_replicates, table.shared.shape[1]))
@@ -218,6 +222,26 @@ class Replicates:
                 own, common = part.drawn(counts)
                 by_group = _added(by_group, np.stack([own, np.zeros_like(own)]))
                 shared = _added(shared, np.stack([common, np.zeros_like(common)]))
+        return cls(seed, int(hashes.sum(dtype=np.uint64)), by_group, shared)
+
+    @classmethod
+    def of_refits(
+        cls, table: AnyTable, n_replicates: int, seed: int, refit: Callable[..., Array]
+    ) -> Replicates:
+        """Return the totals of a metric that is fitted anew to each replicate.
+
+        `refit` takes how often each row of the table counts, and the number of the
+        replicate.
+        """
+        seed, hashes = checked_seed(n_replicates, seed), label_hashes(table.labels)
+        totals = np.stack(
+            [
+                refit(poisson_counts(hashes, table.weight, seed, b, b + 1)[0], b)
+                for b in range(n_replicates)
+            ]
+        )
+        by_group = np.stack([totals, np.zeros_like(totals)])
+        shared = np.zeros((2, n_replicates, 0))
         return cls(seed, int(hashes.sum(dtype=np.uint64)), by_group, shared)
 
     @property
@@ -304,7 +328,7 @@ def replicates_of_both(
     if known is None:
         return None, None
     found = [
-        Replicates.of_table(sums.table, known.size, known.seed)
+        sums.compact(known.size, known.seed).replicates
         if sums.replicates is None and sums.table is not None
         else sums.replicates
         for sums in (a, b)

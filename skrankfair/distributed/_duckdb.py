@@ -33,7 +33,7 @@ def parts_of_duckdb(
     n_jobs: int | None,
     progress: Callable[[str], object] | None,
 ) -> list[Mapping[Any, Any]]:
-    """Return the results of the parts of a source that DuckDB can read."""
+    """Return the total of the parts of a source; nothing of one without rows."""
     try:
         import duckdb
     except ImportError as error:
@@ -65,9 +65,10 @@ def parts_of_duckdb(
                 f"temp_directory must have room for the parts of the data: {error}"
             ) from error
         connection.close()  # its memory is wanted by the parts
-        found, n_done = [], 0
+        found: list[Mapping[Any, Any]] = []
+        n_done = 0
         for result, n_of_part in _measured(plan, parts, n_jobs):
-            found.append(result)
+            found = [plan.added([*found, result])]  # which may be large
             n_done += n_of_part
             if progress is not None:
                 progress(f"{n_done:,} of {n_rows:,} rows")

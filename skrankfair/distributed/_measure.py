@@ -14,6 +14,7 @@ from .._inputs.validation import check_number
 from ..metrics import GroupEstimates
 from ._plan import Plan, check_refits, make_plan, total_of
 from ._quantile import with_edges, with_thresholds
+from ._shifts import with_curves
 
 
 def measure(
@@ -43,7 +44,8 @@ def measure(
     memory: estimates, standard errors, degrees of freedom and tests. A caliper of
     matched pairs that holds a share of all pairs (``quantile=``) and the edges of the
     strata of engagement (``bins=4``) are those of all data too, and take two or three
-    passes over them before.
+    passes over them before. So are the curves of `positive_rate_shift` and of
+    `rank_shift`, whose errors are those of replicates.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ def measure(
         its own, that of a Spark DataFrame the session's.
     n_replicates : int, default=0
         Number of bootstrap replicates, as `GroupEstimates.compact` keeps them: the same
-        whatever the engine and the number of parts.
+        whatever the engine and the number of parts. Metrics that fit a curve need some.
     random_state : int, default=0
         Seed of the replicates, the same for all results that are to be added.
     memory_limit : str or None, default=None
@@ -159,6 +161,7 @@ def measure(
     if engine is not in_memory:
         check_refits(plan.metrics)
         plan = with_edges(with_thresholds(plan, data, engine), data, engine)
+        plan = with_curves(plan, data, engine)
     found = total_of(plan, engine(data, plan))
     lacking = [missing_said(result.missing) for result in found.values()]
     for said in dict.fromkeys(filter(None, lacking)):

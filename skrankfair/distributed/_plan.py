@@ -165,7 +165,7 @@ def named_metrics(metrics: Any) -> dict[str, Callable[..., GroupEstimates]]:
     found: dict[str, Callable[..., GroupEstimates]] = {}
     for metric in metrics:
         function = _metric(metric)
-        named = function.func if isinstance(function, partial) else function
+        named = plain_of(function)
         name = str(getattr(named, "__name__", repr(named)))
         if name in found:
             raise ValueError(
@@ -226,7 +226,7 @@ def _check_additive(
 ) -> None:
     signature = inspect.signature(function)
     parameters, returned = signature.parameters, signature.return_annotation
-    plain = function.func if isinstance(function, partial) else function
+    plain = plain_of(function)
     ours = vars(library).get(getattr(plain, "__name__", "")) is plain
     if ours and returned != GroupEstimates.__name__:
         raise ValueError(
@@ -257,22 +257,21 @@ def _check_additive(
 def check_refits(metrics: Mapping[str, Callable[..., Any]]) -> None:
     """Raise a ValueError for a metric that is refitted, and is no sum over parts."""
     for name, metric in metrics.items():
-        function, options = metric, {}
-        if isinstance(metric, partial):
-            function, options = metric.func, metric.keywords
-        if function is library.calibration_error:
+        options = metric.keywords if isinstance(metric, partial) else {}
+        if plain_of(metric) is library.calibration_error:
             binned = options.get("method") == "binned"
             if not (binned and np.ndim(options.get("bins", 15))):
                 raise ValueError(
                     f"{name} fits a curve (or bins) to all rows, which do not fit into "
                     "one part; pass the edges of bins, which add up: "
-                    f"partial({name}, method='binned', bins=[0, 0.1, 0.2, ..., 1])."
+                    f"partial({name}, method='binned', bins=[0, 0.1, 0.2, ..., 1]), or "
+                    "measure a sample of the clusters in memory."
                 )
-        elif function in (library.positive_rate_shift, library.rank_shift):
-            raise ValueError(
-                f"{name} fits a curve to all rows of a group and does not add up over "
-                "parts; measure a sample of the clusters in memory."
-            )
+
+
+def plain_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that a partial is of, or the function itself."""
+    return function.func if isinstance(function, partial) else function
 
 
 def is_set(function: Callable[..., Any], option: str) -> bool:

@@ -9,7 +9,7 @@ quantiles of the items that can be preferred, in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
@@ -243,7 +243,7 @@ class EdgePlan(QuantilePlan):
             weight = data.pair_weight
             weight = None if weight is None else weight[preferred]
             for share in _levels(metric):
-                bounds = (self.bounds or {}).get((name, share), _ANYWHERE.asked)
+                bounds = (self.bounds or {}).get((name, share), ANYWHERE.asked)
                 if bounds is not None:
                     found[name, share] = Distances.of_values(
                         level[preferred], weight, bounds
@@ -251,7 +251,7 @@ class EdgePlan(QuantilePlan):
         return found
 
 
-_ANYWHERE = Search(-np.inf, np.inf, (-np.inf, np.inf))
+ANYWHERE = Search(-np.inf, np.inf, (-np.inf, np.inf))
 
 
 def _levels(metric: Callable[..., Any]) -> list[float]:
@@ -269,7 +269,7 @@ def _options(metric: Callable[..., Any]) -> Mapping[str, Any]:
     return metric.keywords if isinstance(metric, partial) else {}
 
 
-def _searched(
+def searched(
     task: QuantilePlan,
     data: Any,
     run: Callable[[Any, Plan], Any],
@@ -293,12 +293,12 @@ def _searched(
     }
 
 
-def _check_passes(data: Any, options: str, names: Iterable[str]) -> None:
+def check_passes(data: Any, advice: str) -> None:
     """Raise a ValueError for data that can be read only once."""
     if type(data).__name__ == "RecordBatchReader":
         raise ValueError(
             "data can be read only once, and what is chosen from all data takes "
-            f"several passes; pass {options}= to {', '.join(names)}, or a table."
+            f"several passes; {advice} a table."
         )
 
 
@@ -316,12 +316,12 @@ def with_edges(plan: Plan, data: Any, run: Callable[[Any, Plan], Any]) -> Plan:
     }
     if not wanted:
         return plan
-    _check_passes(data, "bins", wanted)
+    check_passes(data, f"pass bins= to {', '.join(wanted)}, or")
     shares: dict[Place, float] = {
         (name, level): level for name in wanted for level in _levels(wanted[name])
     }
     task = EdgePlan(wanted, plan.columns)
-    found = _searched(task, data, run, _ANYWHERE, shares.__getitem__)
+    found = searched(task, data, run, ANYWHERE, shares.__getitem__)
     fixed = {}
     for name, metric in wanted.items():
         edges = np.unique([found[name, level] for level in _levels(metric)])
@@ -349,10 +349,10 @@ def with_thresholds(plan: Plan, data: Any, run: Callable[[Any, Plan], Any]) -> P
     }
     if not wanted:
         return plan
-    _check_passes(data, "epsilon", wanted)
+    check_passes(data, f"pass epsilon= to {', '.join(wanted)}, or")
     shares = {name: _quantile(metric) for name, metric in wanted.items()}
     task = QuantilePlan(wanted, plan.columns)
-    found = _searched(task, data, run, Search(), lambda place: shares[place[0]])
+    found = searched(task, data, run, Search(), lambda place: shares[place[0]])
     chosen: dict[str, dict[Hashable, float]] = {name: {} for name in wanted}
     for (name, label), epsilon in found.items():
         chosen[name][label] = epsilon

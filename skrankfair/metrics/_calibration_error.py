@@ -285,14 +285,20 @@ def bandwidth_of_group(
 
     Where its scores have no spread every bandwidth gives the mean outcome, and it is 1.
     """
-    if isinstance(bandwidth, Mapping):
-        if group not in bandwidth:
-            raise ValueError(
-                f"bandwidth must name every group; it has no {fmt.label(group)}."
-            )
-        bandwidth = bandwidth[group]
-        check_number(bandwidth, "bandwidth", 0, np.inf, inclusive=(False, False))
+    bandwidth = own_bandwidth(bandwidth, group)
     return choose_bandwidth(bandwidth, sample, kernel) or 1.0
+
+
+def own_bandwidth(bandwidth: Any, group: Hashable) -> Any:
+    """Return the number or the rule for one group."""
+    if not isinstance(bandwidth, Mapping):
+        return bandwidth
+    if group not in bandwidth:
+        raise ValueError(
+            f"bandwidth must name every group; it has no {fmt.label(group)}."
+        )
+    check_number(bandwidth[group], "bandwidth", 0, np.inf, inclusive=(False, False))
+    return bandwidth[group]
 
 
 @stored("NarrowSquare")

@@ -26,6 +26,7 @@ from .._inputs.validation import (
     check_number,
 )
 from ..smoothing._bandwidth import check_bandwidth
+from ..smoothing._fitted_curves import FittedCurves
 from ..smoothing._kernel_sums import RepeatedMeans
 from ..smoothing._kernels import Kernel, get_kernel
 from ._calibration_error import bandwidth_of_group
@@ -47,6 +48,7 @@ class Calibrated:
     kernel: Kernel
     numbers: list[int]  # of the groups that have rows
     bandwidth: dict[Hashable, float]  # of each of these, in the same order
+    given: FittedCurves | None = None  # of more than these rows
 
     @classmethod
     def of_sample(
@@ -60,7 +62,8 @@ class Calibrated:
             label: bandwidth_of_group(bandwidth, label, sample.of_group(g), kernel)
             for g, label in zip(numbers, labels, strict=True)
         }
-        return cls(sample, kernel, numbers, chosen)
+        given = bandwidth if isinstance(bandwidth, FittedCurves) else None
+        return cls(sample, kernel, numbers, chosen, given)
 
     def _curves(self) -> Iterator[tuple[Array, RepeatedMeans]]:
         """Yield the rows of each group in the sample, and its curve."""
@@ -74,14 +77,30 @@ class Calibrated:
         """The same for many resamples."""
         return list(self._curves())
 
-    def scores(self, counts: Array | None = None) -> Array:
+    @cached_property
+    def _values(self) -> list[tuple[Array, Callable[[int], Array]]]:
+        """The rows of each group, and the values there of the given curves."""
+        curves = {} if self.given is None else self.given.curves
+        found = []
+        for g, label in zip(self.numbers, self.bandwidth, strict=True):
+            own = np.flatnonzero(self.sample.group == g)
+            found.append((own, curves[label].at(self.sample.x[own])))
+        return found
+
+    def scores(
+        self, counts: Array | None = None, replicate: int | None = None
+    ) -> Array:
         """Return the calibrated scores of the sample's rows.
 
         `counts` says how often each cluster counts; rows whose clusters count 0 times
-        may be NaN.
+        may be NaN. Of given curves it is those of the replicate.
         """
         y, weight = self.sample.y, self.sample.weight
         star = np.full(weight.size, np.nan)
+        if self.given is not None:
+            for own, values in self._values:
+                star[own] = values(0 if replicate is None else 1 + replicate)
+            return np.clip(star, *self.given.outcomes, out=star)
         if counts is None:
             for own, means in self._curves():
                 star[own] = means.once(weight[own])
@@ -126,7 +145,15 @@ def shift_estimates(
     """
     finalize, (n_resamples, seed) = MeanOfRatios(), resamples
     sums = RefitSums.of_table(
-        groups.labels, table, [support], refit, n_resamples, seed, finalize, bias
+        groups.labels,
+        table,
+        [support],
+        refit,
+        n_resamples,
+        seed,
+        finalize,
+        bias,
+        None if calibrated.given is None else calibrated.given.digest,
     )
     mean = Metric(
         metric,
@@ -144,7 +171,8 @@ def shift_estimates(
         {"bandwidth": calibrated.bandwidth},
         missing=missing,
     )
-    _warn_without_errors(result, sums)
+    if calibrated.given is None:  # said once, of all parts
+        _warn_without_errors(result, sums)
     return result
 
 
@@ -270,8 +298,10 @@ def positive_rate_shift(
     refits the curves, computed when first asked for, and
     ``confidence_interval(method="bootstrap")`` are its percentiles. Errors are those
     around the estimate, ``var(θ*) + (mean(θ*) - θ)²``, so that they have the bias that
-    noise in the curves makes, as far as resamples show it. Bandwidths are held. Results
-    do not add up, since the curves of parts are not that of the whole.
+    noise in the curves makes, as far as resamples show it. Bandwidths are held. After
+    ``compact(n_replicates=...)`` the resamples are these replicates. Results do not add
+    up, since the curves of parts are not that of the whole;
+    `skrankfair.distributed.measure` gives all parts the curves of the whole.
 
     The sign is that of the definition in §7.2; Theorem 5 prints the other.
 
@@ -311,16 +341,16 @@ def positive_rate_shift(
     # A mean outcome that is the threshold but for rounding is not above it.
     above = threshold + _ROUNDING * max(1.0, abs(threshold))
 
-    def shift(cluster_counts: Array | None) -> Array:
-        return (calibrated.scores(cluster_counts) > above) * 1.0 - before
+    def shift(*drawn: Any) -> Array:
+        return (calibrated.scores(*drawn) > above) * 1.0 - before
 
-    def refit(cluster_counts: Array) -> Array:
+    def refit(cluster_counts: Array, replicate: int | None = None) -> Array:
         weight = counts * cluster_counts[sample.cluster]
-        size = len(rows.groups)
-        up = np.bincount(sample.group, weight * shift(cluster_counts), minlength=size)
+        size, moved = len(rows.groups), shift(cluster_counts, replicate)
+        up = np.bincount(sample.group, weight * moved, minlength=size)
         return np.column_stack([up, np.bincount(sample.group, weight, minlength=size)])
 
-    table = cluster_table(rows, sample, [counts * shift(None), counts])
+    table = cluster_table(rows, sample, [counts * shift(), counts])
     return shift_estimates(
         "positive_rate_shift",
         "rows",
@@ -362,7 +392,9 @@ class _RankShift:
     #: Whether the clusters are parts of one list: a resample is another list.
     one_list: bool
 
-    def by_query(self, counts: Array | None = None) -> Array:
+    def by_query(
+        self, counts: Array | None = None, replicate: int | None = None
+    ) -> Array:
         """Return shifts and numbers of rows by query (by row of one list) and group."""
         data, sample = self.data, self.calibrated.sample
         ranking, weight = data.ranking, None
@@ -370,7 +402,7 @@ class _RankShift:
             weight = np.empty(ranking.n_rows)
             weight[sample.row] = counts[sample.cluster]
         star = np.empty(ranking.n_rows)
-        star[sample.row] = self.calibrated.scores(counts)
+        star[sample.row] = self.calibrated.scores(counts, replicate)
         # Rows that are not drawn may have no score; they are nowhere.
         star[np.isnan(star)] = -np.inf
         query = None if ranking.n_queries == 1 else ranking.query.astype(np.int64)
@@ -416,25 +448,25 @@ class _RankShift:
             labels = order if data.kept is None else data.kept[order]
         return Table(table, np.zeros((len(table), 0)), sample.frequency, labels)
 
-    def refit(self) -> Callable[[Array], Array]:
+    def refit(self) -> Refit:
         """Return the totals for other counts of the clusters."""
         data, sample = self.data, self.calibrated.sample
         if self.one_list:
             cluster = np.empty(data.ranking.n_rows, dtype=np.int64)
             cluster[sample.row] = sample.cluster
-            return lambda counts: np.tensordot(
-                counts[cluster], self.by_query(counts), 1
+            return lambda counts, replicate=None: np.tensordot(
+                counts[cluster], self.by_query(counts, replicate), 1
             )
         of_query = data.cluster_of_query
         weight = np.ones(data.ranking.n_queries)
         if data.cluster is not None and data.query_weight is not None:
             weight = data.query_weight
-        return lambda counts: np.tensordot(
-            weight * counts[of_query], self.by_query(counts), 1
+        return lambda counts, replicate=None: np.tensordot(
+            weight * counts[of_query], self.by_query(counts, replicate), 1
         )
 
 
-def _ranked_sample(data: RankedData, cluster_weight: str, one_list: bool) -> Sample:
+def ranked_sample(data: RankedData, cluster_weight: str, one_list: bool) -> Sample:
     """Return the rows in ranked order, by the clusters that the errors are over."""
     ranking = data.ranking
     cluster, weight = ranking.query.astype(np.int64), data.row_weight
@@ -547,7 +579,8 @@ def rank_shift(
     -----
     Tied items have the mean of their ranks. Standard errors are those of a bootstrap of
     clusters that refits the curves, as for `positive_rate_shift`; a resample of one
-    list is a list in which an item is as often as it was drawn. Results do not add up.
+    list is a list in which an item is as often as it was drawn. Results do not add up;
+    `skrankfair.distributed.measure` gives all parts the curves of the whole.
 
     Noise in the curves shuffles items, and moves those of a group towards where there
     are more of the others. This bias is largest where a curve is flat; resamples show
@@ -594,7 +627,7 @@ def rank_shift(
     one_list = not data.has_queries
     if not one_list and data.cluster_of_query is None:
         raise ValueError("cluster must be constant within a query.")
-    sample = _ranked_sample(data, cluster_weight, one_list)
+    sample = ranked_sample(data, cluster_weight, one_list)
     calibrated = Calibrated.of_sample(sample, data.groups, bandwidth, smoother)
     shift = _RankShift(data, calibrated, average, one_list)
     return shift_estimates(

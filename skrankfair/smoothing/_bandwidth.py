@@ -18,6 +18,7 @@ RULES = ("rule_of_thumb", "undersmooth", "cv")
 # Candidates of the cross-validation, relative to the rule of thumb.
 FACTORS = 2.0 ** np.arange(-4, 3.25, 0.25)
 _NORMAL_IQR = 1.349
+QUARTILES = (0.25, 0.75)
 # Relative to all clusters, a mass that rounding may leave when a cluster is left out.
 NOTHING = 1e-6
 _PADDED = 64
@@ -70,10 +71,15 @@ def robust_scale(x: Array, weight: Array | None = None) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         mean = np.average(x, weights=weight)
         deviation = float(np.sqrt(np.average((x - mean) ** 2, weights=weight)))
-        low, high = weighted_quantile(x, [0.25, 0.75], weight)
-        spread = float(high - low) / _NORMAL_IQR
+        low, high = weighted_quantile(x, QUARTILES, weight).tolist()
     if x.min() == x.max():
         return 0.0
+    return smaller_scale(deviation, high - low)
+
+
+def smaller_scale(deviation: float, interquartile: float) -> float:
+    """Return the standard deviation, or the scaled range if smaller and not 0."""
+    spread = interquartile / _NORMAL_IQR
     return min(deviation, spread) if spread > 0 else deviation
 
 
@@ -94,14 +100,21 @@ def choose_bandwidth(rule: Any, sample: Sample, kernel: Kernel) -> float:
     """
     if not isinstance(rule, str):
         return float(rule)
-    power = 4 if rule == "undersmooth" else 5
-    scale = robust_scale(sample.x, sample.weight) * kernel.relative_width
-    bandwidth = scale * sample.n_active ** (-1 / power)
+    scale = robust_scale(sample.x, sample.weight)
+    bandwidth = bandwidth_of_scale(rule, scale, sample.n_active, kernel)
     if rule != "cv" or not 0 < bandwidth < np.inf:
         return bandwidth
     candidates = bandwidth * FACTORS
     scores = [leave_cluster_out_error(h, sample, kernel) for h in candidates]
     return float(candidates[int(np.argmin(scores))])
+
+
+def bandwidth_of_scale(
+    rule: str, scale: float, n_clusters: float, kernel: Kernel
+) -> float:
+    """Return the bandwidth of a rule for scores of this robust scale."""
+    power = 4 if rule == "undersmooth" else 5
+    return scale * kernel.relative_width * n_clusters ** (-1 / power)
 
 
 def leave_cluster_out_error(

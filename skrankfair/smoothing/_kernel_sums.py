@@ -13,7 +13,7 @@ from .._inputs.validation import Array
 from ._kernels import Kernel
 
 # Relative to the largest mass, what the rounding of a convolution may leave.
-_NOTHING = 1e-9
+NOTHING = 1e-9
 # Above so many kernel values a product with all of them is slower than the lattice.
 _SMALL = 1 << 18
 
@@ -51,41 +51,25 @@ class RepeatedMeans:
 
     def _means(self, weight: Array, sums: Callable[[Array], Array]) -> Array:
         total, mass = sums(np.stack([weight * self._y, weight]))
-        there = mass > _NOTHING * mass.max()
+        there = mass > NOTHING * mass.max()
         np.divide(total, mass, out=total, where=there)
         total[~there] = np.nan
         return total
 
     def _lattice(self) -> Lattice | None:
-        """Return the lattice of the rows, if there are enough and they are near."""
-        x, bandwidth, kernel = self._x, self._bandwidth, self._kernel
-        if not kernel.cells or x.size**2 <= _SMALL:
-            return None
-        with np.errstate(over="ignore"):
-            cells = (x.max() - x.min()) / bandwidth * kernel.cells
-        if not cells < LARGEST_LATTICE:
-            return None
-        return Lattice(float(x.min()), float(x.max()), bandwidth, kernel)
+        x, ends = self._x, (float(self._x.min()), float(self._x.max()))
+        return lattice_of(*ends, x.size, self._bandwidth, self._kernel)
 
     @cached_property
     def _sums(self) -> Callable[[Array], Array]:
         x, bandwidth, kernel = self._x, self._bandwidth, self._kernel
-        if x.size**2 <= (_SMALL if kernel.cells else EXACT_WORK):
+        if x.size <= few_rows(kernel):
             matrix = kernel_values(x, x[:, None], bandwidth, kernel)
             return lambda columns: columns @ matrix
         lattice = self._lattice()
         if lattice is None:
             return lambda columns: kernel_sums(x, x, columns, bandwidth, kernel)
-        node, weights = lattice.place(x)
-        nodes = (node[:, None] + np.arange(4, dtype=np.int32)).astype(np.int32)
-        spread = sparse.csr_matrix(
-            (
-                np.stack(weights, axis=1).ravel(),
-                nodes.ravel(),
-                4 * np.arange(x.size + 1),
-            ),
-            shape=(x.size, lattice.size),
-        )
+        spread = lattice.spread(x)
 
         def sums(columns: Array) -> Array:
             on_nodes = np.stack([spread.T @ column for column in columns])
@@ -93,6 +77,22 @@ class RepeatedMeans:
             return np.stack([spread @ column for column in smooth])
 
         return sums
+
+
+def few_rows(kernel: Kernel) -> int:
+    """Return up to how many rows all kernel values of each with each are evaluated."""
+    return math.isqrt(_SMALL if kernel.cells else EXACT_WORK)
+
+
+def lattice_of(
+    low: float, high: float, n_rows: int, bandwidth: float, kernel: Kernel
+) -> Lattice | None:
+    """Return the lattice of scores, if there are enough rows and they are near."""
+    if not kernel.cells or n_rows <= few_rows(kernel):
+        return None
+    with np.errstate(over="ignore"):
+        cells = (np.float64(high) - low) / bandwidth * kernel.cells
+    return Lattice(low, high, bandwidth, kernel) if cells < LARGEST_LATTICE else None
 
 
 _CHUNK = 1 << 19
@@ -283,6 +283,16 @@ class Lattice:
     def place(self, x: Array) -> tuple[Array, list[Array]]:
         """Return the first of the four nearest nodes and the weights of all four."""
         return _cubic((x - self.low) / self.cell)
+
+    def spread(self, x: Array) -> sparse.csr_matrix:
+        """Return the matrix from nodes to points, shape (n, size)."""
+        node, weights = self.place(x)
+        nodes = (node[:, None] + np.arange(4, dtype=np.int32)).astype(np.int32)
+        values = np.stack(weights, axis=1).ravel()
+        ends = 4 * np.arange(x.size + 1)
+        return sparse.csr_matrix(
+            (values, nodes.ravel(), ends), shape=(x.size, self.size)
+        )
 
     def convolved(self, spread: Array) -> Array:
         """Return the kernel sums on the nodes, of columns of shape (k, size)."""

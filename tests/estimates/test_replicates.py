@@ -23,6 +23,7 @@ from skrankfair.metrics import (
     brier_score,
     calibration_error,
     pairwise_accuracy,
+    positive_rate_shift,
 )
 
 BITS = 2**64
@@ -250,6 +251,75 @@ class TestCompare:
             compare(new, pair[1].compact(n_replicates=20, random_state=1))
         with pytest.raises(ValueError, match="call compact"):
             compare(pair[0].compact(), old.compact().compact() + pair[1].compact())
+
+
+def scored():
+    given = columns(100)
+    drawn = np.random.default_rng(1).random(given["y_score"].size)
+    return given | {"y_true": (drawn < given["y_score"]).astype(int)}
+
+
+@pytest.fixture(scope="module", name="kept")
+def _kept():
+    given = scored()
+    who = {"sensitive_features": given["sensitive_features"]}
+    who |= {"cluster": given["cluster"], "bandwidth": 0.2, "threshold": 0.4}
+    results = [
+        positive_rate_shift(given["y_true"], score, **who)
+        for score in (given["y_score"], given["y_score"] ** 2)
+    ]
+    return results, [r.compact(n_replicates=60, random_state=2) for r in results]
+
+
+class TestOfCurves:
+    """Every replicate of a metric that fits a curve fits it anew."""
+
+    def test_are_those_of_repeated_clusters(self, kept):
+        (_, found), given = kept[1], scored()
+        hashes = label_hashes(np.unique(given["cluster"]))
+        for b in (0, 59):
+            counts = poisson_counts(hashes, None, 2, b, b + 1)[0].astype(int)
+            times = counts[given["cluster"]]
+            row = np.repeat(np.arange(times.size), times)
+            copy = np.arange(row.size) - np.repeat(np.cumsum(times) - times, times)
+            expected = positive_rate_shift(
+                given["y_true"][row],
+                given["y_score"][row] ** 2,
+                sensitive_features=given["sensitive_features"][row],
+                cluster=given["cluster"][row] + 1000 * copy,
+                bandwidth=0.2,
+                threshold=0.4,
+            )
+            np.testing.assert_allclose(found.resampled()[b], expected.estimate)
+
+    def test_errors_are_around_the_estimate(self, kept):
+        for result, found in zip(*kept, strict=True):
+            values = found.resampled()
+            bias = values.mean(axis=0) - result.estimate
+            spread = values.var(axis=0, ddof=1) * result.n_clusters
+            expected = spread / (result.n_clusters - 1) + bias**2
+            np.testing.assert_allclose(found.standard_error**2, expected)
+            again = GroupEstimates.from_json(found.to_json())
+            np.testing.assert_array_equal(again.covariance, found.covariance)
+            low, high = again.confidence_interval(method="percentile")
+            np.testing.assert_array_equal(
+                [low, high], found.confidence_interval(method="percentile")
+            )
+
+    def test_are_compared(self, kept):
+        results, compact = kept
+        found, whole = compare(*compact), compare(*results)
+        np.testing.assert_array_equal(found.estimate, whole.estimate)
+        # Errors of 60 and of 200 resamples.
+        np.testing.assert_allclose(
+            found.standard_error, whole.standard_error, rtol=4 / np.sqrt(2 * 60)
+        )
+        mixed = compare(compact[0], results[1])
+        np.testing.assert_array_equal(mixed.covariance, found.covariance)
+
+    def test_need_the_rows(self, kept):
+        with pytest.raises(ValueError, match="needs the rows"):
+            kept[0][0].compact().compact(n_replicates=3)
 
 
 class TestErrors:
