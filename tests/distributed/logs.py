@@ -94,7 +94,7 @@ def assert_same(found, whole, of_tests=1e-12):
         expected = whole[name]
         assert result.groups == expected.groups
         for part in ("estimate", "standard_error", "support", "df", "pvalue"):
-            rtol = of_tests if part == "pvalue" else 1e-12
+            rtol = of_tests if part in ("df", "pvalue") else 1e-12
             np.testing.assert_allclose(
                 getattr(result, part), getattr(expected, part), rtol=rtol, atol=1e-12
             )

@@ -114,7 +114,9 @@ class TestOddData:
         # Most of 64 parts have few clusters, or lack a group.
         n_partitions = 64 if kind == "files" else 9
         found = measure(data, METRICS["inter"], n_partitions=n_partitions, **WHO)
-        assert_same(found, measure(frame, METRICS["inter"], **WHO))
+        # Beside such a cluster the degrees of freedom are a small difference.
+        whole = measure(frame, METRICS["inter"], **WHO)
+        assert_same(found, whole, of_tests=1e-9)
 
     def test_parts_without_rows(self, tmp_path):
         frame = skewed()
@@ -122,7 +124,7 @@ class TestOddData:
         whole = measure(few, METRICS["inter"], **WHO)
         for data in (written(tmp_path, few), dd.from_pandas(few, npartitions=9)):
             found = measure(data, METRICS["inter"], n_partitions=12, **WHO)
-            assert_same(found, whole)
+            assert_same(found, whole, of_tests=1e-9)
 
     def test_labels_of_mixed_types(self):
         frame = skewed()

@@ -88,6 +88,15 @@ def test_calipers_are_those_of_all_data(table, log):
     assert found["both"].first_pass == whole["both"].first_pass
 
 
+def test_shifts_are_those_of_memory(table, log):
+    drawn = {"n_replicates": 4, "random_state": 4}
+    found = measure(table, "rank_shift", n_partitions=3, **drawn, **WHO)
+    whole = measure(log, "rank_shift", **drawn, **WHO)
+    assert_same(found, whole)
+    resampled = (r["rank_shift"].resampled() for r in (found, whole))
+    np.testing.assert_array_equal(*resampled)
+
+
 def test_audit(table, log):
     found = audit(table, **WHO, metrics=["ndcg", "pairwise_exposure"])
     whole = audit(log, **WHO, metrics=["ndcg", "pairwise_exposure"])
