@@ -270,6 +270,17 @@ class TestFilesOfOldVersions:
         assert_identical(result, pairs_of_today().compact())
         assert (result + pairs_of_today()).n_clusters == 20
 
+    def test_replicates_of_0_1_0_and_another_python(self):
+        # Written by Python 3.13, as the other files are by 3.11.
+        file = DATA / "pairwise_accuracy_0.1.0_python_3.13.json"
+        result = GroupEstimates.from_json(file.read_text(encoding="utf-8"))
+        today = pairs_of_today().compact(n_replicates=4, random_state=1)
+        assert_identical(result, today)
+        np.testing.assert_array_equal(result.resampled(), today.resampled())
+        total = result + today
+        np.testing.assert_array_equal(total.sums.by_group, 2 * today.sums.by_group)
+        np.testing.assert_array_equal(total.resampled(), today.resampled())
+
     def test_matched_pairs_of_0_1_0(self):
         text = (DATA / "matched_pairs_0.1.0.json").read_text(encoding="utf-8")
         assert_identical(GroupEstimates.from_json(text), matched_of_today().compact())
