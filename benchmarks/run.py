@@ -35,6 +35,7 @@ from skrankfair.smoothing import nadaraya_watson
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 REPEATS = 5
+EACH_RATE = "Each rate with its errors, which `MetricFrame` lacks, by processor time:"
 PARITY = (
     metrics.normalized_discounted_difference,
     metrics.normalized_discounted_ratio,
@@ -411,7 +412,7 @@ def main() -> int:
     n = int(options.rows)
     measured = measure(n, memory=True)
     growth = scaling(n)
-    others = peers.table()
+    others = [*peers.table(), "", EACH_RATE, "", *peers.rates_table()]
     print(f"ten times the rows: time/L grows by {growth:.2f} (must 1.6, aim 1.4)")
     missed = [row.work for row, ratio, _ in measured if ratio > row.must]
     if options.write:

@@ -707,6 +707,8 @@ def audit(
         crossed, as local rules of hiring audits ask for them: the selection rate of
         decisions, or of scores from `threshold`, or else the scoring rate (the share
         above the median score, in a ranking that of the query), over the highest one.
+        Where low is favorable, the rate is the share of decision 0, or below these
+        scores.
 
     Returns
     -------
@@ -839,7 +841,7 @@ def audit(
         results[metric.name] = replace(result, missing=counts) if counts else result
         if messages and not (not_named(metrics) and metric.is_told):
             warn_user(" ".join(messages))
-    parts, last = further_parts(scores, task, metrics, impact_ratio)
+    parts, last = further_parts(scores, task, favorable, metrics, impact_ratio)
     return report_of(
         facts,
         results,
@@ -868,7 +870,11 @@ def source_of(
 
 
 def further_parts(
-    scores: ScoreColumns, task: str, metrics: Any, impact_ratio: bool
+    scores: ScoreColumns,
+    task: str,
+    favorable: str | None,
+    metrics: Any,
+    impact_ratio: bool,
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return sections and rates of a report, and notes on sections left out."""
     sections, notes = score_sections(scores, task, metrics)
@@ -876,7 +882,7 @@ def further_parts(
         return {"sections": sections}, notes
     from .impact_ratio import impact_sections
 
-    tables, rates = impact_sections(scores, task=task)
+    tables, rates = impact_sections(scores, task=task, favorable=favorable)
     return {"sections": (*sections, *tables), "rates": rates}, notes
 
 

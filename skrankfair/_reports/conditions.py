@@ -118,12 +118,12 @@ def _checked(report: AuditReport, condition: Condition, level: float) -> list[Ch
     findings = {f.metric.name: f for f in report.findings}
     if condition.metric == IMPACT_RATIO:
         rates = report.rates
-        if rates is None and "selection_rate" in findings:
+        if rates is None and "selection_rate" in findings and report.favorable != "low":
             rates = findings["selection_rate"].result
         if rates is None:
             raise ValueError(
-                f"{condition.text}: the report has no rates; ask for impact_ratio=True "
-                "(--impact-ratio)."
+                f"{condition.text}: the report has no rates of what is good for "
+                "people; ask for impact_ratio=True (--impact-ratio)."
             )
         return [_disparity(condition, rates, level)]
     if condition.metric not in findings:

@@ -37,16 +37,24 @@ _READING = (
 
 @dataclass(frozen=True)
 class _Selected:
-    """Who is selected, and in words what that means."""
+    """Who is selected, or spared where that is good, and in words what it means."""
 
     selected: Array
     rate: str
     says: str
 
 
-def _selected(score: Array, task: str, threshold: float | None, qid: Any) -> _Selected:
+def _selected(
+    score: Array, task: str, threshold: float | None, qid: Any, spared: bool
+) -> _Selected:
+    if task == "decision" and spared:
+        says = "Low is good: the rate is the share of rows with decision 0."
+        return _Selected(1 - score, "spared", says)
     if task == "decision":
         return _Selected(score, "selection rate", "A row is selected by decision 1.")
+    if threshold is not None and spared:
+        says = f"Low is good: the rate is the share below {fmt.number(threshold)}."
+        return _Selected((score < threshold) * 1.0, "spared", says)
     if threshold is not None:
         says = f"A row is selected from the score {fmt.number(threshold)}."
         return _Selected((score >= threshold) * 1.0, "selection rate", says)
@@ -59,17 +67,19 @@ def _selected(score: Array, task: str, threshold: float | None, qid: Any) -> _Se
         codes = pd.factorize(to_numpy(qid, "qid"))[0]
         median = series.groupby(codes).transform("median").to_numpy()
         of = "the scores of its query"
-    says = f"The scoring rate is the share of rows above the median of {of}."
-    return _Selected((score > median) * 1.0, "scoring rate", says)
+    side, good = ("below", score < median) if spared else ("above", score > median)
+    says = f"The scoring rate is the share of rows {side} the median of {of}."
+    return _Selected(good * 1.0, "scoring rate", says)
 
 
 def impact_sections(
-    scores: ScoreColumns, *, task: str
+    scores: ScoreColumns, *, task: str, favorable: str | None
 ) -> tuple[tuple[ReportSection, ...], GroupEstimates]:
     """Return a table per column of categories and one of all crossed, with rates."""
     columns, confidence_level = scores.who, scores.confidence_level
     y_score = np.asarray(scores.y_score, dtype=float)
-    what = _selected(y_score, task, scores.threshold, scores.qid)
+    spared = favorable == "low"
+    what = _selected(y_score, task, scores.threshold, scores.qid, spared)
     who = {name: columns[name] for name in ("cluster", "sample_weight")}
     groups = columns["sensitive_features"]
     crossed = crossed_columns(groups)

@@ -195,7 +195,9 @@ def _audit_lists(scored: OutOfFold, options: Options) -> AuditReport:
     if task == "ranking" and metrics is not None and not_named(metrics):
         notes.append("What places say beside the metrics is left out: it needs qid.")
         metrics = None
-    parts, last = further_parts(scores, task, metrics, options.impact_ratio)
+    parts, last = further_parts(
+        scores, task, options.favorable, metrics, options.impact_ratio
+    )
     return report_of(
         AuditFacts.of(data),
         results,

@@ -175,6 +175,50 @@ def test_is_no_less_accurate_than_fairlearns(rows, seed):
     assert accuracy < reached + 2e-3
 
 
+@pytest.mark.simulation
+@pytest.mark.parametrize("rows", [mortgages, recidivism])
+@pytest.mark.parametrize(
+    ("constraint", "theirs", "of"),
+    [
+        ("demographic_parity", "demographic_parity", (0, 1)),
+        ("equal_opportunity", "true_positive_rate_parity", (1,)),
+    ],
+)
+def test_one_threshold_costs_hardly_more_than_fairlearns_draws(
+    rows, constraint, theirs, of
+):
+    """At their share of positives; rates are as equal as ties of scores allow."""
+    fairlearn = pytest.importorskip("fairlearn.postprocessing")
+    X, y = rows()
+    other = fairlearn.ThresholdOptimizer(
+        estimator=Score(),
+        constraints=theirs,
+        predict_method="predict_proba",
+        prefit=True,
+    ).fit(X, y, sensitive_features=X["group"])
+    drawn_at = other._pmf_predict(X, sensitive_features=X["group"])[:, 1]
+    cut = float(np.quantile(X["score"], 1 - drawn_at.mean()))
+    model = GroupThresholdClassifier(
+        FrozenEstimator(Score()),
+        constraint=constraint,
+        calibrator="isotonic",
+        threshold=cut,
+        sensitive_features="group",
+    ).fit(X, y)
+    decided = model.predict(X)
+    accuracy, reached = (
+        np.mean(decided == y),
+        np.mean(np.where(y, drawn_at, 1 - drawn_at)),
+    )
+    assert accuracy > reached - 0.003
+    rates, steps = [], []
+    for group in np.unique(X["group"]):
+        counted = (X["group"] == group) & np.isin(y, of)
+        rates.append(decided[counted].mean())
+        steps.append(X["score"][counted].value_counts(normalize=True).max())
+    assert np.ptp(rates) < max(steps) + 1e-12
+
+
 class TestDraws:
     X, Y = drawn(2000, 0)
 

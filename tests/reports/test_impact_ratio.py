@@ -130,3 +130,45 @@ def test_without_a_rate_nothing_is_made_up():
     _, found = tables(frame, sensitive_features=frame["sex"])
     (section,) = found.values()
     assert [row[4] for row in section.rows] in ([], ["1.0000", "–"], ["1.0000", "nan"])
+
+
+@pytest.mark.parametrize(
+    ("score", "options", "good", "says"),
+    [
+        ("hired", {"task": "decision"}, lambda s: s == 0, "with decision 0"),
+        (
+            "score",
+            {"task": "risk", "threshold": 0.3},
+            lambda s: s < 0.3,
+            "below 0.3000",
+        ),
+        ("score", {"task": "risk"}, lambda s: s < s.median(), "below the median"),
+    ],
+)
+def test_where_low_is_good_the_rate_is_of_those_who_are_spared(
+    score, options, good, says
+):
+    frame = applicants()
+    who = {"sensitive_features": frame["race"], "favorable": "low"}
+    report, found = tables(frame, score, **who, **options)
+    (section,) = found.values()
+    rates = good(frame[score]).groupby(frame["race"]).mean()
+    np.testing.assert_allclose(report.rates.estimate, rates)
+    assert says in section.paragraphs[0]
+    # Those of "a" have more of what is bad.
+    assert [row[0] for row in section.rows][-1] == "a"
+    assert section.rows[-1][4] == f"{rates['a'] / rates[['b']].max():.4f}"
+
+
+def test_a_condition_on_what_is_bad_for_people_is_refused():
+    frame = applicants()
+    options = {"sensitive_features": frame["race"], "favorable": "low"}
+    y = np.arange(len(frame)) % 2
+    report = audit(y, frame["hired"], **options, metrics="selection_rate")
+    with pytest.raises(ValueError, match="no rates of what is good for people"):
+        report.failures("impact_ratio<0.8")
+    spared = audit(
+        y, frame["hired"], **options, metrics="selection_rate", impact_ratio=True
+    )
+    (said,) = spared.failures("impact_ratio<0.8")
+    assert "of a / " in said
