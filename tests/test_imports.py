@@ -121,11 +121,16 @@ def module_name(file):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@functools.cache
+def parsed(source):
+    return ast.parse(source)
+
+
 def imports_of(source, module, is_package=False):
     """Imports of a module's source."""
     package = module if is_package else module.rpartition(".")[0]
     collector = ImportCollector(package)
-    collector.visit(ast.parse(source))
+    collector.visit(parsed(source))
     return collector.found
 
 
@@ -196,7 +201,7 @@ def lines_of_code(source):
         for number, line in enumerate(lines, 1)
         if line.strip() and not line.lstrip().startswith("#")
     }
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         documented = ast.Module | ast.FunctionDef | ast.ClassDef
         if isinstance(node, documented) and ast.get_docstring(node) is not None:
             code -= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
@@ -388,3 +393,19 @@ def test_two_files_of_one_name_are_a_result_and_its_picture():
     for name, found in twice.items():
         assert len(found) == 2, (name, found)
         assert "display" in found, (name, found)
+
+
+def test_classes_and_shared_functions_have_names_of_their_own():
+    homes = defaultdict(list)
+    for file in FILES:
+        for node in parsed(file.read_text(encoding="utf-8")).body:
+            shared = isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+            if shared or isinstance(node, ast.ClassDef):
+                homes[node.name].append(relative(file))
+    twice = {name: found for name, found in homes.items() if len(found) > 1}
+    # Of columns in memory, and of data larger than it.
+    audits = [
+        "skrankfair/_reports/audit.py",
+        "skrankfair/distributed/_ranking_audit.py",
+    ]
+    assert twice == {"audit": audits}

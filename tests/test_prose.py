@@ -1,5 +1,6 @@
 """Prose in the package and the documentation is written in plain, whole phrases."""
 
+import functools
 import re
 from pathlib import Path
 
@@ -44,14 +45,20 @@ CLIPPED = [  # a pattern, a phrase that it finds, and what to write instead
 ]
 
 
+@functools.cache
+def text_of(path):
+    """Text in lower case, which is quicker to search than text of any case."""
+    return path.read_text(encoding="utf-8").lower()
+
+
 @pytest.mark.parametrize(("pattern", "phrase", "instead"), CLIPPED)
 def test_no_clipped_phrase(pattern, phrase, instead):
-    clipped = re.compile(pattern, flags=re.IGNORECASE)
-    assert clipped.search(phrase)
+    clipped = re.compile(pattern)
+    assert clipped.search(phrase.lower())
     found = [
         f"{path.relative_to(ROOT)}:{i}: {line.strip()}"
         for path in SOURCES
-        for i, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        for i, line in enumerate(text_of(path).splitlines(), 1)
         if clipped.search(line)
     ]
     assert not found, f"Write {instead!r} instead in:\n" + "\n".join(found)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ._plan import Plan, split_query
+from ._plan import MeasurePlan, split_query
 
 # Results that one task adds up.
 _AT_A_TIME = 8
 # What a task returns: results, what is wrong with the data, or None without rows.
-_Found = Mapping[Any, Any] | ValueError | None
+_Answer = Mapping[Any, Any] | ValueError | None
 
 
 def parts_of_dask(
-    data: Any, plan: Plan, n_partitions: int | None
+    data: Any, plan: MeasurePlan, n_partitions: int | None
 ) -> list[Mapping[Any, Any]]:
     """Return the total of the parts of a Dask DataFrame; nothing of one without rows.
 
@@ -44,7 +44,7 @@ def parts_of_dask(
     return [] if found is None else [found]
 
 
-def _measure_part(plan: Plan, frame: Any) -> _Found:
+def _measure_part(plan: MeasurePlan, frame: Any) -> _Answer:
     """Return the results of one part; None of one without rows."""
     try:
         return plan.measure(frame) if len(frame) else None
@@ -52,7 +52,7 @@ def _measure_part(plan: Plan, frame: Any) -> _Found:
         return error
 
 
-def _add_parts(plan: Plan, parts: Sequence[_Found]) -> _Found:
+def _add_parts(plan: MeasurePlan, parts: Sequence[_Answer]) -> _Answer:
     """Return the results of some parts; None if none of them has rows."""
     found = []
     for part in parts:
@@ -63,7 +63,7 @@ def _add_parts(plan: Plan, parts: Sequence[_Found]) -> _Found:
     return plan.added(found) if found else None
 
 
-def _split_queries(frame: Any, parts: Sequence[Any], plan: Plan) -> list[Any]:
+def _split_queries(frame: Any, parts: Sequence[Any], plan: MeasurePlan) -> list[Any]:
     """Return tasks that find queries of two clusters, from those of each part."""
     if plan.nested is None:
         return []

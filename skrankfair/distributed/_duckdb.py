@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
-from ._plan import Plan, split_query
+from ._plan import MeasurePlan, split_query
 
 _ROWS_OF_A_PART, _ROWS_OF_A_BATCH = 2_000_000, 100_000
 # Seconds that processes take to start, and how often one that is killed is replaced.
@@ -26,7 +26,7 @@ _MISSING = 'DuckDB is missing; pip install "skrankfair[duckdb]" brings it.'
 
 def parts_of_duckdb(
     data: Any,
-    plan: Plan,
+    plan: MeasurePlan,
     n_partitions: int | None,
     memory_limit: str | None,
     temp_directory: Any,
@@ -75,7 +75,7 @@ def parts_of_duckdb(
         return found
 
 
-def _read(connection: Any, data: Any, folder: Path, plan: Plan) -> list[str]:
+def _read(connection: Any, data: Any, folder: Path, plan: MeasurePlan) -> list[str]:
     """Let the connection see the data as a view; return the names of the columns."""
     import pyarrow as pa
 
@@ -106,7 +106,7 @@ def _read(connection: Any, data: Any, folder: Path, plan: Plan) -> list[str]:
     return list(source.columns)
 
 
-def _of_files(connection: Any, paths: Sequence[Any], plan: Plan) -> Any:
+def _of_files(connection: Any, paths: Sequence[Any], plan: MeasurePlan) -> Any:
     """Return the rows of Parquet or CSV files of this computer, columns by name."""
     names = [os.fspath(path) for path in paths]
     for name in names:
@@ -122,7 +122,9 @@ def _of_files(connection: Any, paths: Sequence[Any], plan: Plan) -> Any:
     return source
 
 
-def _check_file(file: str, part: Any, whole: Any, plan: Plan, *, typed: bool) -> None:
+def _check_file(
+    file: str, part: Any, whole: Any, plan: MeasurePlan, *, typed: bool
+) -> None:
     """Raise a ValueError for a file that lacks a column, or has text for numbers."""
     kinds, of_all = (
         dict(zip(source.columns, map(str, source.types), strict=True))
@@ -139,7 +141,7 @@ def _check_file(file: str, part: Any, whole: Any, plan: Plan, *, typed: bool) ->
             )
 
 
-def _check_nested(connection: Any, plan: Plan) -> None:
+def _check_nested(connection: Any, plan: MeasurePlan) -> None:
     """Raise a ValueError for a query in two clusters, whose pairs would be lost."""
     nested = plan.nested
     if nested is None:
@@ -154,7 +156,9 @@ def _check_nested(connection: Any, plan: Plan) -> None:
         raise split_query(plan, split[0])
 
 
-def _parts(connection: Any, plan: Plan, n_partitions: int, folder: Path) -> list[Any]:
+def _parts(
+    connection: Any, plan: MeasurePlan, n_partitions: int, folder: Path
+) -> list[Any]:
     """Return parts of the columns that are needed, with all rows of a cluster in one.
 
     Each is a file of Arrow; a table if it is the only one. Rows are sorted by the
@@ -208,7 +212,7 @@ def _quoted(name: str) -> str:
 
 
 def _measured(
-    plan: Plan, parts: Sequence[Any], n_jobs: int | None
+    plan: MeasurePlan, parts: Sequence[Any], n_jobs: int | None
 ) -> Iterator[tuple[Mapping[Any, Any], int]]:
     """Yield the result of each part, in order and once, with its number of rows.
 
@@ -240,7 +244,7 @@ def _measured(
                 ) from error
 
 
-def _measure_part(plan: Plan, part: Any) -> tuple[Mapping[Any, Any], int]:
+def _measure_part(plan: MeasurePlan, part: Any) -> tuple[Mapping[Any, Any], int]:
     """Return the results of one part, and its number of rows."""
     import pyarrow as pa
 

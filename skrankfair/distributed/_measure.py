@@ -12,7 +12,7 @@ from .._estimates.metric import warn_undefined, warn_user
 from .._inputs.missing import missing_said
 from .._inputs.validation import check_number
 from ..metrics import GroupEstimates
-from ._plan import Plan, check_refits, make_plan, total_of
+from ._plan import MeasurePlan, check_refits, make_plan, total_of
 from ._quantile import with_edges, with_thresholds
 from ._shifts import with_curves
 
@@ -169,7 +169,7 @@ def measure(
     return {name: warn_undefined(result) for name, result in found.items()}
 
 
-def in_memory(data: Any, plan: Plan) -> list[Mapping[Any, Any]]:
+def in_memory(data: Any, plan: MeasurePlan) -> list[Mapping[Any, Any]]:
     """Return the results of a frame as one part."""
     plan.check_columns(data.columns)
     return [plan.measure(data)]
@@ -182,7 +182,7 @@ def engine_of(
     temp_directory: Any,
     n_jobs: int | None,
     progress: Callable[[str], object] | None = None,
-) -> Callable[[Any, Plan], list[Mapping[Any, Any]]]:
+) -> Callable[[Any, MeasurePlan], list[Mapping[Any, Any]]]:
     """Return the function from data and plan to the results of the parts."""
     if n_partitions is not None:
         check_number(n_partitions, "n_partitions", 1, np.inf, integer=True)

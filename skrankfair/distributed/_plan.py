@@ -33,7 +33,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 @dataclass(frozen=True)
-class Plan:
+class MeasurePlan:
     """What to measure, and the names of the columns.
 
     Attributes
@@ -194,7 +194,7 @@ def make_plan(
     columns: Mapping[str, Any],
     n_replicates: int = 0,
     random_state: int = 0,
-) -> Plan:
+) -> MeasurePlan:
     """Return the plan, or a ValueError that says what does not add up over parts."""
     functions = named_metrics(metrics)
     given = {name: column for name, column in columns.items() if column is not None}
@@ -212,7 +212,7 @@ def make_plan(
         _check_additive(name, function, given)
     check_number(n_replicates, "n_replicates", 0, np.inf, integer=True)
     check_number(random_state, "random_state", 0, 2**63 - 1, integer=True)
-    plan = Plan(functions, given, n_replicates, random_state)
+    plan = MeasurePlan(functions, given, n_replicates, random_state)
     if n_replicates and plan.partition_by is None:
         raise ValueError(
             "n_replicates needs labels of independent units, by which their weights "
@@ -281,7 +281,7 @@ def is_set(function: Callable[..., Any], option: str) -> bool:
     return value is not None and value is not False
 
 
-def split_query(plan: Plan, query: Any) -> ValueError:
+def split_query(plan: MeasurePlan, query: Any) -> ValueError:
     """Return the error of a query in two clusters, whose pairs would be lost."""
     qid, cluster = plan.columns["qid"], plan.columns["cluster"]
     return ValueError(
@@ -290,7 +290,9 @@ def split_query(plan: Plan, query: Any) -> ValueError:
     )
 
 
-def total_of(plan: Plan, parts: Sequence[Mapping[Any, Any]]) -> Mapping[Any, Any]:
+def total_of(
+    plan: MeasurePlan, parts: Sequence[Mapping[Any, Any]]
+) -> Mapping[Any, Any]:
     """Return the results of all parts."""
     if not parts:
         raise ValueError("data must have at least one row; it has none.")

@@ -29,7 +29,7 @@ from ..metrics._pairs.score_ranges import (
     weighted_rank,
 )
 from ..metrics._pairwise import preferred_engagement
-from ._plan import Plan, is_set, parameters_of, total_of
+from ._plan import MeasurePlan, is_set, parameters_of, total_of
 
 # Pairs of a group and part that are listed, or looked at where they are more.
 _LISTED, _SAMPLED = 1 << 14, 1 << 12
@@ -187,7 +187,7 @@ def _bracket(
 
 
 @dataclass(frozen=True)
-class QuantilePlan(Plan):
+class QuantilePlan(MeasurePlan):
     """A pass over the data that looks for calipers.
 
     Attributes
@@ -272,7 +272,7 @@ def _options(metric: Callable[..., Any]) -> Mapping[str, Any]:
 def searched(
     task: QuantilePlan,
     data: Any,
-    run: Callable[[Any, Plan], Any],
+    run: Callable[[Any, MeasurePlan], Any],
     first: Search,
     share_of: Callable[[Place], float],
 ) -> dict[Place, float]:
@@ -302,7 +302,9 @@ def check_passes(data: Any, advice: str) -> None:
         )
 
 
-def with_edges(plan: Plan, data: Any, run: Callable[[Any, Plan], Any]) -> Plan:
+def with_edges(
+    plan: MeasurePlan, data: Any, run: Callable[[Any, MeasurePlan], Any]
+) -> MeasurePlan:
     """Return the plan with the edges of engagement that all data have in memory.
 
     The arguments are those of `with_thresholds`.
@@ -332,12 +334,14 @@ def with_edges(plan: Plan, data: Any, run: Callable[[Any, Plan], Any]) -> Plan:
     return replace(plan, metrics={**plan.metrics, **fixed})
 
 
-def with_thresholds(plan: Plan, data: Any, run: Callable[[Any, Plan], Any]) -> Plan:
+def with_thresholds(
+    plan: MeasurePlan, data: Any, run: Callable[[Any, MeasurePlan], Any]
+) -> MeasurePlan:
     """Return the plan with the calipers that its metrics would choose in memory.
 
     Parameters
     ----------
-    plan : Plan
+    plan : MeasurePlan
     data : path, list of paths, frame, or table of an engine
     run : callable
         From data and a plan to the results of all parts.

@@ -21,7 +21,7 @@ from .._reports.findings import CORRECTION_NAMES
 from .._reports.margins import Margin, margins_of
 from ..metrics import GroupEstimates, matched_pair_calibration
 from ._measure import engine_of
-from ._plan import Plan, make_plan, total_of
+from ._plan import MeasurePlan, make_plan, total_of
 from ._quantile import with_thresholds
 
 # By its name a result is one of a metric, and the facts have none.
@@ -29,7 +29,7 @@ _FACTS, _MATCHED = "", "matched_pair_calibration"
 
 
 @dataclass(frozen=True)
-class AuditPlan(Plan):
+class RankingAuditPlan(MeasurePlan):
     """All metrics of a ranking, of rows that are validated and ordered once.
 
     Attributes
@@ -228,7 +228,9 @@ def audit(
     )
     chosen = _with_caliper(chosen, data, columns, engine, missing)
     given = make_plan([_MATCHED], columns).columns
-    plan = AuditPlan({}, given, chosen=chosen, all_of_them=not named, missing=missing)
+    plan = RankingAuditPlan(
+        {}, given, chosen=chosen, all_of_them=not named, missing=missing
+    )
     found = dict(total_of(plan, engine(data, plan)))
     facts = found.pop(_FACTS)
     if not named:

@@ -37,7 +37,7 @@ from ..smoothing._fitted_curves import (
     FittedCurves,
 )
 from ..smoothing._kernels import get_kernel
-from ._plan import Plan, parameters_of, plain_of, total_of
+from ._plan import MeasurePlan, parameters_of, plain_of, total_of
 from ._quantile import ANYWHERE, Distances, Place, QuantilePlan, check_passes, searched
 
 _SHIFTS = (library.positive_rate_shift, library.rank_shift)
@@ -176,7 +176,9 @@ class CurvePlan(SpreadPlan):
             yield sample.share * counts[0][sample.cluster]
 
 
-def with_curves(plan: Plan, data: Any, run: Callable[[Any, Plan], Any]) -> Plan:
+def with_curves(
+    plan: MeasurePlan, data: Any, run: Callable[[Any, MeasurePlan], Any]
+) -> MeasurePlan:
     """Return the plan with the curves of all data for the metrics that fit them.
 
     The arguments are those of `with_thresholds`.
@@ -212,7 +214,7 @@ def with_curves(plan: Plan, data: Any, run: Callable[[Any, Plan], Any]) -> Plan:
     return replace(plan, metrics={**plan.metrics, **fixed})
 
 
-def _check_shifts(wanted: Mapping[str, Callable[..., Any]], plan: Plan) -> None:
+def _check_shifts(wanted: Mapping[str, Callable[..., Any]], plan: MeasurePlan) -> None:
     """Raise a ValueError for what curves of all data do not have."""
     for name, metric in wanted.items():
         bandwidth = signature(metric).parameters["bandwidth"].default
@@ -233,9 +235,9 @@ def _check_shifts(wanted: Mapping[str, Callable[..., Any]], plan: Plan) -> None:
 def _places(
     wanted: Mapping[str, Callable[..., Any]],
     spreads: Mapping[Place, ScoreSpread],
-    plan: Plan,
+    plan: MeasurePlan,
     data: Any,
-    run: Callable[[Any, Plan], Any],
+    run: Callable[[Any, MeasurePlan], Any],
 ) -> dict[Place, CurvePlace]:
     """Return where the sums of each curve are, with the bandwidth that memory takes."""
     options = {name: signature(metric).parameters for name, metric in wanted.items()}

@@ -8,21 +8,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ._plan import Plan, split_query
+from ._plan import MeasurePlan, split_query
 
 # A worker of Spark has much less memory than a machine.
 _ROWS_AT_A_TIME = 500_000
 
 
 def parts_of_spark(
-    data: Any, plan: Plan, n_partitions: int | None
+    data: Any, plan: MeasurePlan, n_partitions: int | None
 ) -> list[Mapping[Any, Any]]:
     """Return the results of the partitions of a Spark DataFrame, classic or Connect."""
     plan.check_columns(data.columns)
     # Spark reads dots and backticks in names, so that its workers see others.
     safe = {name: f"c{number}" for number, name in enumerate(plan.names)}
-    frame = data.selectExpr(*(f"{_quoted(name)} AS {c}" for name, c in safe.items()))
-    _check_nested(frame, plan, safe)
+    frame = data.selectExpr(
+        *(f"{_backticked(name)} AS {c}" for name, c in safe.items())
+    )
+    _check_nested_frame(frame, plan, safe)
     by = plan.partition_by
     if by is not None:
         keys = [] if n_partitions is None else [n_partitions]
@@ -33,14 +35,14 @@ def parts_of_spark(
         # Of pandas 3, which has no part in Spark's batches of Arrow.
         warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
         rows = frame.mapInArrow(_Task(plan), "part int, answer string").collect()
-    return [_read(plan, text) for text in answers_of(rows)]
+    return [_answer_from(plan, text) for text in answers_of(rows)]
 
 
 @dataclass(frozen=True)
 class _Task:
     """What a worker does with the batches of one partition."""
 
-    plan: Plan
+    plan: MeasurePlan
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield the total of the partition as JSON; nothing of one without rows."""
@@ -70,7 +72,7 @@ def answers_of(rows: Iterable[Any]) -> list[str]:
     return list(dict(rows).values())
 
 
-def _read(plan: Plan, text: str) -> Mapping[Any, Any]:
+def _answer_from(plan: MeasurePlan, text: str) -> Mapping[Any, Any]:
     answer = json.loads(text)
     if "error" in answer:
         raise ValueError(answer["error"])
@@ -118,7 +120,7 @@ def _last_border(column: Any) -> int:
     return ends[-2].as_py() if len(ends) > 1 else 0
 
 
-def _check_nested(frame: Any, plan: Plan, safe: Mapping[str, str]) -> None:
+def _check_nested_frame(frame: Any, plan: MeasurePlan, safe: Mapping[str, str]) -> None:
     """Raise a ValueError for a query in two clusters, whose pairs would be lost."""
     nested = plan.nested
     if nested is None:
@@ -130,5 +132,5 @@ def _check_nested(frame: Any, plan: Plan, safe: Mapping[str, str]) -> None:
         raise split_query(plan, row[0])
 
 
-def _quoted(name: str) -> str:
+def _backticked(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"

@@ -113,7 +113,7 @@ class Calibrated:
         return np.clip(star, y.min(), y.max(), out=star) if y.size else star
 
 
-def checked_seed(bandwidth: Any, n_resamples: Any, random_state: Any) -> int:
+def seed_of_resamples(bandwidth: Any, n_resamples: Any, random_state: Any) -> int:
     """Return a seed that gives the same resamples each time they are drawn."""
     if not isinstance(bandwidth, Mapping):
         check_bandwidth(bandwidth)
@@ -322,7 +322,7 @@ def positive_rate_shift(
     >>> r.estimate[1:].round(1)  # of b: 1 - 1/2^(1/2) minus 1/2
     array([-0.2])
     """
-    seed = checked_seed(bandwidth, n_resamples, random_state)
+    seed = seed_of_resamples(bandwidth, n_resamples, random_state)
     check_number(threshold, "threshold", -np.inf, np.inf, inclusive=(False, False))
     smoother = get_kernel(kernel)
     rows = score_rows(
@@ -606,7 +606,7 @@ def rank_shift(
     >>> r.estimate.round(1)
     array([ 0.9, -0.9])
     """
-    seed = checked_seed(bandwidth, n_resamples, random_state)
+    seed = seed_of_resamples(bandwidth, n_resamples, random_state)
     check_choice(average, "average", ("pairs", "queries"))
     smoother = get_kernel(kernel)
     data = ranked_data(

@@ -44,7 +44,7 @@ def best_ratio(alpha: Array | float) -> Array:
     return np.asarray(log + np.log1p(log))
 
 
-def reach(ratio: Array, alpha: Array | float) -> Array:
+def boundary(ratio: Array, alpha: Array | float) -> Array:
     """Return how many standard errors each way a sequence reaches.
 
     ``sqrt((1 + 1/r) (log(1 + r) - 2 log(alpha)))``.
@@ -233,7 +233,7 @@ class Scan:
 
     def interval(self, start: int, alpha: float) -> tuple[Array, Array]:
         """Return the confidence sequence that starts with a block, by time."""
-        wide = small_sample(reach(self.ratio[start], alpha), self.df[start])
+        wide = small_sample(boundary(self.ratio[start], alpha), self.df[start])
         half = wide * self.error[start]
         return self.estimate[start] - half, self.estimate[start] + half
 

@@ -84,7 +84,7 @@ def test_pvalue_is_the_share_of_all_orders(metric, ties, n_lists):
     exact = (values >= observed - slack).mean()
     if metric is skew_at_k:
         exact = min(1.0, 2 * min(exact, (values <= observed + slack).mean()))
-    n_resamples = 20_000
+    n_resamples = 8_000
     test = r.test(method="permutation", n_resamples=n_resamples, random_state=0)
     # Five standard errors of the share of shuffles, twice for two sides.
     assert abs(test.pvalue[1] - exact) < 10 * np.sqrt(0.25 / n_resamples)

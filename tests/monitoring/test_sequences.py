@@ -10,9 +10,9 @@ from skrankfair.monitoring._sequences import (
     Scan,
     best_ratio,
     betting_sequence,
+    boundary,
     change_point,
     normal_scale,
-    reach,
 )
 
 # Of gbstats 0.8.0 (GrowthBook), SequentialTwoSidedTTest: rows of two samples, where it
@@ -40,7 +40,7 @@ def blocks(value, variance=None, weight=None, df=1e9):
 @pytest.mark.parametrize("case", GBSTATS, ids=[str(case[0]) for case in GBSTATS])
 def test_is_the_asymptotic_sequence_of_gbstats(case):
     n_rows, best, alpha, error, estimate, half, pvalue = case
-    found = reach(np.array(n_rows / best), alpha) * error
+    found = boundary(np.array(n_rows / best), alpha) * error
     assert found == pytest.approx(half, rel=1e-12)
     # One start alone, whose weight is undone, is the e-value of the same package.
     ratio = np.array([[n_rows / best]])
@@ -127,7 +127,7 @@ def test_few_clusters_have_wide_tails():
     few, many = (Scan.of(blocks(np.zeros(3), df=df)) for df in (5.0, 1e9))
     for scan, level in ((few, 5.0), (many, 1e9)):
         _, high = scan.interval(0, 0.05)
-        tail = stats.norm.sf(reach(scan.ratio[0], 0.05))
+        tail = stats.norm.sf(boundary(scan.ratio[0], 0.05))
         np.testing.assert_allclose(
             high / scan.error[0], stats.t.isf(tail, scan.df[0]), rtol=1e-6
         )
