@@ -17,8 +17,9 @@ from joblib import Parallel, delayed, effective_n_jobs
 from ._plan import MeasurePlan, split_query
 
 _ROWS_OF_A_PART, _ROWS_OF_A_BATCH = 2_000_000, 100_000
-# Seconds that processes take to start, and how often one that is killed is replaced.
-_START, _REPLACED = 3.0, 2
+# Seconds that processes must save, since each takes about two to start; and how often
+# one that is killed is replaced.
+_START, _REPLACED = 5.0, 2
 _PART, _ROWS = "__part", "__rows"
 _CSV = (".csv", ".csv.gz", ".tsv")
 _MISSING = 'DuckDB is missing; pip install "skrankfair[duckdb]" brings it.'
