@@ -498,10 +498,11 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         both = [found["parity"].get(f"{name}-{curve}") for curve in FITS]
         cells = [
             (f"{percent(one['power'])} (gap {one['gap']:.3f})", percent(one["level"]))
-            for one in both
             if one
+            else ("–", "–")
+            for one in both
         ]
-        if len(cells) == len(FITS):
+        if any(both):
             parity.append([design.title, *cells[0], *cells[1]])
     level = [
         [

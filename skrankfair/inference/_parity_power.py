@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,7 +38,7 @@ class GapPower:
     leverage : ndarray of shape (V, K)
         How much of the squared gap each has in it.
     draws : ndarray of shape (N, K)
-        Differences that there are by chance, in standard deviations.
+        Differences that there are by chance.
     """
 
     tail: float
@@ -69,8 +70,7 @@ class GapPower:
             critical = (
                 critical * np.maximum(1 - third + luck * np.sqrt(third), 0) ** 1.5
             )
-        gap = critical - np.sqrt(self.variance.max(axis=0)) * self.draws
-        return np.asarray(gap.min(axis=1) / np.sqrt(factor))
+        return np.asarray((critical - self.draws).min(axis=1) / np.sqrt(factor))
 
     def detectable(self, power: float, factor: float = 1.0) -> float:
         """Return the gap that so many times the clusters find with this power."""
@@ -79,17 +79,24 @@ class GapPower:
     def factor(self, gap: float, power: float, n_clusters: float) -> float:
         """Return how many times the clusters of the pilot find the gap."""
 
+        @cache
         def excess(log_factor: float) -> float:
             with np.errstate(divide="ignore"):
                 found = np.log(self.detectable(power, np.exp(log_factor)))
             return float(np.clip(found - np.log(gap), -_TOO_LARGE, _TOO_LARGE))
 
         fewest, most = np.log(2 / n_clusters), np.log(MOST_DATA)
+        # If errors shrank with the root of the clusters it would be this.
+        guess = 2 * excess(0.0)
+        if abs(guess) < _TOO_LARGE:
+            low, high = max(guess - 1, fewest), min(guess + 1, most)
+            if low < high and excess(low) > 0 > excess(high):
+                fewest, most = low, high
         if excess(most) > 0:
             return float("inf")
         if excess(fewest) <= 0:
             return float(np.exp(fewest))
-        return float(np.exp(optimize.brentq(excess, fewest, most, xtol=1e-9)))
+        return float(np.exp(optimize.brentq(excess, fewest, most, xtol=1e-8)))
 
 
 def detectable_gaps(test: PredictiveParityTest, power: float, alpha: float) -> Array:
@@ -136,5 +143,5 @@ def gap_powers(test: PredictiveParityTest, alpha: float) -> Iterator[GapPower | 
             test.df[c, some],
             variance[:, some],
             leverage[:, some],
-            tests.draws(places[c, some]),
+            tests.draws(places[c, some]) * np.sqrt(variance[:, some].max(axis=0)),
         )
