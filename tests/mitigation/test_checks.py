@@ -20,13 +20,13 @@ from skrankfair.smoothing import NadarayaWatsonRegressor
 # One of each class, and what the others have of their own.
 ESTIMATORS = [
     GroupCalibrator(),
-    GroupCalibrator(NadarayaWatsonRegressor(0.3), monotonic=True),
     MultiObjectiveCalibrator(),
     GroupCalibratedClassifier(GaussianNB(), cv=3),
     GroupThresholdClassifier(GaussianNB(), cv=3),
     GroupCalibratedRegressor(Ridge()),
 ]
 OTHERS = [
+    GroupCalibrator(NadarayaWatsonRegressor(0.3), monotonic=True),
     GroupCalibrator("isotonic"),
     GroupCalibrator("binning", n_bins=4),
     GroupCalibrator(LinearRegression()),
