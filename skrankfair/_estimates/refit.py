@@ -18,8 +18,9 @@ from .table import AnyTable, Finalize, count_chunks, draw_counts
 # Of so few groups the covariance of all is kept, and not the variances alone.
 _FEW_GROUPS = 64
 
-#: From how often each cluster counts to the column totals, shape (G, C); also given the
-#: number of the replicate, where curves of all replicates are known.
+#: From how often each cluster counts, shape (B, n_rows), to the column totals of each
+#: resample, shape (B, G, C); of one also given the number of the replicate, where
+#: curves of all replicates are known.
 Refit = Callable[..., Array]
 
 
@@ -86,8 +87,7 @@ class RefitSums(ClusterSums):
             )
         for chunk in count_chunks(self.table, n_resamples):
             counts = draw_counts(self.table, chunk, rng)
-            totals = np.stack([self.refit(count) for count in counts])
-            yield totals, np.zeros((len(counts), 0))
+            yield self.refit(counts), np.zeros((len(counts), 0))
 
     @cached_property
     def _known(self) -> dict[Finalize, Array]:
@@ -139,7 +139,8 @@ class RefitSums(ClusterSums):
         known = np.flatnonzero(~self.undefined(finalize) & ~np.isnan(values).any(0))
         values = values[:, known]
         bias = self.bias * (values.mean(axis=0) - self.estimate(finalize)[known])
-        return known, values * np.sqrt(self.count / (self.count - 1)), bias
+        values *= np.sqrt(self.count / (self.count - 1))
+        return known, values, bias
 
     def variance(self, finalize: Finalize) -> Array:
         """Return the diagonal of `covariance`."""
@@ -234,7 +235,7 @@ def _both(first: RefitSums, second: RefitSums) -> Refit | None:
 
     def refit(counts: Array) -> Array:
         of_second = np.empty_like(counts)
-        of_second[rows] = counts
-        return np.concatenate([one(counts), two(of_second)[groups]], axis=1)
+        of_second[:, rows] = counts
+        return np.concatenate([one(counts), two(of_second)[:, groups]], axis=2)
 
     return refit

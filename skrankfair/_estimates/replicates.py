@@ -230,13 +230,13 @@ class Replicates:
     ) -> Replicates:
         """Return the totals of a metric that is fitted anew to each replicate.
 
-        `refit` takes how often each row of the table counts, and the number of the
-        replicate.
+        `refit` takes how often each row of the table counts, shape (1, n_rows), and
+        the number of the replicate.
         """
         seed, hashes = checked_seed(n_replicates, seed), label_hashes(table.labels)
         totals = np.stack(
             [
-                refit(poisson_counts(hashes, table.weight, seed, b, b + 1)[0], b)
+                refit(poisson_counts(hashes, table.weight, seed, b, b + 1), b)[0]
                 for b in range(n_replicates)
             ]
         )

@@ -24,8 +24,8 @@ Finalize = Callable[[Array, Array], Array]
 
 # A table of so few groups, or numbers, has all groups of each row.
 _FEW_GROUPS, _FEW_NUMBERS = 3, 1 << 16
-# At most so many resamples, and so many counts and totals of them, at once.
-_CHUNK, _MOST_COUNTS = 64, 1 << 22
+# At most so many resamples, and so many counts and totals of them, at once; but some.
+_CHUNK, _MOST_COUNTS, _FEWEST = 64, 1 << 20, 4
 # Rows that are filled in at once.
 _ROWS = 1 << 16
 
@@ -681,7 +681,7 @@ def row_counts(rows: ScoreRows, sample: Sample) -> Array:
 def count_chunks(table: AnyTable, n_resamples: int) -> Iterator[int]:
     """Yield how many resamples to draw at once, so that they are not too large."""
     numbers = table.n_rows + table.n_groups * table.n_columns
-    step = max(1, min(_CHUNK, _MOST_COUNTS // max(1, numbers)))
+    step = min(_CHUNK, max(_FEWEST, _MOST_COUNTS // max(1, numbers)))
     for start in range(0, n_resamples, step):
         yield min(step, n_resamples - start)
 
@@ -693,10 +693,10 @@ def draw_counts(table: AnyTable, chunk: int, rng: np.random.Generator) -> Array:
     """
     n_rows, weight = table.n_rows, table.weight
     if weight is None:
-        drawn = rng.integers(0, n_rows, (chunk, n_rows))
         counts = np.empty((chunk, n_rows))
-        for times, rows in zip(counts, drawn, strict=True):
-            times[:] = np.bincount(rows, minlength=n_rows)
+        for times in counts:
+            drawn = rng.integers(0, n_rows, n_rows)
+            times[:] = np.bincount(drawn, minlength=n_rows)
         return counts
     total = weight.sum()
     n_draws = int(min(max(1.0, np.rint(total)), 2.0**53))

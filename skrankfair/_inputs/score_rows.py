@@ -176,6 +176,12 @@ class Sample:
         rows = np.flatnonzero(self.group == group)
         return self if rows.size == self.x.size else self.take(rows)
 
+    def rows_of_groups(self, n_groups: int) -> list[Array]:
+        """Return the rows of each group, in order."""
+        order = np.argsort(self.group, kind="stable")
+        ends = np.cumsum(np.bincount(self.group, minlength=n_groups))
+        return np.split(order, ends[:-1])
+
     def columns(self, *values: Any) -> Array:
         """Return weighted columns and, last, the weights: what the kernel sums over."""
         return np.stack([*(self.weight * v for v in values), self.weight])

@@ -414,29 +414,28 @@ def _fitted(
     labels = rows.groups.labels
     linear = np.zeros((2, sample.x.size))
     noise = np.full((2, len(labels)), np.nan)
-    present = np.flatnonzero(np.bincount(sample.group, minlength=len(labels))).tolist()
+    of_groups = sample.rows_of_groups(len(labels))
+    present = [(g, own) for g, own in enumerate(of_groups) if own.size]
 
-    def measure(g: int) -> None:
-        part = sample.of_group(g)
+    def measure(g: int, own: Array) -> None:
+        part = sample.take(own)
         for i, squares in enumerate(make_parts(labels[g], part)):
-            linear[i, sample.group == g] = squares.linear()
+            linear[i, own] = squares.linear()
             noise[i, g] = squares.noise() / part.weight.sum()
 
-    for g in present:
-        measure(g)
+    for g, own in present:
+        measure(g, own)
     linear *= sample.share
     counts = row_counts(rows, sample)
     table = cluster_table(rows, sample, [linear[0], sample.share, counts, linear[1]])
 
     @cache
     def parts() -> list[tuple[Any, ...]]:
-        of_groups = [np.flatnonzero(sample.group == g) for g in present]
         return [
-            (g, own, *make_parts(labels[g], sample.take(own)))
-            for g, own in zip(present, of_groups, strict=True)
+            (g, own, *make_parts(labels[g], sample.take(own))) for g, own in present
         ]
 
-    def refit(cluster_counts: Array) -> Array:
+    def refit_once(cluster_counts: Array) -> Array:
         totals = np.zeros((len(labels), 4))
         times = cluster_counts[sample.cluster]
         for g, own, squares, narrow in parts():
@@ -448,6 +447,9 @@ def _fitted(
                 narrow.refit(weight),
             )
         return totals
+
+    def refit(cluster_counts: Array) -> Array:
+        return np.stack([refit_once(counts) for counts in cluster_counts])
 
     own_noise, narrow_noise = (KnownNoise(tuple(v.tolist())) for v in noise)
     sums = RefitSums.of_table(labels, table, [_ROWS], refit)

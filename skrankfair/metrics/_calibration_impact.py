@@ -16,6 +16,7 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_user
 from .._estimates.refit import Refit, RefitSums
 from .._estimates.table import AnyTable, Table, cluster_table, row_counts
+from .._inputs.cells import Cells, Memberships
 from .._inputs.ranking import RankedData, Ranking, ranked_data
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import (
@@ -35,6 +36,8 @@ from ._pairs.cluster_rows import QuerySums, sum_over_queries
 # Clusters of which a resample leaves out all with a probability of e^-60.
 _SURELY_DRAWN = 60
 _ROUNDING = 1e-12
+# Numbers of a group's scores in some resamples at once.
+_BLOCK = 1 << 17
 # Where all outcomes near a score are equal, those of a resample are too, so that it
 # shows half of the bias of ranks.
 _RANK_BIAS = 2.0
@@ -46,7 +49,7 @@ class Calibrated:
 
     sample: Sample  # rows of all groups
     kernel: Kernel
-    numbers: list[int]  # of the groups that have rows
+    rows: list[Array]  # those of each group that has any
     bandwidth: dict[Hashable, float]  # of each of these, in the same order
     given: FittedCurves | None = None  # of more than these rows
 
@@ -55,62 +58,77 @@ class Calibrated:
         cls, sample: Sample, groups: Groups, bandwidth: Any, kernel: Kernel
     ) -> Calibrated:
         """Choose the bandwidth of each group."""
-        sizes = np.bincount(sample.group, minlength=len(groups))
-        numbers = np.flatnonzero(sizes).tolist()
-        labels = [groups.labels[g] for g in numbers]
+        rows = sample.rows_of_groups(len(groups))
         chosen = {
-            label: bandwidth_of_group(bandwidth, label, sample.of_group(g), kernel)
-            for g, label in zip(numbers, labels, strict=True)
+            label: bandwidth_of_group(bandwidth, label, sample.take(own), kernel)
+            for label, own in zip(groups.labels, rows, strict=True)
+            if own.size
         }
         given = bandwidth if isinstance(bandwidth, FittedCurves) else None
-        return cls(sample, kernel, numbers, chosen, given)
+        present = [own for own in rows if own.size]
+        return cls(sample, kernel, present, chosen, given)
 
     def _curves(self) -> Iterator[tuple[Array, RepeatedMeans]]:
         """Yield the rows of each group in the sample, and its curve."""
         x, y = self.sample.x, self.sample.y
-        for g, h in zip(self.numbers, self.bandwidth.values(), strict=True):
-            own = np.flatnonzero(self.sample.group == g)
+        for own, h in zip(self.rows, self.bandwidth.values(), strict=True):
             yield own, RepeatedMeans(x[own], y[own], h, self.kernel)
 
     @cached_property
-    def _kept(self) -> list[tuple[Array, RepeatedMeans]]:
-        """The same for many resamples."""
-        return list(self._curves())
+    def _range(self) -> tuple[float, float]:
+        y = self.sample.y
+        return (float(y.min()), float(y.max())) if y.size else (0.0, 0.0)
 
     @cached_property
     def _values(self) -> list[tuple[Array, Callable[[int], Array]]]:
         """The rows of each group, and the values there of the given curves."""
         curves = {} if self.given is None else self.given.curves
-        found = []
-        for g, label in zip(self.numbers, self.bandwidth, strict=True):
-            own = np.flatnonzero(self.sample.group == g)
-            found.append((own, curves[label].at(self.sample.x[own])))
-        return found
+        return [
+            (own, curves[label].at(self.sample.x[own]))
+            for own, label in zip(self.rows, self.bandwidth, strict=True)
+        ]
 
-    def scores(
-        self, counts: Array | None = None, replicate: int | None = None
-    ) -> Array:
-        """Return the calibrated scores of the sample's rows.
-
-        `counts` says how often each cluster counts; rows whose clusters count 0 times
-        may be NaN. Of given curves it is those of the replicate.
-        """
-        y, weight = self.sample.y, self.sample.weight
+    def scores(self) -> Array:
+        """Return the calibrated scores of the sample's rows."""
+        weight = self.sample.weight
         star = np.full(weight.size, np.nan)
         if self.given is not None:
             for own, values in self._values:
-                star[own] = values(0 if replicate is None else 1 + replicate)
+                star[own] = values(0)
             return np.clip(star, *self.given.outcomes, out=star)
-        if counts is None:
-            for own, means in self._curves():
-                star[own] = means.once(weight[own])
-        else:
-            weight = self.sample.share * counts[self.sample.cluster]
-            for own, means in self._kept:
-                if weight[own].any():
-                    star[own] = means(weight[own])
+        for own, means in self._curves():
+            star[own] = means.once(weight[own])
         # Kernels with negative weights overshoot, the others by rounding.
-        return np.clip(star, y.min(), y.max(), out=star) if y.size else star
+        return np.clip(star, *self._range, out=star)
+
+    def resampled(
+        self, counts: Array, replicate: int | None = None
+    ) -> Iterator[tuple[slice, Array, Array]]:
+        """Yield the scores of resamples, some of them and a group at a time.
+
+        `counts` says how often each cluster counts, shape (B, n_clusters). What is
+        yielded is which resamples, which rows, and their scores, shape (b, n); rows
+        whose clusters count 0 times may be NaN. The curve of a group is made once for
+        all resamples, and is gone before that of the next: thousands would take the
+        squares of their rows. Of given curves it is those of the replicate.
+        """
+        if self.given is not None:
+            for own, values in self._values:
+                star = values(0 if replicate is None else 1 + replicate)
+                star = np.clip(star, *self.given.outcomes)
+                yield slice(None), own, np.tile(star, (len(counts), 1))
+            return
+        share, cluster = self.sample.share, self.sample.cluster
+        for own, means in self._curves():
+            step = max(1, _BLOCK // own.size)
+            for start in range(0, len(counts), step):
+                some = slice(start, start + step)
+                weight = share[own] * counts[some, cluster[own]]
+                star = np.full(weight.shape, np.nan)
+                drawn = weight.any(axis=1)
+                if drawn.any():
+                    star[drawn] = means(weight[drawn])
+                yield some, own, np.clip(star, *self._range, out=star)
 
 
 def seed_of_resamples(bandwidth: Any, n_resamples: Any, random_state: Any) -> int:
@@ -184,8 +202,8 @@ def _without_errors(sums: RefitSums) -> Array:
     table, finalize, active = sums.table, sums.finalize, sums.active[0, 0]
     if table is None or finalize is None or active.min() >= _SURELY_DRAWN:
         return active < 2
-    plain = replace(sums, refit=lambda counts: table.drawn(counts[None])[0][0])
-    return np.isnan(np.diag(plain.covariance(finalize)))
+    plain = replace(sums, refit=lambda counts: table.drawn(counts)[0])
+    return np.isnan(plain.variance(finalize))
 
 
 def _warn_without_errors(result: GroupEstimates, sums: RefitSums) -> None:
@@ -341,16 +359,18 @@ def positive_rate_shift(
     # A mean outcome that is the threshold but for rounding is not above it.
     above = threshold + _ROUNDING * max(1.0, abs(threshold))
 
-    def shift(*drawn: Any) -> Array:
-        return (calibrated.scores(*drawn) > above) * 1.0 - before
-
     def refit(cluster_counts: Array, replicate: int | None = None) -> Array:
-        weight = counts * cluster_counts[sample.cluster]
-        size, moved = len(rows.groups), shift(cluster_counts, replicate)
-        up = np.bincount(sample.group, weight * moved, minlength=size)
-        return np.column_stack([up, np.bincount(sample.group, weight, minlength=size)])
+        totals = np.zeros((len(cluster_counts), len(rows.groups), 2))
+        for some, own, star in calibrated.resampled(cluster_counts, replicate):
+            weight = counts[own] * cluster_counts[some, sample.cluster[own]]
+            shift = (star > above) * 1.0 - before[own]
+            group = sample.group[own[0]]
+            totals[some, group, 0] = (weight * shift).sum(axis=1)
+            totals[some, group, 1] = weight.sum(axis=1)
+        return totals
 
-    table = cluster_table(rows, sample, [counts * shift(), counts])
+    shift = (calibrated.scores() > above) * 1.0 - before
+    table = cluster_table(rows, sample, [counts * shift, counts])
     return shift_estimates(
         "positive_rate_shift",
         "rows",
@@ -392,17 +412,29 @@ class _RankShift:
     #: Whether the clusters are parts of one list: a resample is another list.
     one_list: bool
 
-    def by_query(
-        self, counts: Array | None = None, replicate: int | None = None
-    ) -> Array:
-        """Return shifts and numbers of rows by query (by row of one list) and group."""
+    @cached_property
+    def _cell(self) -> tuple[Cells, Array]:
+        """The queries (rows of one list) and groups that have rows, and each row's."""
+        ranking, groups = self.data.ranking, self.data.groups
+        if self.one_list:
+            return Cells.of_rows(groups), np.arange(ranking.n_rows)
+        members = Memberships.of(ranking, groups)
+        cell = np.empty(ranking.n_rows, dtype=np.int64)
+        cell[members.rows] = members.cell
+        return members.cells, cell
+
+    def by_cell(self, calibrated: Array, counts: Array | None = None) -> Array:
+        """Return shifts and numbers of rows by query (row of one list) and group.
+
+        Of calibrated scores in the order of the sample, shape (E, 3).
+        """
         data, sample = self.data, self.calibrated.sample
         ranking, weight = data.ranking, None
         if self.one_list and counts is not None:
             weight = np.empty(ranking.n_rows)
             weight[sample.row] = counts[sample.cluster]
         star = np.empty(ranking.n_rows)
-        star[sample.row] = self.calibrated.scores(counts, replicate)
+        star[sample.row] = calibrated
         # Rows that are not drawn may have no score; they are nowhere.
         star[np.isnan(star)] = -np.inf
         query = None if ranking.n_queries == 1 else ranking.query.astype(np.int64)
@@ -412,58 +444,61 @@ class _RankShift:
         shift[after.order] -= _ranks(
             after, None if weight is None else weight[after.order]
         )
-        n_groups = len(data.groups)
-        rows = np.arange(ranking.n_rows) if self.one_list else ranking.query
-        size = ranking.n_rows if self.one_list else ranking.n_queries
-        key = rows * n_groups + data.groups.values
-        table = np.stack(
-            [
-                np.bincount(key, shift, minlength=size * n_groups),
-                np.bincount(key, minlength=size * n_groups).astype(float),
-            ],
-            axis=1,
-        ).reshape(size, n_groups, 2)
+        _, cell = self._cell
+        sums, items = np.bincount(cell, shift), np.bincount(cell).astype(float)
         if self.average == "queries" and not self.one_list:
-            there = table[:, :, 1] > 0
-            np.divide(table[:, :, 0], table[:, :, 1], out=table[:, :, 0], where=there)
-            items = table[:, :, 1:].copy()
-            table[:, :, 1] = there
-            return np.concatenate([table, items], axis=2)
-        return np.concatenate([table, table[:, :, 1:]], axis=2)
+            return np.stack([sums / items, np.ones(items.size), items], axis=1)
+        return np.stack([sums, items, items], axis=1)
 
     def table(self) -> AnyTable:
         """Return the table of clusters."""
         data = self.data
-        by_query = self.by_query()
+        (cells, _), by_cell = self._cell, self.by_cell(self.calibrated.scores())
         if not self.one_list:
-            return sum_over_queries(data, QuerySums.of_all(by_query))
+            return sum_over_queries(data, QuerySums.of_cells(cells, by_cell))
         order, sample = data.ranking.order, self.calibrated.sample
         cluster = np.empty(order.size, dtype=np.int64)
         cluster[sample.row] = sample.cluster
-        table = np.zeros((sample.n_clusters, *by_query.shape[1:]))
-        np.add.at(table, cluster, by_query)
         if data.cluster is not None:
             labels = data.cluster.all_labels
         else:
             labels = order if data.kept is None else data.kept[order]
-        return Table(table, np.zeros((len(table), 0)), sample.frequency, labels)
+        return Table.from_entries(
+            cluster,
+            cells.group,
+            by_cell,
+            n_rows=sample.n_clusters,
+            n_groups=cells.n_groups,
+            weight=sample.frequency,
+            labels=labels,
+        )
 
     def refit(self) -> Refit:
         """Return the totals for other counts of the clusters."""
         data, sample = self.data, self.calibrated.sample
+        cluster, weight = data.cluster_of_query, None
         if self.one_list:
             cluster = np.empty(data.ranking.n_rows, dtype=np.int64)
             cluster[sample.row] = sample.cluster
-            return lambda counts, replicate=None: np.tensordot(
-                counts[cluster], self.by_query(counts, replicate), 1
-            )
-        of_query = data.cluster_of_query
-        weight = np.ones(data.ranking.n_queries)
-        if data.cluster is not None and data.query_weight is not None:
+        elif data.cluster is not None:
             weight = data.query_weight
-        return lambda counts, replicate=None: np.tensordot(
-            weight * counts[of_query], self.by_query(counts, replicate), 1
-        )
+        cells, _ = self._cell
+
+        def totals(counts: Array, star: Array) -> Array:
+            times = counts[cluster] if weight is None else weight * counts[cluster]
+            times = times[cells.query]
+            columns = self.by_cell(star, counts).T
+            size = cells.n_groups
+            sums = [np.bincount(cells.group, times * c, size) for c in columns]
+            return np.stack(sums, axis=1)
+
+        def refit(counts: Array, replicate: int | None = None) -> Array:
+            star = np.empty((len(counts), sample.x.size))
+            for some, own, scores in self.calibrated.resampled(counts, replicate):
+                star[some, own] = scores
+            return np.stack([totals(*part) for part in zip(counts, star, strict=True)])
+
+        return refit
 
 
 def ranked_sample(data: RankedData, cluster_weight: str, one_list: bool) -> Sample:

@@ -21,9 +21,10 @@ _SMALL = 1 << 18
 class RepeatedMeans:
     """The curve at its own scores for many sets of weights.
 
-    Called with weights of the rows, shape (n,), it returns the curve at every row; NaN
-    where the weights leave nothing near. What does not depend on the weights is
-    computed in the first call and kept; `once` keeps nothing.
+    Called with weights of the rows, shape (n,), or many sets of them, (B, n), it
+    returns the curve at every row; NaN where the weights leave nothing near. What does
+    not depend on the weights is computed in the first call and kept; `once` keeps
+    nothing.
 
     Parameters
     ----------
@@ -38,7 +39,9 @@ class RepeatedMeans:
 
     def __call__(self, weight: Array) -> Array:
         """Return the curve at every row."""
-        return self._means(weight, self._sums)
+        if weight.ndim == 1 or self._few:
+            return self._means(weight, self._sums)
+        return np.stack([self._means(one, self._sums) for one in weight])
 
     def once(self, weight: Array) -> Array:
         """Return the same for weights after which no others come."""
@@ -51,10 +54,15 @@ class RepeatedMeans:
 
     def _means(self, weight: Array, sums: Callable[[Array], Array]) -> Array:
         total, mass = sums(np.stack([weight * self._y, weight]))
-        there = mass > NOTHING * mass.max()
+        there = mass > NOTHING * mass.max(axis=-1, keepdims=True)
         np.divide(total, mass, out=total, where=there)
         total[~there] = np.nan
         return total
+
+    @property
+    def _few(self) -> bool:
+        """Whether a matrix of all kernel values is quick, for many weights at once."""
+        return bool(self._x.size <= few_rows(self._kernel))
 
     def _lattice(self) -> Lattice | None:
         x, ends = self._x, (float(self._x.min()), float(self._x.max()))
@@ -63,7 +71,7 @@ class RepeatedMeans:
     @cached_property
     def _sums(self) -> Callable[[Array], Array]:
         x, bandwidth, kernel = self._x, self._bandwidth, self._kernel
-        if x.size <= few_rows(kernel):
+        if self._few:
             matrix = kernel_values(x, x[:, None], bandwidth, kernel)
             return lambda columns: columns @ matrix
         lattice = self._lattice()

@@ -170,7 +170,7 @@ def test_lattice_is_the_loop():
     expected = np.average((s[own] - curve.estimate) ** 2, weights=1 / sizes)
     assert r.estimate[0] == pytest.approx(np.sqrt(expected), rel=1e-6)
     # The same curve, fitted anew with weights of 1.
-    totals = r.sums.refit(np.ones(int(r.n_clusters)))
+    totals = r.sums.refit(np.ones((1, int(r.n_clusters))))[0]
     np.testing.assert_allclose(totals, r.sums.by_group, rtol=1e-6)
 
 

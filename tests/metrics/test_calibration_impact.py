@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -124,7 +125,7 @@ class TestReference:
             one = metric(*(c[few] for c in columns))
             counts = (np.arange(int(r.n_clusters)) < 30).astype(float)
             np.testing.assert_allclose(
-                r.sums.refit(counts), one.sums.by_group, rtol=1e-9
+                r.sums.refit(counts[None])[0], one.sums.by_group, rtol=1e-9
             )
 
     @each_metric
@@ -133,13 +134,29 @@ class TestReference:
         drawn = []
 
         def refit(counts):
-            drawn.append(counts)
+            drawn.extend(counts)
             return r.sums.refit(counts)
 
         counted = replace(r, sums=replace(r.sums, refit=refit))
         variance = np.diag(counted.covariance)
         np.testing.assert_array_equal(counted.standard_error, np.sqrt(variance))
         assert len(drawn) == 5
+
+    @each_metric
+    @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
+    def test_memory_is_for_rows_and_not_for_squares_of_groups(self, metric):
+        rng = np.random.default_rng(0)
+        y, s = rng.random((2, 10_000))
+        group = rng.integers(0, 100, y.size)
+        tracemalloc.start()
+        try:
+            _ = metric(y, s, group, None, None, n_resamples=2).standard_error
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        # The kernel of all pairs of a group's rows would be 800 bytes per row, and a
+        # table of all groups of each row 2,400.
+        assert peak < 600 * y.size
 
     @each_metric
     def test_resample_is_the_metric_of_resampled_clusters(self, metric):
