@@ -22,7 +22,7 @@ import numpy as np
 
 from .._inputs.validation import Array
 from .folded import nowhere
-from .listed import ListTable, expanded
+from .listed import ListErrors, ListTable, expanded, held_parts
 from .low_rank import Columns
 from .table import GroupRows, SparseTable, needs_of, strata
 
@@ -115,6 +115,27 @@ def degrees_of_freedom(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Ar
     n_effective : ndarray of shape (G,)
         ``1 / Σ_q h_q²`` of the smallest sample behind the estimate; 0 without data.
     """
+    if isinstance(sums.rows, ListTable):
+        return list_errors(sums, finalize)[1:]
+    return _degrees_of_rows(sums, finalize)
+
+
+def list_errors(sums: ClusterSums, finalize: Finalize) -> ListErrors:
+    """Return variances and degrees of freedom of a list, from one look at its rows."""
+    table: Any = sums.table
+    if id(finalize) not in table.known:
+        slopes = np.nan_to_num(sums.slopes(finalize))
+        found = [
+            (part.variance_of_rows(finalize), *_degrees_of_rows(part, finalize))
+            for part in held_parts(sums, slopes)
+        ]
+        errors = ListErrors(*map(np.concatenate, zip(*found, strict=True)))
+        table.known[id(finalize)] = finalize, errors  # which keeps its id
+    return table.known[id(finalize)][1]
+
+
+def _degrees_of_rows(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Array]:
+    """Return `degrees_of_freedom` from the rows, all groups at once."""
     none = np.zeros(0, dtype=int)
     trace, products, square = _Moments(sums, finalize, none, none).result()
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -224,11 +245,19 @@ class _Moments:
         between = _by_group(x[self.first], y[self.second])
         return np.append(_by_group(x, y), between)
 
-    def _add(self, rows: list[_Rows], dot: Dot, beside: Dot, sign: int = 1) -> None:
-        """Add rows of each sample, or take them off."""
+    def _add(
+        self,
+        rows: list[_Rows],
+        dot: Dot,
+        beside: Dot,
+        sign: int = 1,
+        of: list[int] | None = None,
+    ) -> None:
+        """Add rows of each sample, or of those given by number, or take them off."""
         size = beside(rows[0].h, rows[0].h).size
-        for i, a in enumerate(rows):
-            for j, b in enumerate(rows):
+        numbered = list(zip(of or range(len(rows)), rows, strict=True))
+        for i, a in numbered:
+            for j, b in numbered:
                 if not self._apart(i, j):
                     mirrored = i == j and not self.first.size
                     found = a.beside(b, beside, mirrored=mirrored)
@@ -249,26 +278,47 @@ class _Moments:
             if not isinstance(cells, GroupRows):
                 continue
 
-            def dot(x: Array, y: Array, cells: GroupRows = cells) -> Array:
-                return cells.dot(x[:, None], y[:, None])
-
-            once, times = _times(cells.weight)
-            factor = 1.0 if once is None else once
-            own = [
-                _Rows.of(amount[:, 0] * scale[cells.group] * factor, times)
-                for amount, scale in zip(self._amounts(cells), self.scale, strict=True)
-            ]
-            self._add(own, dot, dot)
+            own = self._add_cells(cells)
             if gaps:
+                _, times = _times(cells.weight)
                 without = [
                     _Rows.of_small(amount[cells.row] * scale[cells.group], times)
                     for amount, scale in zip(outside, self.scale, strict=True)
                 ]
+                dot = self._dot(cells.group)
                 self._add(without, dot, dot, sign=-1)
             if self.first.size:
                 columns.append((cells.row, cells.group, own))
         if columns:
             self._add_between(columns, outside, _times(table.weight)[1])
+
+    def _dot(self, group: Array) -> Dot:
+        """Return what sums products of rows with one group each."""
+        return lambda x, y: np.bincount(group, x * y, minlength=self.n_groups)
+
+    def _add_cells(self, cells: GroupRows) -> list[_Rows]:
+        """Add rows with one group each, of each stratum those with data alone."""
+        amounts = [amount[:, 0] for amount in self._amounts(cells)]
+        once, times = _times(cells.weight)
+        every = list(range(len(amounts)))
+        strata_of = [s for _, s in self.samples]
+        samples = [[i for i in every if strata_of[i] == s] for s in set(strata_of)]
+        for chosen in [every] if self.first.size else samples:
+            some: Any = slice(None)
+            if len(samples) > 1 and not self.first.size:
+                some = np.flatnonzero(sum(amounts[i] for i in chosen))
+            group = cells.group[some]
+            factor = 1.0 if once is None else once[some]
+            rows = [
+                _Rows.of(
+                    amounts[i][some] * self.scale[i, group] * factor,
+                    None if times is None else times[some],
+                )
+                for i in chosen
+            ]
+            dot = self._dot(group)
+            self._add(rows, dot, dot, of=chosen)
+        return rows
 
     def _nowhere(self, table: SparseTable | ListTable) -> list[Array]:
         """Return how much data each row shows of a group that is nowhere, by sample.

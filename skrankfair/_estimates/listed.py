@@ -5,22 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from .._inputs.validation import Array
 from .folded import Products
-from .table import GroupRows, Table
+from .table import Finalize, GroupRows, Table
 
 Sums = TypeVar("Sums", bound=Any)  # ClusterSums
+
+
+class ListErrors(NamedTuple):
+    """What the rows of all groups say of a metric, each of shape (G,)."""
+
+    variance: Array
+    df: Array
+    n_effective: Array
 
 
 class Listing(Protocol):
     """The items of one list and their pairs, as `ListTable` asks for them."""
 
-    def cells(self, slopes: Array | None) -> Iterator[GroupRows]:
-        """Yield what stands for all items of some groups at a time.
+    def parts(self, slopes: Array | None) -> Iterator[tuple[slice, HeldCells]]:
+        """Yield some groups at a time, and what stands for all items of each.
 
         Items outside of a group whose columns are the same are one row, which counts as
         often as they are many. Their numbers of pairs are exact, and their values for
@@ -70,7 +78,15 @@ class ListTable:
 
     def cells(self, size: int, slopes: Array | None = None) -> Iterator[GroupRows]:
         """Yield what stands for the items of some groups at a time."""
-        return self.listing.cells(slopes)
+        for groups, held in self.listing.parts(slopes):
+            cells = held.numbers if slopes is None else held.values
+            group = cells.group + groups.start
+            yield replace(cells, group=group, of=self.n_groups)
+
+    @cached_property
+    def known(self) -> dict[int, tuple[Finalize, ListErrors]]:
+        """The errors of metrics that were asked for."""
+        return {}
 
     @cached_property
     def _dense(self) -> Table:
@@ -126,6 +142,36 @@ class ListProducts:
         if name.startswith("__"):  # of what pickle looks for
             raise AttributeError(name)
         return getattr(self.whole, name)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldCells:
+    """What stands for all items of a few groups, and is made only once.
+
+    Attributes
+    ----------
+    values, numbers : GroupRows
+        With the right sums of squares of values, and fewer rows with those of numbers.
+    """
+
+    values: GroupRows
+    numbers: GroupRows
+
+    def parts(self, slopes: Array | None) -> Iterator[tuple[slice, HeldCells]]:
+        """Yield all groups."""
+        yield slice(0, self.values.of), self
+
+
+def held_parts(sums: Sums, slopes: Array) -> Iterator[Sums]:
+    """Yield the sums of some groups of a list at a time, which hold their rows."""
+    for some, held in sums.table.listing.parts(slopes):
+        yield replace(
+            sums,
+            groups=sums.groups[some],
+            by_group=sums.by_group[some],
+            table=replace(sums.table, listing=held, n_groups=held.values.of),
+            pairs=replace(sums.pairs, listing=held, own=sums.pairs.own[some]),
+        )
 
 
 def expanded(sums: Sums) -> Sums:

@@ -26,6 +26,7 @@ from .folded import (
     summed_amounts,
 )
 from .gaps import LARGE_SHARE, large_gaps, shared_share
+from .leverage import list_errors
 from .listed import ListProducts, ListTable, expanded
 from .low_rank import Columns, low_rank
 from .merge import added, join, same_rows, stack
@@ -310,12 +311,8 @@ class ClusterSums:
         less than once is left out whole.
         """
         estimate = self.estimate(finalize)
-        terms = np.hstack(
-            [
-                self.by_group,
-                np.broadcast_to(self.shared, (len(self.groups), self.shared.size)),
-            ]
-        )
+        common = np.broadcast_to(self.shared, (len(self.groups), self.shared.size))
+        terms = np.hstack([self.by_group, common])
         slopes = np.nan_to_num(self.slopes(finalize))
         noise = _NOISE * np.abs(slopes * terms).sum(1)
         factor, every = self._factor(finalize), self.cells()
@@ -325,10 +322,8 @@ class ClusterSums:
             by_group, shared, weight = cells.by_group, cells.shared, cells.weight
             if weight is not None:
                 once = np.minimum(weight, 1.0)
-                by_group, shared = (
-                    once[:, None, None] * by_group,
-                    once[:, None] * shared,
-                )
+                by_group = once[:, None, None] * by_group
+                shared = once[:, None] * shared
             with np.errstate(divide="ignore", invalid="ignore"):
                 total = cells.at(self.by_group)
                 change = finalize(total - by_group, self.shared - shared)
@@ -410,6 +405,12 @@ class ClusterSums:
 
     def variance(self, finalize: Finalize) -> Array:
         """Return the diagonal of `covariance`, shape (G,), without the rest of it."""
+        if isinstance(self.table, ListTable):
+            return list_errors(self, finalize).variance
+        return self.variance_of_rows(finalize)
+
+    def variance_of_rows(self, finalize: Finalize) -> Array:
+        """Return `variance` from the rows, all groups at once."""
         every = np.arange(len(self.groups))
         with np.errstate(invalid="ignore", over="ignore"):
             variance = self._squares(finalize)

@@ -133,6 +133,16 @@ class Memberships:
         """
         return self.of_cells(self.sizes > 1)
 
+    def span(self, first: int, last: int) -> Memberships:
+        """Return the memberships of cells that follow each other."""
+        some = slice(first, last)
+        cells = replace(
+            self.cells, query=self.cells.query[some], group=self.cells.group[some]
+        )
+        starts = self.starts[first : last + 1]
+        rows = self.rows[starts[0] : starts[-1]]
+        return replace(self, cells=cells, rows=rows, starts=starts - starts[0])
+
     def of_cells(self, chosen: Array) -> tuple[Array, Memberships]:
         """Return the memberships of some cells, a mask of shape (E,), and these."""
         some = np.flatnonzero(np.repeat(chosen, self.sizes))

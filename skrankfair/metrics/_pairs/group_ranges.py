@@ -17,7 +17,7 @@ from ..._inputs.cells import Memberships
 from ..._inputs.ranking import Ranking, stable_order
 from ..._inputs.validation import Array
 from .prefix_sums import sum_between, times
-from .score_ranges import ROUNDED, Matching, PairWeight, weighted_rank
+from .score_ranges import GOLDEN, ROUNDED, Matching, PairWeight, weighted_rank
 
 _SAMPLE = 1 << 16
 #: The search takes groups with about so small a part of the rows at once.
@@ -176,7 +176,7 @@ class _Selection:
         self.rank = rank * ROUNDED if weight.given else rank
         self.below = np.full(self.n_groups, np.nan)
         self.above = np.full(self.n_groups, np.inf)
-        self.passed = np.zeros(self.n_groups)
+        self.passed, self.reached = np.zeros(self.n_groups), total
         self.inner = matching.windows(self.below)
 
     def _weigh(self, ranges: Ranges) -> Array:
@@ -188,13 +188,17 @@ class _Selection:
     def thresholds(self) -> Array:
         """Return the thresholds of all groups, NaN for one without pairs."""
         limit = max(2 * self.group.size, _SAMPLE)
-        rng, stuck = np.random.default_rng(0), False
+        rng, stuck, even = np.random.default_rng(0), False, True
         for guess in self._first_guess(rng):
             self._try(guess)
         while (between := self._between().sum()) > limit:
-            for guess in self._guesses(rng, stuck):
+            guesses = self._between_ends() if even else self._guesses(rng, stuck)
+            for guess in guesses:
                 self._try(guess)
-            stuck = self._between().sum() > between / 2
+            left = self._between().sum()
+            stuck = not even and left > between / 2
+            # Where few are left out, or they are uneven, a sample says more.
+            even = not even or left < between / 8
         return self._written()
 
     def _first_guess(self, rng: np.random.Generator) -> Iterator[Array]:
@@ -229,11 +233,21 @@ class _Selection:
         self.outer = ranges.where(nearer[self.group], self.outer)
         self.inner = self.inner.where(enough[self.group], ranges)
         self.above = np.where(nearer, thresholds, self.above)
+        self.reached = np.where(nearer, reached, self.reached)
         self.below = np.where(enough, self.below, thresholds)
         self.passed = np.where(enough, self.passed, reached)
         # All pairs between have one difference.
         done = np.nextafter(self.below, np.inf) == self.above
         self.inner = self.outer.where(done[self.group], self.inner)
+
+    def _between_ends(self) -> Iterator[Array]:
+        """Yield thresholds around the wanted ones, as if differences were even."""
+        below, outside = np.nan_to_num(self.below), self.reached - self.passed
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = (self.rank - self.passed) / outside
+            margin = 2 / np.sqrt(outside)
+            for end in (share - margin, share + margin):
+                yield below + np.clip(end, 0, 1) * (self.above - below)
 
     def _guesses(self, rng: np.random.Generator, stuck: bool) -> Iterator[Array]:
         """Yield thresholds below and above the wanted ones, from a sample of pairs."""
@@ -247,7 +261,8 @@ class _Selection:
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.clip((self.rank - self.passed) / outside, 0, 1)
             share[outside == 0] = 0.0
-            margin = 2 * np.sqrt(share * (1 - share) / number) + 4 / number
+            # The lattice is close, as that of `Matching.sampled`.
+            margin = np.sqrt(share * (1 - share) / number) + 4 / number
             low = np.floor((share - margin) * number)
             high = np.ceil((share + margin) * number)
         some = number > 0
@@ -273,7 +288,7 @@ class _Selection:
         step = np.arange(max(_SAMPLE, count.size // 4))
         drawn = ((step + rng.random()) * (ends[-1] / step.size)).astype(np.int64)
         row = np.searchsorted(ends, drawn, side="right")
-        offset = (rng.random(row.size) * count[row]).astype(np.int64)
+        offset = (step * GOLDEN % 1.0 * count[row]).astype(np.int64)
         place = self.outer.low[row] + offset
         inside = self.inner.high[row] - self.inner.low[row]
         place += np.where(offset >= left[row], inside, 0)

@@ -19,19 +19,22 @@ import numpy as np
 
 from ..._estimates.allocation import check_memory
 from ..._estimates.folded import Products
-from ..._estimates.listed import ListProducts, ListTable
+from ..._estimates.listed import HeldCells, ListProducts, ListTable
 from ..._estimates.sums import ClusterSums
 from ..._estimates.table import GroupRows, Table
 from ..._inputs.cells import Memberships
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array, Groups
 from .cluster_rows import supports_of
-from .member_gaps import Gaps
-from .prefix_sums import exclusive_cumsum
+from .member_gaps import Gaps, ListMembers
+from .prefix_sums import count_dtype, exclusive_cumsum
 from .sources import Source
 
 #: So many memberships are looked at together, and as many rows are kept.
-_CHUNK = 1 << 15
+_CHUNK = 1 << 14
+#: What members have of pairs is counted for so small a part of them at a time.
+_PARTS = 8
+_BY_ROW = ("by_group", "shared", "labels", "member", "row", "group")
 
 
 class GradedSource(Source, Protocol):
@@ -40,11 +43,8 @@ class GradedSource(Source, Protocol):
     def grades(self) -> Array | None:
         """Return the grade of each row from 0, shape (n,); None if they are many."""
 
-    def member_columns(self, members: Memberships) -> Array:
-        """Return the columns of each membership of one list, shape (M, C)."""
-
-    def turns(self, members: Memberships) -> tuple[Array, Array]:
-        """Return the two places of each membership where columns of others change."""
+    def of_list(self, members: Memberships) -> ListMembers:
+        """Return what the members of all groups of one list have."""
 
     def other_columns(self, grade: int, gaps: Gaps) -> Array:
         """Return the columns of rows of a grade that are in the gaps, (P, C)."""
@@ -58,9 +58,6 @@ class GradedSource(Source, Protocol):
 
     def columns_at(self, columns: Array, values: Array) -> Array:
         """Return the columns of rows with these values, changing them in place."""
-
-    def list_products(self, members: Memberships) -> Array:
-        """Return Σ x xᵀ over pairs of the columns of each group, own and shared."""
 
 
 class _Grade:
@@ -78,31 +75,38 @@ class _Grade:
         self.values, self.mean = values, values[np.argmax(there)].copy()
         self.mean[:1] = values[there, :1].mean(axis=0)
 
-    def rows(self, gaps: Gaps, exact: bool) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield gaps with rows of this grade, how many these are, and their values.
+    @cached_property
+    def _moments(self) -> list[Array]:
+        """Sums of deviations and of their squares over rows of the grade, in order."""
+        value = self.values[self.there, 0] - self.mean[0]
+        return [np.append(0.0, np.cumsum(part)) for part in (value, value**2)]
 
-        Every metric is linear in the value that varies, so that, to be `exact`, half of
-        the rows are at the mean plus their deviation and half at the mean minus that.
+    def rows(
+        self, gaps: Gaps, paired: Any, exact: bool
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return gaps with rows of this grade, that are `paired`, and these rows.
+
+        How many they are, their values, and the deviation of what varies (if `exact`,
+        or 0). Every metric is linear in that, so that half of the rows may be at the
+        mean plus their deviation and half at the mean minus that.
         """
         members = gaps.members.rows
-        number = gaps.outside(self.before, self.there[members])
-        some = np.flatnonzero(number > 0)
+        low, high = gaps.before(self.before)
+        there = self.there[members]
+        number = high - low - gaps.inside(there)
+        some = np.flatnonzero((number > 0) & paired)
         times = number[some]
-        every = np.broadcast_to(self.mean, (some.size, self.mean.size))
+        values = np.repeat(self.mean[None], some.size, axis=0)
         if not exact:
-            yield some, times, every
-            return
-        value = np.where(self.there, self.values[:, 0] - self.mean[0], 0.0)
+            return some, times, values, np.zeros(some.size)
+        value = np.where(there, self.values[members, 0] - self.mean[0], 0.0)
         first, second = (
-            gaps.outside(np.append(0.0, np.cumsum(part)), part[members])[some] / times
-            for part in (value, value**2)
+            (sums[high[some]] - sums[low[some]] - gaps.inside(part)[some]) / times
+            for sums, part in zip(self._moments, (value, value**2), strict=True)
         )
-        alone = times == 1
-        deviation = np.sqrt(np.maximum(second - first**2, 0.0)) * ~alone
-        for sign, kept in ((1.0, times > 0), (-1.0, ~alone)):
-            values = every[kept]
-            values[:, 0] += (first + sign * deviation)[kept]
-            yield some[kept], np.where(alone, 1.0, times / 2)[kept], values
+        values[:, 0] += first
+        second -= first**2
+        return some, times, values, np.sqrt(np.maximum(second, 0.0)) * (times > 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +145,29 @@ class ListedItems:
         return Memberships.of(self.data.ranking, self.groups)
 
     @cached_property
+    def _of_members(self) -> ListMembers:
+        n_rows = self.data.ranking.n_rows
+        dtype = count_dtype(n_rows)
+        columns, products = [], []
+        turns: list[list[Array]] = []
+        for first, last in self._spans(max(n_rows // _PARTS, _CHUNK)):
+            part = self.source.of_list(self._members.span(first, last))
+            columns.append(part.columns.T)
+            products.append(part.products)
+            turns.append([turn.astype(dtype) for turn in part.turns])
+        begin, end = map(np.concatenate, zip(*turns, strict=True))
+        every = np.concatenate(columns, axis=1).T
+        return ListMembers((begin, end), every, np.concatenate(products))
+
+    def _spans(self, size: int) -> Iterator[tuple[int, int]]:
+        """Yield the first groups, and one past the last, of about so many members."""
+        starts, first = self._members.starts, 0
+        while first < starts.size - 1:
+            last = int(np.searchsorted(starts, starts[first] + size, "right")) - 1
+            yield first, max(last, first + 1)
+            first = max(last, first + 1)
+
+    @cached_property
     def _shared(self) -> Array:
         n_shared = 2 if self.source.layout.shared_weight else 0
         return self._values[:, :n_shared]
@@ -162,8 +189,7 @@ class ListedItems:
         order, kept = self.data.ranking.order, self.data.kept
         layout, labels = self.source.layout, order if kept is None else kept[order]
         n_groups, width = len(self.groups), layout.n_blocks
-        parts = [self.source.list_products(part) for _, part in self._chunks()]
-        own = np.concatenate(parts)
+        own = self._of_members.products
         # Each pair is 1 in the columns of numbers, or takes 1 away.
         totals = np.concatenate([own[:, 1, :2], own[:, width - 1, 2:width]], axis=1)
         if layout.shared_weight:
@@ -177,53 +203,42 @@ class ListedItems:
             supports_of(layout),
         )
 
-    def cells(self, slopes: Array | None) -> Iterator[GroupRows]:
-        """Yield what stands for all items of some groups at a time."""
+    def parts(self, slopes: Array | None) -> Iterator[tuple[slice, HeldCells]]:
+        """Yield some groups at a time, and what stands for all items of each."""
         exact = slopes is not None and bool(slopes[:, self.source.varying].any())
-        if exact or self._members.rows.size > _CHUNK:
-            for first, members in self._chunks():
-                yield self._cells_of(first, members, exact)
-        else:
-            yield self._every
+        starts = self._members.starts
+        for first, last in self._spans(_CHUNK):
+            these = slice(*starts[[first, last]])
+            members = self._members.span(first, last)
+            yield slice(first, last), self._cells_of(members, these, exact)
 
-    @cached_property
-    def _every(self) -> GroupRows:
-        return self._cells_of(0, self._members, False)
-
-    def _chunks(self) -> Iterator[tuple[int, Memberships]]:
-        """Yield the members of some groups at a time, and the first group."""
-        starts, first = self._members.starts, 0
-        number = np.arange(len(self.groups))
-        while first < number.size:
-            last = int(np.searchsorted(starts, starts[first] + _CHUNK, "right")) - 1
-            last = max(last, first + 1)
-            yield first, self._members.of_cells((number >= first) & (number < last))[1]
-            first = last
-
-    def _cells_of(self, first: int, members: Memberships, exact: bool) -> GroupRows:
+    def _cells_of(self, members: Memberships, these: slice, exact: bool) -> HeldCells:
         """Return the members of some groups, and the gaps between them by grade."""
-        gaps = Gaps(members, self.source.turns(members), self.data.ranking.n_rows)
-        columns = [self.source.member_columns(members)]
-        cell, common = [members.cell], [self._shared[members.rows]]
-        weight, rows = [np.ones(members.rows.size)], [members.rows]
+        found, n_rows = self._of_members, self.data.ranking.n_rows
+        gaps = Gaps(members, (found.turns[0][these], found.turns[1][these]), n_rows)
+        one, n_shared = np.ones(members.rows.size), self._shared.shape[1]
+        place = members.rows, members.cell
+        own = found.columns[these].T, self._shared[members.rows]
+        above: list[Any] = [(*own, *place, one, one)]
+        below: list[Any] = []
         for number, grade in enumerate(self._grades):
-            found = self.source.other_columns(number, gaps)
-            for some, times, values in grade.rows(gaps, exact):
-                columns.append(self.source.columns_at(found[some], values))
-                cell.append(gaps.cell[some])
-                weight.append(times)
-                common.append(values[:, : self._shared.shape[1]])
-                rows.append(gaps.begin[some] % gaps.width)
-        row, every = np.concatenate(rows), np.concatenate(columns)
-        member = np.zeros((row.size, 1), dtype=bool)
-        member[: members.rows.size] = True
-        return GroupRows(
-            *(every[:, None], np.concatenate(common), np.concatenate(weight), row),
-            member,
-            row=row,
-            group=first + np.concatenate(cell),
-            of=len(self.groups),
-        )
+            columns = self.source.other_columns(number, gaps).T
+            # Without pairs of the group and shared ones a row adds nothing.
+            paired = columns[1::2].any(axis=0) if not n_shared else True
+            some, times, values, deviation = grade.rows(gaps, paired, exact)
+            apart = np.flatnonzero(deviation)
+            once = times.astype(float)
+            half = once.copy()
+            half[apart] /= 2
+            for rows, kept, sign in ((above, slice(None), 1.0), (below, apart, -1.0)):
+                moved = np.array(values[kept])
+                moved[:, :1] += sign * deviation[kept, None]
+                at = some[kept]
+                columns_at = self.source.columns_at(columns[:, at].T, moved)
+                own = columns_at.T, moved[:, :n_shared]
+                place = gaps.begin[at], gaps.cell[at]
+                rows.append((*own, *place, half[kept], once[kept]))
+        return _held(above, below, members)
 
     def table(self) -> Table:
         """Return all groups of each item."""
@@ -252,3 +267,25 @@ class ListedItems:
         some = np.stack([groups.mask(group) for group in columns], axis=1)
         source: Any = self.source
         return ListedItems(self.data, replace(source, groups=Groups(labels, some)))
+
+
+def _held(above: list[Any], below: list[Any], members: Memberships) -> HeldCells:
+    """Return rows, of which those below are the other half of some above."""
+    every, *others = zip(*above, *below, strict=True)
+    shared, row, group, weight = map(np.concatenate, others[:-1])
+    member = np.zeros((row.size, 1), dtype=bool)
+    member[: members.rows.size] = True
+    values = GroupRows(
+        *(np.concatenate(every, axis=1).T[:, None], shared, weight, row, member),
+        row=row,
+        group=group,
+        of=members.sizes.size,
+    )
+    once = np.concatenate([part[-1] for part in above])
+    first = slice(once.size)
+    numbers = replace(
+        values,
+        **{name: getattr(values, name)[first] for name in _BY_ROW},
+        weight=once,
+    )
+    return HeldCells(values, numbers)

@@ -14,7 +14,7 @@ from ..._inputs.cells import Memberships
 from ..._inputs.ranking import Ranking, stable_order
 from ..._inputs.validation import Array, Groups
 from .group_ranges import GroupMatching, Ranges
-from .member_gaps import Gaps
+from .member_gaps import Gaps, ListMembers
 from .prefix_sums import sum_between, times
 from .score_ranges import ROUNDED, Matching, PairWeight, weighted_rank
 from .sources import CrossSource, FocalSums
@@ -130,22 +130,25 @@ class MatchedPairs(NearPairs):
         matching = GroupMatching(self.ranking, members, self.direction)
         return matching.windows(self._epsilons())
 
-    def turns(self, members: Memberships) -> tuple[Array, Array]:
-        """Return where the partners of each membership begin, and end."""
-        ranges = self._ranges(members)
-        return ranges.low, ranges.high
-
-    def member_columns(self, members: Memberships) -> Array:
-        """Return the columns of each membership of one list, shape (M, 2)."""
-        ranges, rows = self._ranges(members), members.rows
-        value = ranges.count * self.y[rows] - ranges.sums(self.y, rows)
-        value[ranges.count == 0] = 0.0  # what is left of the sums there is rounding
-        return np.stack([value, ranges.count], axis=1)
+    def of_list(self, members: Memberships) -> ListMembers:
+        """Return what the members of all groups of one list have."""
+        ranges, rows, y = self._ranges(members), members.rows, self.y
+        number, own = ranges.count, y[rows]
+        columns = np.empty((2, rows.size))
+        columns[:] = ranges.sums(y, rows), number
+        square = own * number - 2 * columns[0]
+        square *= own
+        square += ranges.sums(y**2, rows)
+        np.subtract(own * number, columns[0], out=columns[0])
+        columns[0, number == 0] = 0.0  # what is left of the sums there is rounding
+        squares, value, count = map(members.sums, (square, *columns))
+        products = np.stack([squares, value, value, count], axis=1).reshape(-1, 2, 2)
+        return ListMembers((ranges.low, ranges.high), columns.T, products)
 
     def other_columns(self, grade: int, gaps: Gaps) -> Array:
         """Return the columns of rows of outcome 0 that are in the gaps, (P, 2)."""
         one, y = np.ones(gaps.row.size), self.y[gaps.members.rows]
-        return np.stack([gaps.sums(y, -y), gaps.sums(one, -one)], axis=1)
+        return np.stack([gaps.sums(y, -y), gaps.sums(one, -one)]).T
 
     def columns_at(self, columns: Array, values: Array) -> Array:
         """Return the columns of rows with these outcomes."""
@@ -153,15 +156,6 @@ class MatchedPairs(NearPairs):
         value -= number * values[:, 0]
         value[number == 0] = 0.0  # what is left of the sums there is rounding
         return columns
-
-    def list_products(self, members: Memberships) -> Array:
-        """Return Σ x xᵀ over the pairs of each group of one list, shape (G, 2, 2)."""
-        ranges, rows, y = self._ranges(members), members.rows, self.y
-        number, total, own = ranges.count, ranges.sums(y, rows), y[rows]
-        square = own**2 * number - 2 * own * total + ranges.sums(y**2, rows)
-        parts = square, own * number - total, number
-        squares, value, count = (members.sums(part) for part in parts)
-        return np.stack([squares, value, value, count], axis=1).reshape(-1, 2, 2)
 
     def parts(self, group: int) -> Iterable[FocalSums]:
         """Return sums of rows that count every pair once, at its lower item."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,19 @@ def of_few_grades(values: Array, most: int = 16) -> Array | None:
         return None
     found, codes = np.unique(values, return_inverse=True)
     return codes.astype(np.uint8) if found.size <= most else None
+
+
+class ListMembers(NamedTuple):
+    """What a metric has of the members of all groups of one list.
+
+    `turns` are the two places of each membership where columns of others change, which
+    increase within a group, shapes (M,); `columns` those of each membership, (M, C);
+    `products` Σ x xᵀ over pairs of the columns of each group, own and shared.
+    """
+
+    turns: tuple[Array, Array]
+    columns: Array
+    products: Array
 
 
 class Gaps:
@@ -34,48 +47,48 @@ class Gaps:
         self, members: Memberships, turns: tuple[Array, Array], n_rows: int
     ) -> None:
         n_cells, width = members.sizes.size, np.int64(n_rows + 1)
-        key = [np.arange(n_cells) * width]
-        key += [members.cell * width + turn for turn in turns]
-        every = np.concatenate(key)
+        start = np.arange(n_cells) * width
+        of_member = members.cell * width
+        every = np.concatenate([start, *(of_member + turn for turn in turns)])
         # Three runs that increase are merged in one pass.
         self.order = np.argsort(every, kind="stable")
-        self.begin = every[self.order]
-        self.cell = self.begin // width
-        ends = np.append(self.begin[1:], -1)
-        last = np.append(self.cell[1:] != self.cell[:-1], True)
-        self.end = np.where(last, self.cell * width + n_rows, ends)
-        self.first = np.searchsorted(self.cell, np.arange(n_cells))
-        self.members, self.width = members, width
-        self.row = members.cell * width + members.rows
+        begin, sizes = every[self.order], 1 + 2 * members.sizes
+        self.cell = np.repeat(np.arange(n_cells), sizes)
+        self.first = np.cumsum(sizes) - sizes
+        self.row = of_member + members.rows
+        self._low = np.searchsorted(self.row, begin)
+        begin -= self.cell * width
+        self.begin, self.members, self.n_rows = begin, members, n_rows
 
     def sums(self, *changes: Array) -> Array:
         """Return sums of the changes at both turns of the members before each gap."""
         start = np.zeros(self.members.sizes.size)
-        total = np.concatenate([start, *changes])[self.order]
-        before = np.concatenate([[0.0], np.cumsum(total)])
-        return before[1:] - before[self.first][self.cell]
+        before = np.cumsum(np.concatenate([start, *changes])[self.order])
+        # The first gap of a group has the sum of all that come before it.
+        before -= np.repeat(before[self.first], 1 + 2 * self.members.sizes)
+        return before
 
     def totals(self, values: Array) -> Array:
         """Return the sums over all members of the group of each gap."""
         return self.members.sums(values)[self.cell]
 
-    def outside(self, before: Array, inside: Array) -> Array:
-        """Return the sums over rows outside the group that are in each gap.
+    def before(self, sums: Array) -> tuple[Array, Array]:
+        """Return what is before each gap and before its end, of all rows.
 
-        `before` are sums over all rows before each place, shape (n + 1,); `inside` is
-        what the members themselves add, shape (M,).
+        `sums` are those over the rows before each place, shape (n + 1,).
         """
-        own = np.zeros(self.row.size + 1)
-        np.cumsum(inside, out=own[1:])
-        found = before[self.end % self.width] - before[self.begin % self.width]
-        low, high = self._places
-        return found - (own[high] - own[low])
+        return self._ends(sums[self.begin], sums[self.n_rows])
 
-    @cached_property
-    def _places(self) -> tuple[Array, Array]:
-        """The first membership in each gap, and one past its last."""
-        low = np.searchsorted(self.row, self.begin)
-        high = np.append(low[1:], self.row.size)
-        last = np.append(self.cell[1:] != self.cell[:-1], True)
-        high[last] = self.members.starts[1:]
-        return low, high
+    def inside(self, values: Array) -> Array:
+        """Return the sums of a column of the members, (M,), over those in each gap."""
+        own = np.zeros(self.row.size + 1, dtype=np.result_type(values, np.int32))
+        np.cumsum(values, out=own[1:])
+        low, high = self._ends(own[self._low], own[self.members.starts[1:]])
+        return high - low
+
+    def _ends(self, begin: Array, last: Array) -> tuple[Array, Array]:
+        """Return what there is at the begin of each gap, and at its end."""
+        end = np.empty_like(begin)
+        end[:-1] = begin[1:]
+        end[np.append(self.first[1:], end.size) - 1] = last
+        return begin, end

@@ -15,7 +15,7 @@ import numpy as np
 from ..._inputs import cells as limits
 from ..._inputs.cells import Memberships
 from ..._inputs.validation import Array, Groups
-from .member_gaps import Gaps, of_few_grades
+from .member_gaps import Gaps, ListMembers, of_few_grades
 from .outcome_counts import OutcomeCounts, PairCounts
 from .sources import OWN, REST, ColumnLayout, FocalSums
 
@@ -146,21 +146,22 @@ class OutcomePairs:
         """Return the columns as they are."""
         return columns
 
-    def turns(self, members: Memberships) -> tuple[Array, Array]:
-        """Return the ends of the tied block of each membership."""
-        return self.counts.ranking.tie_bounds(members.rows)
+    def of_list(self, members: Memberships) -> ListMembers:
+        """Return what the members of all groups of one list have."""
+        ranking, rows = self.counts.ranking, members.rows
+        inner = OutcomeCounts(members.ranking(ranking), self.counts.y[rows])
+        (worse,) = inner.count([None], True, ties=True)
+        (better,) = inner.count([None], False)
+        columns = self._member_columns(worse, better, rows).T
+        products = self._list_products(worse, members)
+        return ListMembers(ranking.tie_bounds(rows), columns, products)
 
-    def _inner(self, members: Memberships) -> OutcomeCounts:
-        """Return the counts within each group of one list."""
-        ranking = members.ranking(self.counts.ranking)
-        return OutcomeCounts(ranking, self.counts.y[members.rows])
-
-    def member_columns(self, members: Memberships) -> Array:
-        """Return the columns of each membership of one list, shape (M, 4)."""
-        inner, rows = self._inner(members), members.rows
-        (worse,), (better,) = (inner.count([None], focal) for focal in (True, False))
+    def _member_columns(
+        self, worse: PairCounts, better: PairCounts, rows: Array
+    ) -> Array:
+        """Return the columns of memberships, shape (4, M), from counts in groups."""
         focal, partner = self.counts.all_worse, self._all_partner[0]
-        out = np.empty((rows.size, 4))
+        out = np.empty((4, rows.size))
         for block, name in enumerate(("half", "count")):
             unit = 1.0 if block else 0.5  # of half a pair
             below, above = getattr(worse, name), getattr(better, name)
@@ -172,7 +173,7 @@ class OutcomePairs:
             else:
                 own = above + all_below[rows]
                 rest = -own
-            out[:, block], out[:, block + 2] = unit * own, unit * rest
+            out[block], out[block + 2] = unit * own, unit * rest
         return out
 
     def other_columns(self, grade: int, gaps: Gaps) -> Array:
@@ -189,14 +190,14 @@ class OutcomePairs:
             return np.concatenate([up, down]).T
         return np.concatenate([np.zeros_like(up), -(up + down)]).T
 
-    def list_products(self, members: Memberships) -> Array:
+    def _list_products(self, both: PairCounts, members: Memberships) -> Array:
         """Return Σ x xᵀ over pairs of the own, rest and shared columns of each group.
 
-        Of shape (G, C + D, C + D), in one list: the diagonal of `products`.
+        Of shape (G, C + D, C + D), in one list: the diagonal of `products`. `both` are
+        the pairs within groups.
         """
-        inner, rows = self._inner(members), members.rows
         focal, partner = self.counts.all_worse, self._all_partner[0]
-        (both,) = inner.count([None], True, ties=True)
+        rows = members.rows
         own, other = (_moments_of(part, members, rows) for part in (focal, partner))
         same = _moments_of(both, members, slice(None))
         shared = int(self.layout.shared_weight)

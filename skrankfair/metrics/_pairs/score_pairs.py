@@ -12,7 +12,7 @@ from ..._inputs import cells as limits
 from ..._inputs.cells import Memberships
 from ..._inputs.ranking import Ranking
 from ..._inputs.validation import Array, Groups
-from .member_gaps import Gaps
+from .member_gaps import Gaps, ListMembers
 from .outcome_counts import PairCounts
 from .prefix_sums import exclusive_cumsum, sum_between, times
 from .sources import CrossSource, FocalSums
@@ -94,16 +94,8 @@ class ScorePairs(CrossSource):
         """Return the columns as they are."""
         return columns
 
-    def turns(self, members: Memberships) -> tuple[Array, Array]:
-        """Return the ends of the tied block of each membership."""
-        return self.ranking.tie_bounds(members.rows)
-
-    def member_columns(self, members: Memberships) -> Array:
-        """Return the columns of each membership of one list, shape (M, 2)."""
-        return np.stack(self._of_members(members)[:2], axis=1).astype(float)
-
-    def _of_members(self, members: Memberships) -> tuple[Array, Array, Array]:
-        """Return the won, all and the tied pairs of each membership of one list."""
+    def of_list(self, members: Memberships) -> ListMembers:
+        """Return what the members of all groups of one list have."""
         ranking, inner = self.ranking, members.ranking(self.ranking)
         first, last = ranking.tie_bounds(members.rows)
         own_first, own_last = inner.tie_bounds()
@@ -111,24 +103,25 @@ class ScorePairs(CrossSource):
         below = (ranking.n_rows - last) - (end - own_last)
         tied = (last - first) - (own_last - own_first)
         every = ranking.n_rows - members.sizes[members.cell]
+        columns = np.empty((2, below.size))
+        columns[:] = below, every
         if self.strict:
-            return below, every - tied, tied
-        return below + tied / 2, every, tied
+            columns[1] -= tied
+        else:
+            columns[0] += tied / 2
+        value, number, ties = map(members.sums, (*columns, tied))
+        square = value if self.strict else value - ties / 4
+        products = np.stack([square, value, value, number], axis=1).reshape(-1, 2, 2)
+        return ListMembers((first, last), columns.T, products)
 
     def other_columns(self, grade: int, gaps: Gaps) -> Array:
         """Return the columns of rows that are in the gaps, shape (P, 2)."""
         one, none = np.ones(gaps.row.size), np.zeros(gaps.row.size)
         number = gaps.totals(one)
         if not self.strict:
-            return np.stack([gaps.sums(one / 2, one / 2), number], axis=1)
+            return np.stack([gaps.sums(one / 2, one / 2), number]).T
         above = gaps.sums(none, one)
-        return np.stack([above, above + number - gaps.sums(one, none)], axis=1)
-
-    def list_products(self, members: Memberships) -> Array:
-        """Return Σ x xᵀ over the pairs of each group of one list, shape (G, 2, 2)."""
-        value, number, tied = (members.sums(p) for p in self._of_members(members))
-        square = value if self.strict else value - tied / 4
-        return np.stack([square, value, value, number], axis=1).reshape(-1, 2, 2)
+        return np.stack([above, above + number - gaps.sums(one, none)]).T
 
     def focal(self, group: int) -> FocalSums:
         """Return value and number of the pairs of each row of the group."""

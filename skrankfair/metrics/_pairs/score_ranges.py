@@ -24,7 +24,7 @@ _SAMPLE = 1 << 16
 #: Of a rank in a sum of weights, which rounding must not raise above a pair.
 ROUNDED = 1 - 1e-12
 #: Multiples of the golden ratio fill the unit interval evenly.
-_GOLDEN = (math.sqrt(5) - 1) / 2
+GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def reach(
@@ -336,7 +336,7 @@ class Matching:
         step = np.arange(size)
         drawn = ((step + shift) * (counts[-1] / size)).astype(np.int64)
         row = np.searchsorted(counts, drawn, side="right")
-        offset = (step * _GOLDEN % 1.0 * (left + right)[row]).astype(np.int64)
+        offset = (step * GOLDEN % 1.0 * (left + right)[row]).astype(np.int64)
         place = outer[0][row] + offset
         place += np.where(offset >= left[row], inner[1][row] - inner[0][row], 0)
         return row, place, np.abs(self.partner_score[place] - self.origin[row])
