@@ -196,7 +196,8 @@ class _Selection:
             for guess in guesses:
                 self._try(guess)
             left = self._between().sum()
-            stuck = not even and left > between / 2
+            if not even:
+                stuck = left > between / 2
             # Where few are left out, or they are uneven, a sample says more.
             even = not even or left < between / 8
         return self._written()
