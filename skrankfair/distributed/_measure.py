@@ -81,7 +81,8 @@ def measure(
         its own, that of a Spark DataFrame the session's.
     n_replicates : int, default=0
         Number of bootstrap replicates, as `GroupEstimates.compact` keeps them: the same
-        whatever the engine and the number of parts. Metrics that fit a curve need some.
+        whatever the engine and the number of parts. `positive_rate_shift` and
+        `rank_shift` need some.
     random_state : int, default=0
         Seed of the replicates, the same for all results that are to be added.
     memory_limit : str or None, default=None
@@ -104,8 +105,8 @@ def measure(
     ------
     ValueError
         If a column is missing, a query is in two clusters, or a metric does not add up
-        over parts: pairs of one list, or a curve that is fitted to all rows. Of Spark
-        also for a metric of your own, which `GroupEstimates.to_json` refuses.
+        over parts: pairs of one list, or `calibration_error` without edges of bins. Of
+        Spark also for a metric of your own, which `GroupEstimates.to_json` refuses.
     ImportError
         If the package of the engine is not installed.
 

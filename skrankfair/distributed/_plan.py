@@ -28,6 +28,12 @@ COLUMNS = (
     "item_weight",
     "values",
 )
+_RANKS = "its bins have equal mass, cut at ranks among all rows"
+_NO_CURVE = (
+    "given the curve of all rows only the estimate is a sum. Its standard error needs "
+    "what each row does to the curve at the rows of other parts, its interval bins cut "
+    "at ranks among all rows, and replicates would have its noise twice"
+)
 # Kinds of parameters that are given by their names.
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -255,18 +261,18 @@ def _check_additive(
 
 
 def check_refits(metrics: Mapping[str, Callable[..., Any]]) -> None:
-    """Raise a ValueError for a metric that is refitted, and is no sum over parts."""
+    """Raise a ValueError for a metric that is no sum, also where its curve is known."""
     for name, metric in metrics.items():
         options = metric.keywords if isinstance(metric, partial) else {}
-        if plain_of(metric) is library.calibration_error:
-            binned = options.get("method") == "binned"
-            if not (binned and np.ndim(options.get("bins", 15))):
-                raise ValueError(
-                    f"{name} fits a curve (or bins) to all rows, which do not fit into "
-                    "one part; pass the edges of bins, which add up: "
-                    f"partial({name}, method='binned', bins=[0, 0.1, 0.2, ..., 1]), or "
-                    "measure a sample of the clusters in memory."
-                )
+        method = options.get("method", "smooth")
+        edges = method == "binned" and np.ndim(options.get("bins", 15))
+        if plain_of(metric) is library.calibration_error and not edges:
+            raise ValueError(
+                f"{name} does not add up over parts of the data: "
+                f"{_NO_CURVE if method == 'smooth' else _RANKS}. Measure a sample of "
+                "the clusters in memory, or pass the edges of bins, which add up: "
+                f"partial({name}, method='binned', bins=[0, 0.1, 0.2, ..., 1])."
+            )
 
 
 def plain_of(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -641,7 +641,9 @@ def calibration_error(
     of the intervals of the groups. `skrankfair.inference.compare` compares two scores
     by all methods but "sweep", whose numbers of bins differ by chance.
 
-    Results add up only for "binned" with given edges; curves are fitted to all rows.
+    Results add up only for "binned" with given edges. With the curve of all rows the
+    sum of "smooth" would too, but not its errors, in which each row moves the curve at
+    all others, nor its intervals, whose narrow bins are cut at ranks among all rows.
 
     References
     ----------

@@ -19,6 +19,7 @@ from skrankfair.distributed._plan import make_plan
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     brier_score,
+    calibration_error,
     group_mean,
     matched_pair_calibration,
     pairwise_accuracy,
@@ -353,7 +354,16 @@ class TestErrors:
             (partial(matched_pair_calibration, adjacent=True), {}, "choose it once"),
             (partial(matched_pair_calibration, quantile=2), {}, "quantile must"),
             (partial(pairwise_accuracy, bins=0), {"engagement": "s"}, "bins must"),
-            ("calibration_error", {"qid": None}, "pass the edges of bins, which add"),
+            (
+                "calibration_error",
+                {"qid": None},
+                "only the estimate is a sum.* pass the edges of bins, which add up",
+            ),
+            (
+                partial(calibration_error, method="sweep"),
+                {"qid": None},
+                "cut at ranks among all rows. Measure a sample",
+            ),
             (partial(rank_shift, bandwidth=0.1), {"qid": None}, "in memory"),
             ("dips", {"cluster": "s"}, "s must be constant within a query; q"),
         ],
