@@ -7,19 +7,18 @@ import itertools
 import pytest
 
 
-def in_chunks(stop, size, always):
-    """Parametrize ``seeds`` by ranges of `size` up to `stop`.
+def in_chunks(stop, always):
+    """Parametrize ``seeds`` by two ranges up to `stop`.
 
     Those below `always` run by default. The others, which prove the same of more
     problems, are marked ``simulation``.
     """
     chunks = [
-        pytest.param(
-            range(start, start + size),
-            marks=() if start < always else pytest.mark.simulation,
-            id=f"{start}-{start + size - 1}",
+        pytest.param(chunk, marks=marks, id=f"{chunk[0]}-{chunk[-1]}")
+        for chunk, marks in (
+            (range(always), ()),
+            (range(always, stop), pytest.mark.simulation),
         )
-        for start in range(0, stop, size)
     ]
     return pytest.mark.parametrize("seeds", chunks)
 

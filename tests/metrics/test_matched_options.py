@@ -27,7 +27,7 @@ OPTIONS = {
     "linear, adjacent": {"estimator": "local_linear", "adjacent": True},
 }
 EPSILONS = (0.0, 0.27, 1.3, np.inf)
-in_chunks = seeds.in_chunks(12, 2, always=2)
+in_chunks = seeds.in_chunks(12, always=2)
 every_option = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 
 
@@ -159,7 +159,7 @@ def test_cluster_covariance(seeds, options):
     assert known > 10
 
 
-@seeds.in_chunks(12, 4, always=4)
+@seeds.in_chunks(20, always=4)
 @pytest.mark.parametrize(
     "name", [n for n in OPTIONS if "position_weight" not in OPTIONS[n]]
 )

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
 )
 
-in_chunks = seeds.in_chunks(24, 6, always=6)
+in_chunks = seeds.in_chunks(24, always=6)
 
 
 def root(k):
