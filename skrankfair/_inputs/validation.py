@@ -20,6 +20,8 @@ from .told import warn_user
 
 Array = NDArray[Any]
 
+#: What is no column or frame of a library, which narwhals would take long to say.
+_PLAIN = (np.ndarray, list, tuple)
 _DIRECT_RANGE = 1 << 16
 #: Up to here a float64 holds every integer.
 _EXACT = 2**53
@@ -79,9 +81,10 @@ def to_numpy(values: Any, name: str) -> Array:
         return _with_missing(values)
     if isinstance(values, np.ndarray):
         return _native(values)
-    column = nw.from_native(values, series_only=True, pass_through=True)
-    if isinstance(column, nw.Series):
-        return _series_to_numpy(column)
+    if not isinstance(values, _PLAIN):
+        column = nw.from_native(values, series_only=True, pass_through=True)
+        if isinstance(column, nw.Series):
+            return _series_to_numpy(column)
     try:
         array = np.asarray(values)
         if not isinstance(values, str | bytes) and _changes_values(array, values):
@@ -453,6 +456,8 @@ def frame_columns(values: Any) -> tuple[list[Any], list[Hashable]] | None:
         # By position, since a pandas frame may name two columns alike.
         names = [_as_scalar(name) for name in values.columns]
         return [values.iloc[:, i] for i in range(values.shape[1])], names
+    if isinstance(values, _PLAIN):
+        return None
     frame = nw.from_native(values, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return None
