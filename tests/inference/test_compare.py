@@ -340,7 +340,7 @@ def test_items_are_aligned_by_row():
 @pytest.mark.simulation
 def test_item_coverage():
     # Both scores are as good: the true difference is 0.
-    n_lists = 600
+    n_lists = 400
     intervals = []
     for seed in range(n_lists):
         y, a, b = one_list(200, seed)

@@ -33,8 +33,8 @@ from tests.reference import variance
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
 )
-in_chunks = seeds.in_chunks(24, always=8)
-in_small_chunks = seeds.in_chunks(8, always=2)
+in_chunks = seeds.in_chunks(16, always=8)
+in_small_chunks = seeds.in_chunks(5, always=2)
 AVERAGES = ("pairs", "queries")
 
 
@@ -231,7 +231,7 @@ def repeated(p, times):
     return replace(p, w=None, z=[], sensitive_features=features, member={}, **columns)
 
 
-@seeds.in_chunks(12, always=4)
+@seeds.in_chunks(8, always=4)
 @each_metric
 @pytest.mark.usefixtures("_engine")
 def test_whole_weights_are_repeated_items(seeds, measure):

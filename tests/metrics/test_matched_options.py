@@ -27,7 +27,7 @@ OPTIONS = {
     "linear, adjacent": {"estimator": "local_linear", "adjacent": True},
 }
 EPSILONS = (0.0, 0.27, 1.3, np.inf)
-in_chunks = seeds.in_chunks(12, always=2)
+in_chunks = seeds.in_chunks(8, always=2)
 every_option = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 
 

@@ -22,7 +22,7 @@ from skrankfair.metrics import (
 )
 from tests.metrics.simulate import coverage, slices, tolerance
 
-N_REPLICATIONS, N_USERS, N_ITEMS, N_MEMBERS = 600, 60, 8, 3
+N_REPLICATIONS, N_USERS, N_ITEMS, N_MEMBERS = 400, 60, 8, 3
 STARTS = np.arange(0, N_REPLICATIONS * N_USERS + 1, N_USERS)  # of their users
 ADVANTAGES = np.array([0.3, 0.8])  # of every other user
 METRICS = {

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 AVERAGES = ("pairs", "queries")
 EDGES = (-np.inf, 0.25, 0.5, 0.75, np.inf)
-in_chunks = seeds.in_chunks(24, always=6)
+in_chunks = seeds.in_chunks(16, always=6)
 
 
 def bucket_of(p, edges=EDGES):
