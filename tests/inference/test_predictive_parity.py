@@ -142,7 +142,7 @@ def test_the_score_test_is_that_of_the_reference(cluster_weight, binary):
 
 
 def test_the_difference_is_that_of_weighted_least_squares():
-    sm = pytest.importorskip("statsmodels.api")
+    sm = pytest.importorskip("statsmodels.regression.linear_model")
     y, s, group, _ = rows(n_clusters=120, labels="ab")
     t = predictive_parity_test(y, s, sensitive_features=group, **FIXED)
     for j, point in enumerate(GRID):

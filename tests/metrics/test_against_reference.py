@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 AVERAGES = ("pairs", "queries")
-in_chunks = seeds.in_chunks(32, always=8)
+in_chunks = seeds.in_chunks(32, always=6)
 
 
 @in_chunks

@@ -33,7 +33,7 @@ from tests.reference import variance
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
 )
-in_chunks = seeds.in_chunks(16, always=8)
+in_chunks = seeds.in_chunks(16, always=6)
 in_small_chunks = seeds.in_chunks(5, always=2)
 AVERAGES = ("pairs", "queries")
 

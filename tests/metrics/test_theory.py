@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from scipy.stats import mannwhitneyu
 from sklearn.metrics import mean_squared_error, ndcg_score, roc_auc_score
+from statsmodels.regression.linear_model import OLS
 
 from skrankfair.inference import compare
 from skrankfair.metrics import (
@@ -316,9 +316,9 @@ def test_cluster_covariance_is_that_of_refits_of_statsmodels(metric, by_user):
     )
     value, g, i, _ = pair_frame([naive_pairs(metric, rows, g) for g in result.groups])
     of_pair, indicator = cluster[i], np.eye(len(result.groups))[g]
-    fit = sm.OLS(value, indicator).fit()
+    fit = OLS(value, indicator).fit()
     changes = [
-        sm.OLS(value[of_pair != c], indicator[of_pair != c]).fit().params - fit.params
+        OLS(value[of_pair != c], indicator[of_pair != c]).fit().params - fit.params
         for c in np.unique(of_pair)
     ]
     n = np.array([np.unique(of_pair[g == k]).size for k in range(len(result.groups))])
@@ -339,7 +339,7 @@ def test_item_variance_is_near_the_two_way_sandwich_of_statsmodels(metric):
     assert result.variance == "item"
     for g in range(2):
         value, _, i, j = pair_frame([naive_pairs(metric, rows, g)])
-        fit = sm.OLS(value, np.ones(value.size)).fit(
+        fit = OLS(value, np.ones(value.size)).fit(
             cov_type="cluster",
             cov_kwds={"groups": np.column_stack([i, j]), "use_correction": False},
         )

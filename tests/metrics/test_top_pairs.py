@@ -25,7 +25,7 @@ from tests.reference.top_pairs import chances, cut
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
 )
-in_chunks = seeds.in_chunks(12, always=4)
+in_chunks = seeds.in_chunks(12, always=3)
 CUT = {"exposure": RULES["exposure"]}
 CUT |= {f"accuracy-{comparison}": rule for comparison, rule in ACCURACY.items()}
 
