@@ -17,7 +17,7 @@ from scipy import special
 from .._inputs.validation import Array
 from .finalize import slopes_at
 from .sums import ClusterSums
-from .table import AnyTable, Finalize, count_chunks, draw_counts
+from .table import AnyTable, Finalize, Table, count_chunks, draw_counts
 
 # More undefined resamples than this, and there is no interval.
 _MOST_UNDEFINED = 0.2
@@ -55,39 +55,18 @@ def resampled_with_errors(
     (B, m), those of the second being 0 if it is None; then comes their covariance of
     shape (B, m, 2, 2), by the delta method within the resample.
     """
-    table = sums.bootstrap_table()
-    n_columns = table.n_columns
+    table, kept = sums.bootstrap_table(), None
     factor = sums.count / (sums.count - 1) if sums.count > 1 else np.nan
     sides = first[:, None] if second is None else np.stack([first, second], axis=1)
-    common = _Products(slice(None), table.shared)
-    size = table.n_rows * (sides.shape[1] * n_columns + table.shared.shape[1]) ** 2
-    kept = None
-    if size * len(sides) <= _MOST_KEPT:
-        kept = [_Products.of_groups(table, groups) for groups in sides.tolist()]
     for chunk in count_chunks(table, n_resamples):
         counts = draw_counts(table, chunk, rng)
         by_group, shared = table.drawn(counts)
         values = finalize(by_group, shared)
         slopes = slopes_at(finalize, by_group, shared)
-        of_shared = common.drawn(counts)
-        covariance = np.zeros((len(counts), first.size, 2, 2))
-        for place, groups in enumerate(sides.tolist()):
-            part = kept[place] if kept else _Products.of_groups(table, groups)
-            products = part.drawn(counts)
-            if not isinstance(part.rows, slice):
-                # Rows without data of the groups have part in the shared columns.
-                shared_at = len(groups) * n_columns
-                products[:, shared_at:, shared_at:] = of_shared
-            weights = np.zeros((len(counts), 2, products.shape[1]))
-            for side, group in enumerate(groups):
-                own = slice(side * n_columns, (side + 1) * n_columns)
-                weights[:, side, own] = slopes[:, group, :n_columns]
-                weights[:, side, len(groups) * n_columns :] = slopes[
-                    :, group, n_columns:
-                ]
-            covariance[:, place] = (
-                factor * weights @ products @ np.swapaxes(weights, 1, 2)
-            )
+        used = np.flatnonzero(slopes.any(axis=(0, 1)))
+        if kept is None or not np.array_equal(used, kept.used):
+            kept = _Products(table, sides, used)
+        covariance = factor * kept.covariance(counts, slopes)
         others = np.zeros((len(counts), first.size))
         if second is not None:
             others = values[:, second]
@@ -95,25 +74,81 @@ def resampled_with_errors(
 
 
 class _Products:
-    """Cross products of the columns of some rows of a table: each of them once."""
+    """Cross products of the columns of groups that slopes are not 0 of.
 
-    def __init__(self, rows: Array | slice, columns: Array) -> None:
-        self.rows, self.size = rows, columns.shape[1]
-        self._first, self._second = np.triu_indices(self.size)
-        self._columns = columns[:, self._first] * columns[:, self._second]
+    Parameters
+    ----------
+    table : Table or SparseTable
+    sides : ndarray of shape (m, 1) or (m, 2)
+        The numbers of the groups of each estimate.
+    used : ndarray of int
+        Which columns, those of a group before the shared ones.
+    """
 
-    @classmethod
-    def of_groups(cls, table: AnyTable, groups: list[int]) -> _Products:
-        """Return those of the columns of groups and of the shared ones."""
-        rows, part = table.part_of(groups)
-        return cls(rows, part.flat())
+    def __init__(self, table: AnyTable, sides: Array, used: Array) -> None:
+        self.table, self.sides, self.used = table, sides, used
+        self._own, common = np.split(used, [np.searchsorted(used, table.n_columns)])
+        self._common = common - table.n_columns
+        self._size = sides.shape[1] * self._own.size + common.size
+        self._first, self._second = np.triu_indices(self._size)
+        few = table.n_rows * self._size**2 * len(sides) <= _MOST_KEPT
+        step = len(sides) if few and isinstance(table, Table) else 1
+        starts = range(0, len(sides), max(step, 1))
+        self._parts = [slice(start, start + step) for start in starts]
+        self._kept = [self._columns(part) for part in self._parts] if few else None
 
-    def drawn(self, counts: Array) -> Array:
-        """Return their sums over rows that count so often, shape (B, K, K)."""
-        sums = np.empty((len(counts), self.size, self.size))
-        each = counts[:, self.rows] @ self._columns
-        sums[:, self._first, self._second] = sums[:, self._second, self._first] = each
+    def _columns(self, part: slice) -> tuple[Array | slice, Array]:
+        """Return rows and products, each once, of some sides that have these rows."""
+        tables = [self.table.part_of(groups) for groups in self.sides[part].tolist()]
+        columns = np.stack([self._flat(table) for _, table in tables], axis=1)
+        products = columns[..., self._first] * columns[..., self._second]
+        shape = len(products), len(tables) * self._first.size
+        return tables[0][0], products.reshape(shape)
+
+    def _flat(self, table: Table) -> Array:
+        own = table.by_group[..., self._own]
+        own = own.reshape(table.n_rows, self._size - self._common.size)
+        return np.hstack([own, table.shared[:, self._common]])
+
+    def _drawn(self, counts: Array, place: int) -> Array:
+        """Return the sums over rows that count so often, shape (B, m, K, K)."""
+        kept, part = self._kept, self._parts[place]
+        rows, columns = self._columns(part) if kept is None else kept[place]
+        shape = len(counts), len(self.sides[part])
+        each = (counts[:, rows] @ columns).reshape(*shape, self._first.size)
+        sums = np.empty((*shape, self._size, self._size))
+        sums[..., self._first, self._second] = each
+        sums[..., self._second, self._first] = each
         return sums
+
+    def _of_shared(self, counts: Array) -> Array:
+        """Return the sums of the products of the shared columns, (B, 1, D, D)."""
+        shared = self.table.shared[:, self._common]
+        both = shared[:, :, None] * shared[:, None]
+        sums = counts @ both.reshape(len(both), self._common.size**2)
+        return sums.reshape(len(counts), 1, *both.shape[1:])
+
+    def covariance(self, counts: Array, slopes: Array) -> Array:
+        """Return Σ over rows of slopes times columns, of each two sides, (B, m, 2, 2).
+
+        Of rows that count so often, (B, n_rows), and slopes of shape (B, G, C + D).
+        """
+        found = np.zeros((len(counts), len(self.sides), 2, 2))
+        slopes, n_own = slopes[..., self.used], self._own.size
+        common = slice(self._size - self._common.size, None)
+        # Rows without data of the groups have part in the shared columns.
+        of_shared = None if isinstance(self.table, Table) else self._of_shared(counts)
+        for place, part in enumerate(self._parts):
+            products = self._drawn(counts, place)
+            if of_shared is not None:
+                products[..., common, common] = of_shared
+            weights = np.zeros((*products.shape[:2], 2, self._size))
+            for side, groups in enumerate(self.sides[part].T):
+                own = slice(side * n_own, (side + 1) * n_own)
+                weights[:, :, side, own] = slopes[:, groups, :n_own]
+                weights[:, :, side, common] = slopes[:, groups, n_own:]
+            found[:, part] = weights @ products @ np.swapaxes(weights, -1, -2)
+        return found
 
 
 def studentised_ends(

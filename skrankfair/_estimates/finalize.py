@@ -45,7 +45,7 @@ class MeanOfRatios:
             denominator = denominator + everyone
             nothing = np.abs(denominator.real) <= NOTHING * np.abs(everyone.real)
             denominator = np.where(nothing, 0.0, denominator)
-        ratio = np.full(numerator.shape, np.nan, dtype=numerator.dtype)
+        ratio = np.full_like(numerator, np.nan)  # in the order of the rows in memory
         np.divide(numerator, denominator, out=ratio, where=denominator.real != 0)
         return ratio, denominator
 

@@ -328,7 +328,7 @@ class ClusterSums:
                 total = cells.at(self.by_group)
                 change = finalize(total - by_group, self.shared - shared)
                 change -= cells.at(estimate)
-                change[np.abs(change) <= cells.at(noise)] = 0.0
+                np.copyto(change, 0.0, where=np.abs(change) <= cells.at(noise))
             if weight is not None:
                 times = np.zeros(weight.shape)
                 np.divide(np.sqrt(weight), once, out=times, where=once > 0)
@@ -336,9 +336,9 @@ class ClusterSums:
             if cells.member is None:
                 change *= cells.at(factor[0])
             else:
-                change *= np.where(
-                    cells.member, cells.at(factor[0]), cells.at(factor[1])
-                )
+                # Several times as quick as a choice of one or the other.
+                more = cells.at(factor[0]) - cells.at(factor[1])
+                change *= cells.member * more + cells.at(factor[1])
             if weight is not None:
                 change[weight == 0] = 0.0
             yield cells, change

@@ -28,6 +28,8 @@ _FEW_GROUPS, _FEW_NUMBERS = 3, 1 << 16
 _CHUNK, _MOST_COUNTS, _FEWEST = 64, 1 << 20, 4
 # Rows that are filled in at once.
 _ROWS = 1 << 16
+# So few rows of a few groups stay in the cache from one step to the next.
+_CACHED = 1 << 14
 
 
 def needs_of(finalize: Finalize) -> tuple[int, ...]:
@@ -138,6 +140,7 @@ class Table:
     def cells(self, size: int) -> Iterator[Table]:
         """Yield the rows, blocks of about so many numbers at a time."""
         step = max(1, size // max(1, self.n_groups * self.n_columns))
+        step = min(step, _CACHED)
         for start in range(0, max(1, self.n_rows), step):
             yield self.take(slice(start, start + step))
 

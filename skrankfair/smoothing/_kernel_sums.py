@@ -109,6 +109,9 @@ EXACT_WORK = 1 << 22
 LARGEST_LATTICE = 1 << 22
 # Relative to the largest mass: where there is less, the error of the lattice shows.
 _THIN = 1e-4
+#: The weights of the four nearest nodes in cubic interpolation: a row each, by the
+#: powers of the distance past the second one in cells.
+_CUBIC = np.array([[0, -2, 3, -1], [6, -3, -6, 3], [0, 6, 3, -3], [0, -1, 0, 1]]) / 6
 # What squares of large distances lose in sums up to a row.
 _ROUNDING = 1e-10
 # Half the square of a distance at which a gaussian weight is lost beside that of 0.
@@ -288,15 +291,23 @@ class Lattice:
         wrapped[self.size - reach + 1 :] = lags[:0:-1]
         self._spectrum = fft.rfft(wrapped)
 
-    def place(self, x: Array) -> tuple[Array, list[Array]]:
-        """Return the first of the four nearest nodes and the weights of all four."""
-        return _cubic((x - self.low) / self.cell)
+    def place(self, x: Array) -> tuple[Array, Array]:
+        """Return the first of the four nearest nodes, and how far x is past the second.
+
+        This is in cells, from 0 to 1.
+        """
+        past = (x - self.low) / self.cell
+        node = past.astype(np.int64)
+        past -= node
+        node -= 1
+        return node, past
 
     def spread(self, x: Array) -> sparse.csr_matrix:
         """Return the matrix from nodes to points, shape (n, size)."""
-        node, weights = self.place(x)
+        node, past = self.place(x)
         nodes = (node[:, None] + np.arange(4, dtype=np.int32)).astype(np.int32)
-        values = np.stack(weights, axis=1).ravel()
+        powers = np.stack([np.ones_like(past), past, past**2, past**3], axis=1)
+        values = (powers @ _CUBIC.T).ravel()
         ends = 4 * np.arange(x.size + 1)
         return sparse.csr_matrix(
             (values, nodes.ravel(), ends), shape=(x.size, self.size)
@@ -313,31 +324,32 @@ class Lattice:
 
 def _lattice_sums(points: Array, x: Array, columns: Array, lattice: Lattice) -> Array:
     """Return the kernel sums by spreading rows over a lattice and convolving."""
-    n_nodes = lattice.n_nodes
-    spread = np.zeros((columns.shape[0], lattice.size))
+    n_cells = lattice.n_nodes - 3
+    # What the powers of the distance to a node add up to says what all four nodes get.
+    powers = np.zeros((columns.shape[0], 4, n_cells))
     # Small enough parts stay in the cache; large enough ones are worth their counts.
-    step = max(_CHUNK >> 3, 4 * n_nodes)
+    step = max(_CHUNK >> 5, 4 * n_cells)
     for start in range(0, x.size, step):
         rows = slice(start, start + step)
-        node, weights = lattice.place(x[rows])
-        for row, column in zip(spread, columns[:, rows], strict=True):
-            for shift, weight in enumerate(weights):
-                counts = np.bincount(node, weight * column, minlength=n_nodes)
-                row[shift : shift + n_nodes - 3] += counts[: n_nodes - 3]
+        node, past = lattice.place(x[rows])
+        for totals, column in zip(powers, columns[:, rows], strict=True):
+            for power, total in enumerate(totals):
+                column = column * past if power else column
+                total += np.bincount(node, column, minlength=n_cells)
+    spread = np.zeros((columns.shape[0], lattice.size))
+    for shift, part in enumerate(np.swapaxes(_CUBIC @ powers, 0, 1)):
+        spread[:, shift : shift + n_cells] += part
     smooth = lattice.convolved(spread)
-    sums = np.zeros((columns.shape[0], points.size))
-    for start in range(0, points.size, _CHUNK >> 3):
-        some = slice(start, start + (_CHUNK >> 3))
-        node, weights = lattice.place(points[some])
-        for shift, weight in enumerate(weights):
-            sums[:, some] += weight * smooth[:, node + shift]
+    nodes = np.stack([smooth[:, i : i + n_cells] for i in range(4)], axis=1)
+    # The cubic polynomial between two nodes, from the highest power.
+    terms = (_CUBIC.T @ nodes)[:, ::-1]
+    sums = np.empty((columns.shape[0], points.size))
+    for start in range(0, points.size, _CHUNK >> 5):
+        some = slice(start, start + (_CHUNK >> 5))
+        node, past = lattice.place(points[some])
+        for found, (highest, *others) in zip(sums[:, some], terms, strict=True):
+            highest.take(node, out=found)
+            for term in others:
+                found *= past
+                found += term.take(node)
     return sums
-
-
-def _cubic(place: Array) -> tuple[Array, list[Array]]:
-    """Return the first of the four nearest nodes and the weights of all four."""
-    node = place.astype(np.int64)
-    t = place - node
-    node -= 1
-    a, b, c = t * (t - 1), t + 1, t - 2
-    return node, [-a * c / 6, (t - 1) * b * c / 2, -t * b * c / 2, a * b / 6]

@@ -238,6 +238,25 @@ class MatchedPairs(NearPairs):
         matched = self._matched(group)
         return self.squared._products((group, group), *matched, weight)
 
+    def products_from(
+        self, focal: FocalSums, partner: FocalSums, weight: Array | None
+    ) -> Array | None:
+        """Return `own_products` from the sums of both sides; None if they lack it.
+
+        ``Σ (y_i - y_j)²`` is ``Σ_i y_i (2 v_i - n_i y_i) + Σ_j n_j y_j²``, v and n the
+        value and the number of the pairs of a row.
+        """
+        if self.item_weight is not None or self.n_columns > 2:
+            return None
+        value, number, of_partner = focal.value, focal.count, partner.count
+        if weight is not None:
+            value, number = value * weight[focal.rows], number * weight[focal.rows]
+            of_partner = of_partner * weight[partner.rows]
+        y, other = self.y[focal.rows], self.y[partner.rows]
+        squares = y @ (2 * value - number * y) + (other * other) @ of_partner
+        total = value.sum()
+        return np.array([[squares, total], [total, number.sum()]])
+
     def _products(
         self,
         pair: tuple[int, int],

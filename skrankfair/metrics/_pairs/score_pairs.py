@@ -137,6 +137,19 @@ class ScorePairs(CrossSource):
         counts = self._count(member, False, rows)
         return FocalSums(rows, counts.half / 2, counts.count)
 
+    def products_from(
+        self, focal: FocalSums, partner: FocalSums, weight: Array | None
+    ) -> Array | None:
+        """Return `own_products` from the sums of both sides; None if they lack it.
+
+        Without ties a pair is won or not, and its value its square.
+        """
+        if self.item_weight is not None or self.ranking.has_ties:
+            return None
+        w = np.ones(focal.count.size) if weight is None else weight[focal.rows]
+        value, number = focal.value @ w, focal.count @ w
+        return np.array([[value, value], [value, number]])
+
     @property
     def _many(self) -> bool:
         return len(self.groups) > limits.FEW_GROUPS and not self.groups.overlapping

@@ -58,6 +58,11 @@ class FocalSums:
         """All sums, in the order of the table's columns."""
         return (self.value, self.count, *self.more)
 
+    def fill(self, columns: Array) -> None:
+        """Set the sums of the rows in columns of shape (n, n_blocks, B)."""
+        for column, values in enumerate(self.columns):
+            columns[:, column, 0][self.rows] = values
+
 
 class Source(Protocol):
     """The pairs of one metric, as the tables of sums ask for them."""
@@ -192,10 +197,20 @@ class CrossSource(Protocol):
     def fill(self, columns: Array, group: int, weight: Array | None) -> Array:
         """Set each item's sums; return Σ x xᵀ over the group's pairs."""
         # Members are focal rows, all others partners.
-        for sums in (self.focal(group), self.partner(group)):
-            for column, values in enumerate(sums.columns):
-                columns[sums.rows, column, 0] = values
+        focal, partner = self.focal(group), self.partner(group)
+        focal.fill(columns)
+        partner.fill(columns)
+        products = self.products_from(focal, partner, weight)
+        if products is not None:
+            return products
+        del focal, partner  # as long as the rows
         return self.own_products(group, weight)
+
+    def products_from(
+        self, focal: FocalSums, partner: FocalSums, weight: Array | None
+    ) -> Array | None:
+        """Return `own_products` from the sums of both sides; None if they lack it."""
+        return None
 
     def products(
         self, weight: Array | None, own: Sequence[Array] | None = None
