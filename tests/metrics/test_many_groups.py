@@ -263,3 +263,20 @@ def test_thresholds_of_all_groups_are_those_of_each(monkeypatch, seed: int) -> N
                 alone = Matching(data.ranking, member, ~member, direction)
                 expected.append(alone.kth_smallest(*how, weight))
             assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("direction", ["below", "both"])
+def test_thresholds_in_one_list_are_found_nearby(direction: str) -> None:
+    """The first guesses of most groups are close, and what is found is exact."""
+    rng = np.random.default_rng(3)
+    score, group = rng.normal(size=1200), rng.integers(0, 12, 1200)
+    data = ranked_data(None, score, sensitive_features=group)
+    members = cells.Memberships.of(data.ranking, data.groups)
+    matching = GroupMatching(data.ranking, members, direction)
+    selection = group_ranges._Selection(matching, None, 0.1, PairWeight())
+    found, known = selection.nearby()
+    assert known.sum() > 6
+    for number in np.flatnonzero(known):
+        gap = score[group != number] - score[group == number, None]
+        gap = np.sort(gap[gap >= 0] if direction == "below" else np.abs(gap).ravel())
+        assert found[number] == gap[int(np.ceil(0.1 * gap.size)) - 1]

@@ -7,7 +7,7 @@ left are the partners, so that no group needs a pass over the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,6 +22,9 @@ from .score_ranges import GOLDEN, ROUNDED, Matching, PairWeight, weighted_rank
 _SAMPLE = 1 << 16
 #: The search takes groups with about so small a part of the rows at once.
 _PARTS = 6
+#: In one list it looks at every so many-th row first (an odd number has a middle one),
+#: and then writes at most about so many pairs of each membership.
+_THIN, _WRITTEN = 5, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +35,10 @@ class Ranges:
     high: Array
     own_low: Array
     own_high: Array
+
+    @property
+    def _ends(self) -> tuple[Array, ...]:
+        return self.low, self.high, self.own_low, self.own_high
 
     @property
     def count(self) -> Array:
@@ -49,12 +56,8 @@ class Ranges:
 
     def where(self, first: Array, other: Ranges) -> Ranges:
         """Return these ranges for some memberships, and others for the rest."""
-        return Ranges(
-            np.where(first, self.low, other.low),
-            np.where(first, self.high, other.high),
-            np.where(first, self.own_low, other.own_low),
-            np.where(first, self.own_high, other.own_high),
-        )
+        ends = zip(self._ends, other._ends, strict=True)
+        return Ranges(*(a if a is b else np.where(first, a, b) for a, b in ends))
 
     def sums(self, values: Array, rows: Array) -> Array:
         """Return the sums over the partners of a column of ranked rows."""
@@ -83,51 +86,65 @@ class GroupMatching:
         partners = np.ones(self.ranking.n_rows, dtype=bool)
         return Matching(self.ranking, rows, partners, self.direction)
 
-    @cached_property
-    def _company(self) -> tuple[Array, Matching]:
-        """The rows of each cell with several, and which memberships these are."""
-        some, members = self.members.in_company()
-        inner = members.ranking(self.ranking)
-        partners = np.ones(inner.n_rows, dtype=bool)
-        rows = np.arange(inner.n_rows)
-        return some, Matching(inner, rows, partners, self.direction)
-
-    def _own(
-        self, ranges: Callable[[Matching, Array], tuple[Array, Array]]
-    ) -> tuple[Array, Array]:
-        """Return the range of each membership in its cell: itself, if it is alone."""
-        low = np.arange(self.members.rows.size)
-        high = low + 1
-        some, matching = self._company
-        # Cells are as they are among all, but for the place where they begin.
-        moved = some - np.arange(some.size)
-        own_low, own_high = ranges(matching, some)
-        low[some], high[some] = own_low + moved, own_high + moved
-        return low, high
-
     @property
     def group(self) -> Array:
         """Group of each membership."""
         return self.members.cells.group[self.members.cell]
 
-    def _in_cells(self, by_row: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = np.empty_like(by_row[0]), np.empty_like(by_row[1])
-        low[self.by_row], high[self.by_row] = by_row
-        return low, high
+    def _in_cells(self, by_row: Array) -> Array:
+        found = np.empty_like(by_row)
+        found[self.by_row] = by_row
+        return found
+
+    @cached_property
+    def _company(self) -> tuple[Array, Array, Array]:
+        """Memberships of cells with several, and numbers that increase: places.
+
+        The first of the numbers, one of each of these memberships, is where its cell
+        begins, and the second where it is itself.
+        """
+        some, members = self.members.in_company()
+        begin = members.cell * np.int64(self.ranking.n_rows + 1)
+        return some, begin, begin + members.rows
+
+    def _own(self, place: Array, alone: Array) -> Array:
+        """Return the first membership of the own cell from this row of all on.
+
+        `alone`: of a membership that is alone in its cell.
+        """
+        some, begin, places = self._company
+        # Cells are as they are among all, but for the place where they begin.
+        moved = some - np.arange(some.size)
+        alone[some] = moved + np.searchsorted(places, begin + place[some])
+        return alone
+
+    @cached_property
+    def _last(self) -> tuple[Array, Array]:
+        """Ends of the ranges of the pairs "below", which all end behind the row."""
+        high = self._in_cells(self.every.below)
+        return high, self._own(high, np.arange(1, high.size + 1))
+
+    def _ranges(self, low: Array, high: Array) -> Ranges:
+        """Return the ranges of all rows, which are those of `every`, and of cells."""
+        low = self._in_cells(low)
+        if self.direction == "below":
+            high, own_high = self._last
+        else:
+            high = self._in_cells(high)
+            own_high = self._own(high, np.arange(high.size) + (high > low))
+        # A row is in its range, unless that is empty.
+        alone = np.arange(low.size) + (high == low)
+        return Ranges(low, high, self._own(low, alone), own_high)
 
     def windows(self, thresholds: Array) -> Ranges:
         """Return the partners within the threshold of the group, shape (G,)."""
-        limits = thresholds[self.group]
-        every = self.every.windows(limits[self.by_row])
-        low, high = self._own(lambda inner, some: inner.windows(limits[some]))
-        np.copyto(low, high, where=~(limits >= 0))  # no difference is negative
-        return Ranges(*self._in_cells(every), low, high)
+        limits = thresholds[self.group[self.by_row]]
+        return self._ranges(*self.every.windows(limits))
 
     @property
     def outermost(self) -> Ranges:
         """All possible partners."""
-        own = self._own(lambda inner, some: inner.outermost)
-        return Ranges(*self._in_cells(self.every.outermost), *own)
+        return self._ranges(*self.every.outermost)
 
     def kth_smallest(
         self, n_pairs: int | None, quantile: float | None, weight: PairWeight
@@ -138,15 +155,21 @@ class GroupMatching:
         at a time, since the search keeps many numbers of each membership.
         """
         cells = self.members.cells
-        found = np.full(cells.n_groups, np.nan)
-        size = np.bincount(cells.group, self.members.sizes, minlength=cells.n_groups)
+        found, left = np.full(cells.n_groups, np.nan), np.ones(cells.n_groups, bool)
+        plain = self.ranking.n_queries == 1 and not weight.given
         at_once = max(self.ranking.n_rows / _PARTS, _SAMPLE)
-        part = ((np.cumsum(size) - size) // at_once).astype(np.int64)
-        for number in np.unique(part):
-            _, members = self.members.of_cells(part[cells.group] == number)
-            matching = replace(self, members=members)
-            few = _Selection(matching, n_pairs, quantile, weight).thresholds()
-            np.copyto(found, few, where=part == number)
+        for near in (True, False) if plain else (False,):
+            sizes = self.members.sizes * left[cells.group]
+            size = np.bincount(cells.group, sizes, minlength=cells.n_groups)
+            part = ((np.cumsum(size) - size) // at_once).astype(np.int64)
+            for number in np.unique(part[left]):
+                some = left & (part == number)
+                _, members = self.members.of_cells(some[cells.group])
+                matching = replace(self, members=members)
+                search = _Selection(matching, n_pairs, quantile, weight)
+                few, known = search.nearby() if near else (search.thresholds(), True)
+                np.copyto(found, few, where=some & known)
+                left &= ~(some & known)
         return found
 
 
@@ -184,6 +207,75 @@ class _Selection:
         count = ranges.weigh(self.weight.partner, rows)
         count = times(count, None if own is None else own[rows])
         return np.bincount(self.group, weights=count, minlength=self.n_groups)
+
+    def nearby(self) -> tuple[Array, Array]:
+        """Return thresholds in one list, and of which groups they are known.
+
+        The pairs within a threshold a little above the wanted one are counted, and
+        those written down that are not within one a little below it.
+        """
+        lower, upper = self._around()
+        ranges = self.matching.windows(upper)
+        wanted = np.maximum(np.ceil(self.rank), 1)
+        more = self._weigh(ranges) - wanted
+        group, differences, unseen = self._outside(ranges, lower)
+        order = np.argsort(differences)
+        order = order[stable_order(group[order])]
+        ends = np.searchsorted(group[order], np.arange(self.n_groups + 1))
+        known = (more >= 0) & (more < np.diff(ends)) & ~unseen
+        place = ends[1:][known] - 1 - more[known].astype(np.int64)
+        found = np.full(self.n_groups, np.nan)
+        found[known] = differences[order[place]]
+        return found, known | (self.total == 0)
+
+    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
+    def _around(self) -> tuple[Array, Array]:
+        """Return thresholds below and above the wanted ones, by some rows of a list."""
+        every, n_rows = self.matching.every, self.matching.ranking.n_rows
+        size = np.bincount(self.group, minlength=self.n_groups)
+        group = self.group[self.matching.by_row]
+        values = -every.ranking.score[_THIN // 2 :: _THIN]
+        wanted, off = np.maximum(np.ceil(self.rank), 1), np.zeros(1)
+        guess = unit = np.full(self.n_groups, np.nan)
+        for guess in self._first_guess(np.random.default_rng(0)):
+            for _ in range(2):
+                limit = guess[group]
+                end = np.searchsorted(values, -(every.origin + limit))
+                number = every.rows - _THIN * end
+                if every.direction == "both":
+                    end = np.searchsorted(values, limit - every.origin)
+                    number += _THIN * end - every.rows - 1
+                found = np.bincount(group, number, self.n_groups) * (1 - size / n_rows)
+                unit, off = guess / found, np.abs(wanted - found)
+                guess = unit * wanted
+        # What the other rows leave open, and where many differences are the same.
+        at_once = size if every.direction == "both" else size / 2
+        margin = unit * (at_once + 3 * np.sqrt(size * _THIN**2 / 6 + off))
+        return np.maximum(guess - margin, 0.0), guess + margin
+
+    def _outside(self, ranges: Ranges, lower: Array) -> tuple[Array, Array, Array]:
+        """Write down the pairs in ranges that differ by more than their group's limit.
+
+        Their groups and differences, and which groups have too many of them.
+        """
+        members, unseen = self.matching.members, np.zeros(self.n_groups, dtype=bool)
+        parts, limit = [(np.zeros(0, np.int64), np.zeros(0))], lower[self.group]
+        ends = [(ranges.low, 1), (ranges.high - 1, -1)]
+        for end, step in ends[: 2 if self.matching.direction == "both" else 1]:
+            left, row = _WRITTEN * limit.size, np.flatnonzero(ranges.high > ranges.low)
+            place = end[row]
+            while row.size and left > 0:
+                differences = self._differences(row, place)
+                apart = np.flatnonzero(differences > limit[row])
+                row, place, differences = row[apart], place[apart], differences[apart]
+                group = self.group[row]
+                other = np.flatnonzero(~members.contain(place, group))
+                parts.append((group[other], differences[other]))
+                left -= row.size
+                place += step
+            unseen[self.group[row]] = True
+        group, differences = map(np.concatenate, zip(*parts, strict=True))
+        return group, differences, unseen
 
     def thresholds(self) -> Array:
         """Return the thresholds of all groups, NaN for one without pairs."""
@@ -242,13 +334,19 @@ class _Selection:
         self.inner = self.outer.where(done[self.group], self.inner)
 
     def _between_ends(self) -> Iterator[Array]:
-        """Yield thresholds around the wanted ones, as if differences were even."""
-        below, outside = np.nan_to_num(self.below), self.reached - self.passed
-        with np.errstate(divide="ignore", invalid="ignore"):
+        """Yield thresholds around the wanted ones, as if differences were even.
+
+        Between those that are known, or beyond the only one as they are before it.
+        """
+        below, beyond = np.nan_to_num(self.below), np.isinf(self.above)
+        span = np.where(beyond, -below, self.above - below)
+        outside = np.where(beyond, 0.0, self.reached) - self.passed
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             share = (self.rank - self.passed) / outside
-            margin = 2 / np.sqrt(outside)
+            margin = 2 * np.sqrt(share * (1 - share) / outside) + 2 / np.abs(outside)
             for end in (share - margin, share + margin):
-                yield below + np.clip(end, 0, 1) * (self.above - below)
+                end = np.clip(end, np.where(beyond, -np.inf, 0), ~beyond)
+                yield below + end * span
 
     def _guesses(self, rng: np.random.Generator, stuck: bool) -> Iterator[Array]:
         """Yield thresholds below and above the wanted ones, from a sample of pairs."""
