@@ -55,6 +55,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "calibration_error, smooth": {},
     "calibration_error, sweep": {"method": "sweep"},
     "matched_pair_calibration, one list": {},
+    "matched_pair_calibration, one list, exact quantile": {"epsilon": None},
     "pairwise_accuracy, one list": {},
     "pairwise_exposure, one list": {},
 }
@@ -75,7 +76,7 @@ def call(name: str, n_rows: int, n_groups: int) -> Callable[[], Any]:
     y = (rng.random(n_rows) < 0.3).astype(float)
     score = rng.permutation(n_rows) / n_rows
     who: dict[str, Any] = {"sensitive_features": rng.integers(0, n_groups, n_rows)}
-    if "qid" in takes and variant != "one list":
+    if "qid" in takes and not variant.startswith("one list"):
         who["qid"] = rng.integers(0, max(1, n_rows // 50), n_rows)
     if "threshold" in takes and "threshold" not in options:
         score = (score > 0.7).astype(float)
