@@ -92,21 +92,27 @@ class Products:
     complete: bool = True
 
     @classmethod
-    def of_table(cls, table: AnyTable, *, all_pairs: bool = False) -> Products:
+    def of_table(
+        cls, table: AnyTable, *, all_pairs: bool = False, kept_often: bool = False
+    ) -> Products:
         """Return the sums over the rows of a table.
 
-        `all_pairs`: of the columns of every two groups, however many.
+        `all_pairs`: of the columns of every two groups, however many. `kept_often`: of
+        the columns of two groups only if these are few.
         """
         n_shared, n_groups = table.shared.shape[1], table.n_groups
         size = n_groups * table.n_columns + n_shared
-        if isinstance(table, Table) and _all_numbers(size):
+        if kept_often and size**2 > _FEW_NUMBERS:
+            own = _own_products(table.sparse())
+            return cls(own, n_groups, n_shared, complete=False)
+        if isinstance(table, Table) and all_numbers(size):
             flat, weight = table.flat(), table.weight
             weighted = flat if weight is None else flat * weight[:, None]
             return cls(weighted.T @ flat, n_groups, n_shared)
         table = table.sparse()
         pairs = float((np.diff(table.starts).astype(float) ** 2).sum())
         many = pairs * table.n_columns**2 > _MOST_ENTRIES
-        if many and not (all_pairs or _all_numbers(size)):
+        if many and not (all_pairs or all_numbers(size)):
             return cls(_own_products(table), n_groups, n_shared, complete=False)
         return cls(_all_products(table), n_groups, n_shared)
 
@@ -123,17 +129,9 @@ class Products:
 
     def dense(self) -> Array:
         """Return all of the matrix, shape (K, K)."""
-        self._check_complete()
+        check_complete(self.complete, self.n_groups)
         matrix = self.matrix
         return matrix.dense() if isinstance(matrix, Sparse) else matrix
-
-    def _check_complete(self) -> None:
-        if not self.complete:
-            raise ValueError(
-                f"compact() keeps the variance of each of {self.n_groups} groups, "
-                "whose covariances are too many: compare groups before compact(), or "
-                "measure fewer groups."
-            )
 
     def _places(self) -> Array:
         """Return the columns of each group, and the shared ones, shape (G, C + D)."""
@@ -147,7 +145,7 @@ class Products:
         The shared columns are with those of either group.
         """
         if not np.array_equal(first, second):
-            self._check_complete()
+            check_complete(self.complete, self.n_groups)
         places, matrix = self._places(), self.matrix
         step = max(1, _BLOCK // max(1, places.shape[1] ** 2))
         for start in range(0, first.size, step):
@@ -172,7 +170,7 @@ class Products:
 
     def form_of_all(self, slopes: Array) -> Array:
         """Return the same for every two groups, shape (G, G)."""
-        self._check_complete()
+        check_complete(self.complete, self.n_groups)
         n_groups, n_columns = self.n_groups, self.n_columns
         if not isinstance(self.matrix, Sparse):
             gradient = gradient_of(slopes, n_columns)
@@ -213,7 +211,7 @@ class Products:
 
     def pooled(self) -> Products:
         """Return the products of all groups as one."""
-        self._check_complete()
+        check_complete(self.complete, self.n_groups)
         own, n_columns = self.size - self.n_shared, self.n_columns
         place = np.append(
             np.arange(own) % max(1, n_columns), n_columns + np.arange(self.n_shared)
@@ -263,6 +261,16 @@ class Products:
         return replace(self, matrix=matrix, complete=False)
 
 
+def check_complete(complete: bool, n_groups: int) -> None:
+    """Raise a ValueError where the products of two groups were not kept."""
+    if not complete:
+        raise ValueError(
+            f"compact() keeps the variance of each of {n_groups} groups, whose "
+            "covariances are too many: compare groups before compact(), or measure "
+            "fewer groups."
+        )
+
+
 def kept_share(variance: Array, products: Array) -> Array:
     """Return how much of the products of pairs to subtract: half the variance stays.
 
@@ -283,14 +291,14 @@ def gradient_of(slopes: Array, n_columns: int) -> Array:
     return np.hstack([gradient.reshape(n_groups, -1), slopes[:, n_columns:]])
 
 
-def _all_numbers(size: int) -> bool:
+def all_numbers(size: int) -> bool:
     """Return whether a matrix of so many rows has all of its numbers."""
     return size**2 <= _MOST_NUMBERS
 
 
 def _compressed(matrix: Sparse) -> Array | Sparse:
     """Return a matrix with all its numbers where these are few."""
-    return matrix.dense() if _all_numbers(matrix.size) else matrix
+    return matrix.dense() if all_numbers(matrix.size) else matrix
 
 
 def _all_products(table: SparseTable) -> Array | Sparse:
@@ -311,7 +319,7 @@ def _all_products(table: SparseTable) -> Array | Sparse:
     return _compressed(Sparse.of(size, rows, columns, found.data))
 
 
-def _own_products(table: SparseTable) -> Array | Sparse:
+def _own_products(table: SparseTable) -> Sparse:
     """Return the products of the columns of each group, with the shared ones."""
     n_groups, n_columns = table.n_groups, table.n_columns
     n_shared = table.shared.shape[1]
@@ -339,7 +347,7 @@ def _own_products(table: SparseTable) -> Array | Sparse:
         (np.repeat(common, n_shared), np.tile(common, n_shared), both.ravel()),
     ]
     parts = [np.concatenate(part) for part in zip(*places, strict=True)]
-    return _compressed(Sparse.of(size, *parts))
+    return Sparse.of(size, *parts)
 
 
 def amounts(table: Table, supports: Sequence[Finalize]) -> Array:
@@ -460,7 +468,9 @@ class Folded:
     sizes: Array | float = 0.0
 
     @classmethod
-    def of_rows(cls, table: AnyTable, supports: Sequence[Finalize]) -> Folded:
+    def of_rows(
+        cls, table: AnyTable, supports: Sequence[Finalize], kept_often: bool = False
+    ) -> Folded:
         """Return the sums over the rows of a table."""
         powers = (0, 1, 2)
         active, support, square = (
@@ -470,7 +480,9 @@ class Folded:
             )
         )
         squares = replace(_squares(table, supports), weight=_times(table, 4))
-        scatter, quartic = Products.of_table(table), Products.of_table(squares)
+        scatter, quartic = (
+            Products.of_table(rows, kept_often=kept_often) for rows in (table, squares)
+        )
         sizes = table.frequency @ np.abs(table.shared)
         return cls(scatter, 1.0 * active, support, square, quartic, sizes)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._inputs.validation import Array
 from .allocation import check_memory
+from .folded import all_numbers, check_complete
 from .replicates import Replicates
 from .storage import stored
 from .sums import ClusterSums
@@ -41,7 +42,8 @@ class RefitSums(ClusterSums):
     #: How many times the bias that the resamples show counts as an error.
     bias: float = 1.0
     finalize: Finalize | None = None  # the metric whose covariance `compact` keeps
-    kept: Array | None = None  # its covariance, in copies
+    #: In copies: its covariance, (G, G), or of many groups the variances, (G,).
+    kept: Array | None = None
     #: What the curves are known by that were fitted to more than these rows.
     curves: str | None = None
 
@@ -86,15 +88,23 @@ class RefitSums(ClusterSums):
                 "compact(n_replicates=...)."
             )
         for chunk in count_chunks(self.table, n_resamples):
-            counts = draw_counts(self.table, chunk, rng)
-            yield self.refit(counts), np.zeros((len(counts), 0))
+            # Without a name, so that one chunk is gone before the next is drawn.
+            totals = self.refit(draw_counts(self.table, chunk, rng))
+            yield totals, np.zeros((chunk, 0))
 
     @cached_property
     def _known(self) -> dict[Finalize, Array]:
         """Covariances that were asked for: their resamples are drawn only once."""
-        if self.kept is None or self.finalize is None:
+        if self.kept is None or self.finalize is None or not self.has_covariance:
             return {}
         return {self.finalize: self.kept}
+
+    @property
+    def has_covariance(self) -> bool:
+        """Whether the covariance of two groups is known, or can be had."""
+        if self.kept is None:
+            return super().has_covariance
+        return self.kept.ndim == 2
 
     def covariance(self, finalize: Finalize) -> Array:
         """Return the jackknife covariance of the linear parts, or over resamples.
@@ -105,52 +115,71 @@ class RefitSums(ClusterSums):
             with np.errstate(over="ignore", invalid="ignore"):
                 return super().covariance(finalize)
         if finalize not in self._known:
-            self._known[finalize] = self._over_resamples(finalize, self.n_resamples)
+            every = np.arange(len(self.groups))
+            self._known[finalize] = self._over_resamples(finalize, every)
         return self._known[finalize]
 
-    def _over_resamples(self, finalize: Finalize, n_resamples: int) -> Array:
-        n_groups = len(self.groups)
+    def _over_resamples(self, finalize: Finalize, groups: Array) -> Array:
+        """Return the covariance of some groups, given by number."""
+        check_complete(self.has_covariance, len(self.groups))
+        n_groups = groups.size
         check_memory(
             8.0 * n_groups**2,
             f"The covariance of {n_groups} groups with each other",
             "ask for standard_error.",
         )
         covariance = np.full((n_groups, n_groups), np.nan)
-        known, values, bias = self._values(finalize, n_resamples)
+        if not self._redrawn:
+            return covariance
+        parts = [moved[:, groups] for moved in self._deviations(finalize)]
+        values = np.concatenate(parts)
+        undefined = self.undefined(finalize)[groups]
+        known = np.flatnonzero(~undefined & ~np.isnan(values).any(0))
         if known.size:
-            block = np.atleast_2d(np.cov(values.T, ddof=1))
+            bias = self.bias * values[:, known].mean(axis=0)
+            block = np.atleast_2d(np.cov(values[:, known].T, ddof=1))
+            block *= self._inflation
             covariance[np.ix_(known, known)] = block + np.outer(bias, bias)
         return covariance
 
-    def _values(
-        self, finalize: Finalize, n_resamples: int
-    ) -> tuple[Array, Array, Array]:
-        """Return which groups have values in all resamples, these (B, m), and biases.
+    @property
+    def _redrawn(self) -> bool:
+        """Whether there are resamples, of several clusters."""
+        return self.count > 1 and (self.refit or self.replicates) is not None
 
-        Values are spread as those of few clusters, as the jackknife. The bias is how
-        far their mean is from the estimate, as often as it counts.
+    @property
+    def _inflation(self) -> float:
+        """How much more resamples of few clusters vary, as the jackknife."""
+        return self.count / (self.count - 1)
+
+    def _deviations(self, finalize: Finalize) -> Iterator[Array]:
+        """Yield how far resamples are from the estimate, some at a time, (b, G).
+
+        The bias is their mean, as often as it counts.
         """
-        if self.count <= 1 or (self.refit is None and self.replicates is None):
-            return np.zeros(0, dtype=int), np.zeros((n_resamples, 0)), np.zeros(0)
-        rng = np.random.default_rng(self.seed)
-        values = np.concatenate(
-            [finalize(*part) for part in self.resample(n_resamples, rng)]
-        )
-        known = np.flatnonzero(~self.undefined(finalize) & ~np.isnan(values).any(0))
-        values = values[:, known]
-        bias = self.bias * (values.mean(axis=0) - self.estimate(finalize)[known])
-        values *= np.sqrt(self.count / (self.count - 1))
-        return known, values, bias
+        estimate, rng = self.estimate(finalize), np.random.default_rng(self.seed)
+        for totals in self.resample(self.n_resamples or 0, rng):
+            yield finalize(*totals) - estimate
 
     def variance(self, finalize: Finalize) -> Array:
         """Return the diagonal of `covariance`."""
         if self.n_resamples is None:
             return super().variance(finalize)
-        if self.kept is not None or len(self.groups) <= _FEW_GROUPS:
+        if not self.has_covariance and finalize == self.finalize:
+            return np.array(self.kept)
+        kept = self.kept is not None and self.has_covariance
+        if kept or len(self.groups) <= _FEW_GROUPS:
             return np.diag(self.covariance(finalize)).copy()
-        variance = np.full(len(self.groups), np.nan)
-        known, values, bias = self._values(finalize, self.n_resamples)
-        variance[known] = values.var(axis=0, ddof=1) + bias**2
+        if not self._redrawn:
+            return np.full(len(self.groups), np.nan)
+        n, (sums, squares) = 0, np.zeros((2, len(self.groups)))
+        for moved in self._deviations(finalize):
+            n += len(moved)
+            sums += moved.sum(axis=0)
+            squares += (moved**2).sum(axis=0)
+        variance = np.maximum(squares - sums**2 / n, 0.0) / (n - 1) * self._inflation
+        variance += (self.bias * sums / n) ** 2
+        variance[self.undefined(finalize)] = np.nan
         return variance
 
     def covariances(
@@ -159,15 +188,21 @@ class RefitSums(ClusterSums):
         """Return variances and covariances of pairs of groups, given by number."""
         if self.n_resamples is None:
             return super().covariances(finalize, first, second)
-        covariance = self.covariance(finalize)
+        if finalize in self._known or all_numbers(len(self.groups)):
+            covariance = self.covariance(finalize)
+        else:  # that of all groups would take much
+            pairs = np.concatenate([first, second])
+            used, place = np.unique(pairs, return_inverse=True)
+            covariance = self._over_resamples(finalize, used)
+            first, second = place[: first.size], place[first.size :]
         variance = np.diag(covariance)
         return variance[first], variance[second], covariance[first, second]
 
     def compact(self, n_replicates: int = 0, random_state: int = 0) -> RefitSums:
         """Return the same without the rows.
 
-        The covariance is computed before, or is that of the replicates, each of which
-        fits the curve anew.
+        The covariance is computed before, of many groups only the variances, or is
+        that of the replicates, each of which fits the curve anew.
         """
         if n_replicates and self.n_resamples is None:
             raise ValueError(
@@ -192,6 +227,8 @@ class RefitSums(ClusterSums):
     def _covariance(self) -> Array | None:
         if self.n_resamples is None or self.finalize is None or self.replicates:
             return None
+        if not (self.has_covariance and all_numbers(len(self.groups))):
+            return self.variance(self.finalize)
         return self.covariance(self.finalize)
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
@@ -231,7 +268,8 @@ def _both(first: RefitSums, second: RefitSums) -> Refit | None:
         return None
     place = {label: row for row, label in enumerate(second.table.labels.tolist())}
     rows = np.array([place[label] for label in first.table.labels.tolist()])
-    groups = [second.groups.index(group) for group in first.groups]
+    number = {group: i for i, group in enumerate(second.groups)}
+    groups = [number[group] for group in first.groups]
 
     def refit(counts: Array) -> Array:
         of_second = np.empty_like(counts)

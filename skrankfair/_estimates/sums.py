@@ -232,29 +232,33 @@ class ClusterSums:
         sums, where each is small enough for its first order. Of many groups the rows
         with the largest shares stay, as many as there is room for.
         """
-        if isinstance(self.table, ListTable):
-            return expanded(self).compact(n_replicates, random_state)
-        rows, replicates = self.rows, self.replicates
+        replicates = self.replicates
         if n_replicates:
             table = self.bootstrap_table()
             replicates = Replicates.of_table(table, n_replicates, random_state)
+        return replace(self.compact_among(1), replicates=replicates)
+
+    def compact_among(self, n_results: int) -> Self:
+        """Return the same sums without the table, as one of several that are kept.
+
+        They share the room for rows, and several have no covariances of many groups.
+        """
+        if isinstance(self.table, ListTable):
+            return expanded(self).compact_among(n_results)
+        rows = self.rows
         share = self._largest_share()
         first = np.argsort(-share, kind="stable")
         first = first[share[first] > LARGE_SHARE]
         room = np.cumsum(rows.sizes()[first])
-        leading = np.sort(first[: max(1, np.searchsorted(room, _BLOCK, "right"))])
+        number = np.searchsorted(room, _BLOCK // n_results, "right")
+        leading = np.sort(first[: max(1, number)])
         folded = self.folded
         if leading.size < rows.n_rows:
             others = np.delete(np.arange(rows.n_rows), leading)
-            more = Folded.of_rows(rows.take(others), self.supports)
+            more = Folded.of_rows(rows.take(others), self.supports, n_results > 1)
             folded = more if folded is None else folded + more
-        return replace(
-            self,
-            table=None,
-            leading=rows.take(leading),
-            folded=folded,
-            replicates=replicates,
-        )
+        kept = rows.take(leading)
+        return replace(self, table=None, leading=kept, folded=folded)
 
     def _largest_share(self) -> Array:
         """Return the largest share of each row in any support or shared column."""

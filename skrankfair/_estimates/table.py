@@ -106,7 +106,7 @@ class Table:
             row, group, values, member = _in_order(key, values, member, n_groups)
         dense = _all_groups(n_rows, n_groups, values.shape[1], row.size)
         if not dense:
-            row, group = _small(row, group)
+            row, group = small_codes(row, group)
         entries = SparseTable(
             row, group, values, member, n_groups, shared, weight, labels
         )
@@ -482,7 +482,7 @@ class SparseTable:
         row, group, values, member = _in_order(
             key, self.values, self.member, self.n_groups
         )
-        row, group = _small(row, group)
+        row, group = small_codes(row, group)
         return replace(self, row=row, group=group, values=values, member=member)
 
     def take(self, rows: Array | slice) -> SparseTable:
@@ -600,11 +600,10 @@ def _in_order(
     return *np.divmod(key, n_groups), values, member
 
 
-def _small(row: Array, group: Array) -> tuple[Array, Array]:
-    """Return numbers of rows and groups as integers of 32 bits where these do."""
-    if max(int(row.max(initial=0)), int(group.max(initial=0))) < 2**31:
-        return row.astype(np.int32), group.astype(np.int32)
-    return row, group
+def small_codes(*codes: Array) -> list[Array]:
+    """Return numbers of rows and groups as integers of 32 bits where all of them do."""
+    fit = max(int(code.max(initial=0)) for code in codes) < 2**31
+    return [code.astype(np.int32) if fit else code for code in codes]
 
 
 def strata(table: Table, support: Finalize) -> Array:
@@ -661,7 +660,7 @@ def cluster_table(
             stacked = np.stack([column[part] for column in columns], axis=1)
             by_group[row[part], group[part]] = stacked
         return Table(by_group, shared, sample.frequency, rows.cluster_labels)
-    row, group = _small(row, group)
+    row, group = small_codes(row, group)
     return SparseTable(
         row,
         group,

@@ -34,7 +34,8 @@ def stable_order(codes: Array) -> Array:
     if int(codes.max(initial=0)).bit_length() + bits > 62:
         return np.argsort(codes, kind="stable")
     # Sorting values is several times as fast as sorting their places.
-    key: Array = codes << bits
+    key: Array = codes.astype(np.int64)
+    key <<= bits
     key |= np.arange(codes.size)
     key.sort()
     key &= (1 << bits) - 1

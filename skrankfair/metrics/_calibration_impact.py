@@ -15,9 +15,9 @@ from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_user
 from .._estimates.refit import Refit, RefitSums
-from .._estimates.table import AnyTable, Table, cluster_table, row_counts
+from .._estimates.table import AnyTable, Table, cluster_table, row_counts, small_codes
 from .._inputs.cells import Cells, Memberships
-from .._inputs.ranking import RankedData, Ranking, ranked_data
+from .._inputs.ranking import Places, RankedData, Ranking, ranked_data
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import (
     Array,
@@ -36,8 +36,8 @@ from ._pairs.cluster_rows import QuerySums, sum_over_queries
 # Clusters of which a resample leaves out all with a probability of e^-60.
 _SURELY_DRAWN = 60
 _ROUNDING = 1e-12
-# Numbers of a group's scores in some resamples at once.
-_BLOCK = 1 << 17
+# Numbers of scores in some resamples at once: of a group, and of all groups.
+_BLOCK, _SCORES = 1 << 17, 1 << 21
 # Where all outcomes near a score are equal, those of a resample are too, so that it
 # shows half of the bias of ranks.
 _RANK_BIAS = 2.0
@@ -389,16 +389,16 @@ def positive_rate_shift(
     )
 
 
-def _ranks(ranking: Ranking, weight: Array | None) -> Array:
+def _ranks(places: Places, weight: Array | None) -> Array:
     """Return the rank of each ranked row, 1 the best; ties have their mean rank.
 
     The weights say how often each row is in the list.
     """
     if weight is None:
-        return ranking.tie_means(ranking.position() + 1.0)
-    first, last = ranking.tie_bounds()
+        return places.tie_means(places.position() + 1.0)
+    first, last = places.tie_bounds()
     before = np.concatenate([[0.0], np.cumsum(weight)])
-    start = before[np.repeat(ranking.starts[:-1], ranking.lengths)]
+    start = before[np.repeat(places.starts[:-1], places.lengths)]
     return (before[first] + before[last] + 1) / 2 - start
 
 
@@ -406,7 +406,8 @@ def _ranks(ranking: Ranking, weight: Array | None) -> Array:
 class _RankShift:
     """Ranks before and after calibration."""
 
-    data: RankedData
+    places: Places
+    groups: Groups
     calibrated: Calibrated  # of the rows in ranked order
     average: str  # {"pairs", "queries"}
     #: Whether the clusters are parts of one list: a resample is another list.
@@ -415,56 +416,67 @@ class _RankShift:
     @cached_property
     def _cell(self) -> tuple[Cells, Array]:
         """The queries (rows of one list) and groups that have rows, and each row's."""
-        ranking, groups = self.data.ranking, self.data.groups
+        places, groups = self.places, self.groups
         if self.one_list:
-            return Cells.of_rows(groups), np.arange(ranking.n_rows)
-        members = Memberships.of(ranking, groups)
-        cell = np.empty(ranking.n_rows, dtype=np.int64)
+            return Cells.of_rows(groups), np.arange(places.n_rows)
+        members = Memberships.of(places, groups)
+        cells = members.cells
+        query, group = small_codes(cells.query, cells.group)
+        cell = np.empty_like(query, shape=places.n_rows)
         cell[members.rows] = members.cell
-        return members.cells, cell
+        return replace(cells, query=query, group=group), cell
 
-    def by_cell(self, calibrated: Array, counts: Array | None = None) -> Array:
+    def by_cell(self, calibrated: Array, counts: Array | None = None) -> list[Array]:
         """Return shifts and numbers of rows by query (row of one list) and group.
 
-        Of calibrated scores in the order of the sample, shape (E, 3).
+        Of calibrated scores in the order of the sample, columns of shape (E,). Those
+        that the mean is not over come last.
         """
-        data, sample = self.data, self.calibrated.sample
-        ranking, weight = data.ranking, None
+        places, sample, weight = self.places, self.calibrated.sample, None
         if self.one_list and counts is not None:
-            weight = np.empty(ranking.n_rows)
+            weight = np.empty(places.n_rows)
             weight[sample.row] = counts[sample.cluster]
-        star = np.empty(ranking.n_rows)
+        star = np.empty(places.n_rows)
         star[sample.row] = calibrated
         # Rows that are not drawn may have no score; they are nowhere.
         star[np.isnan(star)] = -np.inf
-        query = None if ranking.n_queries == 1 else ranking.query.astype(np.int64)
-        after = Ranking.from_scores(star, query)
-        del star, query
-        shift = _ranks(ranking, weight)
-        shift[after.order] -= _ranks(
-            after, None if weight is None else weight[after.order]
-        )
+        query = None if places.n_queries == 1 else places.query
+        ranking = Ranking.from_scores(star, query)
+        after, order = Places(ranking.starts, ranking.tie_starts), ranking.order
+        del star, ranking  # its scores are not needed any more
+        ranks = _ranks(after, None if weight is None else weight[order])
+        shift = _ranks(places, weight)
+        shift[order] -= ranks
+        del after, order, ranks
         _, cell = self._cell
         sums, items = np.bincount(cell, shift), np.bincount(cell).astype(float)
-        if self.average == "queries" and not self.one_list:
-            return np.stack([sums / items, np.ones(items.size), items], axis=1)
-        return np.stack([sums, items, items], axis=1)
+        if self._of_queries:
+            return [sums / items, np.ones(items.size), items]
+        return [sums, items]
 
-    def table(self) -> AnyTable:
+    @property
+    def _of_queries(self) -> bool:
+        """Whether the mean is over queries."""
+        return self.average == "queries" and not self.one_list
+
+    @property
+    def support(self) -> ColumnSum:
+        """The column with the number of rows."""
+        return ColumnSum(2, 3) if self._of_queries else ColumnSum(1, 2)
+
+    def table(self, data: RankedData) -> AnyTable:
         """Return the table of clusters."""
-        data = self.data
-        (cells, _), by_cell = self._cell, self.by_cell(self.calibrated.scores())
+        cells, _ = self._cell
+        by_cell = np.stack(self.by_cell(self.calibrated.scores()), axis=1)
         if not self.one_list:
             return sum_over_queries(data, QuerySums.of_cells(cells, by_cell))
         order, sample = data.ranking.order, self.calibrated.sample
-        cluster = np.empty(order.size, dtype=np.int64)
-        cluster[sample.row] = sample.cluster
         if data.cluster is not None:
             labels = data.cluster.all_labels
         else:
             labels = order if data.kept is None else data.kept[order]
         return Table.from_entries(
-            cluster,
+            self._cluster_of_rows,
             cells.group,
             by_cell,
             n_rows=sample.n_clusters,
@@ -473,30 +485,38 @@ class _RankShift:
             labels=labels,
         )
 
-    def refit(self) -> Refit:
+    @property
+    def _cluster_of_rows(self) -> Array:
+        """Cluster of each ranked row."""
+        sample = self.calibrated.sample
+        cluster = np.empty(sample.x.size, dtype=np.int64)
+        cluster[sample.row] = sample.cluster
+        return cluster
+
+    def refit(self, data: RankedData) -> Refit:
         """Return the totals for other counts of the clusters."""
-        data, sample = self.data, self.calibrated.sample
-        cluster, weight = data.cluster_of_query, None
-        if self.one_list:
-            cluster = np.empty(data.ranking.n_rows, dtype=np.int64)
-            cluster[sample.row] = sample.cluster
-        elif data.cluster is not None:
-            weight = data.query_weight
-        cells, _ = self._cell
+        n_rows, cells = self.places.n_rows, self._cell[0]
+        cluster = self._cluster_of_rows if self.one_list else data.cluster_of_query
+        weighted = data.cluster is not None and not self.one_list
+        weight = data.query_weight if weighted else None
 
         def totals(counts: Array, star: Array) -> Array:
+            columns = self.by_cell(star, counts)
             times = counts[cluster] if weight is None else weight * counts[cluster]
             times = times[cells.query]
-            columns = self.by_cell(star, counts).T
             size = cells.n_groups
             sums = [np.bincount(cells.group, times * c, size) for c in columns]
             return np.stack(sums, axis=1)
 
         def refit(counts: Array, replicate: int | None = None) -> Array:
-            star = np.empty((len(counts), sample.x.size))
-            for some, own, scores in self.calibrated.resampled(counts, replicate):
-                star[some, own] = scores
-            return np.stack([totals(*part) for part in zip(counts, star, strict=True)])
+            step, parts = max(1, _SCORES // n_rows), []
+            for start in range(0, len(counts), step):
+                part = counts[start : start + step]
+                stars = np.empty((len(part), n_rows))
+                for some, own, scores in self.calibrated.resampled(part, replicate):
+                    stars[some, own] = scores
+                parts += [totals(*one) for one in zip(part, stars, strict=True)]
+            return np.stack(parts)
 
         return refit
 
@@ -663,15 +683,21 @@ def rank_shift(
     if not one_list and data.cluster_of_query is None:
         raise ValueError("cluster must be constant within a query.")
     sample = ranked_sample(data, cluster_weight, one_list)
+    cluster, group, row = small_codes(sample.cluster, sample.group, sample.row)
+    sample = replace(sample, cluster=cluster, group=group, row=row)
+    # Scores and outcomes are in the sample: those of large data are not kept twice.
+    ranking = replace(data.ranking, score=np.zeros(0))
+    data = replace(data, ranking=ranking, outcome=None, cache={})
     calibrated = Calibrated.of_sample(sample, data.groups, bandwidth, smoother)
-    shift = _RankShift(data, calibrated, average, one_list)
+    places = Places(ranking.starts, ranking.tie_starts)
+    shift = _RankShift(places, data.groups, calibrated, average, one_list)
     return shift_estimates(
         "rank_shift",
         "items",
-        ColumnSum(2, 3),
+        shift.support,
         data.groups,
-        shift.table(),
-        shift.refit(),
+        shift.table(data),
+        shift.refit(data),
         (n_resamples, seed),
         {"average": average, "kernel": kernel, "cluster_weight": cluster_weight},
         calibrated,

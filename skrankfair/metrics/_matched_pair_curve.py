@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +38,8 @@ class MatchedPairCurve(ReadOnlyArrays):
     epsilon : ndarray of shape (E,)
         Thresholds, ascending.
     results : tuple of GroupEstimates, length E
-        The result at each threshold, without its table of clusters.
+        The result at each threshold, without its table of clusters, and without the
+        covariances of more than about a hundred groups.
     """
 
     epsilon: Array
@@ -275,12 +276,18 @@ def matched_pair_curve(
     with collected_warnings():
         grid = _default_grid(data, options) if given is None else given
         results = tuple(
-            matched_pair_estimates(data, epsilon=float(e), **options).compact()
+            _kept(matched_pair_estimates(data, epsilon=float(e), **options), grid.size)
             for e in grid
         )
     curve = MatchedPairCurve(grid, results)
     _warn_undefined(curve)
     return curve
+
+
+def _kept(result: GroupEstimates, n_results: int) -> GroupEstimates:
+    """Return one of so many results without its table of clusters."""
+    sums = result.sums.compact_among(n_results)
+    return replace(result, sums=sums, permutation=None)
 
 
 def _grid(epsilon: Any) -> Array:

@@ -9,9 +9,15 @@ import numpy as np
 import pytest
 from scipy import special
 
+from skrankfair._estimates import folded, refit, table
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import compare
-from skrankfair.metrics import positive_rate_shift, rank_shift
+from skrankfair.metrics import (
+    GroupEstimates,
+    _calibration_impact,
+    positive_rate_shift,
+    rank_shift,
+)
 from tests.reference import predictive_parity as naive
 from tests.seeds import one_in
 
@@ -144,19 +150,26 @@ class TestReference:
 
     @each_metric
     @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
-    def test_memory_is_for_rows_and_not_for_squares_of_groups(self, metric):
+    def test_memory_is_for_rows_and_groups(self, metric, monkeypatch):
+        n, n_groups = 15_000, 150
+        # What is worked on at once is as large beside the rows as for a million.
+        monkeypatch.setattr(_calibration_impact, "_SCORES", 2 * n)
+        monkeypatch.setattr(_calibration_impact, "_BLOCK", n >> 3)
+        monkeypatch.setattr(table, "_MOST_COUNTS", n)
         rng = np.random.default_rng(0)
-        y, s = rng.random((2, 10_000))
-        group = rng.integers(0, 100, y.size)
+        y, s = rng.random((2, n))
+        group, query = rng.integers(0, n_groups, n), rng.integers(0, n // 50, n)
+        query = query if metric is ranks else None
         tracemalloc.start()
         try:
-            _ = metric(y, s, group, None, None, n_resamples=2).standard_error
+            r = metric(y, s, group, None, query, n_resamples=4)
+            _ = r.standard_error, r.df
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-        # The kernel of all pairs of a group's rows would be 800 bytes per row, and a
-        # table of all groups of each row 2,400.
-        assert peak < 600 * y.size
+        # The kernel of all pairs of a group's rows would be 800 bytes per row, a table
+        # of all groups of each row 2,400, and the scores of all resamples 32.
+        assert peak < 150 * n + 1000 * n_groups
 
     @each_metric
     def test_resample_is_the_metric_of_resampled_clusters(self, metric):
@@ -334,6 +347,26 @@ class TestErrors:
         low, high = r.confidence_interval(method="bootstrap", n_resamples=50)
         assert (low < r.estimate).all()
         assert (r.estimate < high).all()
+
+    @each_metric
+    def test_copies_of_many_groups_keep_the_variances(self, metric, monkeypatch):
+        few = metric(*rows(labels="abc"), n_resamples=20)
+        expected = few.covariance
+        monkeypatch.setattr(refit, "_FEW_GROUPS", 1)
+        monkeypatch.setattr(folded, "_MOST_NUMBERS", 4)
+        many = metric(*rows(labels="abc"), n_resamples=20)
+        np.testing.assert_allclose(many.standard_error**2, np.diag(expected))
+        places = np.array([0, 2]), np.array([2, 0])
+        pairs = many.sums.covariances(many.metric.finalize, *places)
+        np.testing.assert_allclose(pairs[2], expected[places])
+        stored = GroupEstimates.from_json(many.to_json())
+        for other in (many.compact(), pickle.loads(pickle.dumps(many)), stored):
+            assert other.sums.kept.shape == (3,)
+            assert np.isfinite(other.simultaneous_interval().low).all()
+            with pytest.raises(ValueError, match="compare groups before compact"):
+                other.contrast("a", "c")
+            for one in (other, other.compact()):
+                np.testing.assert_allclose(one.standard_error, many.standard_error)
 
     @each_metric
     def test_copies_have_the_same_errors(self, metric):

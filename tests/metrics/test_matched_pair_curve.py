@@ -1,8 +1,11 @@
 """The curve is matched pair calibration at every threshold."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
+from skrankfair._estimates import folded, sums
 from skrankfair._inputs import ranking as _ranking
 from skrankfair.datasets import make_confounded_queries
 from skrankfair.exceptions import UndefinedMetricWarning
@@ -189,6 +192,36 @@ def test_is_frozen_and_small():
 
 
 # What is undefined or wrong
+
+
+def test_memory_is_not_for_each_threshold(monkeypatch):
+    n, n_groups, thresholds = 10_000, 200, np.linspace(0.1, 0.2, 8)
+    # What all results may keep is as large beside the rows as for a million.
+    monkeypatch.setattr(sums, "_BLOCK", n)
+    monkeypatch.setattr(folded, "_FEW_NUMBERS", n // 10)
+    rng = np.random.default_rng(0)
+    score, y = rng.random((2, n))
+    group, query = rng.integers(0, n_groups, n), rng.integers(0, n // 50, n)
+    given = {"sensitive_features": group, "qid": query}
+    peaks = []
+    for grid in (thresholds[-1:], thresholds):
+        tracemalloc.start()
+        try:
+            found = matched_pair_curve(y, score, **given, epsilon=grid)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    # The rows of all thresholds would take 200 bytes per row.
+    assert peaks[1] - peaks[0] < 20 * n + 400 * n_groups * thresholds.size
+    alone = matched_pair_calibration(y, score, **given, epsilon=0.2)
+    last, total = found.results[-1], (found + found).results[-1]
+    np.testing.assert_array_equal(last.estimate, alone.estimate)
+    with pytest.raises(ValueError, match="compare groups before compact"):
+        last.contrast(0, 1)
+    for one, all_rows in ((last, alone), (total, alone + alone)):
+        np.testing.assert_allclose(
+            one.standard_error, all_rows.standard_error, rtol=0.05
+        )
 
 
 def test_undefined_points_are_warned_of_once():
