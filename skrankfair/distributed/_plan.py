@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from .._estimates.metric import collected_warnings
 from .._inputs.validation import check_number, to_numpy
 from ..metrics import GroupEstimates
 
+#: Metrics by name.
+AnyMetrics: TypeAlias = Mapping[str, Callable[..., GroupEstimates]]
 #: The arguments of a metric that are columns.
 COLUMNS = (
     "y_true",
@@ -52,7 +54,7 @@ class MeasurePlan:
         As `GroupEstimates.compact` takes them.
     """
 
-    metrics: Mapping[str, Callable[..., GroupEstimates]]
+    metrics: AnyMetrics
     columns: Mapping[str, Any]
     n_replicates: int = 0
     random_state: int = 0
@@ -77,6 +79,17 @@ class MeasurePlan:
         if qid is None or cluster is None or qid == cluster:
             return None
         return qid, cluster
+
+    def with_fixed(
+        self,
+        is_wanted: Callable[[Callable[..., GroupEstimates]], bool],
+        fixed: Callable[[AnyMetrics], AnyMetrics],
+    ) -> MeasurePlan:
+        """Return the plan with what `fixed` makes of the metrics that are wanted."""
+        wanted = {name: one for name, one in self.metrics.items() if is_wanted(one)}
+        if not wanted:
+            return self
+        return replace(self, metrics={**self.metrics, **fixed(wanted)})
 
     def check_columns(self, columns: Iterable[Any]) -> None:
         """Raise a ValueError if the data lack a column."""

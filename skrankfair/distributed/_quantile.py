@@ -29,7 +29,7 @@ from ..metrics._pairs.score_ranges import (
     weighted_rank,
 )
 from ..metrics._pairwise import preferred_engagement
-from ._plan import MeasurePlan, is_set, parameters_of, total_of
+from ._plan import AnyMetrics, MeasurePlan, is_set, parameters_of, total_of
 
 # Pairs of a group and part that are listed, or looked at where they are more.
 _LISTED, _SAMPLED = 1 << 14, 1 << 12
@@ -309,29 +309,31 @@ def with_edges(
 
     The arguments are those of `with_thresholds`.
     """
-    wanted = {
-        name: metric
-        for name, metric in plan.metrics.items()
-        if "engagement" in plan.columns
-        and "bins" in signature(metric).parameters
-        and np.ndim(_bins(metric)) == 0
-    }
-    if not wanted:
-        return plan
-    check_passes(data, f"pass bins= to {', '.join(wanted)}, or")
-    shares: dict[Place, float] = {
-        (name, level): level for name in wanted for level in _levels(wanted[name])
-    }
-    task = EdgePlan(wanted, plan.columns)
-    found = searched(task, data, run, ANYWHERE, shares.__getitem__)
-    fixed = {}
-    for name, metric in wanted.items():
-        edges = np.unique([found[name, level] for level in _levels(metric)])
-        if np.isnan(edges).any():  # nothing is preferred to anything
-            edges = np.array([-np.inf, np.inf])
-        edges = edges if edges.size > 1 else np.repeat(edges, 2)
-        fixed[name] = partial(metric, bins=tuple(edges.tolist()))
-    return replace(plan, metrics={**plan.metrics, **fixed})
+
+    def fixed(wanted: AnyMetrics) -> AnyMetrics:
+        check_passes(data, f"pass bins= to {', '.join(wanted)}, or")
+        shares: dict[Place, float] = {
+            (name, level): level for name in wanted for level in _levels(wanted[name])
+        }
+        task = EdgePlan(wanted, plan.columns)
+        found = searched(task, data, run, ANYWHERE, shares.__getitem__)
+        chosen = {}
+        for name, metric in wanted.items():
+            edges = np.unique([found[name, level] for level in _levels(metric)])
+            if np.isnan(edges).any():  # nothing is preferred to anything
+                edges = np.array([-np.inf, np.inf])
+            edges = edges if edges.size > 1 else np.repeat(edges, 2)
+            chosen[name] = partial(metric, bins=tuple(edges.tolist()))
+        return chosen
+
+    return plan.with_fixed(
+        lambda metric: (
+            "engagement" in plan.columns
+            and "bins" in signature(metric).parameters
+            and np.ndim(_bins(metric)) == 0
+        ),
+        fixed,
+    )
 
 
 def with_thresholds(
@@ -346,25 +348,26 @@ def with_thresholds(
     run : callable
         From data and a plan to the results of all parts.
     """
-    wanted = {
-        name: metric
-        for name, metric in plan.metrics.items()
-        if "quantile" in signature(metric).parameters and not is_set(metric, "epsilon")
-    }
-    if not wanted:
-        return plan
-    check_passes(data, f"pass epsilon= to {', '.join(wanted)}, or")
-    shares = {name: _quantile(metric) for name, metric in wanted.items()}
-    task = QuantilePlan(wanted, plan.columns)
-    found = searched(task, data, run, Search(), lambda place: shares[place[0]])
-    chosen: dict[str, dict[Hashable, float]] = {name: {} for name in wanted}
-    for (name, label), epsilon in found.items():
-        chosen[name][label] = epsilon
-    fixed = {
-        name: partial(metric, epsilon=chosen[name], quantile=None)
-        for name, metric in wanted.items()
-    }
-    return replace(plan, metrics={**plan.metrics, **fixed})
+
+    def fixed(wanted: AnyMetrics) -> AnyMetrics:
+        check_passes(data, f"pass epsilon= to {', '.join(wanted)}, or")
+        shares = {name: _quantile(metric) for name, metric in wanted.items()}
+        task = QuantilePlan(wanted, plan.columns)
+        found = searched(task, data, run, Search(), lambda place: shares[place[0]])
+        chosen: dict[str, dict[Hashable, float]] = {name: {} for name in wanted}
+        for (name, label), epsilon in found.items():
+            chosen[name][label] = epsilon
+        return {
+            name: partial(metric, epsilon=chosen[name], quantile=None)
+            for name, metric in wanted.items()
+        }
+
+    return plan.with_fixed(
+        lambda metric: (
+            "quantile" in signature(metric).parameters and not is_set(metric, "epsilon")
+        ),
+        fixed,
+    )
 
 
 def _quantile(metric: Callable[..., Any]) -> float:

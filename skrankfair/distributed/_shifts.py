@@ -8,7 +8,7 @@ for all rows and for each replicate. Then each part is measured with these curve
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from inspect import signature
 from typing import Any
@@ -37,7 +37,7 @@ from ..smoothing._fitted_curves import (
     FittedCurves,
 )
 from ..smoothing._kernels import get_kernel
-from ._plan import MeasurePlan, parameters_of, plain_of, total_of
+from ._plan import AnyMetrics, MeasurePlan, parameters_of, plain_of, total_of
 from ._quantile import ANYWHERE, Distances, Place, QuantilePlan, check_passes, searched
 
 _SHIFTS = (library.positive_rate_shift, library.rank_shift)
@@ -183,35 +183,32 @@ def with_curves(
 
     The arguments are those of `with_thresholds`.
     """
-    wanted = {
-        name: metric
-        for name, metric in plan.metrics.items()
-        if plain_of(metric) in _SHIFTS
-    }
-    if not wanted:
-        return plan
-    _check_shifts(wanted, plan)
-    check_passes(data, f"measure {', '.join(wanted)} of")
-    task = SpreadPlan(wanted, plan.columns)
-    spreads = total_of(task, run(data, task))
-    places = _places(wanted, spreads, plan, data, run)
-    summing = CurvePlan(
-        wanted, plan.columns, plan.n_replicates, plan.random_state, places=places
-    )
-    columns = total_of(summing, run(data, summing))
-    fixed = {}
-    for name, metric in wanted.items():
-        own = {place: seen for place, seen in spreads.items() if place[0] == name}
-        curves: dict[Hashable, FittedCurve] = {
-            label: FittedCurve.of(places[name, label], columns[name, label])
-            for _, label in own
-        }
-        ends = (
-            min(seen.y_low for seen in own.values()),
-            max(seen.y_high for seen in own.values()),
+
+    def fixed(wanted: AnyMetrics) -> AnyMetrics:
+        _check_shifts(wanted, plan)
+        check_passes(data, f"measure {', '.join(wanted)} of")
+        task = SpreadPlan(wanted, plan.columns)
+        spreads = total_of(task, run(data, task))
+        places = _places(wanted, spreads, plan, data, run)
+        summing = CurvePlan(
+            wanted, plan.columns, plan.n_replicates, plan.random_state, places=places
         )
-        fixed[name] = partial(metric, bandwidth=FittedCurves(curves, ends))
-    return replace(plan, metrics={**plan.metrics, **fixed})
+        columns = total_of(summing, run(data, summing))
+        fitted = {}
+        for name, metric in wanted.items():
+            own = {place: seen for place, seen in spreads.items() if place[0] == name}
+            curves: dict[Hashable, FittedCurve] = {
+                label: FittedCurve.of(places[name, label], columns[name, label])
+                for _, label in own
+            }
+            ends = (
+                min(seen.y_low for seen in own.values()),
+                max(seen.y_high for seen in own.values()),
+            )
+            fitted[name] = partial(metric, bandwidth=FittedCurves(curves, ends))
+        return fitted
+
+    return plan.with_fixed(lambda metric: plain_of(metric) in _SHIFTS, fixed)
 
 
 def _check_shifts(wanted: Mapping[str, Callable[..., Any]], plan: MeasurePlan) -> None:
