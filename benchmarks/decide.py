@@ -186,6 +186,9 @@ def kept(
 
 
 FITS = ("local_quadratic", "nadaraya_watson")
+#: Tests that reject more often without a gap do not keep their level, so that no plan
+#: of them is a promise: 5% and three Monte Carlo errors of 333 tests.
+LOOSE = 0.086
 
 
 def parity_of(name: str, curve: str, n_samples: int) -> dict[str, float]:
@@ -493,7 +496,7 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         ]
         for name, values in found["others"].items()
     ]
-    parity = []
+    parity, loose = [], []
     for name, design in CURVES.items():
         both = [found["parity"].get(f"{name}-{curve}") for curve in FITS]
         cells = [
@@ -504,6 +507,7 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         ]
         if any(both):
             parity.append([design.title, *cells[0], *cells[1]])
+            loose.append(bool(both[1]) and both[1]["level"] > LOOSE)
     level = [
         [
             *name.split("-"),
@@ -529,14 +533,8 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
     return {
         "power": table(["Data", *MEASURES], power),
         "others": table(["Data", *OTHERS], others),
-        "parity": table(
-            [
-                "Data",
-                *("local quadratic", "without a gap"),
-                *("Nadaraya-Watson", "without a gap"),
-            ],
-            parity,
-        ),
+        "parity": parity_table(parity, loose, False),
+        "loose": parity_table(parity, loose, True),
         "levels": table(
             [
                 "Share",
@@ -566,6 +564,15 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
             delay,
         ),
     }
+
+
+def parity_table(rows: list[list[str]], loose: list[bool], which: bool) -> str:
+    """Return the designs where Nadaraya and Watson's test keeps its level, or not."""
+    header = ["Data"]
+    for title in ("local quadratic", "Nadaraya-Watson"):
+        header += [title, "without a gap"]
+    kept = zip(rows, loose, strict=True)
+    return table(header, [row for row, one in kept if one == which])
 
 
 def main() -> None:
@@ -613,7 +620,7 @@ def main() -> None:
         if not arguments.write:
             print(f"\n{text}")
             continue
-        if not found[name]:
+        if not found["parity" if name == "loose" else name]:
             continue
         page = PAGE.read_text(encoding="utf-8")
         start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"

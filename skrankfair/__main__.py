@@ -238,7 +238,8 @@ def _plan(arguments: argparse.Namespace) -> int:
         columns = _rows(arguments, arguments.file)
         say(f"measuring {len(columns['y_score']):,} rows")
         report = audit(**columns, task=arguments.task, metrics=arguments.metrics)
-        plan = plan_of(report, arguments.gap, arguments.power, arguments.alpha)
+        asked = arguments.gap, arguments.power, arguments.alpha
+        plan = plan_of(report, *asked, columns["y_true"])
     return _give(plan, arguments)
 
 

@@ -27,7 +27,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import optimize, special
 
+from .._inputs.told import warn_user
 from .._inputs.validation import Array, check_choice, check_number
+from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
 from .read_only import ReadOnlyArrays
 
@@ -244,12 +246,31 @@ def required_of(
 
 
 def tested(result: GroupEstimates) -> GroupEstimates:
-    """Return the result itself, or its difference from the rest, to be tested."""
+    """Return the result itself, or its difference from the rest, to be tested.
+
+    With a warning of groups whose pilot is too small to promise them any power.
+    """
     if result.metric.test_method != "t":
         raise ValueError(
             f"{result.name} is tested by permutation, which has no power formula."
         )
-    return result if result.fair_value is not None else result.against_rest()
+    result = result if result.fair_value is not None else result.against_rest()
+    if few := fmt.small_groups(result):
+        warn_user(
+            f"No power of {result.name} can be promised where the pilot has fewer than "
+            f"{fmt.FEW_EFFECTIVE} effective clusters: {fmt.some(few)}. Of a promised "
+            "80% some 74% are kept where there are two.",
+            SmallSampleWarning,
+        )
+    return result
+
+
+def largest_distance(result: GroupEstimates) -> float:
+    """Return the largest distance from fair that there can be; infinity if unknown."""
+    if not result.metric.share:
+        return float("inf")
+    fair = 0.0 if result.fair_value is None else result.fair_value
+    return max(fair, 1 - fair)
 
 
 def n_tests(result: GroupEstimates) -> int:

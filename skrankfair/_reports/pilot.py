@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .._estimates import formatting as fmt
-from .._estimates.power import RequiredSize
+from .._estimates.power import RequiredSize, largest_distance
 from .._inputs.validation import Array
 from .audit import AuditReport
 from .files import write_text
 from .findings import jsonable
+
+_MATCHED = "matched_pair_calibration"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +31,15 @@ class AuditPlan:
     #: By metric, the sizes, and the gaps that the data find as they are.
     sizes: dict[str, RequiredSize]
     detectable: dict[str, Array]
+    #: By metric, the largest distance from fair that there can be.
+    largest: dict[str, float]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers in a form that JSON can hold."""
         metrics = [
             {
                 "metric": name,
+                "largest_possible": jsonable(self.largest[name]),
                 "groups": [
                     {
                         "group": jsonable(group),
@@ -69,24 +76,37 @@ class AuditPlan:
             rows = [
                 [
                     fmt.label(group),
-                    fmt.number(self.detectable[name][i]),
+                    self._found(name, i),
                     fmt.number(sizes.factor[i], 2),
                     fmt.count(sizes.n_clusters[i]),
                 ]
                 for i, group in enumerate(sizes.groups)
             ]
             blocks.append(f"{name}\n{fmt.text_table(header, rows)}")
+            if self.gap > self.largest[name]:
+                most = f"{self.largest[name]:g}"
+                blocks[-1] += f"\nNo gap of {name} is that large: {most} at most."
         findings = (finding.metric.name for finding in self.report.findings)
         if without := [name for name in findings if name not in self.sizes]:
             blocks.append(f"Without a test to plan: {fmt.some(without)}.")
         return "\n\n".join(blocks)
 
+    def _found(self, name: str, group: int) -> str:
+        """Return the gap that a group finds, in words if there is no such gap."""
+        found = float(self.detectable[name][group])
+        return "no possible gap" if found > self.largest[name] else fmt.number(found)
 
-def plan_of(report: AuditReport, gap: float, power: float, alpha: float) -> AuditPlan:
+
+def plan_of(
+    report: AuditReport, gap: float, power: float, alpha: float, outcomes: Array
+) -> AuditPlan:
     """Return how much data finds a gap; a ValueError if no metric has a test."""
     results = {f.metric.name: f.result for f in report.findings if f.tested}
     if not results:
         raise ValueError("None of the metrics has a test that could find a gap.")
+    largest = {name: largest_distance(r) for name, r in results.items()}
+    if _MATCHED in largest:  # of two outcomes
+        largest[_MATCHED] = float(np.ptp(outcomes))
     return AuditPlan(
         report,
         gap,
@@ -94,4 +114,5 @@ def plan_of(report: AuditReport, gap: float, power: float, alpha: float) -> Audi
         alpha,
         {name: r.required(gap, power, alpha) for name, r in results.items()},
         {name: r.minimum_detectable(power, alpha) for name, r in results.items()},
+        largest,
     )

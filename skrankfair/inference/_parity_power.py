@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import optimize, special
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from ._predictive_parity import PredictiveParityTest
 
 # A gap that no data of some size find counts as so many times too large.
-_TOO_LARGE = 50.0
+_TOO_LARGE = 1e20
+# The logarithms of factors that a tenth of the draws finds are about this near.
+_NEAR = 0.15
 # More than half of the weight is never that of one cluster where there are enough.
 _MOST_LEVERAGE = 0.5
 
@@ -39,6 +41,8 @@ class GapPower:
         How much of the squared gap each has in it.
     draws : ndarray of shape (N, K)
         Differences that there are by chance.
+    luck : ndarray of shape (N,)
+        Normal quantiles of how much too large or too small their errors are.
     """
 
     tail: float
@@ -46,6 +50,7 @@ class GapPower:
     variance: Array
     leverage: Array
     draws: Array
+    luck: Array
 
     def smallest(self, factor: float = 1.0) -> Array:
         """Return the smallest gap that is found in each draw, shape (N,).
@@ -63,13 +68,10 @@ class GapPower:
             found = np.where(room > 0, self.variance * (1 - leverage) / room, np.inf)
         critical = np.sqrt(squared * found.max(axis=0))
         if np.isfinite(df).any():
-            n_draws = len(self.draws)
-            # One quantile per draw, in order, which the draws know nothing of.
-            luck = special.ndtri((np.arange(n_draws) + 0.5) / n_draws)[:, None]
             third = 2 / (9 * df)
-            critical = (
-                critical * np.maximum(1 - third + luck * np.sqrt(third), 0) ** 1.5
-            )
+            spread = 1 - third + self.luck[:, None] * np.sqrt(third)
+            np.maximum(spread, 0, out=spread)
+            critical = critical * (spread * np.sqrt(spread))
         return np.asarray((critical - self.draws).min(axis=1) / np.sqrt(factor))
 
     def detectable(self, power: float, factor: float = 1.0) -> float:
@@ -77,26 +79,52 @@ class GapPower:
         return float(np.quantile(self.smallest(factor), power, method="higher"))
 
     def factor(self, gap: float, power: float, n_clusters: float) -> float:
-        """Return how many times the clusters of the pilot find the gap."""
+        """Return how many times the clusters of the pilot find the gap.
+
+        A tenth of the draws says about how many. Then only those draws are looked at
+        that find the gap somewhere near it and not everywhere.
+        """
+        fewest, most = np.log(2 / n_clusters), np.log(MOST_DATA)
+        few, rank = self._of(slice(None, None, 10)), _rank(power, len(self.draws))
+        near = few._crossing(gap, _rank(power, len(few.draws)), fewest, most)
+        if np.isfinite(near):
+            low, high = max(near - _NEAR, fewest), min(near + _NEAR, most)
+            at_low, at_high = (self.smallest(np.exp(x)) <= gap for x in (low, high))
+            before = int(np.count_nonzero(at_low))
+            between = at_high & ~at_low
+            if before <= rank < before + np.count_nonzero(between):
+                rank -= before
+                near = self._of(between)._crossing(gap, rank, low, high)
+                return float(np.exp(near))
+        return float(np.exp(self._crossing(gap, rank, fewest, most)))
+
+    def _of(self, some: Any) -> GapPower:
+        return replace(self, draws=self.draws[some], luck=self.luck[some])
+
+    def _crossing(self, gap: float, rank: int, fewest: float, most: float) -> float:
+        """Return the log of the factor at which the draw of a rank finds the gap."""
 
         @cache
         def excess(log_factor: float) -> float:
-            with np.errstate(divide="ignore"):
-                found = np.log(self.detectable(power, np.exp(log_factor)))
-            return float(np.clip(found - np.log(gap), -_TOO_LARGE, _TOO_LARGE))
+            found = np.partition(self.smallest(np.exp(log_factor)), rank)[rank]
+            with np.errstate(over="ignore"):
+                return float(np.log(np.clip(found / gap, 1 / _TOO_LARGE, _TOO_LARGE)))
 
-        fewest, most = np.log(2 / n_clusters), np.log(MOST_DATA)
         # If errors shrank with the root of the clusters it would be this.
-        guess = 2 * excess(0.0)
-        if abs(guess) < _TOO_LARGE:
-            low, high = max(guess - 1, fewest), min(guess + 1, most)
-            if low < high and excess(low) > 0 > excess(high):
-                fewest, most = low, high
+        guess = 2 * excess(min(max(0.0, fewest), most))
+        low, high = max(guess - 1, fewest), min(guess + 1, most)
+        if low < high and excess(low) > 0 > excess(high):
+            fewest, most = low, high
         if excess(most) > 0:
             return float("inf")
         if excess(fewest) <= 0:
-            return float(np.exp(fewest))
-        return float(np.exp(optimize.brentq(excess, fewest, most, xtol=1e-8)))
+            return fewest
+        return float(optimize.brentq(excess, fewest, most, xtol=1e-8))
+
+
+def _rank(power: float, n_draws: int) -> int:
+    """Return which of the ordered draws is the quantile."""
+    return int(np.ceil(power * (n_draws - 1)))
 
 
 def detectable_gaps(test: PredictiveParityTest, power: float, alpha: float) -> Array:
@@ -138,10 +166,9 @@ def gap_powers(test: PredictiveParityTest, alpha: float) -> Iterator[GapPower | 
             null = test._null(c)
             leverage = np.minimum(null.leverage, _MOST_LEVERAGE)
             variance = null.residual / (1 - leverage)
-        yield GapPower(
-            tail,
-            test.df[c, some],
-            variance[:, some],
-            leverage[:, some],
-            tests.draws(places[c, some]) * np.sqrt(variance[:, some].max(axis=0)),
-        )
+        draws = tests.draws(places[c, some])
+        draws *= np.sqrt(variance[:, some].max(axis=0))
+        # One quantile per draw, in order, which the draws know nothing of.
+        luck = special.ndtri((np.arange(len(draws)) + 0.5) / len(draws))
+        parts = test.df[c, some], variance[:, some], leverage[:, some]
+        yield GapPower(tail, *parts, draws, luck)

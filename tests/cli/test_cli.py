@@ -22,6 +22,7 @@ import skrankfair
 from skrankfair import audit
 from skrankfair.__main__ import main
 from skrankfair._cli import input as _input
+from skrankfair._inputs.told import collected_warnings
 from skrankfair.metrics import selection_rate
 from skrankfair.monitoring import Monitor
 
@@ -534,19 +535,40 @@ class TestPlan:
             qid=data["session"],
             metrics=["inter_group_accuracy", "matched_pair_calibration"],
         )
-        printed = capsys.readouterr().out
+        printed, told = capsys.readouterr()
+        assert "warning: No power of matched_pair_calibration" in told
         assert "To find a gap of 0.05 with power 0.9 (level 0.1" in printed
         assert "Without a test to plan: ndcg." in printed
         for metric in found["metrics"]:
             result = report.results[metric["metric"]]
-            sizes = result.required(0.05, power=0.9, alpha=0.1)
-            detectable = result.minimum_detectable(power=0.9, alpha=0.1)
+            with collected_warnings():  # of few effective clusters
+                sizes = result.required(0.05, power=0.9, alpha=0.1)
+                detectable = result.minimum_detectable(power=0.9, alpha=0.1)
             for i, group in enumerate(metric["groups"]):
                 assert group["group"] == result.groups[i]
                 assert group["n_clusters"] == sizes.n_clusters[i]
                 assert group["factor"] == pytest.approx(sizes.factor[i])
                 assert group["minimum_detectable"] == pytest.approx(detectable[i])
                 assert f"{sizes.n_clusters[i]:,.0f}" in printed
+
+    def test_no_gap_is_larger_than_there_can_be(self, tmp_path, capsys):
+        """Of nine lists with one item of the group: found is more than there is."""
+        data = frame().iloc[:90].assign(region="north")
+        data.loc[data.index[::10], "region"] = "south"
+        data["clicked"] = (np.arange(90) % 10 < 3).astype(int)
+        path = tmp_path / "few.csv"
+        data.to_csv(path, index=False)
+        options = ["--gap", "1.5", "--alpha", "0.001"]
+        found = numbers(["plan", str(path), *WHO, *options], tmp_path)
+        printed = capsys.readouterr().out
+        assert "No gap of inter_group_accuracy is that large: 1 at most." in printed
+        for metric in found["metrics"]:
+            share = 0.5 if metric["metric"] == "pairwise_exposure" else 1
+            assert metric["largest_possible"] == share
+            gaps = [g["minimum_detectable"] for g in metric["groups"]]
+            beyond = [gap for gap in gaps if gap is not None and gap > share]
+            assert not any(f"{gap:.4f}" in printed for gap in beyond)
+        assert "no possible gap" in printed
 
     @pytest.mark.parametrize(
         ("change", "says"),

@@ -6,7 +6,7 @@ from scipy import stats
 from statsmodels.stats.power import TTestIndPower, TTestPower
 
 from skrankfair._estimates.power import detectable, power_at
-from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
 from skrankfair.metrics import (
     matched_pair_calibration,
     mean_squared_error,
@@ -208,3 +208,22 @@ def test_is_the_power_of_r(n, gap, power):
     """Users of each of two groups, by pwr.t.test (of both sides) and power.t.test."""
     found = detectable(np.array([np.sqrt(2 / n)]), np.array([2 * n - 2]), power, 0.05)
     assert found == pytest.approx([gap], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("d", "n", "m", "power"),
+    [(0.6, 90, 60, 0.9737262), (0.3, 120.2232, 120.2232, 0.75)],
+)
+def test_is_the_one_sided_power_of_r(d, n, m, power):
+    """The examples of pwr.t2n.test and pwr.t.test, "greater" at 0.05."""
+    error, df = np.array([np.sqrt(1 / n + 1 / m)]), np.array([n + m - 2])
+    assert power_at(error, df, d, 0.1) == pytest.approx([power], abs=1e-6)
+    assert detectable(error, df, power, 0.1) == pytest.approx([d], abs=1e-6)
+
+
+def test_few_effective_clusters_promise_nothing():
+    result, _ = paired(4)
+    with pytest.warns(SmallSampleWarning, match=r"No power of .*: a \(4.0\), b"):
+        result.minimum_detectable()
+    with pytest.warns(SmallSampleWarning, match="No power of"):
+        result.required(0.1)

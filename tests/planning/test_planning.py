@@ -3,6 +3,7 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
+from scipy import stats
 from statsmodels.stats.power import NormalIndPower, TTestIndPower
 
 mpl.use("Agg")
@@ -33,6 +34,31 @@ class TestRates:
             0.02 / np.sqrt(0.21), power=0.8, alpha=0.05, ratio=9
         )
         assert plan.required(0.02) == pytest.approx(10 * needed, rel=2e-3)
+
+    @pytest.mark.parametrize(
+        ("h", "n", "m", "alpha", "power"),
+        [
+            (0.3, 80, 80, 0.1, 0.5996777),  # pwr.2p.test, "greater" at 0.05
+            (0.3, 80, 245, 0.1, 0.7532924),  # pwr.2p2n.test, "greater" at 0.05
+            (0.2, 1600, 484.6645, 0.01, 0.9),  # pwr.2p2n.test, "two.sided"
+        ],
+    )
+    def test_two_proportions_are_those_of_pwr(self, h, n, m, alpha, power):
+        """The examples of its documentation (Cohen 1988), of an arcsine effect h.
+
+        Rates at the same distance from one half are ``2 tan(h / 2)`` standard
+        deviations apart, h but for a third-order term; quantiles of t are beyond normal
+        ones by ``(z³ + z) / 4 df``, and so are those of the noncentral t.
+        """
+        rates = tuple(np.sin(np.pi / 4 + np.array([h, -h]) / 4) ** 2)
+        plan = plan_rates(rates, share=n / (n + m), groups_of="clusters")
+        options = {"n_clusters": [n + m], "alpha": alpha}
+        curve = power_curve(plan, rates[0] - rates[1], **options)
+        size, z = h / np.sqrt(1 / n + 1 / m), stats.norm.isf(alpha / 2)
+        off = size * (2 * np.tan(h / 2) / h - 1) + (z**3 + z) / (2 * plan.df(n + m))
+        assert off < 0.05
+        expected = pytest.approx(power, abs=off * stats.norm.pdf(0))
+        assert curve.power[0, 0, 0] == expected
 
     def test_whole_clusters_have_the_design_effect(self):
         alone = plan_rates(0.3, share=0.4, groups_of="clusters")
