@@ -466,7 +466,7 @@ ARGUMENTS = {
     "finalize": ratio_of_two,
 }
 #: Pictures and files; and what takes numbers of other methods only.
-LEFT_OUT = ("plot", "to_html", "ends", "covariances")
+LEFT_OUT = ("plot", "to_html", "to_excel", "ends", "covariances")
 
 
 @functools.cache
