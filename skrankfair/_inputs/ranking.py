@@ -28,13 +28,16 @@ from .validation import (
 )
 
 
-def stable_order(codes: Array) -> Array:
-    """Return ``np.argsort(codes, kind="stable")`` of non-negative integers."""
+def stable_order(codes: Array, *, copy: bool = True) -> Array:
+    """Return ``np.argsort(codes, kind="stable")`` of non-negative integers.
+
+    `copy`: whether the codes must stay as they are.
+    """
     bits = codes.size.bit_length()
     if int(codes.max(initial=0)).bit_length() + bits > 62:
         return np.argsort(codes, kind="stable")
     # Sorting values is several times as fast as sorting their places.
-    key: Array = codes.astype(np.int64)
+    key: Array = codes.astype(np.int64, copy=copy)
     key <<= bits
     key |= np.arange(codes.size)
     key.sort()
@@ -49,7 +52,9 @@ def order_rows(codes: Array | None, values: Array) -> Array:
     order.
     """
     by_value = np.argsort(-values)
-    return by_value if codes is None else by_value[stable_order(codes[by_value])]
+    if codes is None:
+        return by_value
+    return by_value[stable_order(codes[by_value], copy=False)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._estimates.replicates import two_sum
 from ..._inputs.validation import Array
 
 
@@ -59,7 +58,13 @@ class PrefixSums(NamedTuple):
         np.cumsum(values, out=sums[1:])
         if apart:
             lost = np.zeros(values.size + 1)
-            np.cumsum(two_sum(sums[:-1], values)[1], out=lost[1:])
+            # The errors of `two_sum`, whose totals are known, in few arrays.
+            before, error = sums[:-1], lost[1:]
+            added = sums[1:] - before
+            np.subtract(sums[1:], added, out=error)
+            np.subtract(before, error, out=error)
+            error += np.subtract(values, added, out=added)
+            np.cumsum(error, out=error)
         return cls(sums, lost)
 
     def between(self, low: Array, high: Array) -> Array:
