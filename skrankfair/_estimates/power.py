@@ -43,6 +43,8 @@ MOST_DATA = 1e12
 #: Below this level rounding decides the critical value, and beyond this gap squares
 #: overflow.
 LEAST_ALPHA, LARGEST_GAP = 1e-9, 1e60
+#: Beside a noncentrality beyond it the deviate of a normal estimate does not matter.
+_FAR = 1e3
 # Levels and weights of a mean over the error of the test: right to 1e-4.
 _LEVELS, _WEIGHTS = (
     np.array([*np.polynomial.legendre.leggauss(16)]) + [[1.0], [0.0]]
@@ -130,7 +132,10 @@ def detectable(
     usable = (df > 0) & (error > 0)
     degrees, place = np.unique(np.where(usable, df, 1.0), return_inverse=True)
     critical = special.stdtrit(degrees, 1 - alpha / 2)
-    size = special.nctdtrinc(degrees, 1 - power, critical)
+    far = critical > _FAR
+    size = special.nctdtrinc(degrees, 1 - power, np.where(far, 1.0, critical))
+    spread = np.sqrt(special.chdtri(degrees, 1 - power) / degrees)
+    size = np.where(far, critical * spread, size)
     if not known:
         size = np.array(
             [_averaged(*pair, power, alpha) for pair in zip(degrees, size, strict=True)]
@@ -168,16 +173,27 @@ def power_at(
     known = np.where(df > 0, df, 1.0)
     critical = special.stdtrit(known, 1 - alpha / 2)
     size = np.divide(gap, standard_error, out=np.ones(df.shape), where=usable)
-    # Where the gap is far beyond the critical value scipy has no number for 0.
     if pilot_df is None:
-        found = 1 - np.nan_to_num(special.nctdtr(known, size, critical))
+        found = 1 - _at_most(known, size, critical)
     else:
         spread = np.sqrt(special.chdtri(known[..., None], _LEVELS) / known[..., None])
         pilots = np.where(usable, pilot_df, 1.0)[..., None]
         reached = critical[..., None] * spread
-        found = np.nan_to_num(special.nctdtr(pilots, reached, size[..., None]))
-        found = found @ _WEIGHTS
+        found = _at_most(pilots, reached, size[..., None]) @ _WEIGHTS
     return np.where(usable, np.clip(found, 0.0, 1.0), np.nan)
+
+
+def _at_most(df: Array, noncentrality: Array, value: Array) -> Array:
+    """Return the chances that Student's t of this noncentrality is at most a value.
+
+    SciPy takes long where it is large, and that is then the error alone.
+    """
+    far = noncentrality > _FAR
+    near = special.nctdtr(df, np.where(far, 0.0, noncentrality), value)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        beyond = special.chdtrc(df, df * np.square(noncentrality / value))
+    # Where a gap is far beyond the critical value SciPy has no number for 0.
+    return np.asarray(np.nan_to_num(np.where(far, beyond, near)))
 
 
 def required(

@@ -76,6 +76,27 @@ class TestSpecialCases:
         # A known error promises more than it keeps of such pilots.
         assert size > detectable(1.0, np.array(df), 0.8, 0.05)
 
+    @pytest.mark.parametrize(("df", "alpha"), [(1.01, 1e-9), (1.2, 1e-6), (2, 1e-8)])
+    def test_far_gaps_rest_on_the_errors_alone(self, df, alpha):
+        """Whose ratio is that of an F distribution: SciPy's t takes minutes there."""
+        one, degrees = np.ones(1), np.array([df])
+        critical = stats.t.isf(alpha / 2, df)
+        size = detectable(one, degrees, 0.8, alpha)
+        assert size == pytest.approx(critical * np.sqrt(stats.chi2.ppf(0.8, df) / df))
+        size = detectable(one, degrees, 0.8, alpha, known=False)
+        expected = critical * np.sqrt(stats.f.ppf(0.8, df, df))
+        assert size == pytest.approx(expected, rel=1e-3)
+
+    @pytest.mark.parametrize("df", [1.5, 3, 20])
+    def test_far_gaps_go_on_from_near_ones(self, df):
+        one, degrees, gap = np.ones(1), np.array([df]), 999.0
+        for pilot in (None, degrees):
+            near, far = (
+                power_at(one, degrees, size, 2 * stats.t.sf(1.2 * gap, df), pilot)
+                for size in (gap, gap + 2)
+            )
+            assert near == pytest.approx(far, abs=2e-3)
+
 
 class TestPilot:
     def test_what_is_required_detects_the_gap(self):
