@@ -38,8 +38,9 @@ class MatchedPairCurve(ReadOnlyArrays):
     epsilon : ndarray of shape (E,)
         Thresholds, ascending.
     results : tuple of GroupEstimates, length E
-        The result at each threshold, without its table of clusters, and without the
-        covariances of more than about a hundred groups.
+        The result at each threshold, without its table of clusters. Those of more than
+        about a hundred groups have no covariances, and with thousands of groups errors
+        are taken to first order, by which few differ by more than a few per cent.
     """
 
     epsilon: Array
