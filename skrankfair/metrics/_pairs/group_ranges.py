@@ -416,15 +416,16 @@ class _Selection:
             rows.append(row[other])
             places.append(place[other])
         row, place = np.concatenate(rows), np.concatenate(places)
-        differences = self._differences(row, place)
-        weight = self.weight.of_pairs(members.rows[row], place)
         group = self.group[row]
         order = stable_order(group)
         ends = np.searchsorted(group[order], np.arange(self.n_groups + 1))
+        row, place = row[order], place[order]
+        differences = self._differences(row, place)
+        weight = self.weight.of_pairs(members.rows[row], place)
         found = self.above.copy()
         found[self.total == 0] = np.nan
         for g in np.flatnonzero(ends[1:] > ends[:-1]):
-            some = order[ends[g] : ends[g + 1]]
+            some = slice(*ends[g : g + 2])
             mass = None if weight is None else weight[some]
             rank = self.rank[g] - self.passed[g]
             found[g] = weighted_rank(differences[some], mass, rank)

@@ -153,7 +153,20 @@ class Matching:
     @cached_property
     def partner_score(self) -> Array:
         """Scores of the partners."""
-        return self.ranking.score[self.partner_rows]
+        score = self.ranking.score
+        return score if self._every_row else score[self.partner_rows]
+
+    @cached_property
+    def _every_row(self) -> bool:
+        """Whether all rows are partners."""
+        return bool(self.partners.all())
+
+    def _before(self, *places: Array) -> list[Array]:
+        """Return how many partners are before some rows."""
+        if not self._every_row:
+            before = exclusive_cumsum(self.partners)
+            places = tuple(before[place] for place in places)
+        return [place.astype(np.int64) for place in places]
 
     @cached_property
     def origin(self) -> Array:
@@ -163,15 +176,10 @@ class Matching:
     @cached_property
     def _places(self) -> tuple[Array, Array, Array]:
         """First partner and first focal row of each query; `below`."""
-        before = exclusive_cumsum(self.partners)
         starts = self.ranking.starts
         # Past the row itself, with ties or without: all rows may be partners too.
-        below = before[self.ranking.tie_bounds(self.rows)[1]].astype(np.int64)
-        return (
-            before[starts].astype(np.int64),
-            np.searchsorted(self.rows, starts),
-            below,
-        )
+        first, below = self._before(starts, self.ranking.tie_bounds(self.rows)[1])
+        return first, np.searchsorted(self.rows, starts), below
 
     @property
     def _edges(self) -> tuple[Array, Array]:
@@ -180,7 +188,7 @@ class Matching:
     def _spread(self, by_query: Array) -> Array:
         return np.repeat(by_query, np.diff(self._edges[1]))
 
-    @property
+    @cached_property
     def first(self) -> Array:
         """For each focal row, the first partner of its query."""
         return self._spread(self._edges[0][:-1])
@@ -195,8 +203,7 @@ class Matching:
         """For each focal row, the first partner with the same score or a lower one."""
         if not self.ranking.has_ties:
             return self.below
-        before = exclusive_cumsum(self.partners)
-        return before[self.ranking.tie_bounds(self.rows)[0]].astype(np.int64)
+        return self._before(self.ranking.tie_bounds(self.rows)[0])[0]
 
     @property
     def end(self) -> Array:
