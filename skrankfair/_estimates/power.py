@@ -190,7 +190,7 @@ def _at_most(df: Array, noncentrality: Array, value: Array) -> Array:
     """
     far = noncentrality > _FAR
     near = special.nctdtr(df, np.where(far, 0.0, noncentrality), value)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         beyond = special.chdtrc(df, df * np.square(noncentrality / value))
     # Where a gap is far beyond the critical value SciPy has no number for 0.
     return np.asarray(np.nan_to_num(np.where(far, beyond, near)))

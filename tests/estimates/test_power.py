@@ -97,6 +97,11 @@ class TestSpecialCases:
             )
             assert near == pytest.approx(far, abs=2e-3)
 
+    def test_no_gap_is_too_small_to_ask_for(self):
+        one = np.ones(1)
+        found = power_at(one, 20 * one, 5e-324, 0.05, 20 * one)
+        assert found == pytest.approx(0.025, abs=1e-3)
+
 
 class TestPilot:
     def test_what_is_required_detects_the_gap(self):
