@@ -76,7 +76,11 @@ class GapPower:
 
     def detectable(self, power: float, factor: float = 1.0) -> float:
         """Return the gap that so many times the clusters find with this power."""
-        return float(np.quantile(self.smallest(factor), power, method="higher"))
+        return self._of_rank(factor, _rank(power, len(self.draws)))
+
+    def _of_rank(self, factor: float, rank: int) -> float:
+        """Return the gap that the draw of a rank finds, from 0 the smallest."""
+        return float(np.partition(self.smallest(factor), rank)[rank])
 
     def factor(self, gap: float, power: float, n_clusters: float) -> float:
         """Return how many times the clusters of the pilot find the gap.
@@ -106,7 +110,7 @@ class GapPower:
 
         @cache
         def excess(log_factor: float) -> float:
-            found = np.partition(self.smallest(np.exp(log_factor)), rank)[rank]
+            found = self._of_rank(np.exp(log_factor), rank)
             with np.errstate(over="ignore"):
                 return float(np.log(np.clip(found / gap, 1 / _TOO_LARGE, _TOO_LARGE)))
 

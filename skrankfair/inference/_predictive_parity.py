@@ -411,9 +411,8 @@ class PredictiveParityTest(ReadOnlyArrays):
         too small at all points as its degrees of freedom allow. This test rejects too
         often without a gap where a group has little data at the ends of the grid (in
         six of nine designs on the page "Do plans and monitors keep their promises?"):
-        its plan is then no promise, and that of "local_quadratic" is.
-        "holm" and "fdr_bh" count as
-        Bonferroni's, of which they find at least as much.
+        its plan is then no promise, and that of "local_quadratic" is. "holm" and
+        "fdr_bh" count as Bonferroni's, of which they find at least as much.
 
         Examples
         --------
