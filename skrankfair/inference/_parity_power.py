@@ -71,7 +71,11 @@ class GapPower:
             third = 2 / (9 * df)
             spread = 1 - third + self.luck[:, None] * np.sqrt(third)
             np.maximum(spread, 0, out=spread)
-            critical = critical * (spread * np.sqrt(spread))
+            spread *= np.sqrt(spread)
+            # Where no gap is found, none is by any error.
+            never = np.full_like(spread, np.inf)
+            found = np.isfinite(critical)
+            critical = np.multiply(critical, spread, out=never, where=found)
         return np.asarray((critical - self.draws).min(axis=1) / np.sqrt(factor))
 
     def detectable(self, power: float, factor: float = 1.0) -> float:

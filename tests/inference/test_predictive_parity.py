@@ -11,6 +11,7 @@ from skrankfair._estimates import allocation
 from skrankfair._estimates.power import detectable
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import _predictive_parity, predictive_parity_test
+from skrankfair.inference._parity_power import GapPower
 from skrankfair.planning import power_curve
 from tests.reference import predictive_parity as naive
 
@@ -781,3 +782,14 @@ class TestPower:
             )
         ]
         assert np.mean(found) == pytest.approx(0.8, abs=0.02 + 2 * 0.023)
+
+
+def test_a_gap_that_no_data_find_is_not_found_by_small_errors():
+    """Of one degree of freedom some errors are 0, and some critical values infinite."""
+    luck = special.ndtri((np.arange(100) + 0.5) / 100)
+    point = np.ones((1, 2))
+    power = GapPower(0.05, np.ones(2), point, point / 2, np.zeros((100, 2)), luck)
+    np.testing.assert_array_equal(power.smallest(), np.inf)
+    assert power.detectable(0.8) == np.inf
+    assert np.isfinite(power.smallest(1e3)).all()
+    assert 0 < power.detectable(0.8, 1e3) < np.inf
