@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,10 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize, special
 
-from skrankfair._estimates.power import detectable, power_at
+from skrankfair._estimates.power import detectable, doubts, power_at
 from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
 from skrankfair.inference import predictive_parity_test
 from skrankfair.metrics import (
+    GroupEstimates,
     matched_pair_calibration,
     pairwise_accuracy,
 )
@@ -38,11 +39,12 @@ from tests.designs import CURVES, DESIGNS, Design, Rows
 PAGE = Path(__file__).parents[1] / "docs" / "decide.md"
 ALPHA, POWER = 0.05, 0.8
 DAYS, BASELINE = 365, 28
-#: Designs with groups in many queries, from few clusters to many.
-PLANNED = (
-    *("equal10", "equal20", "equal40", "equal200", "power40", "users", "weights"),
-    *("overlap", "ties", "t3", "lognormal", "accurate", "list200_50"),
-)
+#: Half of a margin, in true errors; what a bound is beside the truth.
+ROOM, EDGE = 3.0, 1e-12
+# Levels of a chi-square distribution that stand for all.
+_LEVELS = (np.arange(50) + 0.5) / 50
+#: Where more of the pilots are warned of, a design has no promise to keep.
+MOST_WARNED = 0.5
 
 
 # Power
@@ -56,73 +58,87 @@ def columns_of(design: Design, rows: Rows) -> dict[str, Any]:
     return design.columns(rows, groups)
 
 
-def accuracy(design: Design, rows: Rows) -> Any:
-    """Return the inter-group accuracy minus that of the rest."""
-    result = pairwise_accuracy(
+class Numbers(NamedTuple):
+    """What a test rests on, of the last group."""
+
+    estimate: float
+    standard_error: float
+    df: float
+    n_effective: float
+    warned: float  # 1 of a pilot that is warned of
+
+    @classmethod
+    def of(cls, r: GroupEstimates) -> Numbers:
+        """Return what the test of a result rests on."""
+        warned = warned_of(r)
+        return cls(
+            *(x[-1] for x in (r.estimate, r.standard_error, r.df, r.n_effective)),
+            warned[-1],
+        )
+
+
+def warned_of(result: GroupEstimates) -> Any:
+    """Return of which groups plans warn."""
+    numbers = result.df, result.n_effective
+    few, uneven = doubts(result.sums, result.metric.finalize, *numbers)
+    return few | uneven
+
+
+def accuracy_of(design: Design, rows: Rows) -> GroupEstimates:
+    """Return the inter-group accuracy."""
+    return pairwise_accuracy(
         rows["y_true"],
         rows["y_score"],
         comparison="inter",
         **columns_of(design, rows),
     )
-    return result.against_rest()
 
 
-def matched(design: Design, rows: Rows) -> Any:
+def accuracy(design: Design, rows: Rows) -> GroupEstimates:
+    """Return the inter-group accuracy minus that of the rest."""
+    return accuracy_of(design, rows).against_rest()
+
+
+def matched(design: Design, rows: Rows) -> GroupEstimates:
     """Return matched pair calibration at a fixed difference of scores."""
     return matched_pair_calibration(
         rows["y_true"], rows["y_score"], epsilon=0.2, **columns_of(design, rows)
     )
 
 
-MEASURES: dict[str, Callable[[Design, Rows], Any]] = {
+MEASURES: dict[str, Callable[[Design, Rows], GroupEstimates]] = {
     "inter-group accuracy": accuracy,
     "matched pairs": matched,
 }
 
 
-def contrasted(design: Design, rows: Rows, kind: str) -> Any:
+def contrasted(design: Design, rows: Rows, kind: str) -> Numbers:
     """Return the contrast of two groups, on the scale of its test."""
-    result = pairwise_accuracy(
-        rows["y_true"],
-        rows["y_score"],
-        comparison="inter",
-        **columns_of(design, rows),
-    )
+    result = accuracy_of(design, rows)
     found = result.contrast(True, False, kind)
     value = np.log(found.estimate) if found.on_log_scale else found.estimate
-    return Numbers([value], [found.pilot[0]], [found.df], [result.n_effective[-1]])
+    effective, warned = result.n_effective[-1], warned_of(result).any()
+    return Numbers(value, found.pilot()[0], found.df, effective, warned)
 
 
-def one_of_eight(design: Design, rows: Rows) -> Any:
+def eight(design: Design, rows: Rows) -> GroupEstimates:
     """Return the accuracy of eight groups, each minus that of the rest."""
-    eight = np.arange(rows["qid"].size) % 8
-    return accuracy(design, {**rows, "group": eight})
-
-
-class Numbers(NamedTuple):
-    """What the test of a contrast rests on, named as in a result."""
-
-    estimate: Any
-    standard_error: Any
-    df: Any
-    n_effective: Any
+    number = np.arange(rows["qid"].size) % 8
+    return accuracy(replace(design, overlapping=False), rows | {"group": number})
 
 
 #: With the number of tests by which the level is divided.
 OTHERS: dict[str, tuple[int, Callable[[Design, Rows], Any]]] = {
     "difference of two groups": (1, partial(contrasted, kind="difference")),
     "ratio of two groups": (1, partial(contrasted, kind="ratio")),
-    "each of eight groups": (8, one_of_eight),
+    "each of eight groups": (8, eight),
 }
 
 
 def samples(
     name: str, n_samples: int, measures: dict[str, Callable[[Design, Rows], Any]]
 ) -> dict[str, Any]:
-    """Return estimates, errors, degrees of freedom and effective clusters by measure.
-
-    Of the last group of as many data sets of a design, each an array of shape (4, n).
-    """
+    """Return by measure the `Numbers` of as many data sets of a design, (5, n)."""
     design = DESIGNS[name]
     rng = np.random.default_rng([7, list(DESIGNS).index(name), 1])
     found: dict[str, list[Any]] = {measure: [] for measure in measures}
@@ -130,8 +146,7 @@ def samples(
         rows = design.draw(rng)
         for measure, make in measures.items():
             r = make(design, rows)
-            numbers = r.estimate, r.standard_error, r.df, r.n_effective
-            found[measure].append([part[-1] for part in numbers])
+            found[measure].append(r if isinstance(r, Numbers) else Numbers.of(r))
     return {measure: np.array(numbers).T for measure, numbers in found.items()}
 
 
@@ -151,21 +166,26 @@ def others_of(name: str, n_samples: int) -> dict[str, list[float]]:
 
 
 def known(numbers: Any) -> Any:
-    """Return the data sets with an error, (4, n)."""
+    """Return the data sets with an error, (5, n)."""
     return numbers[:, np.isfinite(numbers[0]) & (numbers[1] > 0)]
 
 
 def kept(
-    estimate: Any, error: Any, df: Any, effective: Any, level: float = ALPHA
+    estimate: Any,
+    error: Any,
+    df: Any,
+    effective: Any,
+    warned: Any,
+    level: float = ALPHA,
 ) -> list[float]:
     """Return the power at the gaps that were promised, and what it rests on.
 
     First of the gap that the true error promises for tests with these degrees of
     freedom; it is the mean error, of the squares. Then that of other data sets of the
     same design, their pilots, by a formula that takes their errors for true ones, and
-    by that which knows that they are estimates; then the effective clusters. A gap is
-    put between the truth, which is the mean of all data sets, and the value that is
-    tested.
+    by that which knows that they are estimates; then the effective clusters, and the
+    share of pilots that plans warn of. A gap is put between the truth, which is the
+    mean of all data sets, and the value that is tested.
     """
     away, critical = estimate - estimate.mean(), special.stdtrit(df, 1 - level / 2)
 
@@ -182,13 +202,51 @@ def kept(
         gaps = detectable(error, df, POWER, level, known=certain)
         # Each data set is a pilot of twenty others.
         powers.append(np.mean([found(np.roll(gaps, i)) for i in range(1, 60, 3)]))
-    return [*powers, float(np.median(effective))]
+    return [*powers, float(np.median(effective)), float(np.mean(warned))]
 
 
+def margins_of(name: str, n_samples: int) -> dict[str, list[float]]:
+    """Return by measure how often a value is shown to be within a margin.
+
+    First wrongly, where the truth is the upper or the lower bound: the larger share.
+    Then where it is in the middle of a margin of three true errors each way, and how
+    often that is expected of a normal estimate and its error. Of eight groups with the
+    truth at the upper bound, how often any is shown, corrected for their number.
+    """
+    design, shown = DESIGNS[name], {measure: np.zeros(3) for measure in MEASURES}
+    rng = np.random.default_rng([7, list(DESIGNS).index(name), 1])
+    truth, any_of_eight = {}, 0
+    for measure, numbers in samples(name, n_samples, MEASURES).items():
+        estimate, error, df, *_ = known(numbers)
+        truth[measure] = estimate.mean(), np.sqrt(np.mean(error**2)), df
+    for _ in range(n_samples):
+        rows = design.draw(rng)
+        for measure, make in MEASURES.items():
+            middle, error, _ = truth[measure]
+            r = make(design, rows)
+            # The interval that is inside of what is shown.
+            test = r.equivalence_test(error, ALPHA)
+            low, high = test.low[-1] + r.fair_value, test.high[-1] + r.fair_value
+            below, above = high < middle, low > middle
+            inside = low > middle - ROOM * error and high < middle + ROOM * error
+            shown[measure] += below, above, inside
+        test = eight(design, rows).equivalence_test((-np.inf, EDGE), ALPHA)
+        any_of_eight += (test.corrected() < ALPHA).any()
+    found = {"any of eight groups": [float(any_of_eight / n_samples)]}
+    for measure, (_, _, df) in truth.items():
+        spread = np.sqrt(special.chdtri(df[:, None], _LEVELS) / df[:, None])
+        reach = special.stdtrit(df, 1 - ALPHA)[:, None] * spread
+        expected = np.maximum(2 * special.ndtr(ROOM - reach) - 1, 0).mean()
+        found[measure] = [*(shown[measure] / n_samples), float(expected)]
+    return found
+
+
+#: Pilots of tests of predictive parity, each for as many tests.
+N_PILOTS = 200
 FITS = ("local_quadratic", "nadaraya_watson")
 #: Tests that reject more often without a gap do not keep their level, so that no plan
-#: of them is a promise: 5% and three Monte Carlo errors of 333 tests.
-LOOSE = 0.086
+#: of them is a promise: 5% and three Monte Carlo errors of 1,000 tests.
+LOOSE = 0.071
 
 
 def parity_of(name: str, curve: str, n_samples: int) -> dict[str, float]:
@@ -216,13 +274,11 @@ def parity_of(name: str, curve: str, n_samples: int) -> dict[str, float]:
             n_resamples=2000,
         )
 
-    pilots = [fitted(0.0).minimum_detectable(POWER) for _ in range(40)]
+    pilots = [float(fitted(0.0).minimum_detectable(POWER)[0]) for _ in range(N_PILOTS)]
     found = {"gap": float(np.mean(pilots))}
-    for key, gap, n in (
-        ("power", found["gap"], n_samples),
-        ("level", 0, n_samples // 3),
-    ):
-        found[key] = float(np.mean([fitted(gap).pvalue < ALPHA for _ in range(n)]))
+    gaps = np.resize(pilots, n_samples)
+    for key, true in (("power", gaps), ("level", np.zeros(n_samples // 3))):
+        found[key] = float(np.mean([fitted(gap).pvalue < ALPHA for gap in true]))
     return found
 
 
@@ -478,24 +534,6 @@ def days(value: float) -> str:
 
 def tables(found: dict[str, Any]) -> dict[str, str]:
     """Return the tables of the page by their names."""
-    power = []
-    for name, values in found["power"].items():
-        cells = [DESIGNS[name].title]
-        for measure in MEASURES:
-            *powers, effective = values[measure]
-            cells.append(f"{' / '.join(map(percent, powers))} ({effective:.0f})")
-        power.append(cells)
-    others = [
-        [
-            DESIGNS[name].title,
-            *(
-                f"{' / '.join(map(percent, values[measure][:-1]))} "
-                f"({values[measure][-1]:.0f})"
-                for measure in OTHERS
-            ),
-        ]
-        for name, values in found["others"].items()
-    ]
     parity, loose = [], []
     for name, design in CURVES.items():
         both = [found["parity"].get(f"{name}-{curve}") for curve in FITS]
@@ -531,10 +569,13 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         covered = percent(row["covered"])
         delay.append([*name.split("-"), f"{row['n']}", *numbers, covered])
     return {
-        "power": table(["Data", *MEASURES], power),
-        "others": table(["Data", *OTHERS], others),
+        "power": power_table(found["power"], MEASURES, warned=False),
+        "doubtful": power_table(found["power"], MEASURES, warned=True),
+        "others": power_table(found["others"], OTHERS, warned=False),
+        "others-doubtful": power_table(found["others"], OTHERS, warned=True),
         "parity": parity_table(parity, loose, False),
         "loose": parity_table(parity, loose, True),
+        "margins": margins_table(found["margins"]),
         "levels": table(
             [
                 "Share",
@@ -564,6 +605,35 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
             delay,
         ),
     }
+
+
+def power_table(found: Any, measures: Iterable[str], *, warned: bool) -> str:
+    """Return what is kept by measure, where most pilots are warned of, or where not."""
+    rows = []
+    for name, values in found.items():
+        cells = []
+        for measure in measures:
+            *powers, effective, share = values[measure]
+            text = f"{' / '.join(map(percent, powers))} ({effective:.0f}, {share:.0%})"
+            cells.append(text if (share > MOST_WARNED) == warned else "–")
+        if set(cells) != {"–"}:
+            rows.append([DESIGNS[name].title, *cells])
+    return table(["Data", *measures], rows)
+
+
+def margins_table(found: Any) -> str:
+    """Return how often values are shown to be within a margin."""
+    header = ["Data"]
+    for measure in MEASURES:
+        header += [f"{measure}: wrongly", "shown (expected)"]
+    rows = []
+    for name, values in found.items():
+        cells = [DESIGNS[name].title]
+        for measure in MEASURES:
+            *wrong, shown, expected = values[measure]
+            cells += [percent(max(wrong)), f"{percent(shown)} ({percent(expected)})"]
+        rows.append([*cells, percent(values["any of eight groups"][0])])
+    return table([*header, "any of eight groups: wrongly"], rows)
 
 
 def parity_table(rows: list[list[str]], loose: list[bool], which: bool) -> str:
@@ -600,12 +670,13 @@ def main() -> None:
             name: partial(others_of, name, samples // 3)
             for name in ("equal40", "equal200", "users")
         },
+        "margins": {name: partial(margins_of, name, samples) for name in DESIGNS},
         "parity": {
-            f"{name}-{curve}": partial(parity_of, name, curve, samples // 3)
+            f"{name}-{curve}": partial(parity_of, name, curve, samples)
             for curve in FITS
             for name in CURVES
         },
-        "power": {name: partial(power_of, name, samples) for name in PLANNED},
+        "power": {name: partial(power_of, name, samples) for name in DESIGNS},
     }
     arguments.folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, dict[str, Any]] = {part: {} for part in parts}
@@ -620,7 +691,8 @@ def main() -> None:
         if not arguments.write:
             print(f"\n{text}")
             continue
-        if not found["parity" if name == "loose" else name]:
+        part = {"loose": "parity", "doubtful": "power", "others-doubtful": "others"}
+        if not found[part.get(name, name)]:
             continue
         page = PAGE.read_text(encoding="utf-8")
         start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"

@@ -29,7 +29,8 @@ from .intervals import (
     t_quantile,
     t_test,
 )
-from .leverage import contrast_degrees
+from .leverage import contrast_degrees, degrees_of_freedom
+from .power import warn_of_pilot
 from .read_only import ReadOnlyArrays
 from .refit import RefitSums
 from .sums import ClusterSums
@@ -314,6 +315,13 @@ class Resampler:
             confidence_level,
         )
         return holding_t(studentised, ends, of.df)
+
+    def warn_of_pilot(self, name: str) -> None:
+        """Warn of groups whose errors cannot promise a contrast of them power."""
+        both = [self.first] if self.second is None else [self.first, self.second]
+        sums = self.sums.of_groups(np.unique(np.concatenate(both)))
+        rests = degrees_of_freedom(sums, self.finalize)
+        warn_of_pilot(name, sums, self.finalize, rests)
 
     def _values(self, kind: str, n_resamples: int, rng: np.random.Generator) -> Array:
         """Return resampled estimates, shape (n_resamples, m)."""

@@ -217,11 +217,18 @@ class Estimate:
         ------
         ValueError
             Unless ``0 < alpha < power < 1``, or for an unknown `pilot_error`.
+
+        Warns
+        -----
+        SmallSampleWarning
+            Where a pilot cannot promise power: a group with fewer than 12 effective
+            clusters, or an error that is mostly of a few clusters with extreme values.
+            Not with ``pilot_error="known"``.
         """
         from .power import check_design, detectable
 
         check_design(power, alpha, pilot_error)
-        _, error, _ = self._linear
+        error, _ = self.pilot(pilot_error)
         known, df = pilot_error == "known", np.asarray(self.df)
         gap = float(detectable(np.asarray(error), df, power, alpha, known=known))
         with np.errstate(over="ignore"):  # no ratio is large enough
@@ -258,6 +265,13 @@ class Estimate:
         ValueError
             For a gap that is not positive (a factor of 1), unless
             ``0 < alpha < power < 1``, or for an unknown `pilot_error`.
+
+        Warns
+        -----
+        SmallSampleWarning
+            Where a pilot cannot promise power: a group with fewer than 12 effective
+            clusters, or an error that is mostly of a few clusters with extreme values.
+            Not with ``pilot_error="known"``.
         """
         from .power import LARGEST_GAP, check_design, required
 
@@ -266,8 +280,8 @@ class Estimate:
         size = abs(float(np.log(gap))) if self.on_log_scale else gap
         if size == 0:
             raise ValueError("gap must be a ratio other than 1; got 1.")
-        _, error, _ = self._linear
-        counts = np.array([self._n_clusters]), np.array([self.df + 1])
+        error, n_clusters = self.pilot(pilot_error)
+        counts = np.array([n_clusters]), np.array([self.df + 1])
         found = required(
             (self.name,),
             np.array([error]),
@@ -285,14 +299,25 @@ class Estimate:
         """Whether errors are those of the logarithm: of a positive ratio."""
         return self.kind == "ratio" and self.estimate > 0
 
-    @property
-    def pilot(self) -> tuple[float, float]:
-        """The error on the scale of the test, and the number of clusters behind it."""
-        return self._linear[1], self._n_clusters
+    def pilot(self, pilot_error: str = "known") -> tuple[float, float]:
+        """Return what a plan takes from it, with a warning where that says too little.
 
-    @property
-    def _n_clusters(self) -> float:
-        return np.nan if self._resampled is None else self._resampled.sums.count
+        Parameters
+        ----------
+        pilot_error : {"estimated", "known"}, default="known"
+            Whether the error of the pilot counts as an estimate, which may be too poor
+            to promise power.
+
+        Returns
+        -------
+        error, n_clusters : float
+            The error on the scale of the test, and the number of clusters behind it.
+        """
+        if self._resampled is None:
+            return self._linear[1], np.nan
+        if pilot_error == "estimated":
+            self._resampled.warn_of_pilot(self.name)
+        return self._linear[1], self._resampled.sums.count
 
     def __repr__(self) -> str:
         """Return the contrast, its 95% interval and p-value on one line."""

@@ -32,7 +32,9 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def count(value: float) -> str:
-    """Return a count with thousands separated."""
+    """Return a count with thousands separated, or "–" when there is none."""
+    if np.isnan(value):
+        return "–"
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 

@@ -661,6 +661,13 @@ class GroupEstimates(ReadOnlyArrays):
             Unless ``0 < alpha < power < 1``, for a metric that is not tested by t, or
             for an unknown `pilot_error`.
 
+        Warns
+        -----
+        SmallSampleWarning
+            Where a pilot cannot promise power: a group with fewer than 12 effective
+            clusters, or an error that is mostly of a few clusters with extreme values.
+            Not with ``pilot_error="known"``.
+
         See Also
         --------
         required : How many clusters a smaller gap needs.
@@ -716,6 +723,13 @@ class GroupEstimates(ReadOnlyArrays):
         ValueError
             For a gap that is not positive, unless ``0 < alpha < power < 1``, for a
             metric that is not tested by t, or for an unknown `pilot_error`.
+
+        Warns
+        -----
+        SmallSampleWarning
+            Where a pilot cannot promise power: a group with fewer than 12 effective
+            clusters, or an error that is mostly of a few clusters with extreme values.
+            Not with ``pilot_error="known"``.
         """
         return required_of(self, gap, power, alpha, pilot_error)
 

@@ -37,7 +37,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from .group_estimates import GroupEstimates
+    from .sums import ClusterSums
+    from .table import Finalize
 
+#: Pilots of fewer effective clusters promise no power, and those whose error is made of
+#: fewer clusters that are no normal values: see docs/decide.md.
+ENOUGH = 12
+_FEW_BEHIND = 10
 #: How many times the data of the pilot are thought of, at most.
 MOST_DATA = 1e12
 #: Below this level rounding decides the critical value, and beyond this gap squares
@@ -236,7 +242,7 @@ def detectable_of(
 ) -> Array:
     """Return the distances from fair that a result like this finds, by group."""
     check_design(power, alpha, pilot_error)
-    result = tested(result)
+    result = tested(result, pilot_error)
     level, known = alpha / n_tests(result), pilot_error == "known"
     return detectable(result.standard_error, result.df, power, level, known=known)
 
@@ -247,7 +253,7 @@ def required_of(
     """Return the sizes at which a result like this finds the gap, by group."""
     check_design(power, alpha, pilot_error)
     check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
-    result = tested(result)
+    result = tested(result, pilot_error)
     counts = np.full(len(result.groups), float(result.n_clusters)), result.n_effective
     return required(
         result.groups,
@@ -261,24 +267,68 @@ def required_of(
     )
 
 
-def tested(result: GroupEstimates) -> GroupEstimates:
+def tested(result: GroupEstimates, pilot_error: str) -> GroupEstimates:
     """Return the result itself, or its difference from the rest, to be tested.
 
-    With a warning of groups whose pilot is too small to promise them any power.
+    With a warning of groups whose pilot cannot promise them power.
     """
     if result.metric.test_method != "t":
         raise ValueError(
             f"{result.name} is tested by permutation, which has no power formula."
         )
+    name = result.name
     result = result if result.fair_value is not None else result.against_rest()
-    if few := fmt.small_groups(result):
-        warn_user(
-            f"No power of {result.name} can be promised where the pilot has fewer than "
-            f"{fmt.FEW_EFFECTIVE} effective clusters: {fmt.some(few)}. Of a promised "
-            "80% some 74% are kept where there are two.",
-            SmallSampleWarning,
-        )
+    if pilot_error == "estimated":
+        rests = result.df, result.n_effective
+        warn_of_pilot(name, result.sums, result.metric.finalize, rests)
     return result
+
+
+def warn_of_pilot(
+    name: str, sums: ClusterSums, finalize: Finalize, rests: tuple[Array, Array]
+) -> None:
+    """Warn of groups whose error says too little of that of other data.
+
+    Parameters
+    ----------
+    name : str
+        What is planned.
+    sums : ClusterSums
+        Of the pilot.
+    finalize : callable
+    rests : tuple of ndarray of shape (G,)
+        What the errors rest on: degrees of freedom, and effective clusters.
+    """
+    few, uneven = doubts(sums, finalize, *rests)
+    names, unit = [fmt.label(group) for group in sums.groups], f"{sums.kind}s"
+    small = [f"{names[i]} ({rests[1][i]:.1f})" for i in np.flatnonzero(few)]
+    extreme = [names[i] for i in np.flatnonzero(uneven)]
+    for found, why in (
+        (small, f"the pilot has fewer than {ENOUGH} effective {unit}"),
+        (extreme, f"a few {unit} make most of the error of the pilot"),
+    ):
+        if found:
+            warn_user(
+                f"The power of {name} cannot be promised where {why}: in "
+                f"{fmt.some(found)}. Where such pilots promised 80%, 67% to 87% were "
+                "kept; a larger pilot can tell.",
+                SmallSampleWarning,
+            )
+
+
+def doubts(
+    sums: ClusterSums, finalize: Finalize, df: Array, n_effective: Array
+) -> tuple[Array, Array]:
+    """Return which groups have few effective clusters, and whose error is of few.
+
+    The latter is that of extreme values: where ``Σ u⁴ / (Σ u²)²`` over what clusters
+    add to the error is more than one in ten, and 1.5 times what it is of normal values
+    with these degrees of freedom, ``3 / (df + 2)``.
+    """
+    few = (n_effective < ENOUGH - 1e-9) & ~sums.undefined(finalize)
+    share = sums.concentration(finalize)
+    uneven = (share > 1 / _FEW_BEHIND) & (share > 1.5 * 3 / (df + 2))
+    return few, uneven & ~few
 
 
 def largest_distance(result: GroupEstimates) -> float:

@@ -182,6 +182,12 @@ class RefitSums(ClusterSums):
         variance[self.undefined(finalize)] = np.nan
         return variance
 
+    def concentration(self, finalize: Finalize) -> Array:
+        """Return how much of the variance few rows make; NaN without linear parts."""
+        if self.n_resamples is None:
+            return super().concentration(finalize)
+        return np.full(len(self.groups), np.nan)
+
     def covariances(
         self, finalize: Finalize, first: Array, second: Array
     ) -> tuple[Array, Array, Array]:

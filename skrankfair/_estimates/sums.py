@@ -168,20 +168,6 @@ class ClusterSums:
         return np.concatenate([self.by_group.ravel(), self.shared])
 
     @property
-    def scatter(self) -> Array:
-        """Cross products of the columns over all rows, shape (K, K)."""
-        size = self.totals.size
-        check_memory(
-            8.0 * size**2,
-            f"The cross products of {size} columns",
-            "ask for contrasts of the groups that matter.",
-        )
-        scatter = Products.of_table(self.rows, all_pairs=True)
-        if self.folded is not None:
-            scatter += self.folded.scatter
-        return scatter.dense()
-
-    @property
     def support(self) -> Array:
         """Sums of the supports by stratum and group, shape (S, M, G)."""
         return self._support_and_active[0]
@@ -442,6 +428,20 @@ class ClusterSums:
             folded = self.folded.scatter
             variance += folded.form(self._folded_slopes(finalize), every, every)
         return np.maximum(variance, 0.0)  # less is rounding
+
+    def concentration(self, finalize: Finalize) -> Array:
+        """Return how much of the variance few rows make, ``Σ u⁴ / (Σ u²)²``, by group.
+
+        One in n where n rows add the same; less than there is where rows are folded.
+        """
+        fourth = np.zeros(len(self.groups))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            for cells, change in self.influence(finalize):
+                square = change**2
+                if cells.weight is not None:  # as many rows of their own
+                    square /= np.sqrt(np.maximum(cells.weight, 1.0))[:, None]
+                fourth += cells.dot(square, square)
+            return np.asarray(fourth / self._squares(finalize) ** 2)
 
     @property
     def has_covariance(self) -> bool:

@@ -11,8 +11,17 @@ import numpy as np
 from scipy import optimize, special
 
 from .._estimates import formatting as fmt
-from .._estimates.power import MOST_DATA, check_design, grown
-from .._inputs.validation import Array
+from .._estimates.intervals import welch_df
+from .._estimates.power import (
+    LARGEST_GAP,
+    MOST_DATA,
+    RequiredSize,
+    check_design,
+    grown,
+)
+from .._inputs.told import warn_user
+from .._inputs.validation import Array, check_number
+from ..exceptions import SmallSampleWarning
 
 if TYPE_CHECKING:
     from ._predictive_parity import PredictiveParityTest
@@ -21,6 +30,10 @@ if TYPE_CHECKING:
 _TOO_LARGE = 1e20
 # The logarithms of factors that a tenth of the draws finds are about this near.
 _NEAR = 0.15
+# What no error is below, in true ones, to the power of 2 / 3.
+_LEAST_SPREAD = 1e-6
+# Multiples of it are spread evenly over a unit, and over each part of it.
+_GOLDEN = (np.sqrt(5) - 1) / 2
 # More than half of the weight is never that of one cluster where there are enough.
 _MOST_LEVERAGE = 0.5
 
@@ -43,6 +56,8 @@ class GapPower:
         Differences that there are by chance.
     luck : ndarray of shape (N,)
         Normal quantiles of how much too large or too small their errors are.
+    pilot : ndarray of shape (N, K) or (1, K)
+        How many times the true errors those of the pilot are.
     """
 
     tail: float
@@ -51,6 +66,7 @@ class GapPower:
     leverage: Array
     draws: Array
     luck: Array
+    pilot: Array
 
     def smallest(self, factor: float = 1.0) -> Array:
         """Return the smallest gap that is found in each draw, shape (N,).
@@ -58,8 +74,7 @@ class GapPower:
         In data of `factor` times as many clusters. The test finds a difference d at a
         point with ``d² > t² (V (1 - l) + l d²)``, for its critical value t, the
         variance V and the leverage l. Errors of the same draw are as much too large or
-        too small, in quantiles of their chi-square distributions (Wilson and Hilferty
-        1931).
+        too small.
         """
         df, leverage = grown(self.df, factor), self.leverage / factor
         squared = special.stdtrit(df, self.tail) ** 2
@@ -68,15 +83,13 @@ class GapPower:
             found = np.where(room > 0, self.variance * (1 - leverage) / room, np.inf)
         critical = np.sqrt(squared * found.max(axis=0))
         if np.isfinite(df).any():
-            third = 2 / (9 * df)
-            spread = 1 - third + self.luck[:, None] * np.sqrt(third)
-            np.maximum(spread, 0, out=spread)
-            spread *= np.sqrt(spread)
+            spread = _spread(df, self.luck)
             # Where no gap is found, none is by any error.
             never = np.full_like(spread, np.inf)
             found = np.isfinite(critical)
             critical = np.multiply(critical, spread, out=never, where=found)
-        return np.asarray((critical - self.draws).min(axis=1) / np.sqrt(factor))
+        least = (critical - self.draws) / self.pilot
+        return np.asarray(least.min(axis=1) / np.sqrt(factor))
 
     def detectable(self, power: float, factor: float = 1.0) -> float:
         """Return the gap that so many times the clusters find with this power."""
@@ -107,7 +120,8 @@ class GapPower:
         return float(np.exp(self._crossing(gap, rank, fewest, most)))
 
     def _of(self, some: Any) -> GapPower:
-        return replace(self, draws=self.draws[some], luck=self.luck[some])
+        pilot = self.pilot if len(self.pilot) == 1 else self.pilot[some]
+        return replace(self, draws=self.draws[some], luck=self.luck[some], pilot=pilot)
 
     def _crossing(self, gap: float, rank: int, fewest: float, most: float) -> float:
         """Return the log of the factor at which the draw of a rank finds the gap."""
@@ -130,27 +144,49 @@ class GapPower:
         return float(optimize.brentq(excess, fewest, most, xtol=1e-8))
 
 
+def _spread(df: Array, luck: Array) -> Array:
+    """Return errors in true ones at quantiles of their distributions, (N, K).
+
+    Those of chi-square distributions over their degrees of freedom (Wilson and Hilferty
+    1931).
+    """
+    third = 2 / (9 * df)
+    spread = 1 - third + luck[:, None] * np.sqrt(third)
+    np.maximum(spread, _LEAST_SPREAD, out=spread)
+    return np.asarray(spread * np.sqrt(spread))
+
+
 def _rank(power: float, n_draws: int) -> int:
     """Return which of the ordered draws is the quantile."""
     return int(np.ceil(power * (n_draws - 1)))
 
 
-def detectable_gaps(test: PredictiveParityTest, power: float, alpha: float) -> Array:
+def detectable_gaps(
+    test: PredictiveParityTest, power: float, alpha: float, pilot_error: str
+) -> Array:
     """Return the gap that data like these find, by contrast; NaN where unknown."""
-    check_design(power, alpha)
-    powers = gap_powers(test, alpha)
+    check_design(power, alpha, pilot_error)
+    powers = gap_powers(test, alpha, pilot_error)
     return np.array([np.nan if p is None else p.detectable(power) for p in powers])
 
 
-def required_factors(
-    test: PredictiveParityTest, gap: float, power: float, alpha: float
-) -> Array:
-    """Return how many times the clusters find a gap, by contrast; NaN where unknown."""
-    check_design(power, alpha)
-    count, powers = test.n_clusters, gap_powers(test, alpha)
-    return np.array(
+def required_size(
+    test: PredictiveParityTest,
+    gap: float,
+    power: float,
+    alpha: float,
+    pilot_error: str,
+) -> RequiredSize:
+    """Return how much data find a gap, by contrast; NaN where unknown."""
+    check_design(power, alpha, pilot_error)
+    check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
+    count, powers = test.n_clusters, gap_powers(test, alpha, pilot_error)
+    factor = np.array(
         [np.nan if p is None else p.factor(gap, power, count) for p in powers]
     )
+    effective = factor * test.effective_clusters.max(axis=1, initial=0.0)
+    clusters = np.ceil(factor * count * (1 - 1e-8))
+    return RequiredSize(contrast_names(test), gap, power, factor, clusters, effective)
 
 
 def contrast_names(test: PredictiveParityTest) -> tuple[str, ...]:
@@ -158,12 +194,36 @@ def contrast_names(test: PredictiveParityTest) -> tuple[str, ...]:
     return tuple(f"{fmt.label(a)} - {fmt.label(b)}" for a, b in test.contrasts)
 
 
-def gap_powers(test: PredictiveParityTest, alpha: float) -> Iterator[GapPower | None]:
-    """Yield the power of each contrast; None of one that is compared nowhere."""
+def curve_df(test: PredictiveParityTest) -> Array:
+    """Return how well the errors of two curves each are known, by Welch, (C, J)."""
+    first, second = test._pairs.T
+    a, b = (test._curves.standard_error[i] ** 2 for i in (first, second))
+    own = np.where(test.sums.defined, test.sums.effective_clusters - 1, np.nan)
+    return welch_df(a, b, own[first], own[second])
+
+
+def gap_powers(
+    test: PredictiveParityTest, alpha: float, pilot_error: str
+) -> Iterator[GapPower | None]:
+    """Yield the power of each contrast; None of one that is compared nowhere.
+
+    With a warning of curves whose test may find gaps where there are none.
+    """
     tests, error = test._tests, test.difference_standard_error
     tail = tests.tail(1 - alpha, test.parameters["correction"])
     places = np.arange(error.size).reshape(error.shape)
+    pilot_df = curve_df(test)
+    # Where one of the curves has no error of its own, of that with fewer clusters.
+    unknown = np.isnan(pilot_df)
+    pilot_df[unknown] = test.effective_clusters[unknown] - 1
     quadratic = test.sums.moments is not None
+    if not quadratic:
+        warn_user(
+            "The power of curve='nadaraya_watson' cannot be promised: where a group "
+            "has little data at the ends of the grid, this test also finds gaps that "
+            "are not there. Plan with the default, curve='local_quadratic'.",
+            SmallSampleWarning,
+        )
     for c, errors in enumerate(error):
         some = np.flatnonzero(errors > 0)
         if not some.size:
@@ -176,7 +236,12 @@ def gap_powers(test: PredictiveParityTest, alpha: float) -> Iterator[GapPower | 
             variance = null.residual / (1 - leverage)
         draws = tests.draws(places[c, some])
         draws *= np.sqrt(variance[:, some].max(axis=0))
-        # One quantile per draw, in order, which the draws know nothing of.
-        luck = special.ndtri((np.arange(len(draws)) + 0.5) / len(draws))
+        # One quantile per draw, in order, which the draws know nothing of; those of the
+        # pilot are in an order that the others know nothing of.
+        place = np.arange(len(draws)) + 0.5
+        luck = special.ndtri(place / len(draws))
         parts = test.df[c, some], variance[:, some], leverage[:, some]
-        yield GapPower(tail, *parts, draws, luck)
+        pilot = np.ones((1, some.size))
+        if pilot_error == "estimated":
+            pilot = _spread(pilot_df[c, some], special.ndtri(place * _GOLDEN % 1))
+        yield GapPower(tail, *parts, draws, luck, pilot)

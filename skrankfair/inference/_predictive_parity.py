@@ -11,9 +11,8 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.contrasts import generator
-from .._estimates.intervals import check_level, welch_df
+from .._estimates.intervals import check_level
 from .._estimates.metric import warn_user
-from .._estimates.power import LARGEST_GAP, RequiredSize
 from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.simultaneous import CORRECTIONS, MOST_TOGETHER, Simultaneous
 from .._inputs.score_rows import ScoreRows, score_rows
@@ -38,11 +37,12 @@ from ..smoothing._group_curves import CurveSums
 from ..smoothing._kernels import get_kernel
 from ..smoothing._local_quadratic import NullContrast, share_interval
 from ..smoothing._rest_curves import RestCurves
-from ._parity_power import contrast_names, detectable_gaps, required_factors
+from ._parity_power import curve_df, detectable_gaps, required_size
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .._estimates.power import RequiredSize
     from ..display import PredictiveParityDisplay
 
 
@@ -174,10 +174,7 @@ class PredictiveParityTest(ReadOnlyArrays):
         first, second = self._pairs.T
         if self.sums.moments is None:
             value = self._curves.estimate[first] - self._curves.estimate[second]
-            a, b = (self._curves.standard_error[i] ** 2 for i in (first, second))
-            own = self._curves.df
-            df = welch_df(a, b, own[first], own[second])
-            return Values(value, self._spread, df)
+            return Values(value, self._spread, curve_df(self))
         values = Values(*np.full((3, len(self._pairs), self.grid.size), np.nan))
         for c in range(len(self._pairs)):
             found = self._null(c)
@@ -373,7 +370,12 @@ class PredictiveParityTest(ReadOnlyArrays):
             }
         )
 
-    def minimum_detectable(self, power: float = 0.8, alpha: float = 0.05) -> Array:
+    def minimum_detectable(
+        self,
+        power: float = 0.8,
+        alpha: float = 0.05,
+        pilot_error: str = "estimated",
+    ) -> Array:
         """Return the gap between two curves that data like these find, by contrast.
 
         The gap is the same at all scores, and found where the curves differ at any
@@ -385,6 +387,9 @@ class PredictiveParityTest(ReadOnlyArrays):
             Chance that it is found.
         alpha : float, default=0.05
             Level of the test, for all contrasts and points together.
+        pilot_error : {"estimated", "known"}, default="estimated"
+            Whether the power is the mean over pilots like this one, whose standard
+            errors differ by chance, or that of a test whose true errors are these.
 
         Returns
         -------
@@ -394,7 +399,12 @@ class PredictiveParityTest(ReadOnlyArrays):
         Raises
         ------
         ValueError
-            Unless ``0 < alpha < power < 1``.
+            Unless ``0 < alpha < power < 1``, or for an unknown `pilot_error`.
+
+        Warns
+        -----
+        SmallSampleWarning
+            Of curves by "nadaraya_watson", whose test promises nothing.
 
         See Also
         --------
@@ -408,11 +418,13 @@ class PredictiveParityTest(ReadOnlyArrays):
         curves, ``L = Σ_m V_m² / (Σ_m V_m)²`` and ``V_m = Σ_i w z²`` of cluster m: where
         L is above one over the squared critical value, no gap is found, however large.
         The error of "nadaraya_watson" has not; it is in each draw as much too large or
-        too small at all points as its degrees of freedom allow. This test rejects too
-        often without a gap where a group has little data at the ends of the grid (in
-        six of nine designs on the page "Do plans and monitors keep their promises?"):
-        its plan is then no promise, and that of "local_quadratic" is. "holm" and
-        "fdr_bh" count as Bonferroni's, of which they find at least as much.
+        too small at all points as its degrees of freedom allow. So are the errors of
+        the pilot, by Welch's degrees of freedom, unless they are "known". The test by
+        "nadaraya_watson" rejects too often without a gap where a group has little data
+        at the ends of the grid (in seven of nine designs on the page "Do plans and
+        monitors keep their promises?"): its plan is no promise, as a warning says, and
+        that of "local_quadratic" is. "holm" and "fdr_bh" count as Bonferroni's, of
+        which they find at least as much.
 
         Examples
         --------
@@ -426,12 +438,16 @@ class PredictiveParityTest(ReadOnlyArrays):
         >>> pilot.minimum_detectable().round(3)
         array([0.057])
         >>> int(pilot.required(gap=0.05).n_clusters[0])
-        3851
+        3862
         """
-        return detectable_gaps(self, power, alpha)
+        return detectable_gaps(self, power, alpha, pilot_error)
 
     def required(
-        self, gap: float, power: float = 0.8, alpha: float = 0.05
+        self,
+        gap: float,
+        power: float = 0.8,
+        alpha: float = 0.05,
+        pilot_error: str = "estimated",
     ) -> RequiredSize:
         """Return how many clusters like these find a gap, by contrast.
 
@@ -446,6 +462,9 @@ class PredictiveParityTest(ReadOnlyArrays):
             Chance that it is found.
         alpha : float, default=0.05
             Level of the test, for all contrasts and points together.
+        pilot_error : {"estimated", "known"}, default="estimated"
+            Whether the power is the mean over pilots like this one, whose standard
+            errors differ by chance, or that of a test whose true errors are these.
 
         Returns
         -------
@@ -456,15 +475,15 @@ class PredictiveParityTest(ReadOnlyArrays):
         Raises
         ------
         ValueError
-            For a gap that is not positive, or unless ``0 < alpha < power < 1``.
+            For a gap that is not positive, unless ``0 < alpha < power < 1``, or for an
+            unknown `pilot_error`.
+
+        Warns
+        -----
+        SmallSampleWarning
+            Of curves by "nadaraya_watson", whose test promises nothing.
         """
-        check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
-        factor = required_factors(self, gap, power, alpha)
-        effective = factor * self.effective_clusters.max(axis=1, initial=0.0)
-        clusters = np.ceil(factor * self.n_clusters * (1 - 1e-8))
-        return RequiredSize(
-            contrast_names(self), gap, power, factor, clusters, effective
-        )
+        return required_size(self, gap, power, alpha, pilot_error)
 
     def __add__(self, other: object) -> PredictiveParityTest:
         """Return the result on the union of the clusters of both."""

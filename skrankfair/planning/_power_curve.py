@@ -148,8 +148,7 @@ def power_curve(
     pilot_error : {"estimated", "known"}, default="estimated"
         Whether the power is the mean over pilots like this one, whose standard errors
         differ by chance, or that of a test whose true error is this one, as in a
-        textbook's formula. A plan has no pilot, and the errors of curves count as
-        known.
+        textbook's formula. A plan has no pilot.
 
     Returns
     -------
@@ -161,6 +160,14 @@ def power_curve(
         For a gap that is not positive or a number of clusters below 3, for a level
         outside (0, 1), for a metric that is not tested by t, for a pilot without any
         error, and for an unknown `pilot_error`.
+
+    Warns
+    -----
+    SmallSampleWarning
+        Where a pilot cannot promise power: a group with fewer than 12 effective
+        clusters, or an error that is mostly of a few clusters with extreme values; a
+        test of predictive parity by Nadaraya and Watson's curves. Not with
+        ``pilot_error="known"``.
 
     See Also
     --------
@@ -181,9 +188,9 @@ def power_curve(
     check_magnitude(gap=gaps)
     pilots: _Pilots | _Curves
     if isinstance(pilot, PredictiveParityTest):
-        pilots = _Curves(pilot)
+        pilots = _Curves(pilot, pilot_error)
     else:
-        pilots = replace(_Pilots.of(pilot), known=pilot_error == "known")
+        pilots = _Pilots.of(pilot, pilot_error)
     sizes = pilots.sizes(gaps)
     if not (gaps > 0).all() or not (sizes > 0).all():
         raise ValueError(f"gap must be positive (a ratio other than 1); got {gap!r}.")
@@ -200,11 +207,11 @@ def power_curve(
 class _Curves:
     """The power of a test of predictive parity, by contrast."""
 
-    def __init__(self, test: PredictiveParityTest) -> None:
+    def __init__(self, test: PredictiveParityTest, pilot_error: str) -> None:
         if not (test.difference_standard_error > 0).any():
             raise ValueError(_NO_ERROR)
         self.test, self.groups = test, contrast_names(test)
-        self.n_clusters = float(test.n_clusters)
+        self.n_clusters, self.pilot_error = float(test.n_clusters), pilot_error
 
     def sizes(self, gaps: Array) -> Array:
         """Return gaps on the scale of the errors."""
@@ -213,7 +220,7 @@ class _Curves:
     def powers(self, counts: Array, gaps: Array, alpha: float) -> Array:
         """Return the chances that so many clusters find gaps, of shape (G, K, N)."""
         found = np.full((len(self.groups), gaps.size, counts.size), np.nan)
-        for c, power in enumerate(gap_powers(self.test, alpha)):
+        for c, power in enumerate(gap_powers(self.test, alpha, self.pilot_error)):
             if power is None:
                 continue
             for n, count in enumerate(counts):
@@ -223,7 +230,8 @@ class _Curves:
 
     def counts(self, gap: float, alpha: float) -> Array:
         """Return numbers of clusters up to where the smallest gap is surely found."""
-        enough = self.test.required(gap, max(_LARGEST, (1 + alpha) / 2), alpha)
+        power = max(_LARGEST, (1 + alpha) / 2)
+        enough = self.test.required(gap, power, alpha, self.pilot_error)
         return _spread(float(np.nanmax(enough.n_clusters)))
 
 
@@ -241,14 +249,14 @@ class _Pilots:
     known: bool = False
 
     @classmethod
-    def of(cls, pilot: GroupEstimates | Estimate | Plan) -> _Pilots:
+    def of(cls, pilot: GroupEstimates | Estimate | Plan, pilot_error: str) -> _Pilots:
         """Return the errors of either, or raise a ValueError."""
         unknown = np.array([np.nan])
         if isinstance(pilot, Plan):
             one = (pilot.name,)
             return cls(one, unknown, unknown, np.nan, pilot.n_tests, plan=pilot)
         if isinstance(pilot, Estimate):
-            error, count = pilot.pilot
+            error, count = pilot.pilot(pilot_error)
             found = cls(
                 (pilot.name,),
                 np.array([error]),
@@ -258,7 +266,7 @@ class _Pilots:
                 on_log_scale=pilot.on_log_scale,
             )
         elif isinstance(pilot, GroupEstimates):
-            result = tested(pilot)
+            result = tested(pilot, pilot_error)
             found = cls(
                 result.groups,
                 result.standard_error,
@@ -274,7 +282,7 @@ class _Pilots:
             )
         if not (found.standard_error > 0).any() or not found.n_clusters > 0:
             raise ValueError(_NO_ERROR)
-        return found
+        return replace(found, known=pilot_error == "known")
 
     def sizes(self, gaps: Array) -> Array:
         """Return gaps on the scale of the errors."""

@@ -536,7 +536,7 @@ class TestPlan:
             metrics=["inter_group_accuracy", "matched_pair_calibration"],
         )
         printed, told = capsys.readouterr()
-        assert "warning: No power of matched_pair_calibration" in told
+        assert "warning: The power of matched_pair_calibration cannot" in told
         assert "To find a gap of 0.05 with power 0.9 (level 0.1" in printed
         assert "Without a test to plan: ndcg." in printed
         for metric in found["metrics"]:

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from skrankfair._estimates.folded import Products
+from skrankfair._estimates.merge import added
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     matched_pair_calibration,
@@ -10,6 +12,12 @@ from skrankfair.metrics import (
     pairwise_exposure,
 )
 from tests.metrics.simulate import columns
+
+
+def scatter_of(sums):
+    """Return the cross products of all columns over all rows, shape (K, K)."""
+    rows = Products.of_table(sums.rows, all_pairs=True)
+    return added(rows, sums.folded and sums.folded.scatter).dense()
 
 
 @pytest.fixture(scope="module")

@@ -5,26 +5,35 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import TTestIndPower, TTestPower
 
+from skrankfair._estimates.listed import ListTable, expanded
 from skrankfair._estimates.power import detectable, power_at
 from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
+from skrankfair.inference import compare
 from skrankfair.metrics import (
     matched_pair_calibration,
     mean_squared_error,
     ndkl,
+    pairwise_accuracy,
+    rank_shift,
     selection_rate,
 )
+from skrankfair.planning import power_curve
 
 
 def paired(n_clusters=40, seed=0):
     """Return losses of one row of each of two groups per cluster."""
-    loss = np.random.default_rng(seed).normal(size=(n_clusters, 2)) ** 2
-    result = mean_squared_error(
+    loss = np.random.default_rng(seed).random((n_clusters, 2))
+    return losses(loss), loss
+
+
+def losses(loss):
+    """Return the mean of losses, one row of each of two groups per cluster."""
+    return mean_squared_error(
         np.sqrt(loss).ravel(),
         np.zeros(loss.size),
-        sensitive_features=np.tile(["a", "b"], n_clusters),
-        cluster=np.repeat(np.arange(n_clusters), 2),
+        sensitive_features=np.tile(["a", "b"], len(loss)),
+        cluster=np.repeat(np.arange(len(loss)), 2),
     )
-    return result, loss
 
 
 class TestSpecialCases:
@@ -195,7 +204,9 @@ class TestPilot:
         with pytest.warns(UndefinedMetricWarning, match="no standard error"):
             result, _ = paired(1)
         assert np.isnan(result.contrast("a", "b").minimum_detectable())
-        assert np.isnan(result.contrast("a", "b").required(0.1).factor[0])
+        required = result.contrast("a", "b").required(0.1)
+        assert np.isnan(required.factor[0])
+        assert repr(required).split()[-3:] == ["–", "–", "–"]
 
 
 @pytest.mark.simulation
@@ -247,9 +258,114 @@ def test_is_the_one_sided_power_of_r(d, n, m, power):
     assert detectable(error, df, power, 0.1) == pytest.approx([d], abs=1e-6)
 
 
-def test_few_effective_clusters_promise_nothing():
-    result, _ = paired(4)
-    with pytest.warns(SmallSampleWarning, match=r"No power of .*: a \(4.0\), b"):
-        result.minimum_detectable()
-    with pytest.warns(SmallSampleWarning, match="No power of"):
-        result.required(0.1)
+class TestWhatNoPilotCanPromise:
+    def test_few_effective_clusters(self):
+        result = losses(np.random.default_rng(0).random((11, 2)))
+        message = r"power of .* fewer than 12 effective clusters: in a \(11\.0\), b"
+        with pytest.warns(SmallSampleWarning, match=message):
+            result.minimum_detectable()
+        with pytest.warns(SmallSampleWarning, match=message):
+            result.required(0.1)
+        contrast = result.contrast("a", "b")
+        with pytest.warns(SmallSampleWarning, match=r"power of a - b .* fewer"):
+            contrast.minimum_detectable()
+        with pytest.warns(SmallSampleWarning, match=r"power of a - b .* fewer"):
+            contrast.required(0.1)
+        with pytest.warns(SmallSampleWarning, match=r"power of a - b .* fewer"):
+            power_curve(contrast, 0.1)
+
+    def test_extreme_values(self):
+        """One user with a hundred times the loss of others has nearly all variance."""
+        loss = np.random.default_rng(0).random((100, 2))
+        loss[3, 0] = 100
+        message = r"power of .* a few clusters make most of .* pilot: in a\. "
+        result = mean_squared_error(
+            np.sqrt(loss).T.ravel(),
+            np.zeros(200),
+            sensitive_features=np.repeat(["a", "b"], 100),
+        )
+        # Each group is the rest of the other, but a sample of its own.
+        own = result.against_rest().sums.concentration(result.metric.finalize)
+        assert own[0] > 0.9
+        assert own[1] < 0.05
+        with pytest.warns(SmallSampleWarning, match=r"make most of .*: in a, b\. "):
+            result.required(0.1)
+        with pytest.warns(SmallSampleWarning, match=message):
+            result.contrast("a", "b").required(0.1)
+
+    def test_a_known_error_is_not_doubted(self):
+        result = losses(np.random.default_rng(0).random((5, 2)))
+        result.minimum_detectable(pilot_error="known")
+        result.contrast("a", "b").required(0.1, pilot_error="known")
+        power_curve(result, 0.1, pilot_error="known")
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_normal_values_are_not_doubted(self, seed):
+        loss = 20 + np.random.default_rng(seed).normal(size=(60, 2))
+        losses(loss).required(0.1)
+        losses(loss).contrast("a", "b").required(0.1)
+
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_concentration_is_that_of_what_clusters_add(self, weighted):
+        rng = np.random.default_rng(4)
+        loss, cluster = rng.normal(size=60) ** 2, np.arange(60) // 3
+        weight = rng.random(60) if weighted else np.ones(60)
+        group = rng.choice(["a", "b"], 60)
+        result = mean_squared_error(
+            np.sqrt(loss),
+            np.zeros(60),
+            sensitive_features=group,
+            cluster=cluster,
+            sample_weight=weight,
+        )
+        for i, name in enumerate("ab"):
+
+            def mean(some, own=group == name):
+                some = some & own
+                return (weight[some] * loss[some]).sum() / weight[some].sum()
+
+            everyone = mean(np.ones(60, dtype=bool))
+            moved = np.array([mean(cluster != c) - everyone for c in range(20)])
+            expected = (moved**4).sum() / (moved**2).sum() ** 2
+            found = result.sums.concentration(result.metric.finalize)[i]
+            assert found == pytest.approx(expected, rel=1e-10)
+
+    def test_a_compact_pilot_keeps_its_largest_clusters(self):
+        """What small clusters add is folded, so that the share is at most the same."""
+        loss = np.random.default_rng(0).random((3000, 2))
+        loss[3] = 1e4
+        result = losses(loss)
+        finalize = result.metric.finalize
+        whole = result.sums.concentration(finalize)
+        folded = result.compact().sums.concentration(finalize)
+        assert (folded <= whole * (1 + 1e-12)).all()
+
+    def test_without_what_clusters_add_only_few_are_told(self):
+        """Errors over refitted resamples, and over replicates that compact() keeps."""
+        rng = np.random.default_rng(0)
+        y, score = rng.random(300) < 0.5, rng.random(300)
+        group, cluster = rng.choice(["a", "b"], 300), np.arange(300) // 3
+        columns = {"sensitive_features": group, "cluster": cluster}
+        shift = rank_shift(y, score, **columns)
+        assert np.isnan(shift.sums.concentration(shift.metric.finalize)).all()
+        assert (shift.minimum_detectable() > 0).all()
+        one, two = (
+            mean_squared_error(y, s, **columns).compact(n_replicates=20)
+            for s in (score, score**2)
+        )
+        assert (compare(one, two).minimum_detectable() > 0).all()
+
+    def test_a_list_is_that_of_all_its_rows(self):
+        rng = np.random.default_rng(1)
+        result = pairwise_accuracy(
+            np.arange(400) // 40 % 2,
+            rng.random(400),
+            sensitive_features=np.arange(400) % 40,
+        )
+        sums, finalize = result.sums, result.metric.finalize
+        assert isinstance(sums.table, ListTable)
+        np.testing.assert_allclose(
+            sums.concentration(finalize),
+            expanded(sums).concentration(finalize),
+            rtol=1e-9,
+        )

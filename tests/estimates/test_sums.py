@@ -19,6 +19,7 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
+from tests.estimates.conftest import scatter_of
 from tests.metrics.cases import CASES, labelled, with_clusters, with_weights
 from tests.reference.variance import (
     cluster_bootstrap_totals,
@@ -80,10 +81,13 @@ def assert_same_sums(actual, expected, rtol=1e-12):
     assert actual.groups == expected.groups
     assert actual.count == expected.count
     assert actual.kind == expected.kind
-    for name in ("by_group", "shared", "active", "support", "scatter"):
+    for name in ("by_group", "shared", "active", "support"):
         np.testing.assert_allclose(
             getattr(actual, name), getattr(expected, name), rtol=rtol, atol=1e-12
         )
+    np.testing.assert_allclose(
+        scatter_of(actual), scatter_of(expected), rtol=rtol, atol=1e-12
+    )
 
 
 # Sums
@@ -100,7 +104,8 @@ def test_sums_of_a_table():
     np.testing.assert_array_equal(sums.support, [[size.sum(0)]])
     flat = table.flat()
     assert flat.shape == (30, 8)
-    np.testing.assert_allclose(sums.scatter, sum(np.outer(row, row) for row in flat))
+    expected = sum(np.outer(row, row) for row in flat)
+    np.testing.assert_allclose(scatter_of(sums), expected)
     np.testing.assert_allclose(sums.totals, flat.sum(0))
     np.testing.assert_allclose(
         sums.estimate(ratio), sums.by_group[:, 0] / sums.by_group[:, 1]
@@ -115,6 +120,9 @@ def test_a_weight_is_repetition():
     for finalize in (ratio, with_shared):
         np.testing.assert_allclose(
             sums.covariance(finalize), expected.covariance(finalize), rtol=1e-10
+        )
+        np.testing.assert_allclose(
+            sums.concentration(finalize), expected.concentration(finalize), rtol=1e-10
         )
 
 

@@ -11,6 +11,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from skrankfair._estimates.folded import Products
 from skrankfair.datasets._rdatasets import known_frame
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import marginal_outcome_test
@@ -560,7 +561,8 @@ def test_covariances_are_those_of_all_cross_products(labels):
         slopes[g, g, :8] = value.residual(own)
     flat = slopes.reshape(n_groups, -1)
     factor = sums.count / (sums.count - 1)
-    expected = flat @ sums.scatter @ flat.T * factor
+    scatter = Products.of_table(sums.rows, all_pairs=True).dense()
+    expected = flat @ scatter @ flat.T * factor
     np.testing.assert_allclose(t.covariance, expected, rtol=1e-8, atol=1e-14)
     # Another correction looks at the pairs alone.
     pairs = replace(t, parameters={**t.parameters, "correction": "holm"})

@@ -9,7 +9,7 @@ from statsmodels.stats.multitest import multipletests
 
 from skrankfair._estimates import allocation
 from skrankfair._estimates.power import detectable
-from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
 from skrankfair.inference import _predictive_parity, predictive_parity_test
 from skrankfair.inference._parity_power import GapPower
 from skrankfair.planning import power_curve
@@ -650,9 +650,12 @@ class TestPower:
         error, df = t.difference_standard_error[0], t.df[0]
         assert df[0] < 30
         for power, alpha in ((0.8, 0.05), (0.5, 0.01), (0.95, 0.1)):
-            exact = detectable(error, df, power, alpha)
-            found = t.minimum_detectable(power, alpha)
-            np.testing.assert_allclose(found, exact, rtol=0.02)
+            for pilot_error in ("estimated", "known"):
+                known = pilot_error == "known"
+                exact = detectable(error, df, power, alpha, known=known)
+                with pytest.warns(SmallSampleWarning, match="'nadaraya_watson' cannot"):
+                    found = t.minimum_detectable(power, alpha, pilot_error)
+                np.testing.assert_allclose(found, exact, rtol=0.02)
 
     def test_of_independent_points(self):
         """Far from each other: that none is beyond is a product."""
@@ -788,7 +791,9 @@ def test_a_gap_that_no_data_find_is_not_found_by_small_errors():
     """Of one degree of freedom some errors are 0, and some critical values infinite."""
     luck = special.ndtri((np.arange(100) + 0.5) / 100)
     point = np.ones((1, 2))
-    power = GapPower(0.05, np.ones(2), point, point / 2, np.zeros((100, 2)), luck)
+    power = GapPower(
+        0.05, np.ones(2), point, point / 2, np.zeros((100, 2)), luck, point
+    )
     np.testing.assert_array_equal(power.smallest(), np.inf)
     assert power.detectable(0.8) == np.inf
     assert np.isfinite(power.smallest(1e3)).all()
