@@ -165,9 +165,9 @@ def power_curve(
     -----
     SmallSampleWarning
         Where a pilot cannot promise power: a group with fewer than 12 effective
-        clusters, or an error that is mostly of a few clusters with extreme values; a
-        test of predictive parity by Nadaraya and Watson's curves. Not with
-        ``pilot_error="known"``.
+        clusters, or an error that is mostly of a few clusters with extreme values
+        (not with ``pilot_error="known"``); and a test of predictive parity by Nadaraya
+        and Watson's curves.
 
     See Also
     --------

@@ -210,6 +210,7 @@ class TestPilot:
 
 
 @pytest.mark.simulation
+@pytest.mark.filterwarnings("ignore::skrankfair.exceptions.SmallSampleWarning")
 @pytest.mark.parametrize(
     ("sizes", "n_clusters"), [("equal", 10), ("equal", 60), ("power law", 60)]
 )
