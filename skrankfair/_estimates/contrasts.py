@@ -30,7 +30,7 @@ from .intervals import (
     t_test,
 )
 from .leverage import contrast_degrees, degrees_of_freedom
-from .power import warn_of_pilot
+from .power import promised_by
 from .read_only import ReadOnlyArrays
 from .refit import RefitSums
 from .sums import ClusterSums
@@ -316,12 +316,12 @@ class Resampler:
         )
         return holding_t(studentised, ends, of.df)
 
-    def warn_of_pilot(self, name: str) -> None:
-        """Warn of groups whose errors cannot promise a contrast of them power."""
+    def promises(self, name: str) -> bool:
+        """Return whether the pilot can promise a contrast power, or warn if not."""
         both = [self.first] if self.second is None else [self.first, self.second]
         sums = self.sums.of_groups(np.unique(np.concatenate(both)))
         rests = degrees_of_freedom(sums, self.finalize)
-        warn_of_pilot(name, sums, self.finalize, rests)
+        return bool(promised_by(name, sums, self.finalize, rests).all())
 
     def _values(self, kind: str, n_resamples: int, rng: np.random.Generator) -> Array:
         """Return resampled estimates, shape (n_resamples, m)."""

@@ -228,7 +228,7 @@ class Estimate:
         from .power import check_design, detectable
 
         check_design(power, alpha, pilot_error)
-        error, _ = self.pilot(pilot_error)
+        error, *_ = self.pilot(pilot_error)
         known, df = pilot_error == "known", np.asarray(self.df)
         gap = float(detectable(np.asarray(error), df, power, alpha, known=known))
         with np.errstate(over="ignore"):  # no ratio is large enough
@@ -280,13 +280,14 @@ class Estimate:
         size = abs(float(np.log(gap))) if self.on_log_scale else gap
         if size == 0:
             raise ValueError("gap must be a ratio other than 1; got 1.")
-        error, n_clusters = self.pilot(pilot_error)
+        error, n_clusters, promised = self.pilot(pilot_error)
         counts = np.array([n_clusters]), np.array([self.df + 1])
         found = required(
             (self.name,),
             np.array([error]),
             np.array([self.df]),
             counts,
+            np.array([promised]),
             size,
             power,
             alpha,
@@ -299,7 +300,7 @@ class Estimate:
         """Whether errors are those of the logarithm: of a positive ratio."""
         return self.kind == "ratio" and self.estimate > 0
 
-    def pilot(self, pilot_error: str = "known") -> tuple[float, float]:
+    def pilot(self, pilot_error: str = "known") -> tuple[float, float, bool]:
         """Return what a plan takes from it, with a warning where that says too little.
 
         Parameters
@@ -312,12 +313,14 @@ class Estimate:
         -------
         error, n_clusters : float
             The error on the scale of the test, and the number of clusters behind it.
+        promised : bool
+            Whether it can promise power.
         """
-        if self._resampled is None:
-            return self._linear[1], np.nan
-        if pilot_error == "estimated":
-            self._resampled.warn_of_pilot(self.name)
-        return self._linear[1], self._resampled.sums.count
+        error, pilot = self._linear[1], self._resampled
+        if pilot is None:
+            return error, np.nan, True
+        known = pilot_error == "known"
+        return error, pilot.sums.count, known or pilot.promises(self.name)
 
     def __repr__(self) -> str:
         """Return the contrast, its 95% interval and p-value on one line."""

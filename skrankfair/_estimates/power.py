@@ -76,6 +76,8 @@ class RequiredSize(ReadOnlyArrays):
         Clusters in all, with groups and queries in the shares of the pilot.
     n_effective : ndarray of shape (G,)
         Effective clusters with data of the group among them.
+    promised : ndarray of shape (G,), bool
+        Whether the pilot can promise the power. Where not, a warning said why.
     """
 
     groups: tuple[Hashable, ...]
@@ -84,6 +86,7 @@ class RequiredSize(ReadOnlyArrays):
     factor: Array
     n_clusters: Array
     n_effective: Array
+    promised: Array
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per group.
@@ -91,12 +94,12 @@ class RequiredSize(ReadOnlyArrays):
         Returns
         -------
         DataFrame
-            Indexed by group: factor, n_clusters, n_effective.
+            Indexed by group: factor, n_clusters, n_effective, promised.
         """
         import pandas as pd
 
         index = pd.Index(list(self.groups), name="group", tupleize_cols=False)
-        columns = ("factor", "n_clusters", "n_effective")
+        columns = ("factor", "n_clusters", "n_effective", "promised")
         return pd.DataFrame({name: getattr(self, name) for name in columns}, index)
 
     def __repr__(self) -> str:
@@ -207,6 +210,7 @@ def required(
     standard_error: Array,
     df: Array,
     counts: tuple[Array, Array],
+    promised: Array,
     gap: float,
     power: float,
     alpha: float,
@@ -221,6 +225,8 @@ def required(
         Of the pilot.
     counts : tuple of ndarray of shape (G,)
         Clusters of the pilot, and effective clusters.
+    promised : ndarray of shape (G,), bool
+        Whether the pilot can promise power.
     gap, power, alpha : float
     pilot_error : {"estimated", "known"}
     """
@@ -232,8 +238,9 @@ def required(
         ]
     )
     clusters, effective = counts
+    sizes = np.ceil(factor * clusters), factor * effective
     return RequiredSize(
-        groups, gap, power, factor, np.ceil(factor * clusters), factor * effective
+        groups, gap, power, factor, *sizes, promised & ~np.isnan(factor)
     )
 
 
@@ -242,7 +249,7 @@ def detectable_of(
 ) -> Array:
     """Return the distances from fair that a result like this finds, by group."""
     check_design(power, alpha, pilot_error)
-    result = tested(result, pilot_error)
+    result, _ = tested(result, pilot_error)
     level, known = alpha / n_tests(result), pilot_error == "known"
     return detectable(result.standard_error, result.df, power, level, known=known)
 
@@ -253,13 +260,14 @@ def required_of(
     """Return the sizes at which a result like this finds the gap, by group."""
     check_design(power, alpha, pilot_error)
     check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
-    result = tested(result, pilot_error)
+    result, promised = tested(result, pilot_error)
     counts = np.full(len(result.groups), float(result.n_clusters)), result.n_effective
     return required(
         result.groups,
         result.standard_error,
         result.df,
         counts,
+        promised,
         gap,
         power,
         alpha / n_tests(result),
@@ -267,10 +275,10 @@ def required_of(
     )
 
 
-def tested(result: GroupEstimates, pilot_error: str) -> GroupEstimates:
+def tested(result: GroupEstimates, pilot_error: str) -> tuple[GroupEstimates, Array]:
     """Return the result itself, or its difference from the rest, to be tested.
 
-    With a warning of groups whose pilot cannot promise them power.
+    And which groups its pilot can promise power, with a warning of the others.
     """
     if result.metric.test_method != "t":
         raise ValueError(
@@ -278,16 +286,18 @@ def tested(result: GroupEstimates, pilot_error: str) -> GroupEstimates:
         )
     name = result.name
     result = result if result.fair_value is not None else result.against_rest()
-    if pilot_error == "estimated":
-        rests = result.df, result.n_effective
-        warn_of_pilot(name, result.sums, result.metric.finalize, rests)
-    return result
+    if pilot_error == "known":
+        return result, np.ones(len(result.groups), dtype=bool)
+    rests = result.df, result.n_effective
+    return result, promised_by(name, result.sums, result.metric.finalize, rests)
 
 
-def warn_of_pilot(
+def promised_by(
     name: str, sums: ClusterSums, finalize: Finalize, rests: tuple[Array, Array]
-) -> None:
-    """Warn of groups whose error says too little of that of other data.
+) -> Array:
+    """Return which groups a pilot can promise power, (G,), and warn of the others.
+
+    Their error says too little of that of other data.
 
     Parameters
     ----------
@@ -314,6 +324,7 @@ def warn_of_pilot(
                 "kept; a larger pilot can tell.",
                 SmallSampleWarning,
             )
+    return ~(few | uneven)
 
 
 def doubts(

@@ -46,6 +46,7 @@ class AuditPlan:
                         "minimum_detectable": jsonable(float(self.detectable[name][i])),
                         "factor": jsonable(float(sizes.factor[i])),
                         "n_clusters": jsonable(float(sizes.n_clusters[i])),
+                        "promised": bool(sizes.promised[i]),
                     }
                     for i, group in enumerate(sizes.groups)
                 ],

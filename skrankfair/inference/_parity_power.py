@@ -186,7 +186,10 @@ def required_size(
     )
     effective = factor * test.effective_clusters.max(axis=1, initial=0.0)
     clusters = np.ceil(factor * count * (1 - 1e-8))
-    return RequiredSize(contrast_names(test), gap, power, factor, clusters, effective)
+    promised = ~np.isnan(factor) & (test.sums.moments is not None)
+    return RequiredSize(
+        contrast_names(test), gap, power, factor, clusters, effective, promised
+    )
 
 
 def contrast_names(test: PredictiveParityTest) -> tuple[str, ...]:

@@ -256,7 +256,7 @@ class _Pilots:
             one = (pilot.name,)
             return cls(one, unknown, unknown, np.nan, pilot.n_tests, plan=pilot)
         if isinstance(pilot, Estimate):
-            error, count = pilot.pilot(pilot_error)
+            error, count, _ = pilot.pilot(pilot_error)
             found = cls(
                 (pilot.name,),
                 np.array([error]),
@@ -266,7 +266,7 @@ class _Pilots:
                 on_log_scale=pilot.on_log_scale,
             )
         elif isinstance(pilot, GroupEstimates):
-            result = tested(pilot, pilot_error)
+            result, _ = tested(pilot, pilot_error)
             found = cls(
                 result.groups,
                 result.standard_error,

@@ -548,6 +548,7 @@ class TestPlan:
                 assert group["group"] == result.groups[i]
                 assert group["n_clusters"] == sizes.n_clusters[i]
                 assert group["factor"] == pytest.approx(sizes.factor[i])
+                assert group["promised"] == sizes.promised[i]
                 assert group["minimum_detectable"] == pytest.approx(detectable[i])
                 assert f"{sizes.n_clusters[i]:,.0f}" in printed
 

@@ -206,6 +206,7 @@ class TestPilot:
         assert np.isnan(result.contrast("a", "b").minimum_detectable())
         required = result.contrast("a", "b").required(0.1)
         assert np.isnan(required.factor[0])
+        assert not required.promised[0]
         assert repr(required).split()[-3:] == ["–", "–", "–"]
 
 
@@ -266,12 +267,14 @@ class TestWhatNoPilotCanPromise:
         with pytest.warns(SmallSampleWarning, match=message):
             result.minimum_detectable()
         with pytest.warns(SmallSampleWarning, match=message):
-            result.required(0.1)
+            size = result.required(0.1)
+        assert not size.promised.any()
+        assert not size.to_frame()["promised"].any()
         contrast = result.contrast("a", "b")
         with pytest.warns(SmallSampleWarning, match=r"power of a - b .* fewer"):
             contrast.minimum_detectable()
         with pytest.warns(SmallSampleWarning, match=r"power of a - b .* fewer"):
-            contrast.required(0.1)
+            assert not contrast.required(0.1).promised.any()
         with pytest.warns(SmallSampleWarning, match=r"power of a - b .* fewer"):
             power_curve(contrast, 0.1)
 
@@ -297,14 +300,16 @@ class TestWhatNoPilotCanPromise:
     def test_a_known_error_is_not_doubted(self):
         result = losses(np.random.default_rng(0).random((5, 2)))
         result.minimum_detectable(pilot_error="known")
-        result.contrast("a", "b").required(0.1, pilot_error="known")
+        contrast = result.contrast("a", "b")
+        for size in (result, contrast):
+            assert size.required(0.1, pilot_error="known").promised.all()
         power_curve(result, 0.1, pilot_error="known")
 
     @pytest.mark.parametrize("seed", range(3))
     def test_normal_values_are_not_doubted(self, seed):
         loss = 20 + np.random.default_rng(seed).normal(size=(60, 2))
-        losses(loss).required(0.1)
-        losses(loss).contrast("a", "b").required(0.1)
+        assert losses(loss).required(0.1).promised.all()
+        assert losses(loss).contrast("a", "b").required(0.1).promised.all()
 
     @pytest.mark.parametrize("weighted", [False, True])
     def test_concentration_is_that_of_what_clusters_add(self, weighted):

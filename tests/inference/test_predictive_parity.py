@@ -656,6 +656,8 @@ class TestPower:
                 with pytest.warns(SmallSampleWarning, match="'nadaraya_watson' cannot"):
                     found = t.minimum_detectable(power, alpha, pilot_error)
                 np.testing.assert_allclose(found, exact, rtol=0.02)
+        with pytest.warns(SmallSampleWarning):
+            assert not t.required(0.5).promised.any()
 
     def test_of_independent_points(self):
         """Far from each other: that none is beyond is a product."""
@@ -738,8 +740,9 @@ class TestPower:
         with pytest.warns(UndefinedMetricWarning):
             t = predictive_parity_test(y, s, **columns, **options)
         found = t.minimum_detectable()
-        unknown = ["z" in pair for pair in t.contrasts]
+        unknown = np.array(["z" in pair for pair in t.contrasts])
         np.testing.assert_array_equal(np.isnan(found), unknown)
+        np.testing.assert_array_equal(t.required(0.2).promised, ~unknown)
         with pytest.warns(UndefinedMetricWarning):
             t = predictive_parity_test(
                 *(y, s), **columns, **options, correction="bonferroni"
