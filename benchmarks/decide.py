@@ -1,9 +1,10 @@
 """Whether plans and monitors keep their promises: ``python -m benchmarks.decide``.
 
 Simulates the power of tests whose data were planned from a pilot, over designs of
-tests/designs.py, and monitors of a year of days: how often they ever raise a false
-alarm, and how soon they see a change. What is done is kept in ``--folder``: run it
-again to go on, or with ``--write`` to put what there is into docs/decide.md.
+tests/designs.py, how often equivalence tests are right and wrong, and monitors of a
+year of days: how often they ever raise a false alarm, and how soon they see a change.
+What is done is kept in ``--folder``: run it again to go on, or with ``--write`` to put
+what there is into docs/decide.md.
 """
 
 from __future__ import annotations
@@ -208,36 +209,36 @@ def kept(
 def margins_of(name: str, n_samples: int) -> dict[str, list[float]]:
     """Return by measure how often a value is shown to be within a margin.
 
-    First wrongly, where the truth is the upper or the lower bound: the larger share.
+    First wrongly, where the truth is the upper bound and where it is the lower one.
     Then where it is in the middle of a margin of three true errors each way, and how
     often that is expected of a normal estimate and its error. Of eight groups with the
     truth at the upper bound, how often any is shown, corrected for their number.
     """
-    design, shown = DESIGNS[name], {measure: np.zeros(3) for measure in MEASURES}
+    design, any_of_eight = DESIGNS[name], 0
     rng = np.random.default_rng([7, list(DESIGNS).index(name), 1])
-    truth, any_of_eight = {}, 0
-    for measure, numbers in samples(name, n_samples, MEASURES).items():
-        estimate, error, df, *_ = known(numbers)
-        truth[measure] = estimate.mean(), np.sqrt(np.mean(error**2)), df
+    drawn: dict[str, list[Any]] = {measure: [] for measure in MEASURES}
     for _ in range(n_samples):
         rows = design.draw(rng)
         for measure, make in MEASURES.items():
-            middle, error, _ = truth[measure]
             r = make(design, rows)
-            # The interval that is inside of what is shown.
-            test = r.equivalence_test(error, ALPHA)
-            low, high = test.low[-1] + r.fair_value, test.high[-1] + r.fair_value
-            below, above = high < middle, low > middle
-            inside = low > middle - ROOM * error and high < middle + ROOM * error
-            shown[measure] += below, above, inside
+            # Its interval is inside of what is shown, and the same for every margin.
+            test = r.equivalence_test(1.0, ALPHA)
+            ends = (end[-1] + r.fair_value for end in (test.low, test.high))
+            drawn[measure].append([*Numbers.of(r), *ends])
         test = eight(design, rows).equivalence_test((-np.inf, EDGE), ALPHA)
         any_of_eight += (test.corrected() < ALPHA).any()
     found = {"any of eight groups": [float(any_of_eight / n_samples)]}
-    for measure, (_, _, df) in truth.items():
+    for measure, numbers in drawn.items():
+        estimate, error, df, _, _, low, high = known(np.array(numbers).T)
+        middle, room = estimate.mean(), ROOM * np.sqrt(np.mean(error**2))
+        inside = (low > middle - room) & (high < middle + room)
+        shown = [
+            part.sum() / n_samples for part in (high < middle, low > middle, inside)
+        ]
         spread = np.sqrt(special.chdtri(df[:, None], _LEVELS) / df[:, None])
         reach = special.stdtrit(df, 1 - ALPHA)[:, None] * spread
         expected = np.maximum(2 * special.ndtr(ROOM - reach) - 1, 0).mean()
-        found[measure] = [*(shown[measure] / n_samples), float(expected)]
+        found[measure] = [*map(float, shown), float(expected)]
     return found
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from scipy import optimize, special
 
 from .._estimates import formatting as fmt
-from .._estimates.intervals import welch_df
 from .._estimates.power import (
     LARGEST_GAP,
     MOST_DATA,
@@ -197,14 +196,6 @@ def contrast_names(test: PredictiveParityTest) -> tuple[str, ...]:
     return tuple(f"{fmt.label(a)} - {fmt.label(b)}" for a, b in test.contrasts)
 
 
-def curve_df(test: PredictiveParityTest) -> Array:
-    """Return how well the errors of two curves each are known, by Welch, (C, J)."""
-    first, second = test._pairs.T
-    a, b = (test._curves.standard_error[i] ** 2 for i in (first, second))
-    own = np.where(test.sums.defined, test.sums.effective_clusters - 1, np.nan)
-    return welch_df(a, b, own[first], own[second])
-
-
 def gap_powers(
     test: PredictiveParityTest, alpha: float, pilot_error: str
 ) -> Iterator[GapPower | None]:
@@ -215,10 +206,9 @@ def gap_powers(
     tests, error = test._tests, test.difference_standard_error
     tail = tests.tail(1 - alpha, test.parameters["correction"])
     places = np.arange(error.size).reshape(error.shape)
-    pilot_df = curve_df(test)
     # Where one of the curves has no error of its own, of that with fewer clusters.
-    unknown = np.isnan(pilot_df)
-    pilot_df[unknown] = test.effective_clusters[unknown] - 1
+    unknown = np.isnan(test._welch_df)
+    pilot_df = np.where(unknown, test.effective_clusters - 1, test._welch_df)
     quadratic = test.sums.moments is not None
     if not quadratic:
         warn_user(

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.contrasts import generator
-from .._estimates.intervals import check_level
+from .._estimates.intervals import check_level, welch_df
 from .._estimates.metric import warn_user
 from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.simultaneous import CORRECTIONS, MOST_TOGETHER, Simultaneous
@@ -37,7 +37,7 @@ from ..smoothing._group_curves import CurveSums
 from ..smoothing._kernels import get_kernel
 from ..smoothing._local_quadratic import NullContrast, share_interval
 from ..smoothing._rest_curves import RestCurves
-from ._parity_power import curve_df, detectable_gaps, required_size
+from ._parity_power import detectable_gaps, required_size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,11 +170,17 @@ class PredictiveParityTest(ReadOnlyArrays):
         return effective[self._pairs].min(axis=1)
 
     @cached_property
+    def _welch_df(self) -> Array:
+        """How well the errors of two curves each are known, shape (C, J)."""
+        own = np.where(self.sums.defined, self.sums.effective_clusters - 1, np.nan)
+        variances = self._curves.standard_error[self._pairs.T] ** 2
+        return welch_df(*variances, *own[self._pairs.T])
+
+    @cached_property
     def _differences(self) -> Values:
-        first, second = self._pairs.T
         if self.sums.moments is None:
-            value = self._curves.estimate[first] - self._curves.estimate[second]
-            return Values(value, self._spread, curve_df(self))
+            first, second = self._curves.estimate[self._pairs.T]
+            return Values(first - second, self._spread, self._welch_df)
         values = Values(*np.full((3, len(self._pairs), self.grid.size), np.nan))
         for c in range(len(self._pairs)):
             found = self._null(c)
