@@ -23,7 +23,6 @@ from scipy import optimize, special
 
 from skrankfair._estimates.power import detectable, doubts, power_at
 from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
-from skrankfair.inference import predictive_parity_test
 from skrankfair.metrics import (
     GroupEstimates,
     matched_pair_calibration,
@@ -35,7 +34,7 @@ from skrankfair.monitoring._sequences import (
     betting_sequence,
     change_point,
 )
-from tests.designs import CURVES, DESIGNS, Design, Rows
+from tests.designs import DESIGNS, Design, Rows
 
 PAGE = Path(__file__).parents[1] / "docs" / "decide.md"
 ALPHA, POWER = 0.05, 0.8
@@ -239,47 +238,6 @@ def margins_of(name: str, n_samples: int) -> dict[str, list[float]]:
         reach = special.stdtrit(df, 1 - ALPHA)[:, None] * spread
         expected = np.maximum(2 * special.ndtr(ROOM - reach) - 1, 0).mean()
         found[measure] = [*map(float, shown), float(expected)]
-    return found
-
-
-#: Pilots of tests of predictive parity, each for as many tests.
-N_PILOTS = 200
-FITS = ("local_quadratic", "nadaraya_watson")
-#: Tests that reject more often without a gap do not keep their level, so that no plan
-#: of them is a promise: 5% and three Monte Carlo errors of 1,000 tests.
-LOOSE = 0.071
-
-
-def parity_of(name: str, curve: str, n_samples: int) -> dict[str, float]:
-    """Return the power of the test of predictive parity at the gap of its pilots.
-
-    Also the gap, and how often the test rejects where there is none. The mean outcomes
-    are drawn together to 0.15 to 0.85, so that a gap has room everywhere.
-    """
-    shape = CURVES[name].curve
-    design = replace(CURVES[name], curve=lambda score: 0.15 + 0.7 * shape(score))
-    rng = np.random.default_rng([10, list(CURVES).index(name), FITS.index(curve)])
-
-    def fitted(gap: float) -> Any:
-        rows = design.draw(rng)
-        # Of zeros and ones, as many change as move the means half of the gap each.
-        y, up = rows["y"], rows["g"] == 1
-        mean = design.mean(rows["s"])
-        change = rng.random(y.size) < gap / 2 / np.where(up, 1 - mean, mean)
-        return predictive_parity_test(
-            np.where(change & (y != up), 1 - y, y),
-            rows["s"],
-            sensitive_features=rows["g"],
-            cluster=rows["c"],
-            curve=curve,
-            n_resamples=2000,
-        )
-
-    pilots = [float(fitted(0.0).minimum_detectable(POWER)[0]) for _ in range(N_PILOTS)]
-    found = {"gap": float(np.mean(pilots))}
-    gaps = np.resize(pilots, n_samples)
-    for key, true in (("power", gaps), ("level", np.zeros(n_samples // 3))):
-        found[key] = float(np.mean([fitted(gap).pvalue < ALPHA for gap in true]))
     return found
 
 
@@ -535,18 +493,6 @@ def days(value: float) -> str:
 
 def tables(found: dict[str, Any]) -> dict[str, str]:
     """Return the tables of the page by their names."""
-    parity, loose = [], []
-    for name, design in CURVES.items():
-        both = [found["parity"].get(f"{name}-{curve}") for curve in FITS]
-        cells = [
-            (f"{percent(one['power'])} (gap {one['gap']:.3f})", percent(one["level"]))
-            if one
-            else ("–", "–")
-            for one in both
-        ]
-        if any(both):
-            parity.append([design.title, *cells[0], *cells[1]])
-            loose.append(bool(both[1]) and both[1]["level"] > LOOSE)
     level = [
         [
             *name.split("-"),
@@ -574,8 +520,6 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         "doubtful": power_table(found["power"], MEASURES, warned=True),
         "others": power_table(found["others"], OTHERS, warned=False),
         "others-doubtful": power_table(found["others"], OTHERS, warned=True),
-        "parity": parity_table(parity, loose, False),
-        "loose": parity_table(parity, loose, True),
         "margins": margins_table(found["margins"]),
         "levels": table(
             [
@@ -637,15 +581,6 @@ def margins_table(found: Any) -> str:
     return table([*header, "any of eight groups: wrongly"], rows)
 
 
-def parity_table(rows: list[list[str]], loose: list[bool], which: bool) -> str:
-    """Return the designs where Nadaraya and Watson's test keeps its level, or not."""
-    header = ["Data"]
-    for title in ("local quadratic", "Nadaraya-Watson"):
-        header += [title, "without a gap"]
-    kept = zip(rows, loose, strict=True)
-    return table(header, [row for row, one in kept if one == which])
-
-
 def main() -> None:
     """Measure what is not there yet, or write the tables of what is."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -672,11 +607,6 @@ def main() -> None:
             for name in ("equal40", "equal200", "users")
         },
         "margins": {name: partial(margins_of, name, samples) for name in DESIGNS},
-        "parity": {
-            f"{name}-{curve}": partial(parity_of, name, curve, samples)
-            for curve in FITS
-            for name in CURVES
-        },
         "power": {name: partial(power_of, name, samples) for name in DESIGNS},
     }
     arguments.folder.mkdir(parents=True, exist_ok=True)
@@ -692,7 +622,7 @@ def main() -> None:
         if not arguments.write:
             print(f"\n{text}")
             continue
-        part = {"loose": "parity", "doubtful": "power", "others-doubtful": "others"}
+        part = {"doubtful": "power", "others-doubtful": "others"}
         if not found[part.get(name, name)]:
             continue
         page = PAGE.read_text(encoding="utf-8")

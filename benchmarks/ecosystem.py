@@ -34,7 +34,7 @@ from skrankfair import audit_cv
 from skrankfair.mitigation import GroupCalibratedClassifier, PairwiseFairClassifier
 from skrankfair.model_selection import fairness_constrained
 from skrankfair.rankers import QueryRanker
-from skrankfair.scoring import get_scorer
+from skrankfair.scoring import get_scorer, with_errors
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "ecosystem.md"
 HEADER = """
@@ -116,7 +116,7 @@ def search(kind, case: Case, *spaces, **options) -> float:
 def constrained(case: Case) -> float:
     scoring = {"ndcg": get_scorer("ndcg", qid=case.who["qid"]), "gap": case.scorer}
     refit = fairness_constrained("ndcg", at_most={"gap": 0.9}, confidence_level=0.9)
-    options = {"scoring": scoring, "refit": refit, "cv": case.cv}
+    options = {"scoring": with_errors(scoring), "refit": refit, "cv": case.cv}
     found = ms.GridSearchCV(LogisticRegression(), GRID, **options)
     found.fit(case.X, case.y, **case.given)
     return float(found.refit.table_["gap_bound"].max())

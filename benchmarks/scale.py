@@ -260,7 +260,7 @@ SECTION = [
     "`pairwise_accuracy` of a log in Parquet files, rows shuffled: three groups,",
     f"queries of {OF_A_QUERY} items, {OF_A_USER} queries a user, two cores. DuckDB",
     f"has {LIMIT} GB; the ratio is to what it alone needs to sort the same columns",
-    "by user and scan them (must 3). Of Dask and Spark it is to the same engine",
+    "by user and scan them (must 2). Of Dask and Spark it is to the same engine",
     "shuffling the same columns by user and counting them (must 1.5). Memory is",
     f"the peak of all processes (must {LIMIT + 0.5} GB with DuckDB), and that of the",
     "engine alone. Time is the CPU time of all processes, those that are started for",

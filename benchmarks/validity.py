@@ -27,10 +27,10 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from skrankfair import audit
-from skrankfair._estimates.contrasts import Contrasts
-from skrankfair._estimates.intervals import t_quantile
+from skrankfair._estimates.estimates import contrasts_of
+from skrankfair._estimates.rows import Rows as Table
+from skrankfair._estimates.scales import t_quantile
 from skrankfair._estimates.sums import ClusterSums
-from skrankfair._estimates.table import Table
 from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
 from skrankfair.inference import (
     compare,
@@ -290,7 +290,7 @@ def _contrasts(design: Design, result: Any) -> dict[str, Any]:
     first = np.arange(0, len(result.groups), 2)
     out = {}
     for kind, name, fair in (("difference", "-", 0.0), ("ratio", "/", 1.0)):
-        contrasts = Contrasts.of(result, first, first + 1, kind)
+        contrasts = contrasts_of(result, first, first + 1, kind)
         low, high = contrasts.ends(t_quantile(0.95, contrasts.df))
         wrong = missed(low, high, fair)
         cells = (wrong, result.n_effective[::2], contrasts.estimate, high - low)
@@ -315,8 +315,8 @@ def part_of(result: Any, number: int, first: int, last: int) -> Any:
     groups, labels = slice(0, 1), result.groups
     if len(labels) > 1:
         groups, labels = slice(2 * number, 2 * number + 2), labels[2 * number :][:2]
-    part = Table(
-        *(table.by_group[rows, groups], table.shared[rows], None, table.labels[rows])
+    part = Table.of_all(
+        *(table.by_group[rows, groups], table.shared[rows], table.labels[rows])
     )
     sums = ClusterSums.from_clusters(labels, part, result.sums.supports)
     return replace(result, sums=sums, permutation=None)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     )
     from ._cli.versions import show_versions
     from ._reports.audit import AuditReport, audit
-    from ._reports.audit_cv import audit_cv
     from ._reports.changes import ChangeReport
+    from ._reports.cross_validated import audit_cv
     from ._reports.mitigation import MitigationReport, mitigation_report
     from .metrics import GroupEstimates
 
@@ -60,7 +60,7 @@ _HOMES = {
     "GroupEstimates": ".metrics",
     "MitigationReport": "._reports.mitigation",
     "audit": "._reports.audit",
-    "audit_cv": "._reports.audit_cv",
+    "audit_cv": "._reports.cross_validated",
     "mitigation_report": "._reports.mitigation",
     "show_versions": "._cli.versions",
 }

@@ -7,15 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from ._estimates.metric import warn_user
 from ._inputs.validation import Array, check_choice, check_number
-from .scoring._memory import (
-    ask_for_estimates,
-    check_disjoint,
-    pooled_estimates,
-    scores_of_search,
-)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +79,6 @@ class FairnessConstrained:
         self.at_least = dict(at_least)
         self.confidence_level = confidence_level
         self.on_infeasible = on_infeasible
-        self._ask()
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep the table as arrays: skops, which saves models, knows no frames."""
@@ -95,17 +89,12 @@ class FairnessConstrained:
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Ask for estimates as a copy too, or in another process."""
+        """Make a frame of the table again."""
         if "table_" in state:
             import pandas as pd
 
             state = {**state, "table_": pd.DataFrame(state["table_"])}
         self.__dict__.update(state)
-        self._ask()
-
-    def _ask(self) -> None:
-        if self.confidence_level is not None:
-            ask_for_estimates(self)
 
     def __repr__(self) -> str:
         """Return the call that makes the choice."""
@@ -121,7 +110,8 @@ class FairnessConstrained:
         Parameters
         ----------
         cv_results : dict
-            The ``cv_results_`` of a search.
+            The ``cv_results_`` of a search. Of a halving search the candidates of the
+            last iteration are compared.
 
         Returns
         -------
@@ -132,6 +122,9 @@ class FairnessConstrained:
         objective = _column(cv_results, self.objective)
         _warn_undefined(self.objective, _splits(cv_results, self.objective))
         table = pd.DataFrame({self.objective: objective})
+        if "iter" in cv_results:
+            iteration = np.asarray(cv_results["iter"])
+            objective = np.where(iteration == iteration.max(), objective, np.nan)
         violation = np.where(np.isnan(objective), np.inf, 0.0)
         for key, bound in {**self.at_most, **self.at_least}.items():
             splits = _splits(cv_results, key)
@@ -142,7 +135,8 @@ class FairnessConstrained:
             value = 0.0 + sign * splits.mean(axis=1)
             table[key] = value
             if self.confidence_level is not None:
-                value = self._bounds(key, splits, cv_results["params"])
+                margin = self._margin(key, cv_results, self.confidence_level)
+                value = value - sign * margin
                 table[f"{key}_bound"] = value
             excess = sign * (bound - value)
             excess = np.where(np.isnan(excess), np.inf, excess)
@@ -154,40 +148,34 @@ class FairnessConstrained:
             return int(np.argmax(np.where(feasible, objective, -np.inf)))
         return self._least_violating(violation, objective)
 
-    def _bounds(
-        self, key: str, splits: Array, params: Sequence[Mapping[str, Any]]
-    ) -> Array:
-        """Return the confidence bound of the pooled disparity of each candidate."""
-        level = 0.95 if self.confidence_level is None else self.confidence_level
-        bounds = np.full(len(splits), np.nan)
-        found = scores_of_search(splits, params, key)
-        for first in list(found)[:1]:
-            # The test sets are those of all candidates.
-            check_disjoint(found[first], key)
-        for candidate, scores in found.items():
-            pooled = pooled_estimates(scores, key)
-            kind = scores[0][0].disparity or pooled.metric.disparity
-            if len(pooled.groups) < 2:
-                raise ValueError(
-                    f"confidence_level= bounds disparities between groups; {key!r} is "
-                    f"{pooled.name}, one value for all. Use confidence_level=None."
-                )
-            larger_is_fairer = kind in ("ratio", "worst")
-            if larger_is_fairer != (key in self.at_least):
-                side = "at_least" if larger_is_fairer else "at_most"
-                what = "the worst group" if kind == "worst" else f"a {kind}"
-                raise ValueError(
-                    f"confidence_level= bounds a disparity from above and a ratio from "
-                    f"below: {key!r} is {what}, so name it in {side}."
-                )
-            bounds[candidate] = pooled.disparity_bound(level, kind)
-        unknown = [c for c in found if np.isnan(bounds[c])]
-        if unknown:
-            warn_user(
-                f"{key} has no confidence bound (NaN), for too few clusters, for "
-                f"candidates {unknown}, which rank last.",
+    def _margin(self, key: str, cv_results: Mapping[str, Any], level: float) -> Array:
+        """Return how far the confidence bound of each candidate is from its mean score.
+
+        The folds are independent, so their variances add up, and the degrees of freedom
+        are Satterthwaite's.
+        """
+        if f"mean_test_{key}_standard_error" not in cv_results:
+            raise ValueError(
+                f"confidence_level= needs the standard errors of {key!r} in "
+                f"cv_results_, as the score {key + '_standard_error'!r}: pass "
+                "scoring=skrankfair.scoring.with_errors({...}) to the search, where "
+                f"{key!r} is a scorer of skrankfair.scoring, or use "
+                "confidence_level=None."
             )
-        return bounds
+        variance = _splits(cv_results, f"{key}_standard_error") ** 2
+        df = _splits(cv_results, f"{key}_df")
+        total = variance.sum(axis=1)
+        with np.errstate(invalid="ignore"):
+            total_df = total**2 / np.sum(variance**2 / df, axis=1)
+        margin = stdtrit(total_df, level) * np.sqrt(total) / variance.shape[1]
+        margin[total == 0] = 0.0
+        unknown = np.isnan(margin) & ~np.isnan(_column(cv_results, key))
+        if unknown.any():
+            warn_user(
+                f"{key} has no confidence bound (NaN), for too few clusters in a fold, "
+                f"for candidates {np.flatnonzero(unknown).tolist()}, which rank last.",
+            )
+        return margin
 
     def _least_violating(self, violation: Array, objective: Array) -> int:
         worth = np.where(np.isnan(objective), -np.inf, objective)
@@ -270,9 +258,10 @@ def fairness_constrained(
         be large. ``{"ratio": 0.8}`` asks for a mean score of 0.8 or more.
     confidence_level : float or None, default=None
         None compares the mean over the folds with the bound. A level between 0 and 1
-        compares a confidence bound, which is an upper one for `at_most` and a lower one
-        for `at_least`. For this the estimates of the folds are added up, and the bound
-        uses the cluster-robust error of the sum.
+        compares a confidence bound of that mean, which is an upper one for `at_most`
+        and a lower one for `at_least`. This needs the standard errors of the scores in
+        ``cv_results_``: pass ``scoring=with_errors({...})`` to the search
+        (`skrankfair.scoring.with_errors`).
     on_infeasible : {"warn", "raise"}, default="warn"
         What to do if no candidate keeps the bounds: take the one that violates them
         least and warn, or raise.
@@ -289,7 +278,7 @@ def fairness_constrained(
         is not a number, or if the level is outside (0, 1). During the search it is
         raised for an unknown key, for a key of `at_most` with a score above 0, which no
         negated disparity has, for a metric that is undefined in every fold for every
-        candidate, and with `confidence_level` for folds that cannot be added.
+        candidate, and with `confidence_level` if standard errors are missing.
 
     Warns
     -----
@@ -300,20 +289,21 @@ def fairness_constrained(
 
     See Also
     --------
+    skrankfair.scoring.with_errors : Scores with their standard errors.
     pareto_front : All candidates that no other candidate beats.
 
     Notes
     -----
-    The upper bound of a maximum over groups is that of simultaneous intervals
-    (`GroupEstimates.disparity_bound`), which is conservative. With several constraints,
-    each of them holds at the level.
+    The confidence bound is that of the mean of the folds: their variances add up, and
+    Student's t has Satterthwaite's degrees of freedom. It takes the models as given and
+    the folds as independent, so split by cluster, as `GroupKFold` does, and do not
+    repeat the split. With several constraints, each of them holds at the level.
 
-    The estimates of the folds exist only while the search runs, in any number of
-    processes. A choice with a confidence level can therefore not be made later from
-    ``cv_results_``; ``table_`` keeps the confidence bound of every candidate.
-
-    The halving searches of scikit-learn take one metric and ignore a callable
-    ``refit=``.
+    The choice needs ``cv_results_`` alone: it works in any number of processes, and
+    ``constraint(search.cv_results_)`` makes it again after the search. The halving
+    searches of scikit-learn ignore a callable ``refit=`` and maximise the score that is
+    called "score". They take ``with_errors({"score": ..., "gap": ...})``, and then the
+    constraint is called after the search.
 
     Examples
     --------

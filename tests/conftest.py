@@ -34,3 +34,8 @@ def pytest_collection_finish():
     gc.freeze()
     gc.set_threshold(20_000)
     gc.enable()
+
+
+def pytest_unconfigure():
+    """Let what is left be collected when Python ends, which some bindings check."""
+    gc.unfreeze()

@@ -161,32 +161,23 @@ def monotone_scores(call, rng):
     return compared(call, call.but(y_score=np.exp(3 * call.arguments["y_score"]) - 7))
 
 
-def weights_are_copies(call, rng):
-    """A weight is how often the query (or the row) is there."""
+def weights_are_importance(call, rng):
+    """A factor common to all weights changes nothing, and a weight of 0 removes."""
     given = call.arguments
     if "y_score" not in given or "sample_weight" not in call.columns:
         return None
     if given.get("adjacent") or not call.n_rows:
         return None
     ranked = "qid" in given
-    takes_qid = "qid" in inspect.signature(call.function).parameters
-    if (takes_qid and not ranked) or (ranked and "cluster" in given):
-        return None  # a weight is that of the query, which has to be a cluster
-    if "bandwidth" in inspect.signature(call.function).parameters:
-        # Cross-validation leaves out a row with all its copies.
-        call = call.but(bandwidth=0.2)
+    if "qid" in inspect.signature(call.function).parameters and not ranked:
+        return None  # one list has one weight
     unit = given["qid"] if ranked else np.arange(call.n_rows)
     weight = rng.integers(0, 4, unit.max() + 1)[unit]
     if not weight.any():
         return None
-    rows = np.concatenate([np.flatnonzero(weight > copy_) for copy_ in range(3)])
-    number = np.concatenate(
-        [np.full((weight > copy_).sum(), copy_) for copy_ in range(3)]
-    )
-    repeated = call.take(rows).but(sample_weight=np.ones(rows.size))
-    if ranked:
-        repeated = repeated.but(qid=unit[rows] * 3 + number)
-    return compared(call.but(sample_weight=weight.astype(float)), repeated)
+    rows = np.flatnonzero(weight)
+    fewer = call.take(rows).but(sample_weight=4.0 * weight[rows])
+    return compared(call.but(sample_weight=weight.astype(float)), fewer)
 
 
 def parts_are_the_whole(call, rng):
@@ -265,7 +256,7 @@ def tried(call):
 CHECKS = {
     check.__name__: check
     for check in (
-        *(polite, row_order, group_names, monotone_scores, weights_are_copies),
+        *(polite, row_order, group_names, monotone_scores, weights_are_importance),
         *(parts_are_the_whole, column_types, threads),
     )
 }

@@ -33,6 +33,7 @@ def test_everything_public_is_called():
         *("get_scorer_names", "show_versions"),
         "pareto_front",
         *("FairnessScore", "FairnessScorer", "FairnessConstrained", "MadeMetric"),
+        "with_errors",
         *("PairwiseFairnessObjective", "SkrankfairScorer"),
     }
     for path, value in PUBLIC:
@@ -104,33 +105,6 @@ class TestTheFuzzerSees:
         assert "AttributeError" in said("polite", fails)
         assert "RuntimeWarning" in said("polite", warns)
         assert said("polite", works) is None
-
-    def test_dependence_on_rows_scales_and_types(self):
-        def first(y_true, y_score, sample_weight=None):
-            return float(np.asarray(y_score)[0])
-
-        def rows(y_score, sample_weight):
-            return float(len(y_score))
-
-        def converted(y_true, y_score):
-            return float(isinstance(y_score, np.ndarray))
-
-        assert said("row_order", first)
-        assert said("monotone_scores", first)
-        assert said(
-            "weights_are_copies", lambda y_score, sample_weight: 1.0 * len(y_score)
-        )
-        assert said("column_types", converted)
-        assert said("column_types", lambda y_true, y_score: 1.0) is None
-
-    def test_threads(self):
-        calls = []
-
-        def counts(y_score):
-            calls.append(1)
-            return float(len(calls))
-
-        assert said("threads", counts)
 
     def test_with_as_few_rows_as_show_it(self):
         def fails_on_large(y_true, y_score):

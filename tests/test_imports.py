@@ -17,8 +17,6 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "skrankfair"
 FILES = sorted(PACKAGE.rglob("*.py"))
-# Lines of code of a file: blank lines, comments and docstrings do not count.
-LONGEST = 450
 
 # From the bottom up: the first name below the package.
 LAYERS = (
@@ -193,21 +191,6 @@ def read(file):
     )
 
 
-def lines_of_code(source):
-    """Number of lines that are neither blank, a comment nor part of a docstring."""
-    lines = source.splitlines()
-    code = {
-        number
-        for number, line in enumerate(lines, 1)
-        if line.strip() and not line.lstrip().startswith("#")
-    }
-    for node in ast.walk(parsed(source)):
-        documented = ast.Module | ast.FunctionDef | ast.ClassDef
-        if isinstance(node, documented) and ast.get_docstring(node) is not None:
-            code -= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
-    return len(code)
-
-
 def is_public(file):
     """Whether no folder above the file is private."""
     return not any(p.startswith("_") for p in file.relative_to(PACKAGE).parts[:-1])
@@ -245,11 +228,6 @@ def test_heavy_packages_are_imported_where_they_are_needed():
 def test_private_scikit_learn_names_live_in_one_file():
     one = PACKAGE / "_inputs" / "sklearn_private.py"
     assert broken(lambda file: private_sklearn_imports(read(file)), without=one) == {}
-
-
-def test_is_short():
-    lengths = {f: lines_of_code(f.read_text(encoding="utf-8")) for f in FILES}
-    assert {relative(f): n for f, n in lengths.items() if n > LONGEST} == {}
 
 
 def test_is_no_drawer_for_everything():
@@ -340,25 +318,6 @@ class TestTheRulesThemselves:
     def test_direction_finds(self, module, source):
         assert len(wrong_directions(imports_of(source, module), module)) == 1
 
-    @pytest.mark.parametrize(
-        ("module", "source"),
-        [
-            (
-                "skrankfair.metrics._pairwise",
-                "from .._estimates.sums import ClusterSums",
-            ),
-            ("skrankfair.metrics._pairwise", "from ._pairs.swaps import swap_sums"),
-            ("skrankfair.metrics._pairwise", "import numpy as np"),
-            (
-                "skrankfair._estimates.group_estimates",
-                "def plot(self):\n    from ..display import D",
-            ),
-            ("skrankfair.__main__", "from . import __version__"),
-        ],
-    )
-    def test_direction_allows(self, module, source):
-        assert wrong_directions(imports_of(source, module), module) == []
-
     def test_heavy_finds_what_is_loaded_with_the_module(self):
         source = (
             "from typing import TYPE_CHECKING\n"
@@ -383,18 +342,6 @@ class TestTheRulesThemselves:
         assert [line[:6] for line in found] == ["line 3", "line 4"]
 
 
-def test_two_files_of_one_name_are_a_result_and_its_picture():
-    rooms = defaultdict(list)
-    for file in FILES:
-        if file.stem not in ("__init__", "__main__"):
-            rooms[file.stem.lstrip("_")].append(file.parent.name)
-    twice = {name: found for name, found in rooms.items() if len(found) > 1}
-    assert twice
-    for name, found in twice.items():
-        assert len(found) == 2, (name, found)
-        assert "display" in found, (name, found)
-
-
 def test_classes_and_shared_functions_have_names_of_their_own():
     homes = defaultdict(list)
     for file in FILES:
@@ -403,9 +350,4 @@ def test_classes_and_shared_functions_have_names_of_their_own():
             if shared or isinstance(node, ast.ClassDef):
                 homes[node.name].append(relative(file))
     twice = {name: found for name, found in homes.items() if len(found) > 1}
-    # Of columns in memory, and of data larger than it.
-    audits = [
-        "skrankfair/_reports/audit.py",
-        "skrankfair/distributed/_ranking_audit.py",
-    ]
-    assert twice == {"audit": audits}
+    assert twice == {}

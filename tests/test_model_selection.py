@@ -1,6 +1,7 @@
 """Searches under a bound: what they choose, what they say, and the Pareto front."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from joblib import parallel_config
+from scipy.stats import t
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import Ridge
@@ -15,16 +17,14 @@ from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     HalvingGridSearchCV,
-    KFold,
     RandomizedSearchCV,
-    RepeatedKFold,
     cross_val_score,
 )
 
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import matched_pair_calibration, ndcg, pairwise_accuracy
 from skrankfair.model_selection import fairness_constrained, pareto_front
-from skrankfair.scoring import make_fairness_scorer
+from skrankfair.scoring import make_fairness_scorer, with_errors
 from tests.metrics.simulate import Model
 
 EPSILON = 2.0
@@ -54,6 +54,7 @@ class Data:
 
     n_queries: int
     seed: int = 0
+    n_groups: int = 2
 
     @cached_property
     def X(self):  # noqa: N802
@@ -63,7 +64,7 @@ class Data:
             {
                 "x": rng.normal(size=n),
                 "noise": rng.normal(size=n),
-                "group": rng.choice(["a", "b"], n),
+                "group": rng.choice(list("abcd"[: self.n_groups]), n),
                 "query": np.repeat(np.arange(self.n_queries), 8),
             }
         )
@@ -111,7 +112,7 @@ DISPARITIES = {
 
 def search(data, refit, scorer=GAP, kind=GridSearchCV, **options):
     options = {"cv": data.splits(), **options}
-    scoring = {"quality": quality, "gap": scorer}
+    scoring = with_errors({"quality": quality, "gap": scorer})
     return kind(Candidate(), GRID, scoring=scoring, refit=refit, **options).fit(
         data.X, data.y
     )
@@ -140,13 +141,8 @@ def large_results(name):
         for best in range(4)
         for level in (None, 0.95)
     }
-    picked = {}
-
-    def refit(cv_results):
-        picked.update({key: choose(cv_results) for key, choose in choices.items()})
-        return 0
-
-    results = search(LARGE, refit, DISPARITIES[name][0]).cv_results_
+    results = search(LARGE, "quality", DISPARITIES[name][0]).cv_results_
+    picked = {key: choose(results) for key, choose in choices.items()}
     return results, {key: (picked[key], choices[key].table_) for key in choices}
 
 
@@ -187,127 +183,146 @@ class TestConfidence:
         assert refit.table_["gap_bound"][2] > limit
 
     @pytest.mark.parametrize("name", DISPARITIES)
-    def test_the_bound_is_that_of_the_sum_of_the_folds(self, name):
+    def test_the_bound_is_that_of_the_mean_of_the_folds(self, name):
+        """The variances of the folds add up; Satterthwaite's degrees of freedom."""
         scorer, _ = DISPARITIES[name]
         ratio = name == "ratio"
-        limit = 0.1 if ratio else 9.0
-        refit = constrain(limit, ratio=ratio, confidence_level=0.9)
+        refit = constrain(0.1 if ratio else 9.0, ratio=ratio, confidence_level=0.9)
         search(SMALL, refit, scorer)
-        function = scorer._score_func
         for candidate in GRID["candidate"]:
-            scores = Candidate(candidate).predict(SMALL.X)
-            total = sum(
-                function.metric(
-                    SMALL.y[rows],
-                    scores.iloc[rows],
-                    sensitive_features=SMALL.X["group"].iloc[rows],
-                    qid=SMALL.X["query"].iloc[rows],
-                    **function.params,
-                )
-                for _, rows in SMALL.splits()
-            )
-            expected = total.disparity_bound(0.9, function.disparity)
-            bound = refit.table_["gap_bound"][candidate]
-            assert bound == pytest.approx(expected, rel=1e-12)
+            values, variance, spread = [], 0.0, 0.0
+            for _, rows in SMALL.splits():
+                model = Candidate(candidate).fit(SMALL.X, SMALL.y)
+                score = scorer(model, SMALL.X.iloc[rows], SMALL.y[rows])
+                kind = "ratio" if ratio else None
+                bound = score.estimates.disparity_bound(0.95, kind)
+                df = score.estimates.df.max()
+                if name != "calibration":
+                    df = score.estimates.contrast(
+                        "a", "b", kind=kind or "difference"
+                    ).df
+                values.append(abs(score))
+                error = (bound - values[-1]) / t.ppf(0.975, df)
+                variance += error**2
+                spread += error**4 / df
+            margin = t.ppf(0.9, variance**2 / spread) * np.sqrt(variance) / 4
+            expected = np.mean(values) + (-margin if ratio else margin)
+            table = refit.table_.loc[candidate]
+            assert table["gap"] == pytest.approx(np.mean(values), rel=1e-12)
+            assert table["gap_bound"] == pytest.approx(expected, rel=1e-9)
 
-    @pytest.mark.parametrize(
-        ("scorer", "cv", "message"),
-        [
-            (
-                scorer_of(matched_pair_calibration, quantile=0.05),
-                SMALL.splits(),
-                "'gap' cannot be pooled.*first pass differs.*pass epsilon= to the sc",
-            ),
-            (GAP, KFold(3), r"cannot be pooled.*share \d+ clusters.*GroupKFold"),
-            (
-                GAP,
-                RepeatedKFold(n_splits=2, n_repeats=2, random_state=0),
-                r"cannot be pooled.*share \d+ clusters",
-            ),
-            (quality, SMALL.splits(), "if a scorer of skrankfair.scoring made the"),
-            (
-                make_fairness_scorer(ndcg, qid="query"),
-                SMALL.splits(),
-                "'gap' is ndcg, one value for all",
-            ),
-        ],
-        ids=["quantile", "split queries", "repeated", "not ours", "one value"],
-    )
-    def test_folds_that_cannot_be_pooled(self, scorer, cv, message):
+    def test_a_score_of_one_value_has_a_bound(self):
+        scorer = make_fairness_scorer(ndcg, qid="query")
         data = Data(40)
         data.y[:] = np.abs(data.y)
-        ratio = scorer._sign > 0 if scorer is not quality else True
-        refit = constrain(0.1, ratio=ratio, confidence_level=0.95)
-        with pytest.raises(ValueError, match=f"(?s){message}"):
-            search(data, refit, scorer, cv=cv)
+        refit = constrain(0.1, ratio=True, confidence_level=0.95)
+        search(data, refit, scorer)
+        assert (refit.table_["gap_bound"] < refit.table_["gap"]).all()
 
-    def test_after_the_search_there_are_no_estimates(self):
-        refit = constrain(9, confidence_level=0.95)
-        found = pickle.loads(pickle.dumps(search(SMALL, refit)))
-        with pytest.raises(ValueError, match=r"while the search runs.*level=None"):
-            refit(found.cv_results_)
-        assert constrain(9)(found.cv_results_) == found.best_index_
-        pd.testing.assert_frame_equal(found.refit.table_, refit.table_)
+    @pytest.mark.parametrize("scoring", [{"gap": GAP}, with_errors({"gap": quality})])
+    def test_without_standard_errors(self, scoring):
+        refit = fairness_constrained("gap", at_least={"gap": -1}, confidence_level=0.95)
+        found = GridSearchCV(Candidate(), GRID, scoring=scoring, cv=SMALL.splits())
+        with pytest.raises(ValueError, match=r"'gap_standard_error'.*with_errors\("):
+            found.set_params(refit=refit).fit(SMALL.X, SMALL.y)
 
     @pytest.mark.parametrize(
         "options",
         [
             {"n_jobs": 2},
-            {"n_jobs": 2, "pre_dispatch": 1},
             {"return_train_score": True},
             {"backend": "threading", "n_jobs": 2},
         ],
-        ids=["processes", "one by one", "training scores", "threads"],
+        ids=["processes", "training scores", "threads"],
     )
     def test_wherever_the_scores_are_made(self, options):
+        """And whenever: `cv_results_` is all that the choice reads."""
         kept = {"backend": "loky", **options}
         tables = []
         for backend, others in (("loky", {}), (kept.pop("backend"), kept)):
             refit = constrain(9, confidence_level=0.95)
             with parallel_config(backend=backend):
-                search(SMALL, refit, scorer_of(pairwise_accuracy), **others)
+                found = search(SMALL, refit, **others)
             tables.append(refit.table_)
         pd.testing.assert_frame_equal(*tables)
+        again = constrain(9, confidence_level=0.95)
+        stored = pickle.loads(pickle.dumps(found.cv_results_))
+        assert again(stored) == found.best_index_
+        pd.testing.assert_frame_equal(again.table_, refit.table_)
 
-    @pytest.mark.parametrize(
-        ("scorer", "ratio", "message"),
-        [
-            (
-                scorer_of(
-                    pairwise_accuracy, disparity="ratio", greater_is_better=False
-                ),
-                False,
-                "'gap' is a ratio, so name it in at_least",
-            ),
-            (
-                scorer_of(pairwise_accuracy, greater_is_better=True),
-                True,
-                "'gap' is a difference, so name it in at_most",
-            ),
-        ],
-        ids=["negated ratio", "difference"],
-    )
-    def test_a_bound_on_the_wrong_side(self, scorer, ratio, message):
-        refit = constrain(0.1, ratio=ratio, confidence_level=0.95)
-        with pytest.raises(ValueError, match=message):
-            search(SMALL, refit, scorer)
+    def test_at_the_same_time_in_two_threads(self):
+        def run(data):
+            return search(data, constrain(9, confidence_level=0.95)).refit.table_
+
+        both = [SMALL, Data(40, seed=7)]
+        with ThreadPoolExecutor(2) as pool:
+            for table, data in zip(pool.map(run, both), both, strict=True):
+                pd.testing.assert_frame_equal(table, run(data))
+
+    def test_after_a_halving_search(self):
+        """It ignores ``refit=``; candidates of earlier iterations saw fewer rows."""
+        found = HalvingGridSearchCV(
+            Candidate(),
+            GRID,
+            scoring=with_errors({"score": quality, "gap": GAP}),
+            refit="score",
+            cv=SMALL.splits(),
+            min_resources=160,
+            factor=2,
+        ).fit(SMALL.X, SMALL.y)
+        choose = fairness_constrained(
+            "score", at_most={"gap": 9}, confidence_level=0.95
+        )
+        assert choose(found.cv_results_) == found.best_index_
+        tight = fairness_constrained("score", at_most={"gap": 0}, confidence_level=0.95)
+        with pytest.warns(UserWarning, match="No candidate keeps the bounds"):
+            index = tight(found.cv_results_)
+        assert found.cv_results_["iter"][index] == max(found.cv_results_["iter"]) > 0
 
     def test_too_few_clusters(self):
         frame = SMALL.X.assign(everything=0)
         scorer = scorer_of(pairwise_accuracy, cluster="everything")
         refit = constrain(9, confidence_level=0.95)
-        cv = [next(iter(SMALL.splits()))]
+        found = GridSearchCV(
+            Candidate(),
+            GRID,
+            scoring=with_errors({"quality": quality, "gap": scorer}),
+            refit=refit,
+            cv=[next(iter(SMALL.splits()))],
+        )
         with (
             pytest.warns(UndefinedMetricWarning, match=r"gap has no confidence bound"),
             pytest.warns(UserWarning, match="No candidate keeps.*all are undefined"),
+            pytest.warns(UserWarning, match="One or more of the test scores are non-f"),
         ):
-            GridSearchCV(
-                Candidate(),
-                GRID,
-                scoring={"quality": quality, "gap": scorer},
-                refit=refit,
-                cv=cv,
-            ).fit(frame, SMALL.y)
+            found.fit(frame, SMALL.y)
+
+    @pytest.mark.parametrize("n_groups", [2, 4])
+    @pytest.mark.parametrize("n_splits", [2, 5])
+    @pytest.mark.simulation
+    def test_holds_as_often_as_it_says(self, n_splits, n_groups):
+        """Of a model that is biased, and of one that is not; few clusters per fold."""
+        scorer, level, times = scorer_of(pairwise_accuracy), 0.9, 300
+        scoring = with_errors({"gap": scorer})
+        whole = Data(20_000, n_groups=n_groups)
+        for candidate in (0, 3):
+            model = Candidate(candidate).fit(whole.X, whole.y)
+            truth = -scorer(model, whole.X, whole.y)
+            held = 0
+            for seed in range(times):
+                data = Data(40, seed=seed + 1, n_groups=n_groups)
+                results = {"mean_test_quality": [1.0], "split0_test_quality": [1.0]}
+                for k, (_, rows) in enumerate(data.splits(n_splits)):
+                    scores = scoring(model, data.X.iloc[rows], data.y[rows])
+                    results |= {f"split{k}_test_{n}": [v] for n, v in scores.items()}
+                for name in scores:
+                    folds = [results[f"split{k}_test_{name}"] for k in range(n_splits)]
+                    results[f"mean_test_{name}"] = np.mean(folds, axis=0)
+                choose = constrain(9, confidence_level=level)
+                choose(results)
+                held += choose.table_["gap_bound"][0] >= truth
+            tolerance = 3 * np.sqrt(level * (1 - level) / times)
+            assert held / times >= level - tolerance, (candidate, held / times)
 
 
 def make_results(objective, gap, name="gap"):
@@ -585,7 +600,7 @@ class TestSearches:
         inner = GridSearchCV(
             Candidate(),
             GRID,
-            scoring={"quality": quality, "gap": GAP},
+            scoring=with_errors({"quality": quality, "gap": GAP}),
             refit=constrain(0.25, confidence_level=0.95),
             cv=2,
         )
@@ -595,21 +610,6 @@ class TestSearches:
         )
         assert (scores > -0.25).all()
         assert not hasattr(inner.refit, "table_")
-
-    def test_halving_searches_do_not_ask(self):
-        """scikit-learn's halving searches take the best of one metric."""
-        refit = fairness_constrained("score", at_most={"score": 0.0})
-        found = HalvingGridSearchCV(
-            Candidate(),
-            GRID,
-            scoring=GAP,
-            refit=refit,
-            cv=SMALL.splits(),
-            min_resources=160,
-        ).fit(SMALL.X, SMALL.y)
-        assert not hasattr(refit, "table_")
-        last = found.cv_results_["iter"] == max(found.cv_results_["iter"])
-        assert found.best_score_ == found.cv_results_["mean_test_score"][last].max()
 
 
 class OnQueries(GroupKFold):

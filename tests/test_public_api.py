@@ -206,12 +206,8 @@ def members(value):
 
 def public_callables():
     """Functions, classes and methods, with their names without the module."""
-    seen = set()
     for name, value in PUBLIC:
         short = name.rpartition(".")[2]
-        if short in seen:  # as distributed.audit, beside audit
-            short = name.partition(".")[2]
-        seen.add(short)
         yield short, value
         if inspect.isclass(value):
             yield from ((f"{short}.{m}", method) for m, method in members(value))
@@ -284,14 +280,13 @@ def test_columns_default_to_none(parameter):
 COMPARE_GROUPS = {
     "sensitive_features": {
         *("audit", "audit_cv", "mitigation_report", "pairwise_fairness_objective"),
-        "distributed.audit",
         *("marginal_outcome_test", "predictive_parity_test"),
         *("monotonicity_test", "outcome_inequality_test"),
         *("demographic_parity_difference", "equal_opportunity_difference"),
         *("equalized_odds_difference", "equalized_odds_ratio", "impact_ratio"),
         "predictive_parity_difference",
     },
-    "qid": {"monotonicity_test", "distributed.audit"},
+    "qid": {"monotonicity_test"},
 }
 
 
@@ -364,9 +359,9 @@ cluster : str, callable, True or None
 cluster : array-like of shape (n_samples,) or None
     Independent units, if the constructor names no column of X.
 sample_weight : array-like of shape (n,) or None
-    Weight of the query, constant within it: a weight of 2 counts the query twice.
+    Importance of the query, constant within it: a common factor changes nothing.
 sample_weight : array-like of shape (n,) or None
-    Weight of the row: a weight of 2 counts the row twice.
+    Importance of the row: a common factor changes nothing, and 0 leaves it out.
 sample_weight : array-like of shape (n_samples,) or None
     Weight of the row: a weight of 2 counts the row twice.
 item_weight : array-like of shape (n,) or None
@@ -520,8 +515,6 @@ kind : {"simultaneous", "pointwise"}
 kind : {"simultaneous", "pointwise"}
     "simultaneous" bands hold at all points of the curve at once, for each group on its
     own.
-kind : {"simultaneous", "pointwise"}
-    The bands.
 ax : matplotlib Axes or None
     None creates a new figure.
 axes : sequence of two matplotlib Axes or None
@@ -552,14 +545,6 @@ zero_division : float
     The ratio where nothing outside the group is among the first k.
 y_true : str or None
     Column of the outcomes.
-y_true : str
-    Column of the outcomes.
-y_score : str
-    Column of the scores.
-sensitive_features : str or list of str
-    Column of the groups;
-qid : str
-    Column of the query.
 y_score : str or None
     Column of the scores.
 sensitive_features : str, list of str or None

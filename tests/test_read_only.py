@@ -18,7 +18,7 @@ from skrankfair import (
     smoothing,
 )
 from skrankfair.mitigation import MultiObjectiveCalibrator
-from skrankfair.smoothing._group_curves import CurveSums
+from skrankfair.smoothing._curve_pairs import CurvePairs
 from tests.test_public_api import PUBLIC
 
 N = 120
@@ -114,7 +114,7 @@ def test_every_kind_of_result_is_looked_at(arrays):
     }
     plain = {inference.MetricRecommendation, monitoring.Alarm}  # no arrays
     assert public - plain <= met
-    assert CurveSums in met
+    assert CurvePairs in met
 
 
 def test_arrays_are_read_only(arrays):

@@ -1,4 +1,4 @@
-"""Section 5 and Appendix B of Korevaar et al.: MovieLens by genre, in any edition.
+"""Section 5 and Appendix B of Korevaar et al.: MovieLens by genre, in one edition.
 
     python benchmarks/papers/matched_pairs.py PATH [--folder DIR] [--resamples 201]
 
@@ -28,8 +28,8 @@ from joblib import Parallel, delayed
 from scipy.optimize import isotonic_regression
 
 from skrankfair._cli.demo import rank_with_svd, split_by_time
-from skrankfair._estimates.contrasts import correct
 from skrankfair._estimates.formatting import text_table
+from skrankfair._estimates.group_test import correct
 from skrankfair._inputs.ranking import RankedData, ranked_data
 from skrankfair._inputs.validation import as_groups
 from skrankfair.datasets import fetch_movielens
@@ -168,11 +168,7 @@ def interval(result: GroupEstimates, counts: np.ndarray | None) -> Any:
     """95%: percentiles over resampled users as in the paper, or Student's t."""
     if counts is None:
         return result.confidence_interval()
-    totals = counts @ result.sums.table.flat()
-    size = result.sums.by_group.size
-    resampled = result.metric.finalize(
-        totals[:, :size].reshape(-1, *result.sums.by_group.shape), totals[:, size:]
-    )
+    resampled = result.metric.finalize(*result.sums.table.drawn(counts))
     # A genre with few pairs is not in every resample.
     return np.nanquantile(resampled, [0.025, 0.975], axis=0)
 

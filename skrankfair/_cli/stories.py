@@ -10,7 +10,7 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._reports.audit import AuditReport, audit
-from .._reports.html_report import ReportSection
+from .._reports.sections import ReportSection
 from ..datasets._rdatasets import known_frame
 
 _FINANCES = ["pirat", "hirat", "lvrat", "chist", "mhist", "unemp"]
@@ -31,7 +31,7 @@ _HIRING = (
 )
 
 
-def told(
+def audit_story(
     story: str, data: str | None, progress: Callable[[str], object]
 ) -> AuditReport:
     """Return the report of a story; `data` is another source of the recommender's."""
@@ -83,8 +83,8 @@ def lending(say: Callable[[str], object]) -> AuditReport:
         notes=(*risk.notes, _LENDING),
         sections=(
             *risk.sections,
-            *_told(decided, f"Decisions at {fmt.number(threshold)}"),
-            *_told(banks, "Decisions of the banks"),
+            *_sections(decided, f"Decisions at {fmt.number(threshold)}"),
+            *_sections(banks, "Decisions of the banks"),
         ),
     )
 
@@ -113,7 +113,7 @@ def hiring(say: Callable[[str], object]) -> AuditReport:
     )
 
 
-def _told(report: AuditReport, what: str) -> list[ReportSection]:
+def _sections(report: AuditReport, what: str) -> list[ReportSection]:
     """Return the findings of one report as sections of another."""
     sections = []
     for finding in report.findings:

@@ -6,23 +6,28 @@ import argparse
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from .._estimates.allocation import memory_limit
 from .._reports.audit import AuditReport
-from .._reports.files import UNFINISHED
+from .._reports.catalog import chosen_metrics, not_named
+from .._reports.rows import without_query_metrics
 from .input import option
-from .process import InputError
+from .terminal import InputError
 
 # Of memory, at the time when there is most of it, for a byte of a file.
 _PER_BYTE = {".parquet": 30, ".csv": 6, ".tsv": 6}
 #: Options of the audit of a file that lacks what these ask for.
-_PASSED = ("favorable", "k", "metrics", "confidence_level", "correction", "margin")
+_PASSED = ("favorable", "confidence_level", "correction", "margin")
 _REFUSED = (
     *("engagement", "threshold", "overlapping", "by", "positive", "sep", "decimal"),
     *("max_groups", "impact_ratio"),
 )
 _PARTS = ("memory", "jobs", "temp_directory")
-_COLUMNS = ("y_true", "y_score", "sensitive_features", "qid", "cluster")
+_COLUMNS = (
+    *("y_true", "y_score", "sensitive_features", "qid", "cluster"),
+    *("sample_weight", "item_weight"),
+)
 
 
 def is_streamed(arguments: argparse.Namespace, path: str) -> bool:
@@ -33,7 +38,7 @@ def is_streamed(arguments: argparse.Namespace, path: str) -> bool:
     if any(getattr(arguments, name, None) is not None for name in _PARTS):
         return True
     per_byte = _PER_BYTE.get(file.suffix.lower())
-    if per_byte is None or not file.is_file() or _of_memory(arguments):
+    if per_byte is None or not file.is_file() or _needing_memory(arguments):
         return False
     return file.stat().st_size * per_byte > memory_limit()
 
@@ -42,38 +47,92 @@ def streamed(
     arguments: argparse.Namespace, path: str, say: Callable[[str], object]
 ) -> AuditReport:
     """Return the audit of one file or of all that fit a pattern."""
-    from ..distributed import audit
+    from ..distributed import measure
 
     _check(arguments, path)
-    columns = {name: getattr(arguments, name) for name in (*_COLUMNS, "sample_weight")}
-    groups = columns["sensitive_features"]
-    if "," in groups:
-        columns["sensitive_features"] = [name.strip() for name in groups.split(",")]
+    columns = {name: getattr(arguments, name) for name in _COLUMNS}
+    groups = [name.strip() for name in columns["sensitive_features"].split(",")]
+    columns["sensitive_features"] = groups if len(groups) > 1 else groups[0]
     options = {name: getattr(arguments, name) for name in _PASSED}
-    options["favorable"] = arguments.favorable or "high"
+    may_leave_out = not_named(arguments.metrics)
+    chosen = chosen_metrics(arguments.metrics, "ranking", arguments.k)
+    notes: list[str] = []
+    if columns["item_weight"] is not None:
+        chosen, notes = without_query_metrics(chosen, may_leave_out=may_leave_out)
     memory, jobs, folder = (getattr(arguments, name, None) for name in _PARTS)
     if folder is not None and not Path(folder).is_dir():
         raise InputError(f"--temp-directory {folder!r} must be a folder.")
-    with tempfile.TemporaryDirectory(prefix="skrankfair-", dir=folder) as own:
-        UNFINISHED.add(Path(own))
+    counts, lowest, binary = _counted(path, columns, memory)
+    if may_leave_out:
+        reasons = {metric.title: metric.undefined(lowest, binary) for metric in chosen}
+        chosen = tuple(metric for metric in chosen if not reasons[metric.title])
+        notes += [
+            f"{title} is left out: {why}." for title, why in reasons.items() if why
+        ]
+    with tempfile.TemporaryDirectory(prefix="skrankfair-", dir=folder) as parts:
+        results = measure(
+            path,
+            {metric.name: metric.on_columns for metric in chosen},
+            **columns,
+            memory_limit=memory,
+            temp_directory=parts,
+            n_jobs=jobs,
+            progress=lambda text: say(f"auditing {text}"),
+        )
+    return AuditReport.from_results(
+        results, task="ranking", **options, **counts, notes=notes
+    )
+
+
+def _counted(
+    path: str, columns: dict[str, Any], memory: str | None
+) -> tuple[dict[str, Any], float, bool]:
+    """Return counts of rows, queries, pairs and groups, and two facts of the outcomes.
+
+    These are the smallest one, and whether all are 0 or 1. Rows of weight 0 do not
+    count.
+    """
+    try:
+        import duckdb
+    except ImportError:
+        why = 'DuckDB is missing; pip install "skrankfair[duckdb]" brings it.'
+        raise InputError(why) from None
+
+    def quoted(name: str) -> str:
+        return '"' + name.replace('"', '""') + '"'
+
+    groups = columns["sensitive_features"]
+    several = not isinstance(groups, str)
+    label = ", ".join(map(quoted, groups if several else [groups]))
+    outcome, query = quoted(columns["y_true"]), quoted(columns["qid"])
+    weights = [columns[name] for name in ("sample_weight", "item_weight")]
+    where = " AND ".join(f"{quoted(name)} > 0" for name in weights if name) or "true"
+    with duckdb.connect() as connection:
+        if memory is not None:
+            connection.execute(f"SET memory_limit = '{memory}'")
+        is_csv = path.lower().endswith((".csv", ".csv.gz", ".tsv"))
+        read = connection.read_csv if is_csv else connection.read_parquet
         try:
-            return audit(
-                path,
-                **columns,
-                **options,
-                memory_limit=memory,
-                temp_directory=own,
-                n_jobs=jobs,
-                progress=lambda text: say(f"auditing {text}"),
+            rows = read(path, union_by_name=True)
+            kept = rows.filter(where)
+            n_rows, n_queries, n_pairs = (
+                kept.aggregate("count(*) AS n", query)
+                .aggregate("sum(n), count(*), sum(n * (n - 1) // 2)")
+                .fetchall()[0]
             )
-        except ImportError as error:
-            raise InputError(str(error)) from None
-        finally:
-            UNFINISHED.discard(Path(own))
+            by_group = kept.aggregate(f"count(*), {label}", label).fetchall()
+            lowest, binary = rows.aggregate(
+                f"min({outcome}), bool_and({outcome} IN (0, 1))"
+            ).fetchall()[0]
+        except duckdb.Error as error:
+            raise InputError(f"{path} cannot be read by DuckDB: {error}") from None
+    sizes = {tuple(group) if several else group[0]: n for n, *group in by_group}
+    counts = {"n_rows": n_rows, "n_queries": n_queries, "n_pairs": n_pairs}
+    return {**counts, "group_rows": sizes}, float(lowest or 0), bool(binary)
 
 
-def _of_memory(arguments: argparse.Namespace) -> list[str]:
-    """Return what is asked for, or lacking, and needs all rows in memory."""
+def _needing_memory(arguments: argparse.Namespace) -> list[str]:
+    """Return the options, given or missing, that need all rows in memory."""
     given = [name for name in _REFUSED if getattr(arguments, name, None)]
     if arguments.task not in (None, "ranking"):
         given.append("task")
@@ -85,8 +144,8 @@ def _of_memory(arguments: argparse.Namespace) -> list[str]:
 
 def _check(arguments: argparse.Namespace, path: str) -> None:
     """Refuse what needs all rows in memory, by the option that asks for it."""
-    if found := _of_memory(arguments):
+    if refused := _needing_memory(arguments):
         raise InputError(
             f"{path} is audited part by part, which needs queries and groups and does "
-            f"not take all options; got {', '.join(found)}."
+            f"not take all options; got {', '.join(refused)}."
         )

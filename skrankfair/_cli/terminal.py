@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
-
-from .process import BROKEN_PIPE, FAILED, abandon
 
 if TYPE_CHECKING:
     from .._reports.audit import AuditReport
-    from .._reports.pilot import AuditPlan
+
+# The exit statuses other than 0 and those of signals, which are 128 + the signal.
+FAILED, UNUSABLE, ALARMED, BEYOND, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 4, 130, 141
 
 _STYLES = {
     "worse": "bold dark_orange3",
@@ -24,68 +26,61 @@ _STYLES = {
 }
 
 
-def is_rich(stream: TextIO) -> bool:
-    """Return whether a stream is a terminal, and rich is there to write to it."""
-    return stream.isatty() and find_spec("rich") is not None
+class InputError(Exception):
+    """Input that cannot be used; the message is one line that says what to do."""
 
 
 def complain(message: str) -> None:
     """Write one line of printable text on standard error, if that takes it."""
-    from .._estimates import formatting as fmt
+    from .._estimates.formatting import label
 
     try:
-        sys.stderr.write(f"skrankfair: {fmt.label(' '.join(message.split()))}\n")
-        sys.stderr.flush()
+        line = f"skrankfair: {label(' '.join(message.split()))}"
+        print(line, file=sys.stderr, flush=True)
     except OSError:
-        abandon(sys.stderr)
+        _silence(sys.stderr)
 
 
 def printed(show: Callable[[], object]) -> int:
     """Let `show` print on standard output; return the exit status, 0 if it all went."""
     try:
         show()
-        sys.stdout.flush()
+        print(end="", flush=True)
     except BrokenPipeError:
         # The reader has gone, and knows why: there is nothing to tell it.
-        abandon(sys.stdout)
+        _silence(sys.stdout)
         return BROKEN_PIPE
     except OSError as error:
-        abandon(sys.stdout)
+        _silence(sys.stdout)
         complain(f"standard output cannot be written: {error.strerror or error}.")
         return FAILED
     return 0
 
 
-def printed_line(text: str) -> int:
-    """Print a line of printable text; return the exit status."""
-    from .._estimates import formatting as fmt
-
-    return printed(lambda: sys.stdout.write(f"{fmt.label(text)}\n"))
-
-
-def printed_text(text: str) -> int:
-    """Print text of several lines; return the exit status."""
-    return printed(lambda: sys.stdout.write(f"{text}\n"))
+def _silence(stream: TextIO) -> None:
+    """Let a stream that takes no more write to nowhere, also when Python exits."""
+    with suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
-def print_report(report: AuditReport | AuditPlan) -> None:
-    """Print a report, in colour on a terminal, or a plan."""
-    from .._reports.pilot import AuditPlan
-
-    if isinstance(report, AuditPlan):
-        sys.stdout.write(f"{report!r}\n")
-        return
-    if is_rich(sys.stdout):
+def print_report(report: AuditReport) -> None:
+    """Print a report, in colour on a terminal."""
+    if _is_rich(sys.stdout):
         _print_rich(report)
     else:
-        sys.stdout.write(f"{report!r}\n")
-    sys.stdout.write(f"\n{report.headline}\n")
+        print(repr(report))
+    print(f"\n{report.headline}")
+
+
+def _is_rich(stream: TextIO | None) -> bool:
+    """Return whether a stream is a terminal and rich is installed."""
+    return stream is not None and stream.isatty() and find_spec("rich") is not None
 
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], object]]:
     """Yield what shows a line of text, on standard error if that is a terminal."""
-    if not is_rich(sys.stderr):
+    if not _is_rich(sys.stderr):
         yield lambda message: None
         return
     from rich.console import Console
@@ -103,7 +98,6 @@ def _print_rich(report: AuditReport) -> None:
     from rich.text import Text
 
     from .._estimates import formatting as fmt
-    from .._reports.margins import kind_of
     from .._reports.provenance import lines_of
 
     console = Console(highlight=False)
@@ -112,7 +106,7 @@ def _print_rich(report: AuditReport) -> None:
     console.print(Text(report.headline, style="bold"))
     for finding in report.findings:
         header, rows = finding.cells()
-        styles = [_STYLES[kind_of(row)] for row in finding.shown]
+        styles = [_STYLES[row.kind] for row in finding.shown]
         console.print()
         console.print(Text(finding.metric.title, style="bold"), finding.metric.measures)
         console.print(fmt.rich_table(header, rows, styles))

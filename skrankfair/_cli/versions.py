@@ -59,13 +59,13 @@ def show_versions() -> None:
 
 def _versions(names: Sequence[str]) -> dict[str, str | None]:
     """Return the installed versions, None for what is not installed."""
-    found: dict[str, str | None] = {}
+    versions: dict[str, str | None] = {}
     for name in names:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = None
-    return found
+            versions[name] = None
+    return versions
 
 
 def _print_table(title: str, values: Mapping[str, str | None]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from .._estimates.group_estimates import GroupEstimates
 from ..monitoring import Monitor
 from .input import option, read_arguments
-from .process import InputError
+from .terminal import InputError
 
 #: What a store is made with, and keeps.
 _SETTINGS = ("margin", "alpha", "baseline", "tolerance")
@@ -90,9 +90,9 @@ def numbers(monitor: Monitor) -> str:
     from .._reports.findings import jsonable
 
     frame = monitor.to_frame()
-    found = {
+    content = {
         "updates": list(monitor.when),
         "alarms": [jsonable(vars(alarm)) for alarm in monitor.alarms],
         "sequences": [jsonable(row) for row in frame.to_dict("records")],
     }
-    return json.dumps(found, indent=2, allow_nan=False) + "\n"
+    return json.dumps(content, indent=2, allow_nan=False)

@@ -8,192 +8,197 @@ Shares are resampled on the scale of the logit and ratios on that of the logarit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
 
-from .._inputs.validation import Array
-from .finalize import slopes_at
+from .._inputs.validation import Array, check_number, generator
+from .finalize import Finalize, slopes_at
+from .read_only import ReadOnlyArrays
+from .refit import RefitSums
+from .rows import Rows, count_chunks, draw_counts
 from .sums import ClusterSums
-from .table import AnyTable, Finalize, Table, count_chunks, draw_counts
+
+if TYPE_CHECKING:
+    from .scales import PlainScale
 
 # More undefined resamples than this, and there is no interval.
 _MOST_UNDEFINED = 0.2
 # Of fewer degrees of freedom intervals hold that of Student's t.
 _FEW_DF = 20
-# So many squares of numbers are kept from chunk to chunk; more are computed again.
-_MOST_KEPT = 1 << 22
+
+Ends = tuple[Array, Array]
 
 
-@dataclass(frozen=True)
-class Scale:
-    """The scale on which ``t*`` is taken: a function, its slope and its inverse."""
+@dataclass(frozen=True, eq=False)
+class Resampler(ReadOnlyArrays):
+    """The clusters behind estimates of groups, or behind contrasts of two groups.
 
-    forward: Callable[[Array], Array]
-    slope: Callable[[Array], Array]
-    back: Callable[[Array], Array]
-
-
-PLAIN = Scale(lambda x: x, np.ones_like, lambda x: x)
-LOGIT = Scale(special.logit, lambda x: 1 / (x * (1 - x)), special.expit)
-LOG = Scale(np.log, lambda x: 1 / x, np.exp)
-
-
-def resampled_with_errors(
-    sums: ClusterSums,
-    finalize: Finalize,
-    first: Array,
-    second: Array | None,
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield resampled estimates of some groups and of others, with errors, by chunk.
-
-    `first` and `second` are numbers of groups, shape (m,). Both estimates have shape
-    (B, m), those of the second being 0 if it is None; then comes their covariance of
-    shape (B, m, 2, 2), by the delta method within the resample.
-    """
-    table, kept = sums.bootstrap_table(), None
-    factor = sums.count / (sums.count - 1) if sums.count > 1 else np.nan
-    sides = first[:, None] if second is None else np.stack([first, second], axis=1)
-    for chunk in count_chunks(table, n_resamples):
-        counts = draw_counts(table, chunk, rng)
-        by_group, shared = table.drawn(counts)
-        values = finalize(by_group, shared)
-        slopes = slopes_at(finalize, by_group, shared)
-        used = np.flatnonzero(slopes.any(axis=(0, 1)))
-        if kept is None or not np.array_equal(used, kept.used):
-            kept = _Products(table, sides, used)
-        covariance = factor * kept.covariance(counts, slopes)
-        others = np.zeros((len(counts), first.size))
-        if second is not None:
-            others = values[:, second]
-        yield values[:, first], others, covariance
-
-
-class _Products:
-    """Cross products of the columns of groups that slopes are not 0 of.
-
-    Parameters
+    Attributes
     ----------
-    table : Table or SparseTable
-    sides : ndarray of shape (m, 1) or (m, 2)
-        The numbers of the groups of each estimate.
-    used : ndarray of int
-        Which columns, those of a group before the shared ones.
+    sums : ClusterSums
+    finalize : callable
+    first : ndarray of shape (m,)
+        Numbers of groups.
+    second : ndarray of shape (m,) or None
+        Those that they are compared with.
+    ratio : bool
+        Whether the contrasts are ratios, and not differences.
     """
 
-    def __init__(self, table: AnyTable, sides: Array, used: Array) -> None:
-        self.table, self.sides, self.used = table, sides, used
-        self._own, common = np.split(used, [np.searchsorted(used, table.n_columns)])
-        self._common = common - table.n_columns
-        self._size = sides.shape[1] * self._own.size + common.size
-        self._first, self._second = np.triu_indices(self._size)
-        few = table.n_rows * self._size**2 * len(sides) <= _MOST_KEPT
-        step = len(sides) if few and isinstance(table, Table) else 1
-        starts = range(0, len(sides), max(step, 1))
-        self._parts = [slice(start, start + step) for start in starts]
-        self._kept = [self._columns(part) for part in self._parts] if few else None
+    sums: ClusterSums
+    finalize: Finalize
+    first: Array
+    second: Array | None = None
+    ratio: bool = False
 
-    def _columns(self, part: slice) -> tuple[Array | slice, Array]:
-        """Return rows and products, each once, of some sides that have these rows."""
-        tables = [self.table.part_of(groups) for groups in self.sides[part].tolist()]
-        columns = np.stack([self._flat(table) for _, table in tables], axis=1)
-        products = columns[..., self._first] * columns[..., self._second]
-        shape = len(products), len(tables) * self._first.size
-        return tables[0][0], products.reshape(shape)
+    def ends(
+        self,
+        scale: PlainScale,
+        df: Array,
+        t_ends: Ends,
+        confidence_level: float,
+        method: str,
+        n_resamples: int,
+        random_state: Any,
+    ) -> Ends:
+        """Return bootstrap intervals of the estimates of a scale.
 
-    def _flat(self, table: Table) -> Array:
-        own = table.by_group[..., self._own]
-        own = own.reshape(table.n_rows, self._size - self._common.size)
-        return np.hstack([own, table.shared[:, self._common]])
-
-    def _drawn(self, counts: Array, place: int) -> Array:
-        """Return the sums over rows that count so often, shape (B, m, K, K)."""
-        kept, part = self._kept, self._parts[place]
-        rows, columns = self._columns(part) if kept is None else kept[place]
-        shape = len(counts), len(self.sides[part])
-        each = (counts[:, rows] @ columns).reshape(*shape, self._first.size)
-        sums = np.empty((*shape, self._size, self._size))
-        sums[..., self._first, self._second] = each
-        sums[..., self._second, self._first] = each
-        return sums
-
-    def _of_shared(self, counts: Array) -> Array:
-        """Return the sums of the products of the shared columns, (B, 1, D, D)."""
-        shared = self.table.shared[:, self._common]
-        both = shared[:, :, None] * shared[:, None]
-        sums = counts @ both.reshape(len(both), self._common.size**2)
-        return sums.reshape(len(counts), 1, *both.shape[1:])
-
-    def covariance(self, counts: Array, slopes: Array) -> Array:
-        """Return Σ over rows of slopes times columns, of each two sides, (B, m, 2, 2).
-
-        Of rows that count so often, (B, n_rows), and slopes of shape (B, G, C + D).
+        Parameters
+        ----------
+        scale : PlainScale
+            The estimates and their errors.
+        df : ndarray of shape (m,)
+        t_ends : tuple of ndarray of shape (m,)
+            The intervals of Student's t.
+        confidence_level : float
+        method : {"bootstrap", "percentile"}
+        n_resamples : int
+        random_state : int, Generator or None
         """
-        found = np.zeros((len(counts), len(self.sides), 2, 2))
-        slopes, n_own = slopes[..., self.used], self._own.size
-        common = slice(self._size - self._common.size, None)
-        # Rows without data of the groups have part in the shared columns.
-        of_shared = None if isinstance(self.table, Table) else self._of_shared(counts)
-        for place, part in enumerate(self._parts):
-            products = self._drawn(counts, place)
-            if of_shared is not None:
-                products[..., common, common] = of_shared
-            weights = np.zeros((*products.shape[:2], 2, self._size))
-            for side, groups in enumerate(self.sides[part].T):
-                own = slice(side * n_own, (side + 1) * n_own)
-                weights[:, :, side, own] = slopes[:, groups, :n_own]
-                weights[:, :, side, common] = slopes[:, groups, n_own:]
-            found[:, part] = weights @ products @ np.swapaxes(weights, -1, -2)
-        return found
-
-
-def studentised_ends(
-    estimate: Array,
-    standard_error: Array,
-    resampled: tuple[Array, Array],
-    scale: Scale,
-    confidence_level: float,
-) -> tuple[Array, Array]:
-    """Return bootstrap-t intervals, `resampled` being estimates and errors, (B, m)."""
-    values, errors = resampled
-    with np.errstate(divide="ignore", invalid="ignore"):
-        middle = scale.forward(estimate)
-        t = (scale.forward(values) - middle) / (errors * scale.slope(values))
-        t = np.where(np.isfinite(t), t, np.nan)
+        check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
+        rng = generator(random_state)
         tail = (1 - confidence_level) / 2
-        low_t, high_t = known_quantiles(t, [tail, 1 - tail])
-        error = standard_error * scale.slope(estimate)
+        if method == "percentile":
+            return _quantiles(self._values(n_resamples, rng), tail)
+        if isinstance(self.sums, RefitSums) or self.sums.table is None:
+            # Resamples without errors of their own: percentiles as wide as Student's t.
+            wide = _expanded(tail, self.sums.count)
+            ends = _quantiles(self._values(n_resamples, rng), wide)
+        else:
+            ends = self._studentised(scale, tail, n_resamples, rng)
+        # Resamples of a few clusters are too like each other: 95% intervals of
+        # inter-group accuracy missed 9% of data sets of ten queries.
+        few = np.less(df, _FEW_DF)
         return (
-            scale.back(middle - high_t * error),
-            scale.back(middle - low_t * error),
+            np.where(few, np.minimum(ends[0], t_ends[0]), ends[0]),
+            np.where(few, np.maximum(ends[1], t_ends[1]), ends[1]),
         )
 
+    def of_their_groups(self) -> tuple[ClusterSums, Finalize]:
+        """Return the sums of the groups behind the estimates, and the metric."""
+        return self.sums.of_groups(np.unique(self._sides)), self.finalize
 
-def holding_t(
-    ends: tuple[Array, Array], plain: tuple[Array, Array], df: Array | float
-) -> tuple[Array, Array]:
-    """Widen intervals of few degrees of freedom to hold those of Student's t, `plain`.
+    def _values(self, n_resamples: int, rng: np.random.Generator) -> Array:
+        """Return resampled estimates, shape (n_resamples, m)."""
+        totals = self.sums.resample(n_resamples, rng)
+        return np.concatenate([self._combined(self.finalize(*t)) for t in totals])
 
-    Resamples of a few clusters are too like each other: 95% intervals of inter-group
-    accuracy missed 9% of data sets of ten queries (docs/validity.md).
-    """
-    few = np.less(df, _FEW_DF)
-    (low, high), (low_t, high_t) = ends, plain
-    return (
-        np.where(few, np.minimum(low, low_t), low),
-        np.where(few, np.maximum(high, high_t), high),
-    )
+    def _combined(self, values: Array) -> Array:
+        """Return estimates, or contrasts, of values of all groups (B, G)."""
+        if self.second is None:
+            return values[:, self.first]
+        a, b = values[:, self.first], values[:, self.second]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(a / b if self.ratio else a - b)
+
+    def _studentised(
+        self, scale: PlainScale, tail: float, n_resamples: int, rng: np.random.Generator
+    ) -> Ends:
+        """Return intervals from the quantiles of studentised resamples."""
+        rows, drawn = self.sums.bootstrap_table(), []
+        for chunk in count_chunks(rows, n_resamples):
+            counts = draw_counts(rows, chunk, rng)
+            totals = rows.drawn(counts)
+            values = self.finalize(*totals)
+            slopes = slopes_at(self.finalize, *totals)
+            drawn.append((self._combined(values), self._errors(counts, values, slopes)))
+        values, errors = (np.concatenate(part) for part in zip(*drawn, strict=True))
+        estimate = np.atleast_1d(scale.estimate)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            middle = scale.forward(estimate)
+            t = (scale.forward(values) - middle) / (errors * scale.slope(values))
+            low_t, high_t = _quantiles(np.where(np.isfinite(t), t, np.nan), tail)
+            error = np.atleast_1d(scale.standard_error) * scale.slope(estimate)
+            return scale.back(middle - high_t * error), scale.back(
+                middle - low_t * error
+            )
+
+    def _errors(self, counts: Array, values: Array, slopes: Array) -> Array:
+        """Return the standard errors within each resample, shape (B, m).
+
+        By the delta method: the root of ``Q / (Q - 1) Σ_q w_q (J · s_q)²``, where w_q
+        is how often row q is drawn.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (B, n_rows)
+        values : ndarray of shape (B, G)
+        slopes : ndarray of shape (B, G, C + D)
+        """
+        rows: Rows = self.sums.bootstrap_table()
+        n_columns, squares = rows.n_columns, np.empty((len(counts), self.first.size))
+        of_shared = np.einsum("qi,qj->qij", rows.shared, rows.shared)
+        products = np.tensordot(counts, of_shared, 1)
+        count = self.sums.count
+        factor = count / (count - 1) if count > 1 else np.nan
+        with np.errstate(invalid="ignore"):
+            for i, sides in enumerate(self._sides):
+                j = self._side_slopes(values, sides)[..., None] * slopes[:, sides]
+                own = j[..., :n_columns].reshape(len(counts), -1)
+                common = j[..., n_columns:].sum(axis=1)
+                # Rows without data of the groups have a part in shared columns only.
+                squares[:, i] = np.einsum("bi,bij,bj->b", common, products, common)
+                numbers, by_group, shared = rows.part_of(sides.tolist())
+                linear = own @ by_group.reshape(len(numbers), own.shape[1]).T
+                both = linear * (linear + 2 * common @ shared.T)
+                squares[:, i] += np.einsum("bq,bq->b", counts[:, numbers], both)
+            return np.sqrt(np.maximum(factor * squares, 0.0))
+
+    @property
+    def _sides(self) -> Array:
+        """The numbers of the groups of each estimate, shape (m, 1) or (m, 2)."""
+        if self.second is None:
+            return self.first[:, None]
+        return np.stack([self.first, self.second], axis=1)
+
+    def _side_slopes(self, values: Array, sides: Array) -> Array:
+        """Return the derivatives of an estimate by the values of its groups, (B, s)."""
+        one = np.ones((len(values), 1))
+        if self.second is None:
+            return one
+        if not self.ratio:
+            return np.hstack([one, -one])
+        a, b = values[:, sides].T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.stack([1 / b, -a / b**2], axis=1)
 
 
-def known_quantiles(values: Array, levels: list[float]) -> Array:
-    """Return quantiles over resamples; NaN where too many of them are undefined."""
+def _expanded(tail: float, count: float) -> float:
+    """Return the tail of percentiles as wide as Student's t (Hesterberg 2015)."""
+    if not count > 1:
+        return tail
+    reach = -special.stdtrit(count - 1, tail) * np.sqrt(count / (count - 1))
+    return float(special.ndtr(-reach))
+
+
+def _quantiles(values: Array, tail: float) -> Ends:
+    """Return both quantiles over resamples; NaN where too many are undefined."""
     unknown = ~np.isfinite(values)
-    quantiles = np.full((len(levels), values.shape[1]), np.nan)
+    quantiles = np.full((2, values.shape[1]), np.nan)
     for column in np.flatnonzero(unknown.mean(0) <= _MOST_UNDEFINED):
         known = values[~unknown[:, column], column]
-        quantiles[:, column] = np.quantile(known, levels)
-    return quantiles
+        quantiles[:, column] = np.quantile(known, [tail, 1 - tail])
+    return quantiles[0], quantiles[1]

@@ -16,14 +16,12 @@ import numpy as np
 
 from .._inputs.validation import Array, as_numbers, check_number
 from . import formatting as fmt
-from .contrasts import correct
-from .intervals import largest_excluding, t_quantile, tail_of
+from .group_test import correct
 from .read_only import ReadOnlyArrays
+from .scales import largest_excluding, t_quantile, tail_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from .group_estimates import GroupEstimates
 
 Ends = Callable[[Array], tuple[Array, Array]]
 
@@ -167,26 +165,6 @@ def margin_bounds(margin: Any, kind: str) -> tuple[float, float]:
             f"{margin!r}."
         )
     return low, high
-
-
-def equivalence_of(
-    result: GroupEstimates, margin: Any, alpha: float
-) -> EquivalenceTest:
-    """Return the test of each group of a result, as its method of this name does.
-
-    Unlike that it does not warn of small groups.
-    """
-    check_alpha(alpha)
-    bounds = margin_bounds(margin, "difference")
-    result = result if result.fair_value is not None else result.against_rest()
-    fair_value = result.fair_value or 0.0
-
-    def ends(reach: Array) -> tuple[Array, Array]:
-        low, high = result.ends(reach)
-        return low - fair_value, high - fair_value
-
-    away = result.estimate - fair_value
-    return equivalence(result.groups, away, ends, result.df, bounds, alpha)
 
 
 def equivalence(

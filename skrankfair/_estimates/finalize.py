@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,11 +11,23 @@ import numpy as np
 
 from .._inputs.validation import Array
 from .storage import stored
-from .table import Finalize, needs_of
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
     from .sums import ClusterSums
+
+#: ``finalize(by_group, shared)``: from totals of shape ``(..., G, C)`` and ``(..., D)``
+#: to estimates of shape ``(..., G)``. The value of a group depends on its own columns
+#: and the shared ones only, and the function must accept complex totals (it is
+#: differentiated by a complex step). An attribute ``needs`` names the supports that
+#: must be there for an estimate, by their number; without it the first one.
+Finalize = Callable[[Array, Array], Array]
+
+
+def needs_of(finalize: Finalize) -> tuple[int, ...]:
+    """Return the numbers of the supports that a metric needs; 0 without names."""
+    return tuple(getattr(finalize, "needs", (0,)))
+
 
 # Of derivatives by a complex step, which has no rounding.
 _STEP = 1e-200

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .intervals import t_quantile
+from .scales import t_quantile
 
 #: Fewer effective clusters behind a group, and its errors are hardly known.
 FEW_EFFECTIVE = 5
@@ -166,6 +166,11 @@ def _footer(result: GroupEstimates) -> str:
     for number, what in (("dropped", "rows left out"), ("labelled", "without a label")):
         if result.missing.get(number):
             text += f"; {result.missing[number]:,} {what}"
+    if sample := result.first_pass.get("sample"):
+        text += (
+            f"; {sample['gives']} from a sample of {sample['rows']:,} of "
+            f"{sample['of_rows']:,} rows ({sample['clusters']:,} clusters)"
+        )
     if few := small_groups(result):
         text += f"; fewer than {FEW_EFFECTIVE} effective {unit}s in {some(few)}"
     if result.metric.test_method == "permutation":

@@ -6,43 +6,35 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._inputs.missing import added_counts
-from .._inputs.validation import Array, check_choice, check_number
+from .._inputs.validation import Array, check_choice, check_number, generator
 from . import formatting as fmt
 from . import storage
 from .allocation import check_memory
-from .contrasts import (
-    Contrasts,
-    GroupTest,
-    Resampler,
-    contrasts_frame,
-    correlation_of,
-    generator,
-    permutation_test,
-    t_group_test,
-)
-from .equivalence import EquivalenceTest, equivalence_of
-from .estimate import METHODS, Estimate
+from .bootstrap import Resampler
+from .equivalence import EquivalenceTest, check_alpha
+from .estimates import Estimate, Estimates, contrasts_of, correlation_of
 from .finalize import of_one_length
-from .intervals import (
-    ConfidenceInterval,
-    Positives,
-    Shares,
-    TwoShares,
-    check_level,
-    root_ends,
-    t_ends,
-    t_quantile,
-)
+from .group_test import GroupTest, correct, permutation_test
 from .leverage import degrees_of_freedom
 from .metric import Metric, merge_first_pass, warn_small, warn_undefined, warn_user
 from .of_totals import metric_of_totals, table_of_sums
-from .power import RequiredSize, detectable_of, required_of
+from .power import RequiredSize, n_tests, tested
 from .read_only import ReadOnlyArrays
+from .scales import (
+    ConfidenceInterval,
+    DifferenceScale,
+    PlainScale,
+    PositiveScale,
+    RootScale,
+    ShareScale,
+    check_level,
+    t_quantile,
+)
 from .simultaneous import (
     KINDS,
     disparity,
@@ -51,7 +43,6 @@ from .simultaneous import (
     why_undefined,
 )
 from .sums import ClusterSums
-from .table import Finalize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,27 +53,6 @@ if TYPE_CHECKING:
 _MOST_COVARIANCES = 64
 # Of more groups than this the largest t is bounded without their correlation.
 _MOST_CORRELATED = 1000
-
-
-class LabelShuffler(Protocol):
-    """What a result keeps to shuffle its labels within lists."""
-
-    @property
-    def alternative(self) -> str:
-        """Which values speak against parity: "greater" for a distance, "two-sided"."""
-
-    def resampled(
-        self, finalize: Finalize, n_resamples: int, rng: np.random.Generator
-    ) -> Array:
-        """Return estimates with shuffled labels, shape (n_resamples, G)."""
-
-    def __add__(self, other: Any) -> LabelShuffler:
-        """Return the lists of both, of one metric with the same options."""
-
-
-def _both(a: LabelShuffler | None, b: LabelShuffler | None) -> LabelShuffler | None:
-    """Return what two parts keep; None if one of them has dropped it."""
-    return None if a is None or b is None else a + b
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +75,9 @@ class GroupEstimates(ReadOnlyArrays):
     first_pass : dict
         Numbers that were chosen from the data before the sums were taken (a matching
         threshold, bin edges), by group where they differ by group.
-    permutation : LabelShuffler or None
-        What `test` shuffles, for metrics of statistical parity; None after `compact`.
+    permutation : object or None
+        The lists whose labels `test` shuffles, for metrics of statistical parity; None
+        after `compact`.
     missing : dict of str to int
         How many rows lacked a value, where ``missing="drop"`` or "group" let them: by
         column, how many were left out ("dropped"), and how many without a label became
@@ -117,7 +88,7 @@ class GroupEstimates(ReadOnlyArrays):
     sums: ClusterSums
     parameters: Mapping[str, Any] = field(default_factory=dict)
     first_pass: Mapping[str, Any] = field(default_factory=dict)
-    permutation: LabelShuffler | None = None
+    permutation: Any = None
     missing: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -285,30 +256,48 @@ class GroupEstimates(ReadOnlyArrays):
         return np.sqrt(self.sums.variance(self.metric.finalize))
 
     @cached_property
-    def shares(self) -> Shares | TwoShares | Positives | None:
-        """Shares with what their intervals need; two of each for their difference.
+    def scale(self) -> PlainScale:
+        """The estimates on the scale of their intervals and tests."""
+        metric, estimate, error = self.metric, self.estimate, self.standard_error
+        if metric.parts is not None:
+            return self._difference_of_shares(*metric.parts)
+        if metric.share:
+            return ShareScale(estimate, error, self.n_effective, self.df)
+        if metric.positive:
+            return PositiveScale(estimate, error)
+        if metric.noise is None:
+            return PlainScale(estimate, error)
+        noise = self.sums.estimate(metric.noise)
+        narrow, narrow_error = np.full(error.shape, -np.inf), np.zeros(error.shape)
+        if metric.narrow is not None:
+            square, its_noise = metric.narrow
+            narrow = self.sums.estimate(square) - self.sums.estimate(its_noise)
+            narrow_error = np.sqrt(self.sums.variance(square))
+        return RootScale(estimate, error, noise, narrow, narrow_error)
 
-        Of means of what is never negative, these.
-        """
-        parts = self.metric.parts
-        if parts is None:
-            if self.metric.positive:
-                return Positives(self.estimate, self.standard_error)
-            if not self.metric.share:
-                return None
-            return Shares(self.estimate, self.standard_error, self.n_effective, self.df)
+    def _difference_of_shares(self, *parts: Any) -> DifferenceScale:
         sides, variances = [], []
         for part in parts:
             variance = self.sums.variance(part)
             df, effective = degrees_of_freedom(self.sums, part)
             df = df if self.variance == "item" else self.df
             variances.append(variance)
-            sides.append(
-                Shares(self.sums.estimate(part), np.sqrt(variance), effective, df)
-            )
+            estimate = self.sums.estimate(part)
+            sides.append(ShareScale(estimate, np.sqrt(variance), effective, df))
         both = (sum(variances) - self.standard_error**2) / 2
         correlation = correlation_of(both, variances[0], variances[1])
-        return TwoShares(sides[0], sides[1], correlation)
+        return DifferenceScale(
+            self.estimate, self.standard_error, sides[0], sides[1], correlation
+        )
+
+    @cached_property
+    def as_estimates(self) -> Estimates:
+        """The values of the groups with their errors."""
+        every = np.arange(len(self.groups))
+        resampler = Resampler(self.sums, self.metric.finalize, every)
+        return Estimates(
+            *(self.groups, self.scale, self.df, self.fair_value, "value", resampler)
+        )
 
     @cached_property
     def overall(self) -> Estimate:
@@ -324,22 +313,18 @@ class GroupEstimates(ReadOnlyArrays):
                 f"{self.name} has no value of all rows: it compares each group with "
                 "the others, or its groups overlap."
             )
-        one = replace(self, sums=self.sums.pooled(), permutation=None)
-        shares = one.shares
-        return Estimate(
-            "overall",
-            float(one.estimate[0]),
-            float(one.standard_error[0]),
-            float(one.df[0]),
-            None,
-            "value",
-            None if shares is None else shares.take(np.array(0)),
-        )
+        pooled = replace(self, sums=self.sums.pooled(), permutation=None).as_estimates
+        return replace(
+            pooled, names=("overall",), null_value=None, resampler=None
+        ).one()
 
     @cached_property
     def support(self) -> Array:
-        """Pairs (or rows, or queries) behind each estimate, shape (G,)."""
-        return self.sums.estimate(self.metric.support)
+        """Pairs (or rows, or queries) behind each estimate, shape (G,).
+
+        They are counted, whatever their queries or rows weigh.
+        """
+        return self.sums.counted(self.metric.support)
 
     def _index(self, group: Hashable, name: str) -> int:
         try:
@@ -416,23 +401,14 @@ class GroupEstimates(ReadOnlyArrays):
             For a level outside (0, 1), an unknown method, or a bootstrap of a result
             without its table of clusters or replicates.
         """
-        check_choice(method, "method", METHODS)
-        reach = t_quantile(confidence_level, self.df)
         warn_small(self)
-        if method == "t":
-            return ConfidenceInterval(*self.ends(reach))
-        self.metric.check_resampled(method)
-        every = np.arange(len(self.groups))
-        low, high = Resampler(self.sums, self.metric.finalize, every).interval(
-            self,
-            self.ends(reach),
-            confidence_level,
-            method,
-            n_resamples,
-            random_state,
-            share=self.metric.share,
+        if method != "t":
+            self.metric.check_resampled(method)
+        return ConfidenceInterval(
+            *self.as_estimates.interval(
+                confidence_level, method, n_resamples, random_state
+            )
         )
-        return ConfidenceInterval(low, high)
 
     def ends(self, reach: Array) -> tuple[Array, Array]:
         """Return intervals of a given number of standard errors each way.
@@ -448,23 +424,7 @@ class GroupEstimates(ReadOnlyArrays):
         -------
         low, high : ndarray of shape (G,)
         """
-        if isinstance(self.shares, TwoShares):
-            return self.shares.ends(reach, self.df, "difference")
-        if self.shares is not None:
-            return self.shares.ends(reach, self.df)
-        if self.metric.noise is not None:
-            noise = self.sums.estimate(self.metric.noise)
-            ends = self.estimate, self.standard_error, noise, reach
-            return root_ends(*ends, self._narrow_end(reach))
-        return t_ends(self.estimate, self.standard_error, reach)
-
-    def _narrow_end(self, reach: Array) -> Array | float:
-        """Return the upper end of the square of which nothing is hidden."""
-        if self.metric.narrow is None:
-            return -np.inf
-        square, noise = self.metric.narrow
-        value = self.sums.estimate(square) - self.sums.estimate(noise)
-        return value + reach * np.sqrt(self.sums.variance(square))
+        return self.as_estimates.ends(reach)
 
     def simultaneous_interval(
         self,
@@ -570,7 +530,22 @@ class GroupEstimates(ReadOnlyArrays):
         if self.fair_value is None and self.metric.against_rest is not None:
             return self.against_rest().test()
         warn_small(self)
-        return t_group_test(self)
+        if self.fair_value is None:
+            raise ValueError(f"{self.name} has no fair value to test against.")
+        if self.metric.test_method == "permutation":
+            raise ValueError(
+                f"method must be 'permutation' for {self.name}, whose mean is not "
+                f"{self.fair_value:g} in fair rankings; got 't'."
+            )
+        return GroupTest(
+            groups=self.groups,
+            estimate=self.estimate,
+            standard_error=self.standard_error,
+            statistic=self.as_estimates.statistic,
+            pvalue=self.as_estimates.pvalue,
+            df=self.df,
+            null_value=self.fair_value,
+        )
 
     def equivalence_test(
         self, margin: float | tuple[float, float], alpha: float = 0.05
@@ -625,8 +600,10 @@ class GroupEstimates(ReadOnlyArrays):
         >>> r.equivalence_test(margin=0.05).equivalent
         array([ True,  True])
         """
-        test = equivalence_of(self, margin, alpha)
-        warn_small(self if self.fair_value is not None else self.against_rest())
+        check_alpha(alpha)
+        result = self if self.fair_value is not None else self.against_rest()
+        test = result.as_estimates.equivalence_test(margin, alpha)
+        warn_small(result)
         return test
 
     def minimum_detectable(
@@ -687,7 +664,10 @@ class GroupEstimates(ReadOnlyArrays):
         >>> int(r.required(gap=0.02).n_clusters[0])
         939
         """
-        return detectable_of(self, power, alpha, pilot_error)
+        result = tested(self)
+        return replace(result.as_estimates, name=self.name).minimum_detectable(
+            power, alpha, pilot_error, n_tests(result)
+        )
 
     def required(
         self,
@@ -731,7 +711,12 @@ class GroupEstimates(ReadOnlyArrays):
             clusters, or an error that is mostly of a few clusters with extreme values.
             Not with ``pilot_error="known"``.
         """
-        return required_of(self, gap, power, alpha, pilot_error)
+        result = tested(self)
+        return replace(result.as_estimates, name=self.name).required(
+            *(gap, power, alpha, pilot_error),
+            n_effective=result.n_effective,
+            n_tests=n_tests(result),
+        )
 
     def _check_compared(self) -> None:
         """Raise a ValueError where noise makes the estimates of groups differ."""
@@ -764,13 +749,10 @@ class GroupEstimates(ReadOnlyArrays):
         first, second = (
             np.array([self._index(group, name)]) for group, name in ((a, "a"), (b, "b"))
         )
-        contrasts = Contrasts.of(self, first, second, kind)
         warn_small(self)
         sign = "/" if kind == "ratio" else "-"
-        return contrasts.estimates(
-            [f"{fmt.label(a)} {sign} {fmt.label(b)}"],
-            [Resampler(self.sums, self.metric.finalize, first, second)],
-        )[0]
+        name = f"{fmt.label(a)} {sign} {fmt.label(b)}"
+        return contrasts_of(self, first, second, kind, [name]).one()
 
     def contrasts(
         self,
@@ -798,6 +780,8 @@ class GroupEstimates(ReadOnlyArrays):
             One row per contrast: a, b, estimate, standard_error, ci_low, ci_high,
             pvalue, pvalue_corrected.
         """
+        import pandas as pd
+
         self._check_compared()
         if reference is None:
             n_groups = float(len(self.groups))
@@ -816,11 +800,20 @@ class GroupEstimates(ReadOnlyArrays):
             for side in (0, 1)
         )
         warn_small(self)
-        return contrasts_frame(
-            pairs,
-            Contrasts.of(self, first, second, kind),
-            correction,
-            confidence_level,
+        values = contrasts_of(self, first, second, kind)
+        low, high = values.ends(t_quantile(confidence_level, values.df))
+        return pd.DataFrame(
+            {
+                "a": pd.Series([a for a, _ in pairs], dtype=object),
+                "b": pd.Series([b for _, b in pairs], dtype=object),
+                "estimate": values.estimate,
+                "standard_error": values.standard_error,
+                "df": values.df,
+                "ci_low": low,
+                "ci_high": high,
+                "pvalue": values.pvalue,
+                "pvalue_corrected": correct(values.pvalue, correction),
+            }
         )
 
     def disparity(self, kind: str | None = None) -> float:
@@ -900,7 +893,7 @@ class GroupEstimates(ReadOnlyArrays):
         if not self.has_pvalue:
             return np.full(len(self.groups), np.nan)
         result = self if self.fair_value is not None else self.against_rest()
-        return t_group_test(result).pvalue
+        return result.as_estimates.pvalue
 
     def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
         """Return one row per group.
@@ -1068,11 +1061,12 @@ class GroupEstimates(ReadOnlyArrays):
                 "Only results of one metric with the same options can be added; got "
                 f"{a.name} {dict(a.parameters)} and {b.name} {dict(b.parameters)}."
             )
+        alone = a.permutation is None or b.permutation is None
         return replace(
             a,
             first_pass=merge_first_pass(a.first_pass, b.first_pass),
             sums=a.sums + b.sums,
-            permutation=_both(a.permutation, b.permutation),
+            permutation=None if alone else a.permutation + b.permutation,
             missing=added_counts(a.missing, b.missing),
         )
 

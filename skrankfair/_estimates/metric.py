@@ -11,8 +11,8 @@ import numpy as np
 from .._inputs.told import collected_warnings, warn_user
 from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
+from .finalize import Finalize
 from .storage import stored
-from .table import Finalize
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
@@ -97,20 +97,19 @@ class Metric:
 
 def merge_first_pass(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers of both first passes, which must agree where they meet."""
-    merged: dict[str, Any] = {}
-    for name in a:
+    merged = {**b, **a}
+    for name in a.keys() & b.keys():
         left, right = a[name], b[name]
         if isinstance(left, Mapping):
             common = [group for group in left if group in right]
             agree = all(_same(left[group], right[group]) for group in common)
             both = {**right, **left}
             for group in common:
-                if np.isnan(left[group]):
+                if _is_nan(left[group]):
                     both[group] = right[group]
             merged[name] = both
         else:
             agree = _same(left, right)
-            merged[name] = left
         if not agree:
             raise ValueError(
                 f"Results whose first pass differs cannot be added: {name} is "
@@ -122,7 +121,11 @@ def merge_first_pass(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, An
 
 def _same(a: Any, b: Any) -> bool:
     # A part without data of a group has chosen nothing for it (NaN).
-    return bool(a == b) or (np.ndim(a) == 0 and (np.isnan(a) or np.isnan(b)))
+    return bool(a == b) or _is_nan(a) or _is_nan(b)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and bool(np.isnan(value))
 
 
 def warn_small(result: GroupEstimates) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 from .._inputs.validation import Array, check_choice, check_number, encode
 from .finalize import ColumnSum
 from .metric import Metric
+from .rows import Rows
 from .storage import stored
-from .table import AnyTable, Table
 
 # Relative to a total: it balances what a difference leaves out against rounding.
 _STEP = 1e-3
@@ -150,7 +150,7 @@ def metric_of_totals(
 
 def table_of_sums(
     values: Any, groups: Sequence[Hashable], labels: Any, *, counted: bool
-) -> AnyTable:
+) -> Rows:
     """Return a user's sums by cluster and group, (Q, G, C), as a table.
 
     `counted`: a last column says whether a cluster has something of a group.
@@ -182,7 +182,7 @@ def table_of_sums(
         there = (sums != 0).any(axis=2, keepdims=True)
         sums = np.concatenate([sums, there], axis=2)
     row, group = np.nonzero((sums != 0).any(axis=2))
-    return Table.from_entries(
+    return Rows.from_entries(
         row,
         group,
         sums[row, group],

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from .._inputs.validation import Array
+from .finalize import Finalize
 from .refit import RefitSums
 from .replicates import replicates_of_both
 from .storage import stored
 from .sums import ClusterSums
-from .table import Finalize
 
 
 @stored("PairedReplicates")
@@ -56,19 +56,19 @@ class PairedReplicates(ClusterSums):
             supports=a.supports,
             kind=a.kind,
             table=None,
-            replicates=one.beside(other.of_groups(order)),
+            replicates=one.join_columns(other.of_groups(order)),
             first=replace(a.compact(), replicates=None),
             bias=a.bias if isinstance(a, RefitSums) else 0.0,
         )
 
     @property
-    def evidence(self) -> ClusterSums:
+    def of_leverages(self) -> ClusterSums:
         """The sums whose rows say how the data are spread over the clusters."""
         return self if self.first is None else self.first
 
     @property
     def _support_and_active(self) -> tuple[Array, Array]:
-        return self.evidence.support, self.evidence.active
+        return self.of_leverages.support, self.of_leverages.active
 
     def covariance(self, finalize: Finalize) -> Array:
         """Return the covariance over the replicates, shape (G, G)."""
@@ -101,7 +101,7 @@ class PairedReplicates(ClusterSums):
         """Return the sums of some groups, given by number."""
         if columns.size == len(self.groups):
             return self
-        first = self.evidence.of_groups(columns)
+        first = self.of_leverages.of_groups(columns)
         return _paired(super().of_groups(columns), first, self.bias)
 
     def compact(self, n_replicates: int = 0, random_state: int = 0) -> Any:
@@ -110,7 +110,7 @@ class PairedReplicates(ClusterSums):
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
         """Return the sums of the union of the clusters."""
-        first = self.evidence + other.evidence
+        first = self.of_leverages + other.of_leverages
         return _paired(super().__add__(other), first, self.bias)
 
 

@@ -36,9 +36,9 @@ from .read_only import ReadOnlyArrays
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .finalize import Finalize
     from .group_estimates import GroupEstimates
     from .sums import ClusterSums
-    from .table import Finalize
 
 #: Pilots of fewer effective clusters promise no power, and those whose error is made of
 #: fewer clusters that are no normal values: see docs/decide.md.
@@ -205,95 +205,45 @@ def _at_most(df: Array, noncentrality: Array, value: Array) -> Array:
     return np.asarray(np.nan_to_num(np.where(far, beyond, near)))
 
 
-def required(
-    groups: tuple[Hashable, ...],
+def factors(
     standard_error: Array,
     df: Array,
-    counts: tuple[Array, Array],
-    promised: Array,
-    gap: float,
+    gap: Array,
     power: float,
     alpha: float,
-    pilot_error: str,
-) -> RequiredSize:
-    """Return the sizes at which the tests find the gap.
+    *,
+    known: bool,
+) -> Array:
+    """Return how many times the data of pilots find their gaps; NaN without an error.
 
     Parameters
     ----------
-    groups : tuple of hashable, length G
-    standard_error, df : ndarray of shape (G,)
-        Of the pilot.
-    counts : tuple of ndarray of shape (G,)
-        Clusters of the pilot, and effective clusters.
-    promised : ndarray of shape (G,), bool
-        Whether the pilot can promise power.
-    gap, power, alpha : float
-    pilot_error : {"estimated", "known"}
+    standard_error, df, gap : ndarray of shape (m,)
+    power, alpha : float
+    known : bool
+        Whether the errors of the pilots count as the true ones.
     """
-    known = pilot_error == "known"
-    factor = np.array(
+    return np.array(
         [
-            _factor(float(error), float(freedom), gap, power, alpha, known=known)
-            for error, freedom in zip(standard_error, df, strict=True)
+            _factor(*pilot, power, alpha, known=known)
+            for pilot in zip(
+                standard_error.tolist(), df.tolist(), gap.tolist(), strict=True
+            )
         ]
     )
-    clusters, effective = counts
-    sizes = np.ceil(factor * clusters), factor * effective
-    return RequiredSize(
-        groups, gap, power, factor, *sizes, promised & ~np.isnan(factor)
-    )
 
 
-def detectable_of(
-    result: GroupEstimates, power: float, alpha: float, pilot_error: str
-) -> Array:
-    """Return the distances from fair that a result like this finds, by group."""
-    check_design(power, alpha, pilot_error)
-    result, _ = tested(result, pilot_error)
-    level, known = alpha / n_tests(result), pilot_error == "known"
-    return detectable(result.standard_error, result.df, power, level, known=known)
-
-
-def required_of(
-    result: GroupEstimates, gap: float, power: float, alpha: float, pilot_error: str
-) -> RequiredSize:
-    """Return the sizes at which a result like this finds the gap, by group."""
-    check_design(power, alpha, pilot_error)
-    check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
-    result, promised = tested(result, pilot_error)
-    counts = np.full(len(result.groups), float(result.n_clusters)), result.n_effective
-    return required(
-        result.groups,
-        result.standard_error,
-        result.df,
-        counts,
-        promised,
-        gap,
-        power,
-        alpha / n_tests(result),
-        pilot_error,
-    )
-
-
-def tested(result: GroupEstimates, pilot_error: str) -> tuple[GroupEstimates, Array]:
-    """Return the result itself, or its difference from the rest, to be tested.
-
-    And which groups its pilot can promise power, with a warning of the others.
-    """
+def tested(result: GroupEstimates) -> GroupEstimates:
+    """Return the result itself, or its difference from the rest, to be tested by t."""
     if result.metric.test_method != "t":
         raise ValueError(
             f"{result.name} is tested by permutation, which has no power formula."
         )
-    name = result.name
-    result = result if result.fair_value is not None else result.against_rest()
-    if pilot_error == "known":
-        return result, np.ones(len(result.groups), dtype=bool)
-    rests = result.df, result.n_effective
-    return result, promised_by(name, result.sums, result.metric.finalize, rests)
+    return result if result.fair_value is not None else result.against_rest()
 
 
 def promised_by(
-    name: str, sums: ClusterSums, finalize: Finalize, rests: tuple[Array, Array]
+    name: str, sums: ClusterSums, finalize: Finalize, df: Array, n_effective: Array
 ) -> Array:
     """Return which groups a pilot can promise power, (G,), and warn of the others.
 
@@ -306,21 +256,21 @@ def promised_by(
     sums : ClusterSums
         Of the pilot.
     finalize : callable
-    rests : tuple of ndarray of shape (G,)
-        What the errors rest on: degrees of freedom, and effective clusters.
+    df, n_effective : ndarray of shape (G,)
+        Degrees of freedom and effective clusters that the errors rest on.
     """
-    few, uneven = doubts(sums, finalize, *rests)
+    few, uneven = doubts(sums, finalize, df, n_effective)
     names, unit = [fmt.label(group) for group in sums.groups], f"{sums.kind}s"
-    small = [f"{names[i]} ({rests[1][i]:.1f})" for i in np.flatnonzero(few)]
+    small = [f"{names[i]} ({n_effective[i]:.1f})" for i in np.flatnonzero(few)]
     extreme = [names[i] for i in np.flatnonzero(uneven)]
-    for found, why in (
+    for groups, why in (
         (small, f"the pilot has fewer than {ENOUGH} effective {unit}"),
         (extreme, f"a few {unit} make most of the error of the pilot"),
     ):
-        if found:
+        if groups:
             warn_user(
                 f"The power of {name} cannot be promised where {why}: in "
-                f"{fmt.some(found)}. Where such pilots promised 80%, 67% to 87% were "
+                f"{fmt.some(groups)}. Where such pilots promised 80%, 67% to 87% were "
                 "kept; a larger pilot can tell.",
                 SmallSampleWarning,
             )

@@ -10,12 +10,15 @@ import numpy as np
 
 from .._inputs.validation import Array
 from .allocation import check_memory
-from .folded import all_numbers, check_complete
+from .finalize import Finalize
+from .remainder import check_complete
 from .replicates import Replicates
+from .rows import Rows, count_chunks, draw_counts
 from .storage import stored
 from .sums import ClusterSums
-from .table import AnyTable, Finalize, count_chunks, draw_counts
 
+# Of so many groups the covariance is kept.
+_MOST_GROUPS = 2048
 # Of so few groups the covariance of all is kept, and not the variances alone.
 _FEW_GROUPS = 64
 
@@ -51,7 +54,7 @@ class RefitSums(ClusterSums):
     def of_table(
         cls,
         groups: tuple[Hashable, ...],
-        table: AnyTable,
+        table: Rows,
         supports: Sequence[Finalize],
         refit: Refit,
         n_resamples: int | None = None,
@@ -194,7 +197,7 @@ class RefitSums(ClusterSums):
         """Return variances and covariances of pairs of groups, given by number."""
         if self.n_resamples is None:
             return super().covariances(finalize, first, second)
-        if finalize in self._known or all_numbers(len(self.groups)):
+        if finalize in self._known or len(self.groups) <= _MOST_GROUPS:
             covariance = self.covariance(finalize)
         else:  # that of all groups would take much
             pairs = np.concatenate([first, second])
@@ -233,7 +236,7 @@ class RefitSums(ClusterSums):
     def _covariance(self) -> Array | None:
         if self.n_resamples is None or self.finalize is None or self.replicates:
             return None
-        if not (self.has_covariance and all_numbers(len(self.groups))):
+        if not (self.has_covariance and len(self.groups) <= _MOST_GROUPS):
             return self.variance(self.finalize)
         return self.covariance(self.finalize)
 
@@ -251,9 +254,9 @@ class RefitSums(ClusterSums):
             "and the edges as bins= adds up."
         )
 
-    def beside(self, other: ClusterSums) -> ClusterSums:
+    def join_columns(self, other: ClusterSums) -> ClusterSums:
         """Return both over the same clusters, resampled at once."""
-        joined = super().beside(other)
+        joined = super().join_columns(other)
         parts = {name: getattr(joined, name) for name in joined.__dataclass_fields__}
         refit = None
         if isinstance(other, RefitSums):

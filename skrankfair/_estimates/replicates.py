@@ -5,14 +5,11 @@ seed, a hash of the cluster's label and b alone. Parts of the data, wherever and
 whatever order they are measured, therefore agree on every replicate without knowing of
 each other, and replicate totals add up as the totals themselves do (Hanley and
 MacGibbon 2006; Chamandy et al. 2012).
-
-Totals are sums of numbers with their rounding errors, each matrix product of parts
-whose sum is exact in any order, so that they do not depend on the order either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
@@ -21,21 +18,15 @@ from math import factorial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import special
 
 from .._inputs.validation import Array, check_number
-from .places import ColumnPlaces
+from .rows import Layout, Rows
 from .storage import stored
-from .table import AnyTable, Table
 
 if TYPE_CHECKING:
     from .sums import ClusterSums
 
 _ROWS = 4096
-# More parts than this, of about 40 bits each, no column needs.
-_MOST_PARTS = 4
-# Poisson numbers of larger means are rounded normal ones.
-_LARGE_MEAN = 30.0
 _WEYL = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -116,68 +107,13 @@ def _thresholds() -> Array:
     return np.array([int(part * 2**64) for part in below], dtype=np.uint64)
 
 
-def poisson_counts(
-    hashes: Array, weight: Array | None, seed: int, first: int, last: int
-) -> Array:
+def poisson_counts(hashes: Array, seed: int, first: int, last: int) -> Array:
     """Return how often rows count in replicates `first` to `last`, (b, n).
 
-    Poisson numbers of mean 1, or of the weight of the row.
+    Poisson numbers of mean 1.
     """
     numbers = _numbers(hashes, seed, first, last)
-    counts = np.searchsorted(_thresholds(), numbers, side="right").astype(float)
-    if weight is None or (weight == 1).all():
-        return counts
-    other = np.flatnonzero(weight != 1)
-    share = (numbers[:, other] >> np.uint64(11)) * 2.0**-53
-    counts[:, other] = _of_mean(weight[other], share)
-    return counts
-
-
-def _of_mean(mean: Array, share: Array) -> Array:
-    """Return the quantiles of Poisson numbers of these means, shape (b, n)."""
-    with np.errstate(invalid="ignore"):
-        normal = mean + np.sqrt(mean) * special.ndtri(share + 2.0**-54)
-    counts = np.maximum(np.rint(normal), 0.0)
-    small = mean <= _LARGE_MEAN
-    few, share = mean[small], share[:, small]
-    term = np.exp(-few)
-    reached, found, k = term.copy(), np.zeros(share.shape), 0
-    while (above := share > reached).any() and k < 20 * _LARGE_MEAN:
-        found += above
-        k += 1
-        term = term * few / k
-        reached = reached + term
-    counts[:, small] = found
-    return counts
-
-
-def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return sums and their rounding errors (Knuth)."""
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
-
-
-def _added(a: Array, b: Array) -> Array:
-    """Return the sum of numbers with their rounding errors, the first axis."""
-    total, error = two_sum(a[0], b[0])
-    return np.stack(two_sum(total, error + (a[1] + b[1])))
-
-
-def _parts(values: Array, bits: int) -> Iterator[Array]:
-    """Yield numbers whose sum is `values`, multiples of one power of 2 per column.
-
-    Each has at most so many bits, so that sums of many are exact in any order.
-    """
-    axes = tuple(range(values.ndim - 1))
-    for _ in range(_MOST_PARTS):
-        largest = np.abs(values).max(axis=axes, initial=0.0)
-        if not largest.any():
-            return
-        unit = np.ldexp(1.0, np.maximum(np.frexp(largest)[1] - bits, -1000))
-        part = np.rint(values / unit) * unit
-        yield part
-        values = values - part
+    return np.searchsorted(_thresholds(), numbers, side="right").astype(float)
 
 
 def checked_seed(n_replicates: Any, seed: Any) -> int:
@@ -190,7 +126,7 @@ def checked_seed(n_replicates: Any, seed: Any) -> int:
 @stored("Replicates")
 @dataclass(frozen=True)
 class Replicates:
-    """Totals of B replicates, each with its rounding error.
+    """Totals of B replicates.
 
     Attributes
     ----------
@@ -198,8 +134,8 @@ class Replicates:
     labels : int
         The sum of the hashes of the labels of all clusters: the same for two results
         of the same clusters.
-    by_group : ndarray of shape (2, B, G, C)
-    shared : ndarray of shape (2, B, D)
+    by_group : ndarray of shape (B, G, C)
+    shared : ndarray of shape (B, D)
     """
 
     seed: int
@@ -208,69 +144,60 @@ class Replicates:
     shared: Array
 
     @classmethod
-    def of_table(cls, table: AnyTable, n_replicates: int, seed: int) -> Replicates:
+    def of_table(cls, table: Rows, n_replicates: int, seed: int) -> Replicates:
         """Return the totals of the rows of a table."""
         seed, hashes = checked_seed(n_replicates, seed), label_hashes(table.labels)
-        shape = (2, n_replicates, table.n_groups, table.n_columns)
-        by_group = np.zeros(shape)
-        shared = np.zeros((2, n_replicates, table.shared.shape[1]))
+        by_group = np.zeros((n_replicates, table.n_groups, table.n_columns))
+        shared = np.zeros((n_replicates, table.shared.shape[1]))
         for start in range(0, table.n_rows, _ROWS):
-            some = slice(start, start + _ROWS)
-            rows = table.take(some)
-            counts = poisson_counts(hashes[some], rows.weight, seed, 0, n_replicates)
-            for part in _tables(rows, counts):
-                own, common = part.drawn(counts)
-                by_group = _added(by_group, np.stack([own, np.zeros_like(own)]))
-                shared = _added(shared, np.stack([common, np.zeros_like(common)]))
+            stop = min(start + _ROWS, table.n_rows)
+            counts = poisson_counts(hashes[start:stop], seed, 0, n_replicates)
+            own, common = table.between(start, stop).drawn(counts)
+            by_group += own
+            shared += common
         return cls(seed, int(hashes.sum(dtype=np.uint64)), by_group, shared)
 
     @classmethod
     def of_refits(
-        cls, table: AnyTable, n_replicates: int, seed: int, refit: Callable[..., Array]
+        cls, table: Rows, n_replicates: int, seed: int, refit: Callable[..., Array]
     ) -> Replicates:
         """Return the totals of a metric that is fitted anew to each replicate.
 
-        `refit` takes how often each row of the table counts, shape (1, n_rows), and
-        the number of the replicate.
+        `refit` takes how often each row of the table counts, shape (1, n_rows).
         """
         seed, hashes = checked_seed(n_replicates, seed), label_hashes(table.labels)
         totals = np.stack(
             [
-                refit(poisson_counts(hashes, table.weight, seed, b, b + 1), b)[0]
+                refit(poisson_counts(hashes, seed, b, b + 1))[0]
                 for b in range(n_replicates)
             ]
         )
-        by_group = np.stack([totals, np.zeros_like(totals)])
-        shared = np.zeros((2, n_replicates, 0))
-        return cls(seed, int(hashes.sum(dtype=np.uint64)), by_group, shared)
+        shared = np.zeros((n_replicates, 0))
+        return cls(seed, int(hashes.sum(dtype=np.uint64)), totals, shared)
 
     @property
     def size(self) -> int:
         """The number of replicates, B."""
-        return self.by_group.shape[1]
+        return len(self.by_group)
 
     def totals(self) -> tuple[Array, Array]:
         """Return the totals, (B, G, C) and (B, D)."""
-        return self.by_group[0], self.shared[0]
+        return self.by_group, self.shared
 
     def of_groups(self, groups: Array) -> Replicates:
         """Return the totals of some groups."""
-        return replace(self, by_group=self.by_group[:, :, groups])
+        return replace(self, by_group=self.by_group[:, groups])
 
     def pooled(self) -> Replicates:
         """Return the totals of all groups as one."""
-        by_group = self.by_group[:, :, :1]
-        for group in range(1, self.by_group.shape[2]):
-            by_group = _added(by_group, self.by_group[:, :, group : group + 1])
-        return replace(self, by_group=by_group)
+        return replace(self, by_group=self.by_group.sum(axis=1, keepdims=True))
 
-    def spread(self, to: ColumnPlaces) -> Replicates:
-        """Return the totals with groups and columns at these places of more."""
-        wide = np.zeros((2, self.size, to.n_groups, to.n_columns))
-        wide[:, :, to.groups[:, None], to.columns] = self.by_group
-        return replace(self, by_group=wide, shared=to.widened(self.shared))
+    def placed(self, to: Layout) -> Replicates:
+        """Return the totals with groups and columns at these numbers of more."""
+        by_group, shared = to.widened(self.by_group, self.shared)
+        return replace(self, by_group=by_group, shared=shared)
 
-    def beside(self, other: Replicates) -> Replicates:
+    def join_columns(self, other: Replicates) -> Replicates:
         """Return both over the same clusters: the columns of `other` follow."""
         self._check(other)
         if self.labels != other.labels:
@@ -278,8 +205,8 @@ class Replicates:
                 "A paired comparison needs two results on the same clusters; the "
                 "labels of their clusters differ."
             )
-        by_group = np.concatenate([self.by_group, other.by_group], axis=3)
-        shared = np.concatenate([self.shared, other.shared], axis=2)
+        by_group = np.concatenate([self.by_group, other.by_group], axis=2)
+        shared = np.concatenate([self.shared, other.shared], axis=1)
         return replace(self, by_group=by_group, shared=shared)
 
     def __add__(self, other: Replicates) -> Replicates:
@@ -288,8 +215,8 @@ class Replicates:
         return Replicates(
             self.seed,
             (self.labels + other.labels) % 2**64,
-            _added(self.by_group, other.by_group),
-            _added(self.shared, other.shared),
+            self.by_group + other.by_group,
+            self.shared + other.shared,
         )
 
     def _check(self, other: Replicates) -> None:
@@ -299,25 +226,6 @@ class Replicates:
                 "Results with replicates need the same n_replicates and random_state; "
                 f"got {self.size} of {self.seed} and {other.size} of {other.seed}."
             )
-
-
-def _tables(rows: AnyTable, counts: Array) -> Iterator[AnyTable]:
-    """Yield tables whose sum is `rows`, and whose totals of counts are exact."""
-    most = float(counts.sum(axis=1).max(initial=1.0))
-    bits = 52 - int(np.ceil(np.log2(most + 1)))
-    none = np.zeros_like(rows.shared)
-    values = rows.by_group if isinstance(rows, Table) else rows.values
-    for part in _parts(values, bits):
-        yield _with(rows, part, none)
-    for part in _parts(rows.shared, bits):
-        yield _with(rows, np.zeros_like(values), part)
-
-
-def _with(rows: AnyTable, values: Array, shared: Array) -> AnyTable:
-    """Return the rows with these columns."""
-    if isinstance(rows, Table):
-        return replace(rows, by_group=values, shared=shared)
-    return replace(rows, values=values, shared=shared)
 
 
 def replicates_of_both(

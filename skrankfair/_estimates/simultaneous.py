@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
 
-from .._inputs.validation import Array, check_choice
-from .contrasts import Contrasts, correct, generator
+from .._inputs.validation import Array, check_choice, generator
+from .estimates import contrasts_of
+from .group_test import correct
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
@@ -88,7 +89,7 @@ def disparity_bound(
             return float(max(low.min(), 0.0) / high.max())
         return float(high.max() - low.min())
     first, second = np.triu_indices(n_groups, 1)
-    contrasts = Contrasts.of(result, first, second, kind)
+    contrasts = contrasts_of(result, first, second, kind)
     reach = simultaneous(
         result.covariance, np.stack([first, second], 1), contrasts.df
     ).quantile(confidence_level, "sup_t")
@@ -136,7 +137,7 @@ def simultaneous(
 
 
 CORRECTIONS = ("sup_t", "bonferroni", "holm", "fdr_bh")
-_CHUNK, _MOST_DRAWS, _MOST_KEPT = 2000, 1 << 21, 1 << 23
+_CHUNK, _MOST_DRAWS = 2000, 1 << 21
 _SMALLEST = 1e-300
 # Relative to the largest eigenvalue, one that is only rounding.
 _NOISE = 1e-12
@@ -204,19 +205,6 @@ class Simultaneous:
         for _, part, drawn in self._drawn(known, spread):
             np.maximum(largest[part], np.abs(drawn).max(1), out=largest[part])
         return np.sort(largest)
-
-    def draws(self, some: Array) -> Array:
-        """Return draws of the normal vector at some contrasts, shape (n, T').
-
-        They are `n_resamples`, or fewer where these would take much memory.
-        """
-        spread = self.standard_error if self.spread is None else self.spread
-        n_draws = min(self.n_resamples, max(_CHUNK, _MOST_KEPT // some.size))
-        found = np.empty((n_draws, some.size))
-        fewer = replace(self, n_resamples=n_draws)
-        for inside, part, drawn in fewer._drawn(some, spread):
-            found[part, np.searchsorted(some, inside)] = drawn
-        return found
 
     def _drawn(
         self, some: Array, spread: Array

@@ -142,6 +142,11 @@ def _encode(value: Any, where: str) -> Any:
         return _encode_scalar(value)
     if isinstance(value, np.ndarray):
         return {"array": _encode_array(value, where)}
+    if hasattr(value, "tocoo"):
+        entries = value.tocoo()
+        columns = {"row": entries.row, "column": entries.col, "values": entries.data}
+        encoded = {k: _encode(v, where) for k, v in columns.items()}
+        return {"sparse": {"shape": list(value.shape), **encoded}}
     if isinstance(value, np.generic):
         return {"scalar": _encode_array(np.asarray(value), where)}
     if type(value) in (tuple, list):
@@ -246,12 +251,59 @@ def decoded(found: Any) -> Any:
     if not isinstance(found, dict):
         return found
     if "object" in found:
-        make = _REGISTERED[found["object"]]
-        if not isinstance(make, type):
-            raise TypeError(f"{found['object']!r} has no fields")
-        return make(**{k: decoded(v) for k, v in found["fields"].items()})
+        parts = {k: decoded(v) for k, v in found["fields"].items()}
+        return _object(found["object"], parts)
     ((kind, value),) = found.items()
     return _DECODERS[kind](value)
+
+
+def _object(name: str, parts: dict[str, Any]) -> Any:
+    """Return a registered object, also one that older documents have."""
+    from scipy import sparse
+
+    from .remainder import Gram, Remainder
+    from .rows import Rows
+
+    if name == "FewColumns":  # columns of which each entry has few
+        size, few = parts["at"].shape
+        starts = np.arange(0, size * few + 1, few)
+        where = parts["values"].ravel(), parts["at"].ravel(), starts
+        return sparse.csr_array(where, shape=(size, parts["width"]))
+    if name == "Sparse":
+        where = np.divmod(parts["key"], parts["size"])
+        return sparse.csr_array((parts["values"], where), shape=(parts["size"],) * 2)
+    if name == "Products":
+        return Gram(**parts | {"matrix": sparse.csr_array(parts["matrix"])})
+    if name == "Folded":
+        sizes = parts.get("sizes", 0.0)
+        n_shared = parts["scatter"].n_shared
+        return Remainder(**parts | {"sizes": np.broadcast_to(sizes, n_shared)})
+    if name in ("Table", "SparseTable"):
+        weight = parts.pop("weight")
+        weight = np.ones(len(parts["shared"])) if weight is None else weight
+        parts["shared"] = parts["shared"] * weight[:, None]
+        if name == "Table":
+            parts["by_group"] = parts["by_group"] * weight[:, None, None]
+            return Rows.of_all(**parts)
+        times = sparse.diags_array(weight[parts["row"]])
+        return Rows(**parts | {"values": times @ parts["values"]})
+    if name == "Replicates" and parts["by_group"].ndim == 4:  # with rounding errors
+        parts |= {k: parts[k].sum(axis=0) for k in ("by_group", "shared")}
+    if "folded" in parts:
+        parts["remainder"] = parts.pop("folded")
+        parts.pop("pairs", None)
+    make = _REGISTERED[name]
+    if not isinstance(make, type):
+        raise TypeError(f"{name!r} has no fields")
+    return make(**parts)
+
+
+def _sparse(found: Mapping[str, Any]) -> Any:
+    """Return a sparse array of its shape."""
+    from scipy import sparse
+
+    where = decoded(found["row"]), decoded(found["column"])
+    return sparse.csr_array((decoded(found["values"]), where), shape=found["shape"])
 
 
 def _function(name: str) -> Any:
@@ -323,6 +375,7 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
     "map": lambda pairs: {decoded(k): decoded(v) for k, v in pairs},
     "slice": lambda ends: slice(*ends),
     "array": _decode_array,
+    "sparse": _sparse,
     "scalar": lambda found: _decode_array(found)[()],
     "function": _function,
     "timestamp": _decode_timestamp,

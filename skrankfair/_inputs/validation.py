@@ -28,7 +28,8 @@ _EXACT = 2**53
 #: Up to here integers can be counted with.
 _MOST_COUNTED = (1 << 63) - 1
 #: Up to here fourth powers can be summed, as the errors of squares need.
-_LARGEST, _SMALLEST = 1e60, 1e-60
+# A float of Python would overflow beside columns of single precision.
+_LARGEST, _SMALLEST = np.float64(1e60), 1e-60
 
 
 def check_choice(value: object, name: str, choices: Sequence[object]) -> None:
@@ -601,3 +602,25 @@ def as_weights(values: Any, name: str = "sample_weight") -> Array:
             f"0; got {weights[small[0]]:g} in row {small[0]}. Use a smaller unit."
         )
     return weights
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Return the generator that `random_state` stands for."""
+    random = np.random
+    sources = (
+        random.Generator,
+        random.BitGenerator,
+        random.SeedSequence,
+        random.RandomState,
+    )
+    try:
+        if random_state is not None and not isinstance(random_state, (int, *sources)):
+            kind = np.asarray(random_state).dtype.kind
+            if kind not in "iu":  # NumPy would take a duration for a number
+                raise TypeError(f"a seed of kind {kind!r}")
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "random_state must be a non-negative integer, a numpy Generator or None; "
+            f"got {random_state!r}."
+        ) from error

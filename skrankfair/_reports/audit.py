@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import unicodedata
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -11,42 +10,48 @@ from functools import cached_property
 from html import escape
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.metric import collected_warnings, warn_user
-from .._inputs.missing import without_missing
-from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.missing import missing_said, without_missing
+from .._inputs.ranking import ranked_data
 from .._inputs.validation import Array, check_choice, check_number
 from ..metrics import GroupEstimates
 from ..metrics._make_metric import MadeMetric
-from .audit_metric import FAVORABLE, TASKS, AuditMetric, check_k, inferred_task
-from .catalog import BY_NAME, chosen_metrics, not_named
-from .facts import AuditFacts, crossed_columns, defined
+from .catalog import (
+    FAVORABLE,
+    AuditMetric,
+    catalog,
+    chosen_metrics,
+    not_named,
+    tasks,
+)
 from .files import write_bytes, write_text
 from .findings import (
     CORRECTION_NAMES,
     GroupFinding,
     MetricFinding,
-    conflicts,
-    headline,
     jsonable,
+    margins_of,
 )
-from .margins import Margin, margins_of, verdict_of
 from .provenance import lines_of
-from .score_sections import ScoreColumns, score_sections
+from .rows import AuditOptions, AuditRows, crossed_columns, without_query_metrics
+from .sections import ReportSection, further_sections
+from .words import conflicts, headline
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from .changes import ChangeReport
-    from .html_report import ReportSection
 
+#: What `audit` takes for a margin: one for all metrics, or one for each of some.
+Margin: TypeAlias = float | Mapping[str, float] | None
 _MOST_ALIKE = 5
 
-#: What findings depend on beside a result: level, correction, margin, task and the
+#: What the findings of a result depend on: level, correction, margin, task and the
 #: favorable end.
 MetricSettings: TypeAlias = tuple[float, str, float | None, str, str | None]
 #: Rows that were computed with these settings.
@@ -66,14 +71,14 @@ class AuditReport:
     confidence_level : float
         Confidence level of the intervals; a group differs beyond chance if its
         corrected p-value is below one minus this level.
-    n_rows : int
-        Number of items, without those of weight 0.
-    n_queries : int
+    n_rows : int or None
+        Number of items, without those of weight 0; None if nobody has counted them.
+    n_queries : int or None
     n_clusters : int
         Number of independent units; the rows themselves for one list without clusters.
-    n_pairs : int
+    n_pairs : int or None
         Number of pairs of two items of the same query.
-    group_rows : dict of hashable to int
+    group_rows : dict of hashable to int or None
         Number of rows of each group.
     overlapping : bool
         Whether a row may be of several groups or of none.
@@ -91,8 +96,8 @@ class AuditReport:
         Whether outcomes and scores are in [0, 1], as measures of calibration need.
     k : int or None
         How many places of a query count; None is all of them.
-    own : dict of str to AuditMetric
-        How to read metrics that `make_metric` made, by name.
+    made : dict of str to AuditMetric
+        The metrics that `make_metric` made, by name.
     notes : tuple of str
         What a reader should know, such as a metric that was left out.
     title : str
@@ -131,11 +136,11 @@ class AuditReport:
 
     results: Mapping[str, GroupEstimates]
     confidence_level: float
-    n_rows: int
-    n_queries: int
+    n_rows: int | None
+    n_queries: int | None
     n_clusters: int
-    n_pairs: int
-    group_rows: Mapping[Hashable, int]
+    n_pairs: int | None
+    group_rows: Mapping[Hashable, int | None]
     overlapping: bool = False
     correction: str = "holm"
     margin: Mapping[str, float] = field(default_factory=dict)
@@ -143,7 +148,7 @@ class AuditReport:
     favorable: str | None = "high"
     shares: bool = True
     k: int | None = None
-    own: Mapping[str, AuditMetric] = field(default_factory=dict, repr=False)
+    made: Mapping[str, AuditMetric] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()
     title: str = "Fairness audit"
     sections: tuple[ReportSection, ...] = field(default=())
@@ -155,29 +160,31 @@ class AuditReport:
     @cached_property
     def findings(self) -> tuple[MetricFinding, ...]:
         """Numbers and words for each metric."""
-        found = []
+        findings = []
         for name, result in self.results.items():
-            entry = self.own.get(name) or BY_NAME[name]
+            entry = self.made.get(name) or catalog()[name]
             settings, rows = self.settings_of(name), None
             if name in self.recorded and self.recorded[name][0] == settings:
                 rows = self.recorded[name][1]
             metric = entry.read_as(self.task, self.favorable)
-            parts = (*settings[:3], self.by or "group", rows)
-            found.append(MetricFinding(metric, result, *parts))
-        return tuple(found)
+            by = self.by or "group"
+            findings.append(MetricFinding(metric, result, *settings[:3], by, rows))
+        return tuple(findings)
 
     def settings_of(self, name: str) -> MetricSettings:
-        """Return what the findings of a metric depend on beside its result."""
+        """Return the settings that the findings of a metric depend on."""
         margin = self.margin.get(name)
         level, correction = self.confidence_level, self.correction
         return level, correction, margin, self.task, self.favorable
 
-    #: What the table of all groups and metrics shows, in the HTML report.
-    overview: ClassVar[str] = (
-        "This table shows how far each group is from fair, in percentage points or, "
-        "for matched pairs, in the unit of the outcome. The sign says on which side of "
-        "fair the group is. Which side is bad depends on the metric."
-    )
+    @property
+    def overview(self) -> str:
+        """What the table of all groups and metrics shows, in the HTML report."""
+        return (
+            "This table shows how far each group is from fair, in percentage points "
+            "or, for matched pairs, in the unit of the outcome. The sign says on which "
+            "side of fair the group is. Which side is bad depends on the metric."
+        )
 
     @property
     def headlines(self) -> tuple[str, str]:
@@ -196,7 +203,7 @@ class AuditReport:
             end = "nobody has said which end of the score is good"
         else:
             end = f"{self.favorable} scores are good for them"
-        what = TASKS[self.task]
+        what = tasks()[self.task]
         if self.task == "risk" and not self.shares:
             what += ", not in [0, 1] as its calibration and losses would need"
         if self.k is not None:
@@ -248,7 +255,9 @@ class AuditReport:
         columns += ["difference", "side"]
         numbers = {name: [getattr(row, name) for _, row in rows] for name in columns}
         numbers["verdict"] = [
-            verdict_of(row) if f.tested else "" for f in self.findings for row in f.rows
+            f.verdict_on(row) if f.tested else ""
+            for f in self.findings
+            for row in f.rows
         ]
         return pd.DataFrame(
             {"metric": [metric for metric, _ in rows], "group": groups, **numbers}
@@ -345,6 +354,107 @@ class AuditReport:
         return text if path is None else write_text(path, text)
 
     @classmethod
+    def from_results(
+        cls,
+        results: Mapping[str, GroupEstimates],
+        *,
+        task: str | None = None,
+        favorable: str | None = None,
+        confidence_level: float = 0.95,
+        correction: str = "holm",
+        margin: Margin = None,
+        n_rows: int | None = None,
+        n_queries: int | None = None,
+        n_pairs: int | None = None,
+        group_rows: Mapping[Hashable, int] | None = None,
+        notes: Sequence[str] = (),
+    ) -> AuditReport:
+        """Return the audit whose numbers are there, such as those of `measure`.
+
+        Parameters
+        ----------
+        results : dict of str to GroupEstimates
+            Results by the names that `audit` has for metrics, of the same rows and
+            groups: from files of any size, from Dask or Spark, from a store, or sums.
+        task : {"ranking", "risk", "decision"} or None, default=None
+            What the scores are for. None takes the first of these three whose audits
+            have all these metrics.
+        favorable : {"high", "low"} or None, default=None
+            Which end of the score is good for the person, as in `audit`.
+        confidence_level : float, default=0.95
+            Confidence level of the intervals and the verdicts.
+        correction : {"holm", "fdr_bh"}, default="holm"
+            Correction for the number of groups.
+        margin : float, mapping of str to float, or None, default=None
+            Largest difference from fair that does not matter, as in `audit`.
+        n_rows, n_queries, n_pairs : int or None, default=None
+            What was counted elsewhere; the report shows what is given.
+        group_rows : mapping of hashable to int or None, default=None
+            Number of rows of each group.
+        notes : sequence of str, default=()
+            What a reader should know.
+
+        Returns
+        -------
+        AuditReport
+
+        Raises
+        ------
+        ValueError
+            For results by other names, none at all, or metrics of different tasks.
+
+        See Also
+        --------
+        skrankfair.distributed.measure : Results of data of any size.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skrankfair import AuditReport
+        >>> from skrankfair.metrics import selection_rate
+        >>> sex = np.repeat(["f", "m"], 500)
+        >>> hired = np.arange(1000) % np.where(sex == "f", 5, 2) == 0
+        >>> rates = selection_rate(None, hired * 1, sensitive_features=sex)
+        >>> report = AuditReport.from_results(
+        ...     {"selection_rate": rates}, favorable="high"
+        ... )
+        >>> report.headline
+        '1 of 2 groups is selected less often beyond chance: f.'
+        """
+        metrics = chosen_metrics([*results], k=1)
+        options = AuditOptions(
+            *(task, favorable, None, None, [*results]),
+            *(confidence_level, correction, margin, False),
+        )
+        check_audit_options(options)
+        shared = [t for t in tasks() if all(t in metric.tasks for metric in metrics)]
+        if task is None and not shared:
+            raise ValueError(
+                "results must be of metrics of one task, or task must be given; got "
+                f"{', '.join(results)}."
+            )
+        options = with_task(replace(options, task=task or shared[0]), None, np.empty(0))
+        by_group = [results[metric.name] for metric in metrics if metric.by_group]
+        groups = dict.fromkeys(group for result in by_group for group in result.groups)
+        counted = {**groups, **(group_rows or {})}
+        cuts = [result.parameters.get("k") for result in results.values()]
+        lacking = missing_said(next(iter(results.values())).missing)
+        return cls(
+            results,
+            confidence_level,
+            *(n_rows, n_queries),
+            max(int(result.n_clusters) for result in results.values()),
+            n_pairs,
+            counted,
+            correction=correction,
+            margin=margins_of(margin, metrics, confidence_level),
+            task=str(options.task),
+            favorable=options.favorable,
+            k=next((k for k in cuts if k is not None), None),
+            notes=(*lacking, *notes, *_look_alikes(counted)),
+        )
+
+    @classmethod
     def from_json(cls, text: str) -> AuditReport:
         """Return the report that `to_json` has written, now or in an older version.
 
@@ -426,7 +536,7 @@ class AuditReport:
         OSError
             If the file cannot be written; an existing file then stays as it was.
         """
-        from .html_report import html_report
+        from .html import html_report
 
         report = self if title is None else replace(self, title=title)
         if monitor is not None:
@@ -498,8 +608,8 @@ class AuditReport:
         """
         from .conditions import checked, parsed_conditions
 
-        found = checked(self, parsed_conditions(conditions))
-        return [one.says for one in found if one.fails]
+        numbers = checked(self, parsed_conditions(conditions))
+        return [number.says for number in numbers if number.fails]
 
     def changes_since(
         self,
@@ -559,15 +669,19 @@ class AuditReport:
     @property
     def counts(self) -> str:
         """How much data stands behind the report, on one line."""
-        groups = len(self.group_rows)
-        parts = [
-            _plural(self.n_rows, "row"),
-            _plural(self.n_queries, "query", "queries"),
-            _plural(self.n_clusters, self.cluster_unit),
-            _plural(self.n_pairs, "pair"),
-            _plural(groups, "overlapping group" if self.overlapping else "group"),
+        group = "overlapping group" if self.overlapping else "group"
+        counts: list[tuple[int | None, str, str]] = [
+            (self.n_rows, "row", "rows"),
+            (self.n_queries, "query", "queries"),
+            (self.n_clusters, self.cluster_unit, f"{self.cluster_unit}s"),
+            (self.n_pairs, "pair", "pairs"),
+            (len(self.group_rows), group, f"{group}s"),
         ]
-        return ", ".join(parts)
+        return ", ".join(
+            f"{count:,} {one if count == 1 else many}"
+            for count, one, many in counts
+            if count is not None
+        )
 
     def __repr__(self) -> str:
         """Return a table and a verdict for each metric."""
@@ -650,7 +764,7 @@ def audit(
         Engagement after the click. The accuracies are taken within strata of it, as in
         `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     item_weight : array-like of shape (n,) or None, default=None
         Weight of the item, such as a survey weight: a pair counts the product of the
         weights of its two items. `sample_weight` weighs whole queries. In metrics of
@@ -796,183 +910,140 @@ def audit(
     m        0.9318  [0.9130, 0.9468]   0.2151  1,569  <0.001    <0.001
     => Beaten by worse items more often: f (-21.5 points [-25.1, -18.0]).
     """
-    check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
-    check_choice(correction, "correction", tuple(CORRECTION_NAMES))
-    for name, value in (("y_true", y_true), ("sensitive_features", sensitive_features)):
-        if value is None:
+    options = AuditOptions(
+        *(task, favorable, threshold, k, metrics),
+        *(confidence_level, correction, margin, impact_ratio),
+    )
+    check_audit_options(options)
+    columns = {
+        "y_true": y_true,
+        "y_score": y_score,
+        "sensitive_features": sensitive_features,
+        "qid": qid,
+        "cluster": cluster,
+        "engagement": engagement,
+        "sample_weight": sample_weight,
+        "item_weight": item_weight,
+    }
+    for name in ("y_true", "sensitive_features"):
+        if columns[name] is None:
             raise ValueError(f"{name} must be given; got None.")
-    given, lacking, counts = without_missing(
-        {
-            "y_true": y_true,
-            "y_score": y_score,
-            "sensitive_features": sensitive_features,
-            "qid": qid,
-            "cluster": cluster,
-            "engagement": engagement,
-            "sample_weight": sample_weight,
-            "item_weight": item_weight,
-        },
-        missing,
-    )
-    engagement, qid = given.pop("engagement"), given["qid"]
-    data = ranked_data(**given)
-    task, favorable = checked_task(task, favorable, qid, data.ranking.score)
-    check_k(k, task)
-    chosen = chosen_metrics(metrics, task, k, may_be_made=True)
-    check_engagement(engagement, chosen)
-    weighed = item_weight is not None
-    chosen, unweighed = check_item_weight(weighed, chosen, not_named(metrics))
-    if data.ranking.n_queries > 1 and data.cluster_of_query is None:
-        raise ValueError(
-            "cluster must be constant within a query; a query has rows of several "
-            "clusters."
-        )
-    scores = ScoreColumns.of(given, data, threshold, confidence_level)
-    facts = AuditFacts.of(data)
-    notes = unweighed
-    if not_named(metrics):
-        chosen, more = defined(chosen, facts)
-        notes = [*unweighed, *more]
-    margins = margins_of(margin, chosen, confidence_level)
-    results = {}
-    for metric in chosen:
-        source = source_of(metric, scores, data)
-        result, messages = _measured(metric, source, engagement)
-        results[metric.name] = replace(result, missing=counts) if counts else result
-        if messages and not (not_named(metrics) and metric.is_told):
-            warn_user(" ".join(messages))
-    parts, last = further_parts(scores, task, favorable, metrics, impact_ratio)
-    return report_of(
-        facts,
-        results,
-        (*lacking, *notes, *last),
-        confidence_level,
-        correction=correction,
-        margin=margins,
-        task=task,
-        favorable=favorable,
-        k=k,
-        own={metric.name: metric for metric in chosen if metric.name not in BY_NAME},
-        by=" × ".join(crossed_columns(given["sensitive_features"])),
-        **parts,
-    )
+    columns, notes, lacking = without_missing(columns, missing)
+    ordered = {name: column for name, column in columns.items() if name != "engagement"}
+    rows = AuditRows.of(columns, ranked_data(**ordered))
+    options = with_task(options, rows.qid, rows.data.ranking.score)
+    return audit_of_rows(rows, options, notes, lacking)
 
 
-def source_of(
-    metric: AuditMetric, scores: ScoreColumns, data: RankedData
-) -> RankedData | dict[str, Any]:
-    """Return the data of a metric: ordered, or as columns."""
-    if not metric.of_rows:
-        return data
-    if "qid" in inspect.signature(metric.estimates).parameters:
-        return {**scores.columns, "qid": scores.qid}
-    return scores.columns
+def check_audit_options(options: AuditOptions) -> None:
+    """Raise a ValueError for options that are wrong whatever the data are."""
+    level = options.confidence_level
+    check_number(level, "confidence_level", 0, 1, inclusive=(False, False))
+    check_choice(options.correction, "correction", tuple(CORRECTION_NAMES))
+    if options.threshold is not None:
+        check_number(options.threshold, "threshold", -np.inf, np.inf)
 
 
-def further_parts(
-    scores: ScoreColumns,
-    task: str,
-    favorable: str | None,
-    metrics: Any,
-    impact_ratio: bool,
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return sections and rates of a report, and notes on sections left out."""
-    sections, notes = score_sections(scores, task, metrics)
-    if not impact_ratio:
-        return {"sections": sections}, notes
-    from .impact_ratio import impact_sections
-
-    tables, rates = impact_sections(scores, task=task, favorable=favorable)
-    return {"sections": (*sections, *tables), "rates": rates}, notes
-
-
-def checked_task(
-    task: Any, favorable: Any, qid: Any, y_score: Array
-) -> tuple[str, str | None]:
-    """Return the task, inferred if need be, and the good end of the score if known.
+def with_task(options: AuditOptions, qid: Any, y_score: Array) -> AuditOptions:
+    """Return options with the task, inferred if need be, and the good end if known.
 
     Raises
     ------
     ValueError
-        For an unknown task or end, or decisions that are not 0 or 1.
+        For an unknown task or end, decisions that are not 0 or 1, or places where
+        there are none.
     """
-    inferred = inferred_task(qid, y_score)
-    task = inferred if task is None else task
-    check_choice(task, "task", tuple(TASKS))
+    task, favorable, k = options.task, options.favorable, options.k
+    other = y_score[~np.isin(y_score, (0, 1))]
+    if task is None:
+        task = "ranking" if qid is not None else "risk" if other.size else "decision"
+    check_choice(task, "task", tuple(tasks()))
     if favorable is not None:
         check_choice(favorable, "favorable", FAVORABLE)
     elif task == "ranking":
         favorable = "high"
-    if task == "decision" and not np.isin(y_score, (0, 1)).all():
-        other = y_score[~np.isin(y_score, (0, 1))][0]
+    if task == "decision" and other.size:
         raise ValueError(
-            f"y_score must be 0 or 1 for task='decision'; got {other:g}. Scores with a "
-            "threshold are task='risk' with threshold=."
+            f"y_score must be 0 or 1 for task='decision'; got {other[0]:g}. Scores "
+            "with a threshold are task='risk' with threshold=."
         )
-    return task, favorable
+    if k is not None:
+        check_number(k, "k", 1, np.inf, integer=True)
+        if task != "ranking":
+            raise ValueError(
+                f"k must be None for task={task!r}, which has no places; got {k}."
+            )
+    return replace(options, task=task, favorable=favorable)
 
 
 def check_engagement(engagement: Any, chosen: Sequence[AuditMetric]) -> None:
     """Raise a ValueError for engagement that no metric takes."""
-    if engagement is not None and not any(metric.by_engagement for metric in chosen):
+    if engagement is not None and not any(m.takes("engagement") for m in chosen):
         raise ValueError(
             "engagement is for the accuracies only, and metrics has none of them; got "
             f"{', '.join(metric.name for metric in chosen)}."
         )
 
 
-def check_item_weight(
-    weighed: bool, chosen: tuple[AuditMetric, ...], leave_out: bool
-) -> tuple[tuple[AuditMetric, ...], list[str]]:
-    """Return the metrics that weigh items, if these are weighed, and notes on others.
-
-    A ValueError for others unless these are to be left out.
-    """
-    places = [m for m in chosen if not m.weighs_items] if weighed else []
-    if places and not leave_out:
-        raise ValueError(
-            f"item_weight must be None for {places[0].name}, which weighs no items; "
-            "name other metrics."
-        )
-    notes = [f"{m.title} is left out: it weighs no items." for m in places]
-    return tuple(m for m in chosen if m not in places), notes
-
-
-def _measured(
-    metric: AuditMetric, data: RankedData | Mapping[str, Any], engagement: Any
-) -> tuple[GroupEstimates, list[str]]:
-    """Return the result of a metric, and what it has to say of missing numbers."""
-    options = {"engagement": engagement} if metric.by_engagement else {}
-    with collected_warnings() as collected:
-        if isinstance(data, Mapping):
-            result = metric.estimates(**data, **options)
-        else:
-            result = metric.estimates(data, **options)
-    return result, [
-        metric.name + message.removeprefix(result.name) for _, message in collected
-    ]
-
-
-def report_of(
-    facts: AuditFacts,
-    results: Mapping[str, GroupEstimates],
-    notes: Sequence[str],
-    confidence_level: float,
-    **more: Any,
+def audit_of_rows(
+    rows: AuditRows,
+    options: AuditOptions,
+    notes: Sequence[str] = (),
+    lacking: Mapping[str, int] | None = None,
 ) -> AuditReport:
-    """Return the report of these results; `more` are further parts of it."""
+    """Return the audit of rows whose task is known.
+
+    Parameters
+    ----------
+    rows : AuditRows
+    options : AuditOptions
+    notes : sequence of str
+        What the report notes first.
+    lacking : dict of str to int or None
+        How many rows were left out or relabelled, and why.
+    """
+    may_leave_out = not_named(options.metrics)
+    chosen = chosen_metrics(options.metrics, options.task, options.k, may_be_made=True)
+    check_engagement(rows.engagement, chosen)
+    notes = list(notes)
+    if rows.item_weight is not None:
+        chosen, unweighed = without_query_metrics(chosen, may_leave_out=may_leave_out)
+        notes += unweighed
+    rows.check_units()
+    if may_leave_out:
+        chosen, undefined = rows.defined(chosen)
+        notes += undefined
+    margins = margins_of(options.margin, chosen, options.confidence_level)
+    results = {}
+    for metric in chosen:
+        with collected_warnings() as collected:
+            result = rows.measured(metric)
+        results[metric.name] = replace(result, missing=lacking) if lacking else result
+        said = [metric.name + text.removeprefix(result.name) for _, text in collected]
+        if said and not (may_leave_out and metric.is_in_notes):
+            warn_user(" ".join(said))
+    sections, left_out = further_sections(rows, options)
+    rates = None
+    if options.impact_ratio:
+        from .impact import impact_sections
+
+        tables, rates = impact_sections(rows, options)
+        sections += tables
+    counts = rows.counts()
     return AuditReport(
-        results=results,
-        confidence_level=confidence_level,
-        n_rows=facts.n_rows,
-        n_queries=facts.n_queries,
-        n_clusters=facts.n_clusters,
-        n_pairs=facts.n_pairs,
-        group_rows=facts.group_rows,
-        overlapping=facts.overlapping,
-        shares=facts.shares,
-        notes=(*notes, *_look_alikes(facts.group_rows)),
-        **more,
+        results,
+        options.confidence_level,
+        **counts,
+        correction=options.correction,
+        margin=margins,
+        task=str(options.task),
+        favorable=options.favorable,
+        k=options.k,
+        made={metric.name: metric for metric in chosen if metric.name not in catalog()},
+        notes=(*notes, *left_out, *_look_alikes(counts["group_rows"])),
+        sections=tuple(sections),
+        by=" × ".join(crossed_columns(rows.columns["sensitive_features"])),
+        rates=rates,
     )
 
 
@@ -988,7 +1059,3 @@ def _look_alikes(labels: Iterable[Hashable]) -> list[str]:
     named = "; ".join(alike[:_MOST_ALIKE])
     more = ", ..." if len(alike) > _MOST_ALIKE else ""
     return [f"Labels of different groups look alike in this report: {named}{more}."]
-
-
-def _plural(count: int, one: str, many: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -3,79 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.intervals import t_test
 from .._estimates.metric import collected_warnings
-from .._inputs.validation import Array
 from ..inference import compare, compare_independent
 from ..metrics import GroupEstimates
 from .audit import AuditReport
-from .audit_metric import AuditMetric
-from .findings import GroupFinding, MetricFinding
+from .catalog import MetricWords
+from .findings import FairnessDistances, MetricFinding
+from .words import CHANGES
 
-#: Of the name of the change of a difference from the rest.
-_GAP = "_gap"
-
-
-@dataclass(frozen=True)
-class ChangeMetric(AuditMetric):
-    """The change of a metric, and the words for it."""
-
-    of_change: ClassVar[bool] = True
-
-    def says(self, side: str) -> str:
-        """Return the words for a group that has changed."""
-        if side in ("worse", "better"):
-            return f"{GroupChange.side_words[side]} than before"
-        return f"{side} than before{', past fair' if self.worse else ''}"
-
-
-@dataclass(frozen=True)
-class GroupChange(GroupFinding):
-    """What has become of one group under one metric."""
-
-    side_words: ClassVar[Mapping[str, str]] = {
-        "worse": "further from fair",
-        "better": "closer to fair",
-    }
-
-
-class FairnessDistances(NamedTuple):
-    """How far groups are from fair, each of shape (G,)."""
-
-    before: Array
-    now: Array
-    error: Array  # standard error of the sum of both
-
-
-@dataclass(frozen=True, eq=False)
-class ChangeFinding(MetricFinding):
-    """All groups under one metric: now minus before."""
-
-    #: How far groups were from fair, and are now; None where no value is fair.
-    distances: FairnessDistances | None = None
-
-    row_type: ClassVar[type[GroupFinding]] = GroupChange
-
-    def _side(self, pvalue: float, difference: float, group: int) -> str:
-        """Return whether a group is further from fair, or "lower" or "higher"."""
-        side = super()._side(pvalue, difference, group)
-        if not side or self.distances is None:
-            return side
-        before, now, error = (float(part[group]) for part in self.distances)
-        nearer = abs(before) - abs(now)
-        if before * now < 0:
-            # Across fair the distance has changed by the sum of both values.
-            _, chance = t_test(nearer, error, 0.0, self.result.df[group])
-            if not chance < 1 - self.confidence_level:
-                return "lower" if difference < 0 else "higher"
-        return "better" if nearer > 0 else "worse"
+#: The two results of a metric, now and before, and their difference.
+_Pair = tuple[GroupEstimates, GroupEstimates, GroupEstimates]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,58 +38,59 @@ class ChangeReport(AuditReport):
         Whether both are of the same clusters.
     distances : dict of str to FairnessDistances
         How far the groups were from fair before, and are now, by name of a result.
+    words : dict of str to MetricWords
+        How to read the changes, by name of a result.
     """
 
     before: AuditReport | None = None
     paired: bool = False
     distances: Mapping[str, FairnessDistances] = field(default_factory=dict)
-
-    overview: ClassVar[str] = (
-        "This table shows by how much each group has changed, in percentage points or, "
-        "for matched pairs and losses, in the unit of the metric. Orange is further "
-        "from fair than before, and blue closer to it."
-    )
+    words: Mapping[str, MetricWords] = field(default_factory=dict)
 
     @cached_property
     def findings(self) -> tuple[MetricFinding, ...]:
         """Numbers and words for each metric."""
+        level, correction = self.confidence_level, self.correction
         return tuple(
-            ChangeFinding(
-                self.own[name],
-                result,
-                self.confidence_level,
-                self.correction,
+            MetricFinding(
+                *(self.words[name], result, level, correction),
                 distances=self.distances.get(name),
             )
             for name, result in self.results.items()
         )
 
     @property
+    def overview(self) -> str:
+        """What the table of all groups and metrics shows, in the HTML report."""
+        return (
+            "This table shows by how much each group has changed, in percentage points "
+            "or, for matched pairs and losses, in the unit of the metric. Orange is "
+            "further from fair than before, and blue closer to it."
+        )
+
+    @property
     def headlines(self) -> tuple[str, str]:
         """What has changed after a correction for the number of metrics too."""
-        findings = [f for f in self.findings if f.tested]
-        limit = len(findings)
-        if not findings:
+        tested = [f for f in self.findings if f.tested]
+        number = len(tested)
+        if not tested:
             return "The two audits have no metric in common.", ""
-        if all(row.missing for f in findings for row in f.rows):
+        if all(row.missing for f in tested for row in f.rows):
             return "There is too little data to tell what has changed.", ""
-        changed = [
-            f
-            for f in findings
-            if any(f.surely_on(side, limit) for side in ("worse", "better", *_NEUTRAL))
-        ]
-        hints = [f for f in findings if f.conclusions and f not in changed]
+        sides = ("worse", "better", "lower", "higher")
+        changed = [f for f in tested if any(f.surely_on(s, number) for s in sides)]
+        hints = [f for f in tested if f.conclusions and f not in changed]
         aside = f"Single metrics also hint at changes: {_titles(hints)}."
         if not changed:
-            found = "The data do not show a change."
-            return found, aside.replace(" also", "") if hints else ""
-        number = f"{len(changed)} of {limit} measures"
-        parts = [f"Changed beyond chance in {number}: {_titles(changed)}."]
-        for side, words in GroupChange.side_words.items():
-            rows = {r.group: r.label for f in changed for r in f.surely_on(side, limit)}
-            if rows:
-                parts.append(f"Now {words}: {fmt.some(list(rows.values()))}.")
-        return " ".join(parts), aside if hints else ""
+            said = "The data do not show a change."
+            return said, aside.replace(" also", "") if hints else ""
+        measures = f"{len(changed)} of {number} measures"
+        said = f"Changed beyond chance in {measures}: {_titles(changed)}."
+        for side, words in CHANGES.items():
+            rows = [row for f in changed for row in f.surely_on(side, number)]
+            if labels := list({row.group: row.label for row in rows}.values()):
+                said += f" Now {words}: {fmt.some(labels)}."
+        return said, aside if hints else ""
 
     @property
     def reading(self) -> str:
@@ -163,9 +108,6 @@ class ChangeReport(AuditReport):
         )
 
 
-_NEUTRAL = ("lower", "higher")
-
-
 def _titles(findings: list[MetricFinding]) -> str:
     return ", ".join(f.metric.title for f in findings)
 
@@ -175,75 +117,76 @@ def changes_of(
 ) -> ChangeReport:
     """Return what has changed from one audit to another."""
     difference = compare if paired else compare_independent
-    parts: dict[str, GroupEstimates] = {}
-    own: dict[str, AuditMetric] = {}
+    changes: dict[str, GroupEstimates] = {}
+    words: dict[str, MetricWords] = {}
     distances: dict[str, FairnessDistances] = {}
     notes = [f"Before: {before.counts}.", *(f"Before: {n}" for n in before.notes)]
     for finding in now.findings:
-        name, result = finding.metric.name, finding.result
+        name, metric = finding.metric.name, finding.metric
         if name not in before.results:
-            notes.append(f"{finding.metric.title} is only in one of the two audits.")
+            notes.append(f"{metric.title} is only in one of the two audits.")
             continue
         try:
-            pairs = _changes(finding, before.results[name], difference)
+            level, gap = _differences(finding, before.results[name], difference)
         except ValueError as error:
-            notes.append(f"{finding.metric.title} is left out: {error}")
+            notes.append(f"{metric.title} is left out: {error}")
             continue
-        for metric, (a, b), change in pairs:
-            parts[metric.name], own[metric.name] = change, metric
-            fair = result.fair_value if metric.name == name else 0.0
-            if fair is not None and metric.merit:
-                distances[metric.name] = _distances(change, a, b, fair)
+        fair = finding.result.fair_value
+        for pair, suffix, value in ((level, "", fair), (gap, "_gap", 0.0)):
+            if pair is None:
+                continue
+            a, b, changes[name + suffix] = pair
+            directed = value is not None and metric.merit
+            words[name + suffix] = _words(metric, directed=directed, gap=bool(suffix))
+            if value is not None and metric.merit:
+                distances[name + suffix] = _distances(pair[2], a, b, value)
     shared = {f.name: getattr(now, f.name) for f in fields(AuditReport)}
-    shared |= {"results": parts, "own": own, "title": title, "sections": ()}
+    shared |= {"results": changes, "made": {}, "title": title, "sections": ()}
     absent = {group: 0 for group in before.group_rows if group not in now.group_rows}
     shared |= {"group_rows": {**now.group_rows, **absent}}
     shared |= {"notes": (*now.notes, *notes), "margin": {}}
-    return ChangeReport(**shared, before=before, paired=paired, distances=distances)
+    return ChangeReport(
+        **shared, before=before, paired=paired, distances=distances, words=words
+    )
 
 
-def _changes(
+def _differences(
     finding: MetricFinding,
     before: GroupEstimates,
     difference: Callable[[GroupEstimates, GroupEstimates], GroupEstimates],
-) -> list[tuple[AuditMetric, tuple[GroupEstimates, GroupEstimates], GroupEstimates]]:
-    """Return the changes of a metric, and of its difference from the rest."""
-    now, metric = finding.result, finding.metric
-    found = []
-    with collected_warnings():  # groups of one sample only are told in the table
-        found.append((_entry(metric, finding), (now, before), difference(now, before)))
+) -> tuple[_Pair, _Pair | None]:
+    """Return the change of a metric, and of its difference from the rest if tested."""
+    now, gap = finding.result, None
+    with collected_warnings():  # the table says which groups are in one sample only
+        level = now, before, difference(now, before)
         if finding.against_rest and before.metric.against_rest is not None:
-            both = now.against_rest(), before.against_rest()
-            entry = _entry(metric, finding, gap=True)
-            found.append((entry, both, difference(*both)))
-    return found
+            now, before = now.against_rest(), before.against_rest()
+            gap = now, before, difference(now, before)
+    return level, gap
 
 
-def _entry(
-    metric: AuditMetric, finding: MetricFinding, *, gap: bool = False
-) -> AuditMetric:
-    """Return how the change of a metric is read."""
-    directed = gap or finding.result.fair_value is not None
-    directed &= metric.merit
-    reading = "0 is no change. "
+def _words(metric: MetricWords, *, directed: bool, gap: bool) -> MetricWords:
+    """Return the words for the change of a metric, or of its gap."""
+    reading = "All groups may have changed alike, which is no matter of fairness."
     if gap:
-        reading += "It is the change of the difference of the group from the rest."
+        reading = "It is the change of the difference of the group from the rest."
     elif directed:
-        reading += "Whether it is a change for the better depends on what is fair."
-    else:
-        reading += "All groups may have changed alike, which is no matter of fairness."
-    suffix = (_GAP, " against the rest", " gap") if gap else ("", "", "")
-    parts = {part.name: getattr(metric, part.name) for part in fields(AuditMetric)}
-    parts |= {
-        "name": metric.name + suffix[0],
-        "title": metric.title + suffix[1],
-        "short": metric.short + suffix[2],
-        "measures": f"Now minus before: {metric.measures}",
-        "reading": reading,
-        "worse": "low" if directed else None,
-        "untested": "",
-    }
-    return ChangeMetric(**parts)
+        reading = "Whether it is a change for the better depends on what is fair."
+    past = ", past fair" if directed else ""
+    sides = {side: f"{side} than before{past}" for side in ("lower", "higher")}
+    sides |= {side: f"{words} than before" for side, words in CHANGES.items()}
+    return replace(
+        metric,
+        name=f"{metric.name}_gap" if gap else metric.name,
+        title=f"{metric.title} against the rest" if gap else metric.title,
+        short=f"{metric.short} gap" if gap else metric.short,
+        measures=f"Now minus before: {metric.measures}",
+        reading=f"0 is no change. {reading}",
+        worse="low" if directed else None,
+        sides=sides,
+        untested="",
+        is_change=True,
+    )
 
 
 def _distances(
@@ -253,14 +196,16 @@ def _distances(
     values, variance = [], -(change.standard_error**2)
     for result in (before, now):
         number = {group: i for i, group in enumerate(result.groups)}
-        place = np.array([number.get(group, -1) for group in change.groups])
-        there = place >= 0
-        values.append(np.where(there, result.estimate[place] - fair, np.nan))
-        variance += np.where(there, 2 * result.standard_error[place] ** 2, np.nan)
-    found = FairnessDistances(values[0], values[1], np.sqrt(np.maximum(variance, 0.0)))
-    for array in found:
+        index = np.array([number.get(group, -1) for group in change.groups])
+        known = index >= 0
+        values.append(np.where(known, result.estimate[index] - fair, np.nan))
+        variance += np.where(known, 2 * result.standard_error[index] ** 2, np.nan)
+    distances = FairnessDistances(
+        values[0], values[1], np.sqrt(np.maximum(variance, 0.0))
+    )
+    for array in distances:
         array.setflags(write=False)
-    return found
+    return distances
 
 
 def check_audit(value: Any, name: str) -> None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.intervals import t_quantile
 from .._estimates.metric import collected_warnings
+from .._estimates.scales import t_quantile
 from ..metrics import GroupEstimates
 from ..metrics._disparities import Disparity
-from .html_report import ReportSection
+from .sections import ReportSection, made_section
 
 if TYPE_CHECKING:
     from .audit import AuditReport
@@ -59,7 +59,7 @@ class Checked:
 
     @property
     def says(self) -> str:
-        """What was found, on one line."""
+        """The number and its interval, on one line."""
         interval = fmt.interval(self.low, self.high)
         of = f" of {self.name}" if self.name else ""
         return f"{self.condition.text}: {fmt.number(self.value)}{of}, {interval}"
@@ -74,9 +74,8 @@ def parsed_conditions(texts: str | Iterable[str]) -> list[Condition]:
         For what is no condition.
     """
     texts = [texts] if isinstance(texts, str) else list(texts)
-    parts = [part for text in texts for part in re.split(r",(?![^\[]*\])", text)]
-    found = []
-    for part in parts:
+    conditions = []
+    for part in (p for text in texts for p in re.split(r",(?![^\[]*\])", text)):
         match = _PATTERN.fullmatch(part)
         try:
             bound = float(match["bound"]) if match else np.nan
@@ -89,13 +88,10 @@ def parsed_conditions(texts: str | Iterable[str]) -> list[Condition]:
                 f"selection_rate.ratio<0.8; got {part.strip()!r}"
             )
         kind = match["kind"] or ("ratio" if match["metric"] == IMPACT_RATIO else "")
-        found.append(
-            Condition(
-                *(part.strip(), match["metric"], match["group"] or "", kind),
-                *(match["sign"], bound),
-            )
-        )
-    return found
+        group = match["group"] or ""
+        named = part.strip(), match["metric"], group, kind
+        conditions.append(Condition(*named, match["sign"], bound))
+    return conditions
 
 
 def checked(report: AuditReport, conditions: Sequence[Condition]) -> list[Checked]:
@@ -107,11 +103,11 @@ def checked(report: AuditReport, conditions: Sequence[Condition]) -> list[Checke
         For a metric or a group that the report does not have.
     """
     level = 1 - (1 - report.confidence_level) / max(1, len(conditions))
-    found = []
-    for condition in conditions:
-        with collected_warnings():
-            found += _checked(report, condition, level)
-    return found
+    numbers: list[Checked] = []
+    with collected_warnings():
+        for condition in conditions:
+            numbers += _checked(report, condition, level)
+    return numbers
 
 
 def _checked(report: AuditReport, condition: Condition, level: float) -> list[Checked]:
@@ -182,28 +178,18 @@ def _of_groups(
     ]
 
 
-def conditions_section(found: Sequence[Checked]) -> ReportSection:
-    """Return what became of the conditions as a part of the report."""
-    failed = sum(one.fails for one in found)
-    said = "None of the conditions is met beyond chance."
-    if failed:
-        said = f"{failed} of {len(found)} numbers meet a condition beyond chance."
-    reading = (
-        "A condition is met beyond chance where the whole interval is beyond the "
-        "bound. The intervals hold at once for all conditions and groups."
-    )
-    return ReportSection(
-        title="Conditions",
-        paragraphs=(said, reading),
-        header=("condition", "of", "value", "interval", "verdict"),
-        rows=tuple(
-            (
-                one.condition.text,
-                one.name or "all",
-                fmt.number(one.value),
-                fmt.interval(one.low, one.high),
-                "fails" if one.fails else "not beyond chance",
-            )
-            for one in found
-        ),
-    )
+def conditions_section(numbers: Sequence[Checked]) -> ReportSection:
+    """Return the numbers that conditions are about, as a section of the report."""
+    failed = sum(number.fails for number in numbers)
+    rows = [
+        (
+            number.condition.text,
+            number.name or "all",
+            fmt.number(number.value),
+            fmt.interval(number.low, number.high),
+            "fails" if number.fails else "not beyond chance",
+        )
+        for number in numbers
+    ]
+    shown, count = failed > 0, len(numbers)
+    return made_section("conditions", rows, shown=shown, failed=failed, number=count)

@@ -38,7 +38,7 @@ def flat(report: AuditReport) -> dict[str, float]:
     Names hold nothing but what MLflow allows: letters, digits, spaces and ``_-./``.
     Groups that would get the same name are numbered.
     """
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for finding in report.findings:
         taken: set[str] = set()
         for row in finding.rows:
@@ -52,8 +52,8 @@ def flat(report: AuditReport) -> dict[str, float]:
             for number in _NUMBERS:
                 value = float(getattr(row, number))
                 if not np.isnan(value):
-                    found[f"{finding.metric.name}/{name}/{number}"] = value
-    return found
+                    numbers[f"{finding.metric.name}/{name}/{number}"] = value
+    return numbers
 
 
 def markdown(report: AuditReport) -> str:

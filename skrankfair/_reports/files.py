@@ -8,13 +8,9 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-#: Files and folders that are being written at this moment, for code that ends the
-#: process without unwinding.
-UNFINISHED: set[Path] = set()
-
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
-    r"""Write a file beside its place, and put it there when it is complete.
+    r"""Write a file under another name, and rename it when it is complete.
 
     Whatever goes wrong, the old file stays as it was, and nothing else is left behind.
     A link is followed; a pipe or a device, which nothing can replace, is written to as
@@ -39,10 +35,9 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> Path:
 
 def _replace(path: Path, content: bytes) -> None:
     # The name is known before the file is there: no interrupt can come in between.
-    beside = path.with_name(f".skrankfair-{os.urandom(8).hex()}.tmp")
-    UNFINISHED.add(beside)
+    unfinished = path.with_name(f".skrankfair-{os.urandom(8).hex()}.tmp")
     try:
-        with beside.open("xb") as file:
+        with unfinished.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -50,12 +45,11 @@ def _replace(path: Path, content: bytes) -> None:
             if not os.access(path, os.W_OK):
                 # A folder would allow what the file forbids.
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            shutil.copymode(path, beside)
-        beside.replace(path)
+            shutil.copymode(path, unfinished)
+        unfinished.replace(path)
     except OSError as error:
         # The error names the file that the caller knows.
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         with suppress(OSError):
-            beside.unlink()
-        UNFINISHED.discard(beside)
+            unfinished.unlink()

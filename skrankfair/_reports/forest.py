@@ -76,8 +76,8 @@ class ForestPlot:
         marks = []
         for k, series in enumerate(self.series):
             y = places + row * 0.24 * (k - (len(self.series) - 1) / 2)
-            there = np.where(np.isfinite(series.estimate), series.estimate, np.nan)
-            columns = (x(there), x(series.low), x(series.high), y)
+            finite = np.where(np.isfinite(series.estimate), series.estimate, np.nan)
+            columns = (x(finite), x(series.low), x(series.high), y)
             marks += [
                 {"marker": _MARKERS[series.marker], "color": color, "at": at}
                 for color, *at in zip(series.colors, *columns, strict=True)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.contrasts import corrected_pvalues
-from .._estimates.intervals import t_quantile, t_test
+from .._estimates.group_test import corrected_pvalues
+from .._estimates.scales import t_quantile, t_test
 from .._inputs.columns import resolve_column
 from .._inputs.sklearn_private import positive_class
 from .._inputs.validation import Array, as_numbers, check_number
@@ -21,15 +21,16 @@ from ..metrics import GroupEstimates, log_loss, mean_squared_error, pairwise_acc
 from ..scoring._score_function import as_outcomes
 from ..smoothing._bandwidth import check_bandwidth
 from .audit import AuditReport, audit
-from .catalog import BY_NAME, chosen_metrics, not_named
+from .catalog import catalog, chosen_metrics, not_named
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..display import MitigationDisplay
+    from ..display._mitigation import MitigationDisplay
 
 
 _LOSSES = ("log_loss", "mean_squared_error")
+_MOVES = ("closer to fair", "further from fair", "past fair")
 _TITLES = {
     "auc": "AUC",
     "log_loss": "log loss",
@@ -84,36 +85,28 @@ class MitigationReport:
     def _frame(self) -> pd.DataFrame:
         import pandas as pd
 
-        parts = [
-            self._rows("disparity", name, change)
-            for name, change in self.disparities.items()
-        ]
-        parts += [
-            self._rows("cost", name, change) for name, change in self.costs.items()
-        ]
-        return pd.concat(parts, ignore_index=True)
+        changes = [("disparity", *item) for item in self.disparities.items()]
+        changes += [("cost", *item) for item in self.costs.items()]
+        return pd.concat([self._rows(*c) for c in changes], ignore_index=True)
 
     def _rows(self, kind: str, name: str, change: Change) -> pd.DataFrame:
+        """Return one row per group of a metric, as `to_frame` has them."""
         import pandas as pd
 
-        moved = change.change
+        difference = change.change
         fair = change.before.fair_value if kind == "disparity" else 0.0
         before, after = (r.estimate - (fair or 0.0) for r in change[:2])
-        low, high = moved.ends(t_quantile(self.confidence_level, moved.df))
-        corrected = corrected_pvalues(moved.pvalue)
-        groups = np.empty(len(moved.groups), dtype=object)
-        groups[:] = moved.groups if kind == "disparity" else "all"
-        with np.errstate(invalid="ignore"):
-            clear = corrected < 1 - self.confidence_level
+        low, high = difference.ends(t_quantile(self.confidence_level, difference.df))
+        corrected = corrected_pvalues(difference.pvalue)
+        groups = np.empty(len(difference.groups), dtype=object)
+        groups[:] = difference.groups if kind == "disparity" else "all"
         if kind == "cost":
             better = before > after if name in _LOSSES else after > before
             verdict = np.where(better, "better", "worse")
         else:
-            closer, sure = self._distance(change, before, after)
-            verdict = np.where(closer, "closer to fair", "further from fair")
-            # The other side of fair, and no nearer to it beyond chance.
-            verdict = np.where(sure, verdict, "past fair")
-        verdict = np.where(clear, verdict, "no change shown")
+            verdict = self._moves(change, before, after)
+        with np.errstate(invalid="ignore"):
+            clear = corrected < 1 - self.confidence_level
         return pd.DataFrame(
             {
                 "kind": kind,
@@ -121,34 +114,33 @@ class MitigationReport:
                 "group": groups,
                 "before": before,
                 "after": after,
-                "change": moved.estimate,
-                "standard_error": moved.standard_error,
+                "change": difference.estimate,
+                "standard_error": difference.standard_error,
                 "ci_low": low,
                 "ci_high": high,
-                "pvalue": moved.pvalue,
+                "pvalue": difference.pvalue,
                 "pvalue_corrected": corrected,
-                "verdict": verdict,
+                "verdict": np.where(clear, verdict, "no change shown"),
             }
         )
 
-    def _distance(
-        self, change: Change, before: Array, after: Array
-    ) -> tuple[Array, Array]:
-        """Return whether each group is closer to fair, and whether that is sure.
+    def _moves(self, change: Change, before: Array, after: Array) -> Array:
+        """Return which way each group has moved: closer to fair, further, or past it.
 
         On one side of fair the distance moves as the value does. Across it the distance
         is less by the sum of both values, whose variance is ``2 V_before + 2 V_after -
-        V_change``.
+        V_change``; "past fair" is the other side, and no nearer beyond chance.
         """
-        moved = change.change
-        across = before * after < 0
-        errors = [r.standard_error for r in change]
+        errors = [result.standard_error for result in change]
         total = 2 * errors[0] ** 2 + 2 * errors[1] ** 2 - errors[2] ** 2
+        across = before * after < 0
         error = np.where(across, np.sqrt(np.maximum(total, 0)), errors[2])
         gain = np.abs(before) - np.abs(after)
-        pvalue = corrected_pvalues(t_test(gain, error, 0.0, moved.df)[1])
+        pvalue = corrected_pvalues(t_test(gain, error, 0.0, change.change.df)[1])
         with np.errstate(invalid="ignore"):
-            return gain > 0, pvalue < 1 - self.confidence_level
+            sure = pvalue < 1 - self.confidence_level
+        closer, further, past = _MOVES
+        return np.where(sure, np.where(gain > 0, closer, further), past)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per metric and group.
@@ -175,14 +167,12 @@ class MitigationReport:
 
     def _sentences(self) -> list[str]:
         frame, sentences = self._frame, []
-        moved = frame[frame["kind"] == "disparity"]
-        mirrored = moved["change"] == -moved.groupby("metric")["change"].shift()
-        moved = moved[~mirrored]  # two groups, each the rest of the other
-        for verdict in ("closer to fair", "further from fair", "past fair"):
-            rows = moved[moved["verdict"] == verdict]
-            told = [self._told(row) for _, row in rows.iterrows()]
-            if told:
-                sentences.append(f"{verdict.capitalize()}: {'; '.join(told)}.")
+        disparities = frame[frame["kind"] == "disparity"]
+        before = disparities.groupby("metric")["change"].shift()
+        # Of two groups, each the rest of the other, one says all.
+        rows = disparities[disparities["change"] != -before]
+        moved = {move: _in_words(rows[rows["verdict"] == move]) for move in _MOVES}
+        sentences += [f"{m.capitalize()}: {said}." for m, said in moved.items() if said]
         if not sentences:
             sentences.append("No disparity moved beyond chance.")
         if self.parity_before is not None and self.parity_after is not None:
@@ -192,19 +182,9 @@ class MitigationReport:
             sentences.append(
                 f"Equal outcomes at equal scores: p {p} after; largest gap {gap}."
             )
-        costs = frame[frame["kind"] == "cost"]
-        told = [self._told(row) for _, row in costs.iterrows()]
-        if told:
-            sentences.append(f"Cost: {'; '.join(told)}.")
+        if costs := _in_words(frame[frame["kind"] == "cost"]):
+            sentences.append(f"Cost: {costs}.")
         return sentences
-
-    def _told(self, row: Any) -> str:
-        what = _title(row["metric"])
-        if row["kind"] == "disparity":
-            what += f" of {fmt.label(row['group'])}"
-        values = " → ".join(fmt.number(row[side], 3) for side in ("before", "after"))
-        interval = fmt.interval(row["ci_low"], row["ci_high"], 3)
-        return f"{what} {values} (change {fmt.number(row['change'], 3)} {interval})"
 
     def plot(self, axes: Any = None, **kwargs: Any) -> MitigationDisplay:
         """Draw disparities before and after, their changes and the costs.
@@ -221,20 +201,14 @@ class MitigationReport:
         -------
         MitigationDisplay
         """
-        from ..display import MitigationDisplay
+        from ..display._mitigation import MitigationDisplay
 
         frame = self._frame
         frame = frame.assign(metric=[_title(name) for name in frame["metric"]])
-        tests = {
-            f"pvalue_{side}": np.concatenate(
-                [np.empty(0)]
-                + [
-                    corrected_pvalues(getattr(c, side).pvalue)
-                    for c in self.disparities.values()
-                ]
-            )
-            for side in ("before", "after")
-        }
+        changes, tests = self.disparities.values(), {}
+        for side in ("before", "after"):
+            pvalues = [corrected_pvalues(getattr(c, side).pvalue) for c in changes]
+            tests[f"pvalue_{side}"] = np.concatenate([np.empty(0), *pvalues])
         display = MitigationDisplay(
             frame[frame["kind"] == "disparity"].assign(**tests),
             frame[frame["kind"] == "cost"],
@@ -242,21 +216,22 @@ class MitigationReport:
         )
         return display.plot(axes=axes, **kwargs)
 
-    def _cells(self, kind: str) -> tuple[list[str], list[list[str]]]:
+    @property
+    def _tables(self) -> list[tuple[list[str], list[list[str]]]]:
+        """Header and rows of the tables of disparities and of costs, if not empty."""
         level = f"{100 * self.confidence_level:g}% interval"
-        header = [kind, "group", "before", "after", "change", level, "verdict"]
-        frame = self._frame
-        rows = [
-            [
-                _title(row["metric"], short=True),
-                fmt.label(row["group"]),
-                *(fmt.number(row[name], 3) for name in ("before", "after", "change")),
-                fmt.interval(row["ci_low"], row["ci_high"], 3),
-                row["verdict"],
-            ]
-            for _, row in frame[frame["kind"] == kind].iterrows()
-        ]
-        return header, rows
+        tables = []
+        for kind, frame in self._frame.groupby("kind", sort=False):
+            header = [str(kind), "group", "before", "after", "change", level, "verdict"]
+            rows = []
+            for _, row in frame.iterrows():
+                numbers = (row[name] for name in ("before", "after", "change"))
+                cells = [_title(row["metric"], short=True), fmt.label(row["group"])]
+                cells += [fmt.number(number, 3) for number in numbers]
+                cells += [fmt.interval(row["ci_low"], row["ci_high"], 3)]
+                rows.append([*cells, row["verdict"]])
+            tables.append((header, rows))
+        return tables
 
     @property
     def _head(self) -> str:
@@ -264,49 +239,53 @@ class MitigationReport:
 
     def __repr__(self) -> str:
         """Return a table of disparities, one of costs, and the summary."""
-        blocks = [self._head]
-        for kind in ("disparity", "cost"):
-            header, rows = self._cells(kind)
-            if rows:
-                blocks.append(fmt.text_table(header, rows))
+        blocks = [self._head, *(fmt.text_table(*table) for table in self._tables)]
         blocks.append("\n".join(self._sentences()))
         blocks += [f"Note: {note}" for note in self.notes]
         return "\n\n".join(blocks)
 
     def _repr_html_(self) -> str:
-        parts = [f"<p>{escape(self._head)}</p>"]
-        parts += [
-            fmt.html_table(*self._cells(kind))
-            for kind in ("disparity", "cost")
-            if self._cells(kind)[1]
-        ]
-        parts += [f"<p>{escape(sentence)}</p>" for sentence in self._sentences()]
-        parts += [f"<p>{escape(note)}</p>" for note in self.notes]
-        return "".join(parts)
+        tables = [fmt.html_table(*table) for table in self._tables]
+        said = [f"<p>{escape(text)}</p>" for text in (*self._sentences(), *self.notes)]
+        return "".join([f"<p>{escape(self._head)}</p>", *tables, *said])
 
     def __rich__(self) -> Any:
         """Return the tables and the summary for a terminal."""
         from rich.console import Group
         from rich.text import Text
 
-        styles = {"closer to fair": "deep_sky_blue3", "better": "deep_sky_blue3"}
-        styles |= {"further from fair": "dark_orange3", "worse": "dark_orange3"}
+        closer, further, _ = _MOVES
+        styles = dict.fromkeys((closer, "better"), "deep_sky_blue3")
+        styles |= dict.fromkeys((further, "worse"), "dark_orange3")
         parts: list[Any] = [Text(self._head, style="bold")]
-        for kind in ("disparity", "cost"):
-            header, rows = self._cells(kind)
-            if rows:
-                colors = [styles.get(row[-1], "") for row in rows]
-                parts.append(fmt.rich_table(header, rows, colors))
+        for header, rows in self._tables:
+            colors = [styles.get(row[-1], "") for row in rows]
+            parts.append(fmt.rich_table(header, rows, colors))
         parts += [Text(sentence) for sentence in self._sentences()]
         parts += [Text(f"Note: {note}", style="dim") for note in self.notes]
         return Group(*parts)
 
 
+def _in_words(rows: pd.DataFrame) -> str:
+    """Return what has changed by how much, for each row."""
+    said = []
+    for _, row in rows.iterrows():
+        what = _title(row["metric"])
+        if row["kind"] == "disparity":
+            what += f" of {fmt.label(row['group'])}"
+        values = " → ".join(fmt.number(row[side], 3) for side in ("before", "after"))
+        interval = fmt.interval(row["ci_low"], row["ci_high"], 3)
+        said.append(
+            f"{what} {values} (change {fmt.number(row['change'], 3)} {interval})"
+        )
+    return "; ".join(said)
+
+
 def _title(name: str, *, short: bool = False) -> str:
     if name in _TITLES:
         return _TITLES[name]
-    metric = BY_NAME[name]
-    return (metric.short if short else metric.title).lower()
+    words = catalog()[name].words
+    return str(words["short" if short else "title"]).lower()
 
 
 _RESPONSES = ("predict_proba", "decision_function")
@@ -439,22 +418,17 @@ def mitigation_report(
     """
     check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
     check_bandwidth(bandwidth)
-    columns = {
-        "sensitive_features": resolve_column(
-            X, sensitive_features, "sensitive_features"
-        ),
-        "qid": resolve_column(X, qid, "qid"),
-        "cluster": resolve_column(X, cluster, "cluster"),
-        "sample_weight": sample_weight,
-    }
+    named = {"sensitive_features": sensitive_features, "qid": qid, "cluster": cluster}
+    columns = {name: resolve_column(X, spec, name) for name, spec in named.items()}
+    columns["sample_weight"] = sample_weight
     (y, first), (_, second) = (
         _scored(model, X, y_true, columns, name)
         for model, name in ((before, "before"), (after, "after"))
     )
     chosen: Any = metrics
     if not not_named(metrics):
-        named = chosen_metrics(metrics, task, k)
-        chosen = [metric.name for metric in named if metric.name != "ndcg"]
+        known = chosen_metrics(chosen, task, k)
+        chosen = [metric.name for metric in known if metric.name != "ndcg"]
         if y.min() >= 0 and columns["qid"] is not None:
             chosen.append("ndcg")
     audits = [
@@ -476,22 +450,35 @@ def mitigation_report(
     if not not_named(metrics) and "ndcg" not in chosen:
         notes.append("NDCG is left out: it needs queries, and no negative outcomes.")
     results = [report.results for report in audits]
+    shared = (name for name in results[0] if name in results[1])
     disparities = {
-        name: Change.of(*(_disparity(part[name]) for part in results))
-        for name in results[0]
-        if name in results[1] and _tested(name, results[0][name])
+        name: Change.of(*(_disparity(result[name]) for result in results))
+        for name in shared
+        if _is_tested(name, results[0][name])
     }
-    costs, more = _costs(y, first, second, columns, results)
-    parity, also = _parity(y, first, second, columns, bandwidth)
+    units = columns["qid"] if columns["cluster"] is None else columns["cluster"]
+    rows = {"cluster": units, "sample_weight": sample_weight}
+    costs, without_costs = _costs(y, first, second, rows)
+    if "ndcg" in results[0]:
+        costs = {"ndcg": Change.of(*(part["ndcg"] for part in results)), **costs}
+    rows["sensitive_features"] = columns["sensitive_features"]
+    tests: list[PredictiveParityTest | None] = [None, None]
+    try:
+        tests = [
+            predictive_parity_test(y, score, **rows, bandwidth=bandwidth)
+            for score in (first, second)
+        ]
+    except ValueError as error:
+        without_costs.append(f"Predictive parity is left out: {error}")
     return MitigationReport(
         audits[0],
         audits[1],
         disparities,
         costs,
-        parity[0],
-        parity[1],
-        confidence_level,
-        (*notes, *more, *also),
+        parity_before=tests[0],
+        parity_after=tests[1],
+        confidence_level=confidence_level,
+        notes=(*notes, *without_costs),
     )
 
 
@@ -512,8 +499,10 @@ def _scored(
     return as_numbers(y, "y_true"), as_numbers(score, name)
 
 
-def _tested(name: str, result: GroupEstimates) -> bool:
-    if BY_NAME[name].on_request and BY_NAME[name].untested:
+def _is_tested(name: str, result: GroupEstimates) -> bool:
+    """Return whether something is fair of a metric, which is so without a test too."""
+    metric = catalog()[name]
+    if metric.on_request and metric.untested:
         return False
     return result.fair_value is not None or result.metric.against_rest is not None
 
@@ -524,57 +513,26 @@ def _disparity(result: GroupEstimates) -> GroupEstimates:
 
 
 def _costs(
-    y: Array,
-    first: Array,
-    second: Array,
-    columns: Mapping[str, Any],
-    results: Sequence[Mapping[str, GroupEstimates]],
+    y: Array, first: Array, second: Array, rows: Mapping[str, Any]
 ) -> tuple[dict[str, Change], list[str]]:
-    """Return NDCG, AUC and loss before and after, and notes on what is left out."""
+    """Return AUC and loss before and after, and notes on what is left out."""
     costs, notes = {}, []
-    if "ndcg" in results[0]:
-        costs["ndcg"] = Change.of(*(part["ndcg"] for part in results))
-    units = columns["qid"] if columns["cluster"] is None else columns["cluster"]
-    weight = columns["sample_weight"]
+    weight = rows["sample_weight"]
     if np.unique(y).size != 2:
         notes.append("AUC is left out: it needs two outcomes.")
     elif weight is not None and np.ptp(as_numbers(weight, "sample_weight")) > 0:
         notes.append("AUC is left out: it takes no weights.")
     else:
-        one = {"sensitive_features": np.full(y.size, "all"), "cluster": units}
+        one = {"sensitive_features": np.full(y.size, "all"), "cluster": rows["cluster"]}
         costs["auc"] = Change.of(
-            *(pairwise_accuracy(y, s, **one) for s in (first, second))
+            *(pairwise_accuracy(y, score, **one) for score in (first, second))
         )
     ends = [bound for v in (y, first, second) for bound in (v.min(), v.max())]
-    unit = min(ends) >= 0 and max(ends) <= 1
-    loss = log_loss if unit else mean_squared_error
-    if not unit:
+    loss = log_loss
+    if min(ends) < 0 or max(ends) > 1:
+        loss = mean_squared_error
         notes.append(
             "The loss is the mean squared error, since the scores are no probabilities."
         )
-    costs[loss.__name__] = Change.of(
-        *(loss(y, s, cluster=units, sample_weight=weight) for s in (first, second))
-    )
+    costs[loss.__name__] = Change.of(*(loss(y, s, **rows) for s in (first, second)))
     return costs, notes
-
-
-def _parity(
-    y: Array, first: Array, second: Array, columns: Mapping[str, Any], bandwidth: Any
-) -> tuple[list[PredictiveParityTest | None], list[str]]:
-    """Return the tests of predictive parity, None with a note where there are none."""
-    units = columns["qid"] if columns["cluster"] is None else columns["cluster"]
-    try:
-        tests = [
-            predictive_parity_test(
-                y,
-                score,
-                sensitive_features=columns["sensitive_features"],
-                cluster=units,
-                sample_weight=columns["sample_weight"],
-                bandwidth=bandwidth,
-            )
-            for score in (first, second)
-        ]
-    except ValueError as error:
-        return [None, None], [f"Predictive parity is left out: {error}"]
-    return [*tests], []

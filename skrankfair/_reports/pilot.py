@@ -77,7 +77,7 @@ class AuditPlan:
             rows = [
                 [
                     fmt.label(group),
-                    self._found(name, i),
+                    self._gap_in_words(name, i),
                     fmt.number(sizes.factor[i], 2),
                     fmt.count(sizes.n_clusters[i]),
                 ]
@@ -92,10 +92,10 @@ class AuditPlan:
             blocks.append(f"Without a test to plan: {fmt.some(without)}.")
         return "\n\n".join(blocks)
 
-    def _found(self, name: str, group: int) -> str:
+    def _gap_in_words(self, name: str, group: int) -> str:
         """Return the gap that a group finds, in words if there is no such gap."""
-        found = float(self.detectable[name][group])
-        return "no possible gap" if found > self.largest[name] else fmt.number(found)
+        gap = float(self.detectable[name][group])
+        return "no possible gap" if gap > self.largest[name] else fmt.number(gap)
 
 
 def plan_of(

@@ -1,6 +1,6 @@
 """An audit as JSON: numbers and verdicts for readers, and the report to load again.
 
-The document is that of `AuditReport.to_dict`, and ``stored`` beside it: results, each
+The document is that of `AuditReport.to_dict`, and ``stored`` within it: results, each
 in the schema of `GroupEstimates.to_json`, and the other parts of the report. The rows
 of the findings are read from the numbers that everybody reads. They were computed with
 the tables of clusters, which are not stored.
@@ -16,13 +16,13 @@ from typing import Any
 from .._estimates import storage
 from ..metrics import GroupEstimates
 from .audit import AuditReport
-from .catalog import BY_NAME
+from .catalog import catalog
 from .findings import GroupFinding
-from .html_report import ReportSection
+from .sections import ReportSection
 
 SCHEMA = "skrankfair.AuditReport"
-# What is written in ways of its own, or not at all.
-_OTHERS = {"results", "own", "recorded", "rates"}
+# Fields that are stored in another form, or not at all.
+_OTHERS = {"results", "made", "recorded", "rates"}
 # Of a row of the findings, what is no number.
 _WORDS = {"side", "missing", "within"}
 
@@ -36,9 +36,9 @@ def report_to_text(report: AuditReport) -> str:
         if type(report) is not AuditReport:
             raise ValueError("of changes; store the two audits.")
         parts = {
-            part.name: getattr(report, part.name)
-            for part in fields(AuditReport)
-            if part.name not in _OTHERS
+            field.name: getattr(report, field.name)
+            for field in fields(AuditReport)
+            if field.name not in _OTHERS
         }
         kept = json.loads(storage.to_text(parts, SCHEMA))
         kept["results"] = {
@@ -60,7 +60,7 @@ def report_of_text(text: Any) -> AuditReport:
         raise ValueError(f"text has the numbers of a report only: {kept['refused']}")
     storage.check_schema(kept, SCHEMA)
     with storage.understood():
-        names = {part.name for part in fields(AuditReport)} - _OTHERS
+        names = {field.name for field in fields(AuditReport)} - _OTHERS
         parts = {name: storage.decoded(kept[name]) for name in names & set(kept)}
         results = {
             name: GroupEstimates.from_json(json.dumps(result))
@@ -70,11 +70,11 @@ def report_of_text(text: Any) -> AuditReport:
             parts["rates"] = GroupEstimates.from_json(json.dumps(kept["rates"]))
         report = AuditReport(results=results, **parts)
         recorded = {
-            found["metric"]: (
-                report.settings_of(found["metric"]),
-                _rows(found["groups"], results[found["metric"]]),
+            finding["metric"]: (
+                report.settings_of(finding["metric"]),
+                _rows(finding["groups"], results[finding["metric"]]),
             )
-            for found in document["metrics"]
+            for finding in document["metrics"]
         }
         report = AuditReport(results=results, recorded=recorded, **parts)
         _check(report)
@@ -82,12 +82,12 @@ def report_of_text(text: Any) -> AuditReport:
 
 
 def _rows(
-    found: list[dict[str, Any]], result: GroupEstimates
+    written: list[dict[str, Any]], result: GroupEstimates
 ) -> tuple[GroupFinding, ...]:
     """Return the findings by group; NaN and infinite numbers are no JSON."""
-    names = [part.name for part in fields(GroupFinding) if part.name != "group"]
+    names = [field.name for field in fields(GroupFinding) if field.name != "group"]
     rows = []
-    for group, row in zip(result.groups, found, strict=True):
+    for group, row in zip(result.groups, written, strict=True):
         values = {name: row[name] for name in names}
         for name in set(names) - _WORDS:
             values[name] = math.nan if row[name] is None else float(row[name])
@@ -98,7 +98,7 @@ def _rows(
 def _check(report: AuditReport) -> None:
     """Raise an error unless a report that was read can do what reports do."""
     names = report.results.keys()
-    if not (names <= BY_NAME.keys() and names == report.recorded.keys()):
+    if not (names <= catalog().keys() and names == report.recorded.keys()):
         raise TypeError("unknown metrics, or others than the numbers")
     if not all(isinstance(section, ReportSection) for section in report.sections):
         raise TypeError("sections that are none")

@@ -8,8 +8,7 @@ import numpy as np
 from scipy import special, stats
 from sklearn.utils import Bunch
 
-from .._estimates.contrasts import generator
-from .._inputs.validation import Array, check_number
+from .._inputs.validation import Array, check_number, generator
 
 _DESCR = """Bias by construction
 {n_clusters} clusters, {n_rows} rows; 1 + Poisson({rate:g}) rows per cluster. {scores}
@@ -45,9 +44,9 @@ def _errors(
     rows[-1] = 1 + rate - rows[:-1].sum()
     # Density and mean outcome by score, for both ways to weigh.
     mass, total = np.zeros((2, 2, _NODES))
-    for size, parts in zip(sizes, np.stack([share, rows], axis=1), strict=True):
+    for size, weights in zip(sizes, np.stack([share, rows], axis=1), strict=True):
         z = size / n_max
-        density = np.outer(parts, size * nodes ** (size - 1.0))
+        density = np.outer(weights, size * nodes ** (size - 1.0))
         mass += density
         total += density * _outcome(nodes, b0 * (1 - z), b1 + z * (1 - b1))
     gap = np.zeros(mass.shape)

@@ -6,8 +6,7 @@ import numpy as np
 from scipy import special
 from sklearn.utils import Bunch
 
-from .._estimates.contrasts import generator
-from .._inputs.validation import Array, check_number
+from .._inputs.validation import Array, check_number, generator
 
 _DESCR = """\
 Biased rankings
@@ -147,7 +146,7 @@ def _position_share(n_items: int, n_protected: int, advantage: float) -> Array:
 
 
 def _at_least(least: int, n: Array, probability: float) -> Array:
-    """Return the probability of at least so many successes of n."""
+    """Return the probability of at least `least` successes of n."""
     out = np.zeros(n.size)
     if least == 0:
         return out + 1.0

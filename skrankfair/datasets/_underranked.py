@@ -10,8 +10,7 @@ from scipy.optimize import least_squares
 from scipy.special import ndtr
 from sklearn.utils import Bunch
 
-from .._estimates.contrasts import generator
-from .._inputs.validation import Array, check_number
+from .._inputs.validation import Array, check_number, generator
 
 _GAPS = (1.083, 1.149, 1.356)
 _LEVEL = 0.65  # pairwise accuracy among items of the rest
@@ -187,11 +186,11 @@ def make_underranked_items(
     match = design.match * rng.standard_normal((shape[0], 2))
     match = np.take_along_axis(match, member, axis=1)
     scale = np.array([design.rest, design.subgroup])[member]
-    parts = scale[..., None] * rng.standard_normal((*shape, int(n_signals)))
-    signal = parts.sum(-1) / np.sqrt(n_signals)
+    signals = scale[..., None] * rng.standard_normal((*shape, int(n_signals)))
+    signal = signals.sum(-1) / np.sqrt(n_signals)
     shared = member + design.noise * rng.standard_normal(shape)
     utility = signal + match - design.penalty * member + rng.standard_normal(shape)
-    X = np.concatenate([match[..., None], parts, shared[..., None]], axis=-1)
+    X = np.concatenate([match[..., None], signals, shared[..., None]], axis=-1)
     X = X.reshape(-1, int(n_signals) + 2)
     of_match, of_shared = _coefficients(design)
     weight = np.full(int(n_signals), 1 / np.sqrt(n_signals))
@@ -302,15 +301,18 @@ def _solve(share: float, gaps: tuple[float, float, float]) -> Design:
         return Design(share, rest, subgroup, match, float(z[3]))
 
     def miss(z: Array) -> Array:
-        found = _accuracy(design(z))
-        return np.array([*found.gaps, found.by_pair[0, 0] / _LEVEL]) - [*gaps, 1.0]
+        accuracy = _accuracy(design(z))
+        return np.array([*accuracy.gaps, accuracy.by_pair[0, 0] / _LEVEL]) - [
+            *gaps,
+            1.0,
+        ]
 
     low, high = [-6.0, -6.0, -6.0, 0.0], [1.5, 1.5, 1.5, 6.0]
-    found = least_squares(miss, _START, bounds=(low, high), xtol=1e-12, ftol=1e-12)
-    if np.abs(found.fun).max() > _TOLERANCE:
-        best = ", ".join(f"{gap:.4g}" for gap in _accuracy(design(found.x)).gaps)
+    solution = least_squares(miss, _START, bounds=(low, high), xtol=1e-12, ftol=1e-12)
+    if np.abs(solution.fun).max() > _TOLERANCE:
+        best = ", ".join(f"{gap:.4g}" for gap in _accuracy(design(solution.x)).gaps)
         raise ValueError(
             f"gaps must be ratios that a subgroup with a share of {share:g} can have; "
             f"the nearest to {gaps} are ({best}). Choose a smaller share or those."
         )
-    return design(found.x)
+    return design(solution.x)

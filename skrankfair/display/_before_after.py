@@ -13,8 +13,8 @@ from . import _style as draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
-    from matplotlib.text import Annotation
+
+_WHEN = ("before", "after")
 
 
 @dataclass(eq=False, repr=False)
@@ -51,17 +51,6 @@ class BeforeAfterDisplay:
         One per row that has both.
     fair_line_ : matplotlib Line2D or None
     legend_ : matplotlib Legend or None
-
-    See Also
-    --------
-    skrankfair.mitigation_report : Measures what is drawn.
-
-    Examples
-    --------
-    >>> from skrankfair.display import BeforeAfterDisplay
-    >>> display = BeforeAfterDisplay(["f", "m"], [-0.2, 0.2], [-0.03, 0.03]).plot()
-    >>> len(display.arrows_)
-    2
     """
 
     labels: Sequence[Hashable]
@@ -97,10 +86,9 @@ class BeforeAfterDisplay:
         ValueError
             If columns have different lengths, or if the level is outside (0, 1).
         """
-        level = self.confidence_level
+        level, n_rows = self.confidence_level, len(self.labels)
         check_number(level, "confidence_level", 0, 1, inclusive=(False, False))
-        n_rows = len(self.labels)
-        columns = {}
+        columns: dict[str, Array] = {}
         for name in ("before", "after", "pvalue_before", "pvalue_after"):
             given = getattr(self, name)
             values = np.full(n_rows, np.nan) if given is None else np.asarray(given)
@@ -110,68 +98,40 @@ class BeforeAfterDisplay:
                     f"shape {values.shape}."
                 )
             columns[name] = values.astype(float)
-        self.ax_ = draw.axes_for(ax, n_rows)
-        self.figure_ = self.ax_.figure
-        self.fair_line_ = draw.row_frame(
-            self.ax_, self.labels, self.name, self.fair_value
+        ax = self.ax_ = draw.axes_for(ax, n_rows)
+        self.figure_ = ax.figure
+        self.fair_line_ = draw.row_frame(ax, self.labels, self.name, self.fair_value)
+        arrow = {"arrowstyle": "-|>", "color": draw.LINE, "shrinkA": 4, "shrinkB": 4}
+        both = np.isfinite(columns["before"]) & np.isfinite(columns["after"])
+        self.arrows_ = [
+            ax.annotate(
+                "",
+                (columns["after"][row], row),
+                (columns["before"][row], row),
+                arrowprops=arrow,
+                zorder=2,
+            )
+            for row in np.flatnonzero(both)
+        ]
+        small = {when: columns[f"pvalue_{when}"] < 1 - level for when in _WHEN}
+        colors = {
+            when: np.where(small[when], draw.WORSE, draw.UNCLEAR).tolist()
+            for when in _WHEN
+        }
+        self.before_, _ = draw.rows(
+            ax, columns["before"], colors["before"], hollow=True, size=7
         )
-        self.before_: list[Line2D] = []
-        self.after_: list[Line2D] = []
-        self.arrows_: list[Annotation] = []
-        for row in range(n_rows):
-            self._draw_row(row, *(values[row] for values in columns.values()))
-        self._draw_legend(columns, legend)
-        return self
-
-    def _color(self, pvalue: float) -> str:
-        return draw.WORSE if pvalue < 1 - self.confidence_level else draw.UNCLEAR
-
-    def _draw_row(
-        self, row: int, before: float, after: float, p_before: float, p_after: float
-    ) -> None:
-        size = draw.dot(7, len(self.labels), self.ax_)
-        point: dict[str, Any] = {"marker": "o", "markersize": size, "linestyle": "none"}
-        if np.isfinite([before, after]).all():
-            arrow = {
-                "arrowstyle": "-|>",
-                "color": draw.LINE,
-                "shrinkA": 4,
-                "shrinkB": 4,
-            }
-            self.arrows_.append(
-                self.ax_.annotate(
-                    "", (after, row), (before, row), arrowprops=arrow, zorder=2
-                )
-            )
-        if np.isfinite(before):
-            color = self._color(p_before)
-            self.before_ += self.ax_.plot(
-                [before],
-                [row],
-                color=color,
-                markerfacecolor=self.ax_.get_facecolor(),
-                markeredgewidth=1.6,
-                zorder=3,
-                **point,
-            )
-        if np.isfinite(after):
-            color = self._color(p_after)
-            self.after_ += self.ax_.plot([after], [row], color=color, zorder=4, **point)
-
-    def _draw_legend(self, columns: dict[str, Array], shown: bool) -> None:
+        self.after_, _ = draw.rows(
+            ax, columns["after"], colors["after"], size=8, zorder=4
+        )
         point: dict[str, Any] = {"marker": "o", "linestyle": "none"}
-        face = self.ax_.get_facecolor()
+        face = ax.get_facecolor()
         handles = [
             draw.sample("before", color=draw.LINE, markerfacecolor=face, **point),
             draw.sample("after", color=draw.LINE, **point),
         ]
-        with np.errstate(invalid="ignore"):
-            small = [
-                (columns[f"pvalue_{when}"] < 1 - self.confidence_level).any()
-                for when in ("before", "after")
-            ]
-        if any(small):
-            limit = f"{self.pvalue_name} < {1 - self.confidence_level:.3g}"
-            text = f"differs from fair, {limit}"
+        if small["before"].any() or small["after"].any():
+            text = f"differs from fair, {self.pvalue_name} < {1 - level:.3g}"
             handles.append(draw.sample(text, color=draw.WORSE, **point))
-        self.legend_ = draw.legend(self.ax_, handles, shown, right=True)
+        self.legend_ = draw.legend(ax, handles, legend, right=True)
+        return self

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._estimates.formatting import label
 from .._inputs.columns import resolve_column
 from .._inputs.score_rows import score_rows
 from .._inputs.sklearn_private import call_once, positive_class, response_values
@@ -38,10 +37,9 @@ class CalibrationByGroupDisplay:
     groups : sequence of hashable, length G
     curves, ci_low, ci_high : array-like of shape (G, J)
         Mean outcome by group and score, with its band; NaN where undefined.
-    edges : array-like of shape (B + 1,) or None, default=None
-        Edges of the histograms.
     bars : array-like of shape (G, B) or None, default=None
-        Number of rows by group and bar; None draws no histogram.
+        Number of rows by group and bar of a histogram over the scores of the grid;
+        None draws none.
 
     Attributes
     ----------
@@ -80,7 +78,6 @@ class CalibrationByGroupDisplay:
     ci_low: Any
     ci_high: Any
     _: KW_ONLY
-    edges: Any = None
     bars: Any = None
 
     @classmethod
@@ -130,7 +127,7 @@ class CalibrationByGroupDisplay:
             Confidence level of the bands. Each holds at all points of its curve at
             once.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
+            Importance of the row: a common factor changes nothing, and 0 leaves it out.
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
         **kwargs : dict
@@ -171,16 +168,13 @@ class CalibrationByGroupDisplay:
         )
         order = np.argsort(result.grid, kind="stable")
         low, high = (np.asarray(end)[:, order] for end in result.curve_band())
-        bars = result.sums.range.bars
-        edges = np.linspace(result.grid.min(), result.grid.max(), bars.shape[1] + 1)
         display = cls(
             result.grid[order],
             result.groups,
             result.curves[:, order],
             low,
             high,
-            edges=edges,
-            bars=bars if edges[0] < edges[-1] else None,
+            bars=result.bars,
         )
         return display.plot(ax=ax, **kwargs)
 
@@ -267,22 +261,16 @@ class CalibrationByGroupDisplay:
         CalibrationByGroupDisplay
             This display, with the artists.
         """
-        self.ax_ = draw.axes_for(ax)
-        self.figure_ = self.ax_.figure
-        ax, grid = self.ax_, np.asarray(self.grid, dtype=float)
+        ax, grid = draw.axes_for(ax), np.asarray(self.grid, dtype=float)
+        self.ax_, self.figure_ = ax, ax.figure
         draw.frame(ax, xlabel, ylabel)
         self.diagonal_ = draw.diagonal(ax, grid.min(), grid.max())
-        of = len(self.groups)
-        drawn = [
-            draw.curve(ax, grid, y, low, high, place, label(group, draw.LONGEST), of=of)
-            for place, (group, y, low, high) in enumerate(
-                zip(self.groups, self.curves, self.ci_low, self.ci_high, strict=True)
-            )
-        ]
-        self.lines_ = [line for line, _ in drawn]
-        self.bands_ = [band for _, band in drawn]
+        grids = [grid] * len(self.groups)
+        self.lines_, self.bands_ = draw.curves(
+            ax, self.groups, grids, self.curves, self.ci_low, self.ci_high
+        )
         self.histograms_: list[Any] = []
         if self.bars is not None:
-            self.histograms_ = draw.histograms(ax, self.edges, self.bars)
+            self.histograms_ = draw.histograms(ax, grid, self.bars)
         self.legend_ = draw.legend(ax, self.lines_, legend, notes=[self.diagonal_])
         return self

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._estimates.contrasts import corrected_pvalues
+from .._estimates.group_test import corrected_pvalues
 from .._inputs.validation import Array, check_choice, check_number
 from . import _style as draw
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _SIDES = ("below", "above", None)
 _SORTS = ("estimate", None)
+_SIDES_IN_WORDS = ("worse off", "better off")
 
 # Of these it is known which side is bad for a group; of others the reader decides.
 _WORSE = {
@@ -223,120 +224,80 @@ class GroupEstimatesDisplay:
         check_number(
             self.confidence_level, "confidence_level", 0, 1, inclusive=(False, False)
         )
-        self.ax_ = draw.axes_for(ax, len(self.groups))
-        self.figure_ = self.ax_.figure
-        estimate = np.asarray(self.estimate, dtype=float)
+        estimate, low, high = (
+            np.asarray(values, dtype=float)
+            for values in (self.estimate, self.ci_low, self.ci_high)
+        )
         order = np.arange(estimate.size)
         if sort == "estimate":
             # NaN sorts last.
             order = np.argsort(-estimate, kind="stable")
-        kinds = self._kinds(estimate)
+        sides = self._sides(estimate)
+        ax = self.ax_ = draw.axes_for(ax, len(self.groups))
+        self.figure_ = ax.figure
         self.fair_line_ = draw.row_frame(
-            self.ax_,
-            [self.groups[int(i)] for i in order],
+            ax,
+            [self.groups[i] for i in order.tolist()],
             self.name if xlabel is None else xlabel,
             self.fair_value,
         )
-        self._draw_rows(order, estimate, kinds)
-        self._draw_legend(kinds[~np.isnan(estimate)], legend)
-        return self
-
-    def _kinds(self, estimate: Array) -> Array:
-        """Return -1 below fair, 1 above, and 0 where nothing is shown."""
-        if self.pvalue is None:
-            return np.zeros(estimate.size, dtype=int)
-        if self.difference is not None:
-            side = np.asarray(self.difference, dtype=float)
-        else:
-            side = estimate - (0.0 if self.fair_value is None else self.fair_value)
-        with np.errstate(invalid="ignore"):
-            shown = np.asarray(self.pvalue, dtype=float) < 1 - self.confidence_level
-        return np.where(shown, np.sign(np.nan_to_num(side)), 0).astype(int)
-
-    def _color(self, kind: int) -> str:
-        if kind == 0:
-            return draw.UNCLEAR
-        if self.worse is None:
-            return draw.DIFFERENT
-        worse = (kind < 0) == (self.worse == "below")
-        return draw.WORSE if worse else draw.BETTER
-
-    def _marker(self, kind: int) -> str:
-        """Return a marker that says the side, where one colour is that of both."""
-        if self.worse is not None or kind == 0:
-            return "o"
-        return "^" if kind > 0 else "v"
-
-    def _draw_rows(self, order: Array, estimate: Array, kinds: Array) -> None:
-        """Draw the points, the intervals, and the words where there are none."""
-        low = np.asarray(self.ci_low, dtype=float)
-        high = np.asarray(self.ci_high, dtype=float)
-        self.points_, self.intervals_, self.missing_ = [], [], []
-        ax, markersize = self.ax_, draw.dot(6.5, order.size, self.ax_)
-        for row, i in enumerate(order):
-            if np.isnan(estimate[i]):
-                text = ax.text(
-                    0.015,
-                    row,
-                    "no data",
-                    transform=ax.get_yaxis_transform(),
-                    color=draw.UNCLEAR,
-                    style="italic",
-                    va="center",
-                    size="small",
-                )
-                # Over the line of the row.
-                text.set_bbox({"facecolor": ax.get_facecolor(), "lw": 0, "pad": 1.5})
-                self.missing_.append(text)
-                continue
-            color = self._color(kinds[i])
-            sure = not (np.isnan(low[i]) or np.isnan(high[i]))
-            if sure:
-                self.intervals_ += ax.plot(
-                    [low[i], high[i]],
-                    [row, row],
-                    color=color,
-                    linewidth=draw.thick(2.2),
-                    solid_capstyle="round",
-                    zorder=2,
-                )
-            self.points_ += ax.plot(
-                [estimate[i]],
-                [row],
-                marker=self._marker(kinds[i]),
-                markersize=markersize,
-                color=color,
-                markeredgewidth=1.2,
-                markeredgecolor="white" if sure else color,
-                markerfacecolor=color if sure else "white",
-                linestyle="none",
-                zorder=3,
-            )
+        looks = [self._look(side) for side in sides[order]]
+        self.points_, self.intervals_ = draw.rows(
+            ax,
+            estimate[order],
+            [look["color"] for look in looks],
+            low[order],
+            high[order],
+            markers=[look["marker"] for look in looks],
+            hollow=np.isnan(low + high)[order],
+        )
+        self.missing_ = [
+            draw.in_row(ax, row, "no data", draw.UNCLEAR, style="italic")
+            for row in np.flatnonzero(np.isnan(estimate[order])).tolist()
+        ]
         if not self.points_:
             ax.set_xticks([])
+        handles = self._handles(sides[~np.isnan(estimate)])
+        self.legend_ = draw.legend(ax, handles, legend, right=True)
+        return self
 
-    def _draw_legend(self, kinds: Array, shown: bool) -> None:
-        """Name the colours, if there is more than grey."""
-        self.legend_ = None
-        present = [kind for kind in (-1, 1, 0) if (kinds == kind).any()]
-        if present in ([], [0]):
-            return
-        limit = f"{self.pvalue_name} < {1 - self.confidence_level:.3g}"
-        neutral = self.worse is None
-        sides = ("lower", "higher") if neutral else ("worse off", "better off")
-        below, above = self.sides or sides
+    def _sides(self, estimate: Array) -> Array:
+        """Return -1 below fair, 1 above, and 0 where no difference is shown."""
+        if self.pvalue is None:
+            return np.zeros(estimate.size, dtype=int)
+        difference = self.difference
+        if difference is None:
+            difference = estimate - (self.fair_value or 0.0)
+        with np.errstate(invalid="ignore"):
+            shown = np.asarray(self.pvalue, dtype=float) < 1 - self.confidence_level
+        side = np.sign(np.nan_to_num(np.asarray(difference, dtype=float)))
+        return np.where(shown, side, 0).astype(int)
+
+    def _look(self, side: int) -> dict[str, Any]:
+        """Return the colour of a side, and a marker where both have the same one."""
+        if side == 0:
+            return {"color": draw.UNCLEAR, "marker": "o"}
+        if self.worse is None:
+            return {"color": draw.DIFFERENT, "marker": "^" if side > 0 else "v"}
+        worse = (side < 0) == (self.worse == "below")
+        return {"color": draw.WORSE if worse else draw.BETTER, "marker": "o"}
+
+    def _handles(self, sides: Array) -> list[Any]:
+        """Return the entries of the legend, none if all groups are grey."""
+        if not sides.any():
+            return []
+        default = ("lower", "higher") if self.worse is None else _SIDES_IN_WORDS
+        below, above = self.sides or default
         if self.worse == "above":
             below, above = above, below
+        limit = f"{self.pvalue_name} < {1 - self.confidence_level:.3g}"
         words = {
             -1: f"{below}, {limit}",
             1: f"{above}, {limit}",
             0: "no difference shown",
         }
-        look: dict[str, Any] = {"lw": draw.thick(2.2)}
-        handles = [
-            draw.sample(
-                words[kind], color=self._color(kind), marker=self._marker(kind), **look
-            )
-            for kind in present
+        return [
+            draw.sample(text, lw=draw.thick(2.2), **self._look(side))
+            for side, text in words.items()
+            if (sides == side).any()
         ]
-        self.legend_ = draw.legend(self.ax_, handles, shown, right=True)

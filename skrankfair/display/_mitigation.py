@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SIDES = {"closer to fair": 1.0, "further from fair": -1.0}
 _LOSSES = ("log loss", "mean squared error")
 _NARROW = 5.0  # inches, below which panels are on top of each other
-# A cost so many times as large as half of the others has a number and no room.
+# A cost that is this many times the median cost is written as a number instead.
 _OUTLYING = 10
 
 
@@ -125,8 +125,9 @@ class MitigationDisplay:
         self.changes_ = self._forest(labels, moved, gain, 1.0, "change").plot(
             ax=self.axes_[1], sort=None, legend=legend
         )
-        if _beside(self.axes_[0], self.axes_[1]):
-            self.axes_[1].set_yticklabels([])
+        first, second = (ax.get_position() for ax in self.axes_[:2])
+        if np.allclose([first.y0, first.y1], [second.y0, second.y1]):
+            self.axes_[1].set_yticklabels([])  # the rows go on
         sign = np.where(costs["metric"].isin(_LOSSES), -1.0, 1.0)
         gain = sign * costs["change"]
         self.costs_ = self._forest(
@@ -155,25 +156,22 @@ class MitigationDisplay:
         )
 
 
-def _new_axes(n_rows: int, n_costs: int) -> Any:
+def _new_axes(n_rows: int, n_costs: int) -> list[Axes]:
+    """Return the axes of three panels, one below the other in a narrow figure."""
     moved, cost = draw.heights_of(n_rows, n_costs)
     mosaic, heights = [["moved", "change"], ["cost", "cost"]], [moved, cost]
     if draw.figure_size()[0] < _NARROW:
         mosaic, heights = [["moved"], ["change"], ["cost"]], [moved, moved, cost]
-    found = draw.new_panels(mosaic, heights)
-    return found["moved"], found["change"], found["cost"]
-
-
-def _beside(first: Axes, second: Axes) -> bool:
-    """Return whether the rows of the first axes go on in the second."""
-    one, other = first.get_position(), second.get_position()
-    return bool(np.isclose(one.y0, other.y0) and np.isclose(one.y1, other.y1))
+    panels = draw.new_panels(mosaic, heights)
+    return [panels[name] for name in ("moved", "change", "cost")]
 
 
 def _leave_out(ax: Axes, costs: GroupEstimatesDisplay) -> list[Text]:
     """Say in words what would flatten the other rows, and limit the axes to these."""
-    parts = (costs.estimate, costs.ci_low, costs.ci_high)
-    value, low, high = (np.asarray(part, dtype=float) for part in parts)
+    value, low, high = (
+        np.asarray(values, dtype=float)
+        for values in (costs.estimate, costs.ci_low, costs.ci_high)
+    )
     reach = np.nan_to_num(np.max(np.abs([value, low, high]), axis=0))
     known = np.sort(reach[reach > 0])
     if not known.size:
@@ -188,18 +186,6 @@ def _leave_out(ax: Axes, costs: GroupEstimatesDisplay) -> list[Text]:
         right = value[row] > 0
         text = f"{value[row]:.3g}".replace("-", "\N{MINUS SIGN}")
         text = f"{text} ▶" if right else f"◀ {text}"
-        words.append(
-            ax.text(
-                float(right),
-                row,
-                text,
-                transform=ax.get_yaxis_transform(),
-                ha="right" if right else "left",
-                va="center",
-                size="small",
-                color=costs.points_[known_rows.index(row)].get_color(),
-                bbox={"facecolor": ax.get_facecolor(), "lw": 0, "pad": 1.5},
-                zorder=4,
-            )
-        )
+        color = costs.points_[known_rows.index(row)].get_color()
+        words.append(draw.in_row(ax, row, text, color, right=right))
     return words

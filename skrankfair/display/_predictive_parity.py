@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._estimates.formatting import label
-from .._inputs.validation import Array, check_choice
+from .._inputs.validation import check_choice
 from . import _style as draw
 
 if TYPE_CHECKING:
@@ -24,26 +23,12 @@ _LONGEST_OF_TWO = 20
 class PredictiveParityDisplay:
     """Two plots: the curve of each group with its band, and their differences.
 
-    Made by `from_test` or `PredictiveParityTest.plot`. Scores at which the test rejects
-    are marked under the differences.
+    Made by `PredictiveParityTest.plot`. Scores at which the test rejects are marked
+    under the differences.
 
     Parameters
     ----------
-    grid : array-like of shape (J,)
-        Scores.
-    groups : sequence of hashable, length G
-    curves, curve_low, curve_high : array-like of shape (G, J)
-        Mean outcome by group, and its band.
-    contrasts : sequence of pairs of hashable, length C
-        What is compared.
-    difference, difference_low, difference_high : array-like of shape (C, J)
-    rejected : array-like of shape (C, J), bool
-    edges : array-like of shape (B + 1,) or None, default=None
-        Edges of the histograms.
-    bars : array-like of shape (G, B) or None, default=None
-        Number of rows by group and bar; None draws no histogram.
-    name : str, default=""
-        The title of the legend of the differences.
+    test : PredictiveParityTest
 
     Attributes
     ----------
@@ -57,100 +42,15 @@ class PredictiveParityDisplay:
         One per contrast: the marks where the test rejects.
     histograms_ : list of matplotlib StepPatch
         One per group, or none.
-
-    See Also
-    --------
-    skrankfair.inference.predictive_parity_test : Makes the numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skrankfair.display import PredictiveParityDisplay
-    >>> from skrankfair.inference import predictive_parity_test
-    >>> rng = np.random.default_rng(0)
-    >>> group, score = rng.choice(["a", "b"], size=2000), rng.uniform(size=2000)
-    >>> y = rng.uniform(size=2000) < score
-    >>> t = predictive_parity_test(y, score, sensitive_features=group)
-    >>> display = PredictiveParityDisplay.from_test(t)
-    >>> [line.get_label() for line in display.lines_]
-    ['a', 'b']
     """
 
-    grid: Any
-    groups: Sequence[Hashable]
-    curves: Any
-    curve_low: Any
-    curve_high: Any
-    contrasts: Sequence[tuple[Hashable, Hashable]]
-    difference: Any
-    difference_low: Any
-    difference_high: Any
-    rejected: Any
-    _: KW_ONLY
-    edges: Any = None
-    bars: Any = None
-    name: str = ""
-
-    @classmethod
-    def from_test(
-        cls,
-        result: PredictiveParityTest,
-        *,
-        axes: Any = None,
-        kind: str = "simultaneous",
-        **kwargs: Any,
-    ) -> PredictiveParityDisplay:
-        """Draw the result of the test.
-
-        Parameters
-        ----------
-        result : PredictiveParityTest
-        axes : sequence of two matplotlib Axes or None, default=None
-            None creates a new figure. The Axes are for the curves and the differences.
-        kind : {"simultaneous", "pointwise"}, default="simultaneous"
-            The bands.
-        **kwargs : dict
-            Passed to `plot`.
-
-        Returns
-        -------
-        PredictiveParityDisplay
-
-        Raises
-        ------
-        ValueError
-            If the kind is unknown, or if `axes` are not two axes.
-        """
-        check_choice(kind, "kind", ("simultaneous", "pointwise"))
-        level = result.parameters["confidence_level"]
-        order = np.argsort(result.grid, kind="stable")
-        low, high = (np.asarray(end)[:, order] for end in result.curve_band(kind=kind))
-        below, above = (np.asarray(end)[:, order] for end in result.band(kind=kind))
-        bars = result.sums.range.bars
-        # A difference is at most the range of the outcomes.
-        reach = result.sums.outcomes[-1] - result.sums.outcomes[0]
-        edges = np.linspace(result.grid.min(), result.grid.max(), bars.shape[1] + 1)
-        display = cls(
-            result.grid[order],
-            result.groups,
-            result.curves[:, order],
-            low,
-            high,
-            result.contrasts,
-            np.clip(result.difference[:, order], -reach, reach),
-            below,
-            above,
-            result.rejected[:, order],
-            edges=edges,
-            bars=bars if edges[0] < edges[-1] else None,
-            name=f"{100 * level:g}% {kind} bands, p = {result.pvalue:.3g}",
-        )
-        return display.plot(axes=axes, **kwargs)
+    test: PredictiveParityTest
 
     def plot(
         self,
         *,
         axes: Any = None,
+        kind: str = "simultaneous",
         xlabel: str = "score",
         ylabel: str = "mean outcome",
         legend: bool = True,
@@ -161,6 +61,8 @@ class PredictiveParityDisplay:
         ----------
         axes : sequence of two matplotlib Axes or None, default=None
             None creates a new figure. The Axes are for the curves and the differences.
+        kind : {"simultaneous", "pointwise"}, default="simultaneous"
+            The bands.
         xlabel, ylabel : str, default="score", "mean outcome"
         legend : bool, default=True
             False draws none.
@@ -173,73 +75,65 @@ class PredictiveParityDisplay:
         Raises
         ------
         ValueError
-            If `axes` are not two axes.
+            If the kind is unknown, or if `axes` are not two axes.
         """
+        check_choice(kind, "kind", ("simultaneous", "pointwise"))
         if axes is None:
             mosaic = [["curves"], ["differences"]]
             heights = [share * draw.figure_size()[1] for share in _SHARES]
             axes = [*draw.new_panels(mosaic, heights, sharex=True).values()]
         self.axes_ = draw.check_axes(axes, ("the curves", "the differences"))
         self.figure_ = self.axes_[0].figure
-        grid = np.asarray(self.grid, dtype=float)
+        test = self.test
+        bands = f"{100 * test.parameters['confidence_level']:g}% {kind} bands"
         draw.frame(self.axes_[0], "", ylabel)
-        name = f"{xlabel}\n{self.name}" if self.name else xlabel
-        draw.frame(self.axes_[1], name, "difference")
-        self._draw_curves(grid, legend)
-        self._draw_differences(grid, legend)
+        draw.frame(
+            self.axes_[1], f"{xlabel}\n{bands}, p = {test.pvalue:.3g}", "difference"
+        )
+        order = np.argsort(test.grid, kind="stable")
+        ends = [np.asarray(end)[:, order] for end in test.curve_band(kind=kind)]
+        grids = [test.grid[order]] * len(test.groups)
+        self.lines_, self.bands_ = draw.curves(
+            self.axes_[0], test.groups, grids, test.curves[:, order], *ends
+        )
+        self.histograms_ = draw.histograms(self.axes_[0], test.grid, test.bars)
+        draw.legend(self.axes_[0], self.lines_, legend)
+        self._draw_differences(kind, legend)
         return self
 
-    def _draw_curves(self, grid: Array, legend: bool) -> None:
-        ax, of = self.axes_[0], len(self.groups)
-        drawn = [
-            draw.curve(ax, grid, y, low, high, place, label(group, draw.LONGEST), of=of)
-            for place, (group, y, low, high) in enumerate(
-                zip(
-                    self.groups,
-                    self.curves,
-                    self.curve_low,
-                    self.curve_high,
-                    strict=True,
-                )
-            )
-        ]
-        self.lines_ = [line for line, _ in drawn]
-        self.bands_ = [band for _, band in drawn]
-        self.histograms_: list[Any] = []
-        if self.bars is not None:
-            self.histograms_ = draw.histograms(ax, self.edges, self.bars)
-        draw.legend(ax, self.lines_, legend)
-
-    def _draw_differences(self, grid: Array, legend: bool) -> None:
-        ax = self.axes_[1]
+    def _draw_differences(self, kind: str, legend: bool) -> None:
+        """Draw the differences with their bands, and marks where the test rejects."""
+        test, ax = self.test, self.axes_[1]
+        order = np.argsort(test.grid, kind="stable")
+        grid, n = test.grid[order], len(test.contrasts)
+        # A difference is at most the range of the outcomes.
+        reach = test.range[1] - test.range[0]
         draw.zero(ax)
-        self.difference_lines_, self.difference_bands_ = [], []
-        self.rejected_ = []
-        for place, (a, b) in enumerate(self.contrasts):
-            line, band = draw.curve(
-                ax,
-                grid,
-                self.difference[place],
-                self.difference_low[place],
-                self.difference_high[place],
-                place,
-                " − ".join(label(group, _LONGEST_OF_TWO) for group in (a, b)),
-                of=len(self.contrasts),
-            )
-            self.difference_lines_.append(line)
-            self.difference_bands_.append(band)
-            where = np.asarray(self.rejected[place], dtype=bool)
-            height = 0.03 + 0.04 * (place % 8)
+        self.difference_lines_, self.difference_bands_ = draw.curves(
+            ax,
+            [
+                " − ".join(label(group, _LONGEST_OF_TWO) for group in pair)
+                for pair in test.contrasts
+            ],
+            [grid] * n,
+            np.clip(test.difference[:, order], -reach, reach),
+            *(np.asarray(end)[:, order] for end in test.band(kind=kind)),
+            longest=3 * _LONGEST_OF_TWO,
+        )
+        self.rejected_: list[Any] = []
+        for place, (line, where) in enumerate(
+            zip(self.difference_lines_, test.rejected[:, order], strict=True)
+        ):
             self.rejected_ += ax.plot(
                 grid[where],
-                np.full(int(where.sum()), height),
+                np.full(int(where.sum()), 0.03 + 0.04 * (place % 8)),
                 linestyle="none",
                 marker="|",
-                color=line.get_color() if len(self.contrasts) > 1 else draw.LINE,
+                color=line.get_color() if n > 1 else draw.LINE,
                 transform=ax.get_xaxis_transform(),
                 zorder=4,
             )
         # Those that differ most are named, if there is no room for all.
-        order = np.argsort([-np.sum(row) for row in self.rejected], kind="stable")
-        lines = [self.difference_lines_[i] for i in order]
+        most = np.argsort(-test.rejected.sum(axis=1), kind="stable")
+        lines = [self.difference_lines_[i] for i in most]
         draw.legend(ax, lines, legend, most=_MOST)

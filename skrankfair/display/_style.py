@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.legend import Legend
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
+    from matplotlib.text import Text
 
 #: Of groups. None is the colour of a verdict, below, and colour-blind readers can tell
 #: all of them apart; lines differ too.
@@ -30,7 +31,7 @@ WITHIN = "#009E73"
 LINE, GRID = "#333333", "#E6E6E6"
 #: Longer labels are cut.
 LONGEST = 40
-#: From so many groups on, bands would hide each other.
+#: From this number of groups on, bands would hide each other.
 MANY = 4
 _ROW_HEIGHT, _MARGIN_HEIGHT = 0.3, 1.25  # inches, for a font of 10 points
 _HISTOGRAM_HEIGHT = 0.14
@@ -65,12 +66,12 @@ def dot(size: float, n_rows: int = 1, ax: Axes | None = None) -> float:
 
 
 def figure_size() -> tuple[float, float]:
-    """Return how wide and high a new figure is, in inches."""
+    """Return the width and the height of a new figure in inches."""
     return tuple(setting("figure.figsize"))
 
 
 def heights_of(*n_rows: int) -> list[float]:
-    """Return how high panels with so many rows are, in inches."""
+    """Return the heights of panels with these numbers of rows, in inches."""
     scale = setting("font.size") / 10
     return [scale * (_MARGIN_HEIGHT + _ROW_HEIGHT * max(n, 2)) for n in n_rows]
 
@@ -140,7 +141,7 @@ def _pitch(ax: Axes, n_rows: int) -> float:
 
 
 def _width(ax: Axes, text: str, size: Any) -> float:
-    """Return how wide a text is, in pixels."""
+    """Return the width of a text in pixels."""
     from matplotlib.text import Text
 
     drawn = Text(0, 0, text, fontsize=size, parse_math=False)
@@ -176,7 +177,7 @@ def _wrapped(ax: Axes, text: str, size: Any, limit: float) -> str:
 
 
 def check_axes(axes: Any, what: Sequence[str]) -> tuple[Axes, ...]:
-    """Return as many axes as there are things to draw, or raise a ValueError."""
+    """Return one Axes for each thing to draw, or raise a ValueError."""
     if np.shape(axes) != (len(what),):
         number = {2: "two", 3: "three"}[len(what)]
         named = f"{', '.join(what[:-1])} and {what[-1]}"
@@ -228,7 +229,7 @@ def row_frame(
     Where rows are lower than their labels, these are smaller; where they would be too
     small to read, only some rows have one.
     """
-    places = np.arange(len(labels))
+    rows = np.arange(len(labels))
     pitch = _pitch(ax, len(labels))
     size = min(_points("ytick.labelsize"), max(0.8 * pitch, _SMALLEST))
     every = int(np.ceil(_SMALLEST / (0.8 * pitch)))
@@ -236,14 +237,14 @@ def row_frame(
     # Both ends, since labels of crossed groups often begin alike.
     whole = [label(text, longest) for text in labels]
     texts = [_cut(ax, text, size, limit, middle=True) for text in whole]
-    ax.set_yticks(places[::every], labels=texts[::every], parse_math=False, size=size)
+    ax.set_yticks(rows[::every], labels=texts[::every], parse_math=False, size=size)
     left = max((_width(ax, text, size) for text in texts), default=0.0)
     frame(ax, xlabel, grid=None, left=left + _pixels(ax, size))
     ax.spines["left"].set_visible(False)
     ax.set_ylim(max(len(labels), 1) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.hlines(
-        places,
+        rows,
         0,
         1,
         transform=ax.get_yaxis_transform(),
@@ -256,55 +257,135 @@ def row_frame(
     return ax.axvline(at, color=LINE, linewidth=thick(1.2), zorder=1)
 
 
-def curve(
+def curves(
     ax: Axes,
-    x: Array,
+    names: Sequence[Hashable],
+    x: Sequence[Any],
     y: Any,
-    low: Any,
-    high: Any,
-    place: int,
-    name: str,
+    low: Any = None,
+    high: Any = None,
     *,
-    of: int = 1,
+    places: Sequence[int] | None = None,
+    longest: int = LONGEST,
     **options: Any,
-) -> tuple[Line2D, Collection]:
-    """Draw a curve with its band, or with bars at some points if there are many."""
-    (line,) = ax.plot(
-        x,
-        np.asarray(y, dtype=float),
-        linewidth=thick(2),
-        label=name,
-        zorder=3,
-        **look(place),
-        **options,
+) -> tuple[list[Line2D], list[Collection]]:
+    """Draw the curve of each group with its band, or with bars if there are many.
+
+    A group has the look of its place, by default that among the names.
+    """
+    lines: list[Line2D] = []
+    bands: list[Collection] = []
+    for i, name in enumerate(names):
+        place, points = i if places is None else places[i], np.asarray(x[i])
+        style = {**look(place), "linewidth": thick(2), "zorder": 3, **options}
+        values = np.asarray(y[i], dtype=float)
+        lines += ax.plot(points, values, label=label(name, longest), **style)
+        if low is None or high is None:
+            continue
+        below, above = (np.asarray(end[i], dtype=float) for end in (low, high))
+        color = lines[-1].get_color()
+        if len(names) < MANY:
+            band: dict[str, Any] = {"alpha": 0.18, "linewidth": 0, "zorder": 2}
+            bands.append(ax.fill_between(points, below, above, color=color, **band))
+            continue
+        of = len(names)
+        step = max(points.size // 8, min(of, points.size // 4), 1)
+        some = slice(place % of * step // of, None, step)
+        bars: dict[str, Any] = {"alpha": 0.7, "linewidths": thick(1.2), "zorder": 2}
+        bands.append(
+            ax.vlines(points[some], below[some], above[some], colors=color, **bars)
+        )
+    return lines, bands
+
+
+def rows(
+    ax: Axes,
+    values: Array,
+    colors: Sequence[str],
+    low: Any = None,
+    high: Any = None,
+    *,
+    markers: Sequence[str] | str = "o",
+    hollow: bool | Array = False,
+    size: float = 6.5,
+    zorder: float = 3,
+) -> tuple[list[Line2D], list[Line2D]]:
+    """Draw the point of each row that has a value, with its interval if it has one."""
+    points: list[Line2D] = []
+    intervals: list[Line2D] = []
+    size = dot(size, len(values), ax)
+    low, high = (
+        np.full(len(values), np.nan) if end is None else np.asarray(end, dtype=float)
+        for end in (low, high)
     )
-    x = np.asarray(x)
-    low, high = (np.asarray(end, dtype=float) for end in (low, high))
-    color = line.get_color()
-    if of < MANY:
-        band: dict[str, Any] = {"alpha": 0.18, "linewidth": 0, "zorder": 2}
-        return line, ax.fill_between(x, low, high, color=color, **band)
-    step = max(x.size // 8, min(of, x.size // 4), 1)
-    some = slice(place % of * step // of, None, step)
-    bars: dict[str, Any] = {"alpha": 0.7, "linewidths": thick(1.2), "zorder": 2}
-    return line, ax.vlines(x[some], low[some], high[some], colors=color, **bars)
+    hollow = np.broadcast_to(hollow, len(values))
+    for row in np.flatnonzero(~np.isnan(values)).tolist():
+        color, face = colors[row], ax.get_facecolor()
+        if np.isfinite([low[row], high[row]]).all():
+            intervals += ax.plot(
+                [low[row], high[row]],
+                [row, row],
+                color=color,
+                linewidth=thick(2.2),
+                solid_capstyle="round",
+                zorder=zorder - 1,
+            )
+        points += ax.plot(
+            [values[row]],
+            [row],
+            marker=markers[row % len(markers)],
+            markersize=size,
+            color=color,
+            markeredgewidth=1.2,
+            markeredgecolor=color if hollow[row] else face,
+            markerfacecolor=face if hollow[row] else color,
+            linestyle="none",
+            zorder=zorder,
+        )
+    return points, intervals
 
 
-def histograms(ax: Axes, edges: Array, bars: Any) -> list[StepPatch]:
-    """Draw where the scores of the groups are, along the bottom of the axes."""
+def in_row(
+    ax: Axes, row: float, text: str, color: Any, *, right: bool = False, **options: Any
+) -> Text:
+    """Write a text at an end of a row, over its line."""
+    return ax.text(
+        0.985 if right else 0.015,
+        row,
+        text,
+        transform=ax.get_yaxis_transform(),
+        color=color,
+        ha="right" if right else "left",
+        va="center",
+        size="small",
+        bbox={"facecolor": ax.get_facecolor(), "lw": 0, "pad": 1.5},
+        **{"zorder": 4, **options},
+    )
+
+
+def histograms(ax: Axes, grid: Array, bars: Any) -> list[StepPatch]:
+    """Draw where the scores of the groups are, along the bottom of the axes.
+
+    The bars of each group are of equal width, from the first score of the grid to the
+    last one; where there is only one score, there are none.
+    """
+    bars = np.asarray(bars, dtype=float)
+    edges = np.linspace(np.min(grid), np.max(grid), bars.shape[1] + 1)
+    if edges[0] == edges[-1]:
+        return []
     if ax.dataLim.y0 >= 0:
         ax.set_ylim(bottom=0)  # so that no bar is below zero
     below = ax.inset_axes((0, 0, 1, _HISTOGRAM_HEIGHT), sharex=ax)
     below.set_axis_off()
-    patches = []
-    bars = np.asarray(bars, dtype=float)
-    filled: dict[str, Any] = {"fill": True, "alpha": 0.35, "linewidth": 0}
+    style: dict[str, Any] = {"fill": True, "alpha": 0.35, "linewidth": 0}
     if len(bars) >= MANY:
-        filled = {"fill": False, "linewidth": thick(0.8)}
-    for place, counts in enumerate(bars):
-        share = counts / counts.sum() if counts.sum() > 0 else counts
-        color = look(place)["color"]
-        patches.append(below.stairs(share, edges, color=color, **filled))
+        style = {"fill": False, "linewidth": thick(0.8)}
+    patches = [
+        below.stairs(
+            counts / max(counts.sum(), 1.0), edges, color=look(i)["color"], **style
+        )
+        for i, counts in enumerate(bars)
+    ]
     below.set_ylim(bottom=0)
     return patches
 
@@ -404,7 +485,7 @@ def _entries(
     rows: int,
     n_left: int,
 ) -> tuple[list[Any], list[str], int, float]:
-    """Return what a legend has room for, its texts, how many columns, and how wide."""
+    """Return the entries that fit into a legend, their texts, columns and width."""
     em = _pixels(ax, size)
     handle = em * (_SPACES["handlelength"] + _SPACES["handletextpad"])
     gap, limit = em * _SPACES["columnspacing"], limit - 2 * em * _BORDER
@@ -415,8 +496,8 @@ def _entries(
     texts = [str(h.get_label()) for h in kept]
     widths = [_width(ax, text, size) + handle for text in texts]
     for columns in range(len(kept), 0, -1):
-        parts = np.array_split(widths, columns)
-        width = sum(max(part) for part in parts) + gap * (columns - 1)
+        groups = np.array_split(widths, columns)
+        width = sum(max(group) for group in groups) + gap * (columns - 1)
         if width <= limit and -(-len(kept) // columns) <= rows:
             return kept, texts, columns, width
     # As many columns as leave some letters of a label, and the longest are cut.
@@ -429,8 +510,8 @@ def _entries(
         more = sample(f"and {n_left} more", linestyle="none")
         kept = [*handles[:room_for], more, *notes]
     texts = [str(h.get_label()) for h in kept]
-    parts = np.array_split([_width(ax, t, size) + handle for t in texts], columns)
-    widest = [max(part) for part in parts]
+    groups = np.array_split([_width(ax, t, size) + handle for t in texts], columns)
+    widest = [max(group) for group in groups]
     for room in np.linspace(max(widest), handle + 2 * em, 60):
         width = np.minimum(widest, room).sum() + gap * (columns - 1)
         if width <= limit:

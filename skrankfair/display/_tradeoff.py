@@ -16,6 +16,7 @@ from . import _style as draw
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 _FAINT = "#C8C8C8"
 _LONGEST_LABEL = 60
@@ -237,9 +238,9 @@ class FairnessTradeoffDisplay:
         name = ""
         if chosen is not None:
             check_number(chosen, "chosen", 0, worth.size - 1, integer=True)
-            parts = cv_results["params"][chosen].items()
+            settings = cv_results["params"][chosen].items()
             name = ", ".join(
-                f"{key.rpartition('__')[2]}={value}" for key, value in parts
+                f"{key.rpartition('__')[2]}={value}" for key, value in settings
             )
         display = cls(
             worth,
@@ -287,36 +288,34 @@ class FairnessTradeoffDisplay:
             )
         if self.chosen is not None:
             check_number(self.chosen, "chosen", 0, x.size - 1, integer=True)
-        self.ax_ = draw.axes_for(ax)
-        self.figure_ = self.ax_.figure
-        self._draw_frame()
-        self._draw_candidates(x, y)
-        # After the points, which determine how wide the plot is.
-        self._draw_bound()
-        self._draw_legend(int((np.isnan(x) | np.isnan(y)).sum()), legend)
-        return self
-
-    def _draw_frame(self) -> None:
+        ax = self.ax_ = draw.axes_for(ax)
+        self.figure_ = ax.figure
         fairer = "fairer →" if self.larger_is_fairer else "← fairer"
         draw.frame(
-            self.ax_,
+            ax,
             f"{label(self.disparity_name, _LONGEST_LABEL)}   ({fairer})",
             f"{label(self.objective_name, _LONGEST_LABEL)}   (better →)",
             grid=None,
         )
+        defined = ~(np.isnan(x) | np.isnan(y))
+        self._draw_candidates(x, y, defined)
+        # After the points, which determine how wide the plot is.
+        self._draw_bound()
+        self._draw_legend(int((~defined).sum()), legend)
+        return self
 
-    def _draw_candidates(self, x: Array, y: Array) -> None:
+    def _draw_candidates(self, x: Array, y: Array, defined: Array) -> None:
         """Draw beaten candidates faintly, then the front, then the chosen on top."""
-        there = ~(np.isnan(x) | np.isnan(y))
         front = np.zeros(x.size, dtype=bool)
         if self.on_front is not None:
-            front = np.asarray(self.on_front, dtype=bool) & there
+            front = np.asarray(self.on_front, dtype=bool) & defined
         chosen = np.arange(x.size) == (-1 if self.chosen is None else self.chosen)
-        chosen &= there
+        chosen &= defined
         self.errors_: list[Artist] = []
         self.front_ = self.front_points_ = self.chosen_ = None
+        beaten = defined & ~front & ~chosen
         self.candidates_ = self._draw_points(
-            x, y, there & ~front & ~chosen, _FAINT, draw.UNCLEAR, 5.0, "candidate", 2
+            x, y, beaten, "candidate", draw.UNCLEAR, 5, 2, bars=_FAINT
         )
         if front.any():
             order = np.flatnonzero(front)[np.argsort(x[front], kind="stable")]
@@ -329,21 +328,14 @@ class FairnessTradeoffDisplay:
                 zorder=3,
             )
             self.front_points_ = self._draw_points(
-                x,
-                y,
-                front & ~chosen,
-                draw.LINE,
-                draw.LINE,
-                6.5,
-                "beaten by no other",
-                4,
+                x, y, front & ~chosen, "beaten by no other", draw.LINE, 6.5, 4
             )
         if chosen.any():
             name = "chosen"
             if self.chosen_name:
                 name += f": {label(self.chosen_name, _LONGEST_LABEL)}"
             self.chosen_ = self._draw_points(
-                x, y, chosen, draw.BETTER, draw.BETTER, 9.0, name, 5, marker="D"
+                x, y, chosen, name, draw.BETTER, 9, 5, marker="D"
             )
 
     def _draw_points(
@@ -351,44 +343,35 @@ class FairnessTradeoffDisplay:
         x: Array,
         y: Array,
         some: Array,
-        bar_color: str,
+        name: str,
         color: str,
         size: float,
-        name: str,
         zorder: float,
+        *,
         marker: str = "o",
-    ) -> Any:
-        """Draw some points and their bars."""
-        width = 1.2 if size > 6 else 0.8
-        for error, bars, along, across in (
-            (self.disparity_error, self.ax_.hlines, x[some], y[some]),
-            (self.objective_error, self.ax_.vlines, y[some], x[some]),
-        ):
-            if error is None or not some.any():
-                continue
-            half = np.nan_to_num(np.asarray(error, dtype=float)[some])
-            self.errors_.append(
-                bars(
-                    across,
-                    along - half,
-                    along + half,
-                    colors=bar_color,
-                    linewidths=draw.thick(width),
-                    zorder=zorder - 0.5,
-                )
-            )
-        (points,) = self.ax_.plot(
+        bars: str = "",
+    ) -> Line2D:
+        """Draw some points and the bars of their standard errors."""
+        across, along = (
+            None if error is None else np.nan_to_num(np.asarray(error, float))[some]
+            for error in (self.disparity_error, self.objective_error)
+        )
+        points, _, lines = self.ax_.errorbar(
             x[some],
             y[some],
-            marker=marker,
-            markersize=draw.dot(size),
+            xerr=across,
+            yerr=along,
+            fmt=marker,
             color=color,
+            ecolor=bars or color,
+            elinewidth=draw.thick(0.8 if bars else 1.2),
+            markersize=draw.dot(size),
             markeredgecolor="white",
             markeredgewidth=0.8,
-            linestyle="none",
-            label=name,
             zorder=zorder,
         )
+        points.set_label(name)
+        self.errors_ += lines
         return points
 
     def _draw_bound(self) -> None:
@@ -414,15 +397,9 @@ class FairnessTradeoffDisplay:
         ax.set_xlim(low, high)
 
     def _draw_legend(self, undefined: int, shown: bool) -> None:
+        drawn = self.chosen_, self.front_points_, self.candidates_, self.bound_
         handles = [
-            handle
-            for handle in (
-                self.chosen_,
-                self.front_points_,
-                self.candidates_,
-                self.bound_,
-            )
-            if handle is not None and len(np.atleast_1d(handle.get_xdata()))
+            line for line in drawn if line is not None and np.size(line.get_xdata())
         ]
         words = f"{undefined} undefined, not shown" if undefined else ""
         self.legend_ = draw.legend(self.ax_, handles, shown, title=words)

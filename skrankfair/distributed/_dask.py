@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ._first_pass import first_pass
 from ._plan import MeasurePlan, split_query
 
 # Results that one task adds up.
@@ -25,23 +26,34 @@ def parts_of_dask(
 
     plan.check_columns(data.columns)
     frame = data[plan.names]
-    by = plan.partition_by
+    shuffled, by = frame, plan.partition_by
     if by is not None:
-        frame = frame.shuffle(on=by, npartitions=n_partitions or data.npartitions)
-    parts = frame.to_delayed()
-    level = [delayed(_measure_part)(plan, part) for part in parts]
+        shuffled = frame.shuffle(on=by, npartitions=n_partitions or data.npartitions)
+    parts = shuffled.to_delayed()
+    split_queries = _split_queries(shuffled, parts, plan)
+    results: list[Mapping[Any, Any]] = []
+    try:
+        plan, results = first_pass(
+            plan,
+            lambda: len(frame),
+            lambda choose: frame.map_partitions(choose, meta=frame._meta).compute(),
+        )
+    except ValueError as error:
+        level: list[Any] = [error]
+    else:
+        level = [delayed(_measure_part)(plan, part) for part in parts]
     while len(level) > 1:
         level = [
             delayed(_add_parts)(plan, level[start : start + _AT_A_TIME])
             for start in range(0, len(level), _AT_A_TIME)
         ]
-    found, split = compute(level[0], _split_queries(frame, parts, plan))
+    total, split = compute(level[0], split_queries)
     for query in split:
         if query is not None:
             raise split_query(plan, query)
-    if isinstance(found, ValueError):
-        raise found
-    return [] if found is None else [found]
+    if isinstance(total, ValueError):
+        raise total
+    return results if total is None else [*results, total]
 
 
 def _measure_part(plan: MeasurePlan, frame: Any) -> _Answer:

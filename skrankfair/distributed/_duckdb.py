@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
+from ._first_pass import first_pass
 from ._plan import MeasurePlan, split_query
 
 _ROWS_OF_A_PART, _ROWS_OF_A_BATCH = 2_000_000, 100_000
@@ -35,6 +36,8 @@ def parts_of_duckdb(
     progress: Callable[[str], object] | None,
 ) -> list[Mapping[Any, Any]]:
     """Return the total of the parts of a source; nothing of one without rows."""
+    import pyarrow as pa
+
     try:
         import duckdb
     except ImportError as error:
@@ -55,7 +58,8 @@ def parts_of_duckdb(
         try:
             plan.check_columns(_read(connection, data, Path(folder), plan))
             _check_nested(connection, plan)
-            n_rows = _first(connection, f"SELECT count(*) FROM {_ROWS}")[0]  # noqa: S608
+            count = connection.execute(f"SELECT count(*) FROM {_ROWS}")  # noqa: S608
+            n_rows = count.fetchall()[0][0]
             if n_partitions is None:
                 n_partitions = max(1, -(-n_rows // _ROWS_OF_A_PART))
             parts = _parts(connection, plan, n_partitions, Path(folder))
@@ -66,14 +70,20 @@ def parts_of_duckdb(
                 f"temp_directory must have room for the parts of the data: {error}"
             ) from error
         connection.close()  # its memory is wanted by the parts
-        found: list[Mapping[Any, Any]] = []
+        plan, results = first_pass(
+            plan,
+            lambda: n_rows,
+            lambda choose: pa.concat_tables(choose(_opened(part)) for part in parts),
+        )
+        if results and not plan.metrics:
+            return results
         n_done = 0
         for result, n_of_part in _measured(plan, parts, n_jobs):
-            found = [plan.added([*found, result])]  # which may be large
+            results = [plan.added([*results, result])]  # which may be large
             n_done += n_of_part
             if progress is not None:
                 progress(f"{n_done:,} of {n_rows:,} rows")
-        return found
+        return results
 
 
 def _read(connection: Any, data: Any, folder: Path, plan: MeasurePlan) -> list[str]:
@@ -117,42 +127,34 @@ def _of_files(connection: Any, paths: Sequence[Any], plan: MeasurePlan) -> Any:
     read = connection.read_csv if is_csv else connection.read_parquet
     # Otherwise columns are those of the first file: its types, and in CSV its order.
     source = read(names, union_by_name=True)
+    types = dict(zip(source.columns, map(str, source.types), strict=True))
     files = connection.execute("SELECT file FROM glob(?)", [names]).fetchall()
     for (file,) in files if len(files) > 1 else ():
-        _check_file(file, read(file), source, plan, typed=not is_csv)
+        one = read(file)
+        its_types = dict(zip(one.columns, map(str, one.types), strict=True))
+        for name in types.keys() & plan.names:
+            if name not in its_types:
+                raise ValueError(
+                    f"data has a file without the column {name!r}: {file}."
+                )
+            # Of numbers and text DuckDB would make text, of 1 and "1" the same label.
+            if not is_csv and its_types[name] != types[name] == "VARCHAR":
+                raise ValueError(
+                    f"data must have columns of one type; {name!r} is text in some "
+                    f"files, and {its_types[name]} in {file}."
+                )
     return source
-
-
-def _check_file(
-    file: str, part: Any, whole: Any, plan: MeasurePlan, *, typed: bool
-) -> None:
-    """Raise a ValueError for a file that lacks a column, or has text for numbers."""
-    kinds, of_all = (
-        dict(zip(source.columns, map(str, source.types), strict=True))
-        for source in (part, whole)
-    )
-    for name in plan.names:
-        if name not in kinds and name in of_all:
-            raise ValueError(f"data has a file without the column {name!r}: {file}.")
-        # Of numbers and text DuckDB would make text, and of 1 and "1" the same label.
-        if typed and name in kinds and kinds[name] != of_all[name] == "VARCHAR":
-            raise ValueError(
-                f"data must have columns of one type; {name!r} is text in some files, "
-                f"and {kinds[name]} in {file}."
-            )
 
 
 def _check_nested(connection: Any, plan: MeasurePlan) -> None:
     """Raise a ValueError for a query in two clusters, whose pairs would be lost."""
-    nested = plan.nested
-    if nested is None:
+    if plan.nested is None:
         return
-    query, unit = map(_quoted, nested)
-    split = _first(
-        connection,
+    query, unit = map(_quoted, plan.nested)
+    split = connection.execute(
         f"SELECT {query} FROM {_ROWS} GROUP BY {query} "  # noqa: S608
-        f"HAVING min({unit}) <> max({unit}) LIMIT 1",
-    )
+        f"HAVING min({unit}) <> max({unit}) LIMIT 1"
+    ).fetchone()
     if split is not None:
         raise split_query(plan, split[0])
 
@@ -165,6 +167,8 @@ def _parts(
     Each is a file of Arrow; a table if it is the only one. Rows are sorted by the
     numbers of their parts, in half the time that DuckDB takes to write files by part.
     """
+    import pyarrow as pa
+
     columns = ", ".join(_quoted(name) for name in plan.names)
     if n_partitions == 1:
         whole = connection.sql(f"SELECT {columns} FROM {_ROWS}").to_arrow_table()  # noqa: S608
@@ -175,37 +179,24 @@ def _parts(
     rows = connection.sql(
         f"SELECT {columns}, {part} AS {_PART} FROM {_ROWS} ORDER BY {_PART}"  # noqa: S608
     ).to_arrow_reader(_ROWS_OF_A_BATCH)
-    return _written(rows, folder)
-
-
-def _written(rows: Any, folder: Path) -> list[str]:
-    """Write rows that are sorted by the last column, each of its values into a file."""
-    import pyarrow as pa
-
     schema = rows.schema.remove(len(rows.schema) - 1)
-    paths: dict[int, str] = {}
+    paths: list[str] = []
     file: Any = None
     for batch in rows:
-        numbers = batch.column(len(schema)).to_numpy()
+        numbers = batch.column(_PART).to_numpy()
         values = pa.RecordBatch.from_arrays(batch.columns[:-1], schema=schema)
         borders = np.flatnonzero(np.diff(numbers, prepend=-1.0)).tolist()
         for start, stop in pairwise([*borders, numbers.size]):
-            number = int(numbers[start])
-            if number not in paths:
+            path = str(folder / f"{numbers[start]}.arrow")
+            if path not in paths[-1:]:
                 if file is not None:
                     file.close()
-                paths[number] = str(folder / f"{number}.arrow")
-                file = pa.ipc.new_file(paths[number], schema)
+                paths.append(path)
+                file = pa.ipc.new_file(path, schema)
             file.write_batch(values.slice(start, stop - start))
     if file is not None:
         file.close()
-    return list(paths.values())
-
-
-def _first(connection: Any, query: str) -> Any:
-    """Return the first row of a query, or None."""
-    rows = connection.execute(query).fetchall()
-    return rows[0] if rows else None
+    return paths
 
 
 def _quoted(name: str) -> str:
@@ -217,18 +208,16 @@ def _measured(
 ) -> Iterator[tuple[Mapping[Any, Any], int]]:
     """Yield the result of each part, in order and once, with its number of rows.
 
-    Processes are started as soon as the parts that are done say that it saves time.
-    Parts that a killed process leaves without a result are measured again.
+    Processes are started if the first part says that it saves time. Parts that a killed
+    process leaves without a result are measured again.
     """
-    n_done, begun, saved = 0, time.process_time(), 1 - 1 / effective_n_jobs(n_jobs)
-    while n_done < len(parts):
-        rest = (
-            (len(parts) / n_done - 1) * (time.process_time() - begun) if n_done else 0
-        )
-        if saved * rest > _START:
-            break
-        yield _measure_part(plan, parts[n_done])
-        n_done += 1
+    n_done, begun = 0, time.process_time()
+    for part in parts[:1]:
+        yield _measure_part(plan, part)
+        n_done = 1
+    rest = (len(parts) - n_done) * (time.process_time() - begun)
+    if rest * (1 - 1 / effective_n_jobs(n_jobs)) <= _START:
+        n_jobs = 1
     for attempt in range(1 + _REPLACED):
         tasks = (delayed(_measure_part)(plan, part) for part in parts[n_done:])
         try:
@@ -245,14 +234,22 @@ def _measured(
                 ) from error
 
 
+def _opened(part: Any) -> Any:
+    """Return the table of a part, of which a file is read as its columns are used."""
+    import pyarrow as pa
+
+    if isinstance(part, str):
+        return pa.ipc.open_file(pa.memory_map(part)).read_all()
+    return part
+
+
 def _measure_part(plan: MeasurePlan, part: Any) -> tuple[Mapping[Any, Any], int]:
     """Return the results of one part, and its number of rows."""
     import pyarrow as pa
 
-    if isinstance(part, str):
-        part = pa.ipc.open_file(pa.memory_map(part)).read_all()
-    # Labels of groups are few, and cheaper as codes, which old Arrow cannot sort.
-    groups = () if plan.n_replicates else plan.columns.get("sensitive_features", ())
+    part = _opened(part)
+    # Labels of groups are few, and cheaper as codes.
+    groups = plan.columns.get("sensitive_features", ())
     for name in {groups} if isinstance(groups, str) else set(groups):
         if pa.types.is_string(part[name].type):
             place = part.schema.get_field_index(name)

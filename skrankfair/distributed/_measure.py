@@ -12,9 +12,7 @@ from .._estimates.metric import warn_undefined, warn_user
 from .._inputs.missing import missing_said
 from .._inputs.validation import check_number
 from ..metrics import GroupEstimates
-from ._plan import MeasurePlan, check_refits, make_plan, total_of
-from ._quantile import with_edges, with_thresholds
-from ._shifts import with_curves
+from ._plan import MeasurePlan, make_plan, total_of
 
 
 def measure(
@@ -41,11 +39,15 @@ def measure(
 
     The rows of each cluster (or query) are brought into one part, every part is
     measured on its own, and the results are summed. They are those of all data in
-    memory: estimates, standard errors, degrees of freedom and tests. A caliper of
-    matched pairs that holds a share of all pairs (``quantile=``) and the edges of the
-    strata of engagement (``bins=4``) are those of all data too, and take two or three
-    passes over them before. So are the curves of `positive_rate_shift` and of
-    `rank_shift`, whose errors are those of replicates.
+    memory: estimates, standard errors, degrees of freedom and tests.
+
+    Some numbers are chosen from the data: the caliper of matched pairs (``quantile=``
+    or ``n_pairs=``) and the edges of the strata of engagement (``bins=4``). Of more
+    than a million rows they come from a sample of whole clusters of about that size.
+    `positive_rate_shift`, `rank_shift` and `calibration_error` without edges of bins do
+    not add up over parts and are measured on this sample alone. Such a result says so,
+    and ``first_pass["sample"]`` holds the numbers of rows and clusters of the sample.
+    Smaller data are their own sample, so that results are those of memory.
 
     Parameters
     ----------
@@ -57,7 +59,8 @@ def measure(
         active, a Spark DataFrame (also of Spark Connect) by the workers of its session.
         pandas and polars frames in memory are measured as they are.
     metrics : str, callable, sequence of these or dict of str to these
-        Names or functions of `skrankfair.metrics`, `functools.partial` of them, and
+        Names or functions of `skrankfair.metrics`, names of metrics that
+        `skrankfair.audit` has, `functools.partial` of such functions, and
         metrics of your own by `make_metric`.
     y_true : str or None, default=None
         Column of the outcomes.
@@ -81,10 +84,10 @@ def measure(
         its own, that of a Spark DataFrame the session's.
     n_replicates : int, default=0
         Number of bootstrap replicates, as `GroupEstimates.compact` keeps them: the same
-        whatever the engine and the number of parts. `positive_rate_shift` and
-        `rank_shift` need some.
+        whatever the engine and the number of parts.
     random_state : int, default=0
-        Seed of the replicates, the same for all results that are to be added.
+        Seed of the replicates, the same for all results that are to be added. It also
+        chooses the sample.
     memory_limit : str or None, default=None
         Memory of DuckDB, such as "2GB". None is DuckDB's own limit.
     temp_directory : path-like or None, default=None
@@ -94,7 +97,7 @@ def measure(
         started once the first part has shown that they save time.
     progress : callable or None, default=None
         Called with a line of text, such as by ``print``, when a part of files has been
-        measured: how many rows are done in this pass.
+        measured: how many rows are done.
 
     Returns
     -------
@@ -104,9 +107,10 @@ def measure(
     Raises
     ------
     ValueError
-        If a column is missing, a query is in two clusters, or a metric does not add up
-        over parts: pairs of one list, or `calibration_error` without edges of bins. Of
-        Spark also for a metric of your own, which `GroupEstimates.to_json` refuses.
+        If a column is missing, a query is in two clusters, a metric compares the items
+        of one list, whose pairs do not add up over parts, or a sample is needed and no
+        column labels the units. Of Spark also for a metric of your own, which
+        `GroupEstimates.to_json` refuses.
     ImportError
         If the package of the engine is not installed.
 
@@ -130,7 +134,7 @@ def measure(
     >>> log["region"] = rng.choice(["north", "south"], size=len(log))
     >>> log["score"] = rng.random(len(log))
     >>> log["clicked"] = rng.random(len(log)) < 0.3
-    >>> found = measure(
+    >>> results = measure(
     ...     log,
     ...     ["pairwise_accuracy", "pairwise_exposure"],
     ...     y_true="clicked",
@@ -138,7 +142,7 @@ def measure(
     ...     sensitive_features="region",
     ...     qid="session",
     ... )
-    >>> found["pairwise_exposure"].groups
+    >>> results["pairwise_exposure"].groups
     ('north', 'south')
     """
     plan = make_plan(
@@ -159,21 +163,11 @@ def measure(
     engine = engine_of(
         data, n_partitions, memory_limit, temp_directory, n_jobs, progress
     )
-    if engine is not in_memory:
-        check_refits(plan.metrics)
-        plan = with_edges(with_thresholds(plan, data, engine), data, engine)
-        plan = with_curves(plan, data, engine)
-    found = total_of(plan, engine(data, plan))
-    lacking = [missing_said(result.missing) for result in found.values()]
-    for said in dict.fromkeys(filter(None, lacking)):
-        warn_user(" ".join(said), UserWarning)
-    return {name: warn_undefined(result) for name, result in found.items()}
-
-
-def in_memory(data: Any, plan: MeasurePlan) -> list[Mapping[Any, Any]]:
-    """Return the results of a frame as one part."""
-    plan.check_columns(data.columns)
-    return [plan.measure(data)]
+    results = total_of(plan, engine(data, plan))
+    missing = [missing_said(result.missing) for result in results.values()]
+    for sentences in dict.fromkeys(filter(None, missing)):
+        warn_user(" ".join(sentences), UserWarning)
+    return {name: warn_undefined(results[name]) for name in plan.metrics}
 
 
 def engine_of(
@@ -187,14 +181,14 @@ def engine_of(
     """Return the function from data and plan to the results of the parts."""
     if n_partitions is not None:
         check_number(n_partitions, "n_partitions", 1, np.inf, integer=True)
-    kind = _kind(data)
-    if kind == "frame":
-        return in_memory
-    if kind == "dask":
+    root = type(data).__module__.partition(".")[0]
+    if root in ("pandas", "polars") and type(data).__name__ != "LazyFrame":
+        return _in_memory
+    if root in ("dask", "dask_expr"):
         from ._dask import parts_of_dask
 
         return partial(parts_of_dask, n_partitions=n_partitions)
-    if kind == "spark":
+    if root == "pyspark":
         from ._spark import parts_of_spark
 
         return partial(parts_of_spark, n_partitions=n_partitions)
@@ -210,14 +204,7 @@ def engine_of(
     )
 
 
-def _kind(data: Any) -> str:
-    """Return by what the data are measured."""
-    root = type(data).__module__.partition(".")[0]
-    if root in ("dask", "dask_expr"):
-        return "dask"
-    if root == "pyspark":
-        return "spark"
-    lazy = type(data).__name__ in ("LazyFrame", "Dataset", "RecordBatchReader")
-    if root in ("pandas", "polars") and not lazy:
-        return "frame"
-    return "duckdb"
+def _in_memory(data: Any, plan: MeasurePlan) -> list[Mapping[Any, Any]]:
+    """Return the results of a frame as one part."""
+    plan.check_columns(data.columns)
+    return [plan.measure(data)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ import numpy as np
 from .. import metrics as library
 from .._estimates.metric import collected_warnings
 from .._inputs.validation import check_number, to_numpy
+from .._reports.catalog import catalog
 from ..metrics import GroupEstimates
 
 #: Metrics by name.
@@ -29,12 +30,6 @@ COLUMNS = (
     "sample_weight",
     "item_weight",
     "values",
-)
-_RANKS = "its bins have equal mass, cut at ranks among all rows"
-_NO_CURVE = (
-    "given the curve of all rows only the estimate is a sum. Its standard error needs "
-    "what each row does to the curve at the rows of other parts, its interval bins cut "
-    "at ranks among all rows, and replicates would have its noise twice"
 )
 # Kinds of parameters that are given by their names.
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -52,20 +47,23 @@ class MeasurePlan:
         that is given.
     n_replicates, random_state : int
         As `GroupEstimates.compact` takes them.
+    sampled : dict of str to dict
+        What a sample gives for a metric, and how many rows and clusters the sample has.
     """
 
     metrics: AnyMetrics
     columns: Mapping[str, Any]
     n_replicates: int = 0
     random_state: int = 0
+    sampled: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
         """The names of all columns, each once."""
-        found: list[str] = []
+        names: list[str] = []
         for name in self.columns.values():
-            found += [name] if isinstance(name, str) else list(name)
-        return list(dict.fromkeys(found))
+            names += [name] if isinstance(name, str) else list(name)
+        return list(dict.fromkeys(names))
 
     @property
     def partition_by(self) -> str | None:
@@ -80,43 +78,27 @@ class MeasurePlan:
             return None
         return qid, cluster
 
-    def with_fixed(
-        self,
-        is_wanted: Callable[[Callable[..., GroupEstimates]], bool],
-        fixed: Callable[[AnyMetrics], AnyMetrics],
-    ) -> MeasurePlan:
-        """Return the plan with what `fixed` makes of the metrics that are wanted."""
-        wanted = {name: one for name, one in self.metrics.items() if is_wanted(one)}
-        if not wanted:
-            return self
-        return replace(self, metrics={**self.metrics, **fixed(wanted)})
-
     def check_columns(self, columns: Iterable[Any]) -> None:
         """Raise a ValueError if the data lack a column."""
-        there = list(columns)
+        known = list(columns)
         for name in self.names:
-            if name not in there:
+            if name not in known:
                 raise ValueError(
-                    f"data has no column {name!r}; it has {', '.join(map(str, there))}."
+                    f"data has no column {name!r}; it has {', '.join(map(str, known))}."
                 )
 
     def values(self, frame: Any) -> dict[str, Any]:
         """Return the columns of the arguments of one part of the data."""
         import narwhals as nw
 
-        native = nw.from_native(frame, eager_only=True)
-        if self.n_replicates:  # sums are rounded as the rows are ordered
-            native = native.sort(*self.names)
-        values = {}
-        for argument, name in self.columns.items():
-            several = not isinstance(name, str)
-            # Of one column an array, which no metric has to make again.
-            values[argument] = (
-                nw.to_native(native.select(name))
-                if several
-                else to_numpy(nw.to_native(native[name]), argument)
-            )
-        return values
+        rows = nw.from_native(frame, eager_only=True)
+        # Of one column an array, which no metric has to make again.
+        return {
+            argument: to_numpy(nw.to_native(rows[name]), argument)
+            if isinstance(name, str)
+            else nw.to_native(rows.select(name))
+            for argument, name in self.columns.items()
+        }
 
     def measure(self, frame: Any) -> Mapping[Any, Any]:
         """Return the results of one part of the data, without their tables.
@@ -126,37 +108,46 @@ class MeasurePlan:
         frame : frame
             With the columns of the plan, of any library that narwhals knows.
         """
-        values = self.values(frame)
-        found, replicates = {}, (self.n_replicates, self.random_state)
+        values, results = self.values(frame), {}
         with collected_warnings():  # a group may well be missing in one part
             for name, metric in self.metrics.items():
-                taken = parameters_of(metric)
-                given = {k: v for k, v in values.items() if k in taken}
-                found[name] = metric(**given).compact(*replicates)
-        return found
+                result = self.result(name, metric, values)
+                results[name] = result.compact(self.n_replicates, self.random_state)
+        return results
+
+    def result(
+        self,
+        name: str,
+        metric: Callable[..., GroupEstimates],
+        values: Mapping[str, Any],
+    ) -> GroupEstimates:
+        """Return the result of a metric for the columns of some rows."""
+        arguments = parameters_of(metric)
+        given = {key: values[key] for key in arguments & values.keys()}
+        if "qid" not in arguments and "cluster" in arguments and "qid" in values:
+            given.setdefault("cluster", values["qid"])  # queries are the units
+        result = metric(**given)
+        if name in self.sampled:
+            first_pass = {**result.first_pass, "sample": self.sampled[name]}
+            result = replace(result, first_pass=first_pass)
+        return result
 
     def added(self, parts: Sequence[Mapping[Any, Any]]) -> Mapping[Any, Any]:
-        """Return the results of some parts, by a tree of sums."""
-        level = list(parts)
-        while len(level) > 1:
-            pairs = zip(level[::2], level[1::2], strict=False)
-            rest = level[-1:] if len(level) % 2 else []
-            level = [_sums(a, b) for a, b in pairs] + rest
-        return level[0]
+        """Return the sums by name of the results of some parts."""
+        total = dict(parts[0])
+        for part in parts[1:]:
+            for name, result in part.items():
+                total[name] = total[name] + result if name in total else result
+        return total
 
     def to_text(self, results: Mapping[Any, Any]) -> str:
         """Return results as text, without a pickle."""
-        return json.dumps({name: found.to_json() for name, found in results.items()})
+        return json.dumps({name: one.to_json() for name, one in results.items()})
 
     def from_text(self, text: str) -> Mapping[Any, Any]:
         """Return the results that `to_text` wrote."""
-        found = json.loads(text)
-        return {name: GroupEstimates.from_json(one) for name, one in found.items()}
-
-
-def _sums(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Return the sums by name of what is in both, and what is in one."""
-    return {**a, **b, **{name: a[name] + b[name] for name in a if name in b}}
+        results = json.loads(text)
+        return {name: GroupEstimates.from_json(one) for name, one in results.items()}
 
 
 def parameters_of(metric: Callable[..., Any]) -> set[str]:
@@ -177,35 +168,36 @@ def named_metrics(metrics: Any) -> dict[str, Callable[..., GroupEstimates]]:
         For what is neither a name nor a function of `skrankfair.metrics`, nor a partial
         of one, or for two of one name.
     """
+    names: list[str | None]
     if isinstance(metrics, Mapping):
-        return {str(name): _metric(metric) for name, metric in metrics.items()}
-    if isinstance(metrics, str) or callable(metrics):
-        metrics = [metrics]
-    found: dict[str, Callable[..., GroupEstimates]] = {}
-    for metric in metrics:
-        function = _metric(metric)
-        named = plain_of(function)
-        name = str(getattr(named, "__name__", repr(named)))
-        if name in found:
+        names, functions = [str(name) for name in metrics], list(metrics.values())
+    else:
+        is_one = isinstance(metrics, str) or callable(metrics)
+        functions = [metrics] if is_one else list(metrics)
+        names = [None] * len(functions)
+    named: dict[str, Callable[..., GroupEstimates]] = {}
+    for name, metric in zip(names, functions, strict=True):
+        function = metric
+        if isinstance(metric, str) and metric in library.__all__:
+            function = getattr(library, metric)
+        elif isinstance(metric, str) and metric in catalog():
+            function, name = catalog()[metric].on_columns, name or metric
+        if isinstance(function, type) or not callable(function):
             raise ValueError(
-                f"metrics has {name!r} twice; name each by a dict, such as "
+                "metrics must be names or functions of skrankfair.metrics, partials of "
+                f"them, or a dict of these; got {metric!r}."
+            )
+        plain = plain_of(function)
+        key = name or str(getattr(plain, "__name__", repr(plain)))
+        if key in named:
+            raise ValueError(
+                f"metrics has {key!r} twice; name each by a dict, such as "
                 "{'inter': partial(pairwise_accuracy, comparison='inter')}."
             )
-        found[name] = function
-    if not found:
+        named[key] = function
+    if not named:
         raise ValueError("metrics must name at least one metric; it is empty.")
-    return found
-
-
-def _metric(metric: Any) -> Callable[..., GroupEstimates]:
-    known = isinstance(metric, str) and metric in library.__all__
-    function = getattr(library, metric) if known else metric
-    if isinstance(function, type) or not callable(function):
-        raise ValueError(
-            "metrics must be names or functions of skrankfair.metrics, partials of "
-            f"them, or a dict of these; got {metric!r}."
-        )
-    return function
+    return named
 
 
 def make_plan(
@@ -266,38 +258,17 @@ def _check_additive(
             "of the data are lost; name the column of the query by qid=, or measure "
             "the list in memory."
         )
-    if is_set(function, "n_pairs") or is_set(function, "adjacent"):
+    if "adjacent" in parameters and parameters["adjacent"].default is True:
         raise ValueError(
-            f"{name} chooses its threshold from all data; choose it once and pass it: "
-            f"partial({name}, epsilon=0.05), or a share of all pairs by quantile=."
+            f"{name} with adjacent=True breaks ties by the order of the rows, which "
+            "parts of the data do not keep; measure it in memory, or all pairs up to a "
+            f"difference of the scores: partial({name}, epsilon=0.05)."
         )
-
-
-def check_refits(metrics: Mapping[str, Callable[..., Any]]) -> None:
-    """Raise a ValueError for a metric that is no sum, also where its curve is known."""
-    for name, metric in metrics.items():
-        options = metric.keywords if isinstance(metric, partial) else {}
-        method = options.get("method", "smooth")
-        edges = method == "binned" and np.ndim(options.get("bins", 15))
-        if plain_of(metric) is library.calibration_error and not edges:
-            raise ValueError(
-                f"{name} does not add up over parts of the data: "
-                f"{_NO_CURVE if method == 'smooth' else _RANKS}. Measure a sample of "
-                "the clusters in memory, or pass the edges of bins, which add up: "
-                f"partial({name}, method='binned', bins=[0, 0.1, 0.2, ..., 1])."
-            )
 
 
 def plain_of(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function that a partial is of, or the function itself."""
     return function.func if isinstance(function, partial) else function
-
-
-def is_set(function: Callable[..., Any], option: str) -> bool:
-    """Return whether a partial sets an option."""
-    keywords = function.keywords if isinstance(function, partial) else {}
-    value = keywords.get(option)
-    return value is not None and value is not False
 
 
 def split_query(plan: MeasurePlan, query: Any) -> ValueError:

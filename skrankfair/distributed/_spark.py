@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from ._first_pass import first_pass
 from ._plan import MeasurePlan, split_query
 
 # A worker of Spark has much less memory than a machine.
@@ -25,42 +26,67 @@ def parts_of_spark(
         *(f"{_backticked(name)} AS {c}" for name, c in safe.items())
     )
     _check_nested_frame(frame, plan, safe)
+    names = plan.names
+    plan, results = first_pass(
+        plan,
+        frame.count,
+        lambda choose: _mapped(
+            frame, partial(_chosen, names, choose), frame.schema
+        ).rename_columns(names),
+    )
+    if results and not plan.metrics:
+        return results
     by = plan.partition_by
     if by is not None:
         keys = [] if n_partitions is None else [n_partitions]
         frame = frame.repartition(*keys, safe[by]).sortWithinPartitions(safe[by])
     elif n_partitions is not None:
         frame = frame.repartition(n_partitions)
+    table = _mapped(frame, partial(_measured, plan), "part int, answer string")
+    rows = zip(table["part"].to_pylist(), table["answer"].to_pylist(), strict=True)
+    for answer in map(json.loads, answers_of(rows)):
+        if "error" in answer:
+            raise ValueError(answer["error"])
+        results.append(plan.from_text(answer["results"]))
+    return results
+
+
+def _mapped(frame: Any, function: Callable[[Any], Any], schema: Any) -> Any:
+    """Return what a function yields of the batches of each partition, as a table."""
     with warnings.catch_warnings():
         # Of pandas 3, which has no part in Spark's batches of Arrow.
         warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
-        rows = frame.mapInArrow(_Task(plan), "part int, answer string").collect()
-    return [_answer_from(plan, text) for text in answers_of(rows)]
+        return frame.mapInArrow(function, schema).toArrow()
 
 
-@dataclass(frozen=True)
-class _Task:
-    """What a worker does with the batches of one partition."""
+def _chosen(
+    names: Sequence[str], choose: Callable[[Any], Any], batches: Iterable[Any]
+) -> Iterator[Any]:
+    """Yield the rows that a function takes of each batch."""
+    import pyarrow as pa
 
-    plan: MeasurePlan
+    for batch in batches:
+        table = pa.Table.from_batches([batch.rename_columns(names)])
+        yield from choose(table).rename_columns(batch.schema.names).to_batches()
 
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the total of the partition as JSON; nothing of one without rows."""
-        import pyarrow as pa
-        from pyspark import TaskContext
 
-        try:
-            named = (batch.rename_columns(self.plan.names) for batch in batches)
-            parts = cut(named, self.plan.partition_by, _ROWS_AT_A_TIME)
-            found = [self.plan.measure(part) for part in parts]
-            if not found:
-                return
-            answer = {"results": self.plan.to_text(self.plan.added(found))}
-        except ValueError as error:  # of the data: another attempt would find it again
-            answer = {"error": str(error)}
-        part = pa.array([TaskContext.get().partitionId()], pa.int32())
-        texts = pa.array([json.dumps(answer)])
-        yield pa.RecordBatch.from_arrays([part, texts], ["part", "answer"])
+def _measured(plan: MeasurePlan, batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the total of a partition as JSON; nothing of one without rows."""
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    try:
+        named = (batch.rename_columns(plan.names) for batch in batches)
+        tables = cut(named, plan.partition_by, _ROWS_AT_A_TIME)
+        results = [plan.measure(table) for table in tables]
+        if not results:
+            return
+        answer = {"results": plan.to_text(plan.added(results))}
+    except ValueError as error:  # of the data: another attempt would find it again
+        answer = {"error": str(error)}
+    part = pa.array([TaskContext.get().partitionId()], pa.int32())
+    texts = pa.array([json.dumps(answer)])
+    yield pa.RecordBatch.from_arrays([part, texts], ["part", "answer"])
 
 
 def answers_of(rows: Iterable[Any]) -> list[str]:
@@ -70,13 +96,6 @@ def answers_of(rows: Iterable[Any]) -> list[str]:
     such as speculative copies; nothing here relies on it.
     """
     return list(dict(rows).values())
-
-
-def _answer_from(plan: MeasurePlan, text: str) -> Mapping[Any, Any]:
-    answer = json.loads(text)
-    if "error" in answer:
-        raise ValueError(answer["error"])
-    return plan.from_text(answer["results"])
 
 
 def cut(batches: Iterable[Any], by: str | None, n_rows: int) -> Iterator[Any]:
@@ -122,10 +141,9 @@ def _last_border(column: Any) -> int:
 
 def _check_nested_frame(frame: Any, plan: MeasurePlan, safe: Mapping[str, str]) -> None:
     """Raise a ValueError for a query in two clusters, whose pairs would be lost."""
-    nested = plan.nested
-    if nested is None:
+    if plan.nested is None:
         return
-    query, unit = (safe[name] for name in nested)
+    query, unit = (safe[name] for name in plan.nested)
     ends = frame.selectExpr(f"{query} AS q", f"{unit} AS low", f"{unit} AS high")
     ends = ends.groupBy("q").agg({"low": "min", "high": "max"})
     for row in ends.where("`min(low)` <> `max(high)`").limit(1).collect():

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from .._estimates.finalize import Beside, PairedDifference
+from .._estimates.finalize import Beside, PairedDifference, needs_of
 from .._estimates.metric import warn_undefined
 from .._estimates.paired import PairedReplicates
 from .._estimates.refit import RefitSums
 from .._estimates.sums import ClusterSums
-from .._estimates.table import needs_of
 from ..metrics import GroupEstimates
 
 
@@ -21,7 +20,7 @@ def _have_tables(a: GroupEstimates, b: GroupEstimates) -> bool:
 def _beside(a: GroupEstimates, b: GroupEstimates) -> ClusterSums:
     """Return the sums of both, the columns of `b` behind those of `a`."""
     if _have_tables(a, b):
-        return a.sums.beside(b.sums)
+        return a.sums.join_columns(b.sums)
     return PairedReplicates.of(a.sums, b.sums)
 
 
@@ -108,7 +107,7 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     The two tables of sums are put side by side, and the difference is one more smooth
     function of their totals: the covariance of the two results comes with the delta
     method, and the bootstrap resamples both at once. For ``variance="item"`` the
-    variance is DeLong's, ``Σ_i (T_i^a / N_a - T_i^b / N_b)²``. Of results after
+    covariance is DeLong's, which leaves out each item for both. Of results after
     ``compact(n_replicates=...)`` the covariance is that of their replicates, in which
     every cluster counts as often for both, and degrees of freedom are those of `a`.
 
@@ -223,5 +222,5 @@ def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
             "compared; pass the same variance= to both."
         )
     return warn_undefined(
-        _difference(a, b, a.sums.apart(b.sums), all_supports=True, shares=True)
+        _difference(a, b, a.sums.as_independent(b.sums), all_supports=True, shares=True)
     )

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import special
 
 from .._estimates import formatting as fmt
 from .._estimates.allocation import check_memory
-from .._estimates.contrasts import generator
 from .._estimates.finalize import ColumnSum, MeanOfRatios
-from .._estimates.intervals import check_level, welch_df
-from .._estimates.low_rank import linear_products
 from .._estimates.metric import Metric, warn_undefined, warn_user
-from .._estimates.read_only import ReadOnlyArrays
-from .._estimates.simultaneous import CORRECTIONS, Simultaneous
+from .._estimates.rows import cluster_table, weights_of_rows
+from .._estimates.scales import ConfidenceInterval, welch_df
+from .._estimates.simultaneous import Simultaneous
 from .._estimates.sums import ClusterSums
-from .._estimates.table import cluster_table, row_counts
 from .._inputs.score_rows import ScoreRows, score_rows
 from .._inputs.validation import (
     Array,
@@ -29,85 +26,36 @@ from .._inputs.validation import (
     check_magnitude,
     check_number,
 )
-from ..metrics import ConfidenceInterval, GroupEstimates
+from ..metrics import GroupEstimates
 from ..smoothing._bandwidth import (
     FEWEST,
     boundary_bandwidth,
     common_bandwidth,
-    compared_pairs,
     enough,
 )
-from ..smoothing._kernel_sums import kernel_values
+from ..smoothing._curve import share_interval
+from ..smoothing._curve_pairs import CurvePairs
 from ..smoothing._kernels import get_kernel
-from ..smoothing._local_quadratic import share_interval
-from ._predictive_parity import check_reference
+from ._contrast_test import (
+    ContrastTest,
+    check_reference,
+    checked_test_options,
+    compared_pairs,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..display import MarginalOutcomeDisplay
+    from ..display._marginal_outcome import MarginalOutcomeDisplay
 
 
-# Columns of a group: sums of K u^k, k = 0 to 4, of K u^k y, k = 0 to 2, and over rows
-# of K² u^k, k = 0 to 4.
-_OUTCOME, _SQUARES = slice(5, 8), slice(8, 13)
-_N_COLUMNS = 13
-# Relative to what it would be, a spread of scores that is none.
-_NO_SPREAD = 1e-9
+# The degree of the polynomial of the score. That of a line that is corrected for its
+# bias is 2: with one bandwidth for both this is the value of a quadratic.
 _DEGREES = {"constant": 0, "local_linear": 2}
 
 
-@dataclass(frozen=True)
-class ValueAtBoundary:
-    """The regression of the outcome on the score, at the threshold.
-
-    Attributes
-    ----------
-    boundary : {"constant", "local_linear"}
-        "local_linear" is corrected for its bias: with one bandwidth for both this is
-        the value of a quadratic.
-    """
-
-    boundary: str
-
-    def weights(self, by_group: Array) -> Array:
-        """Return the coefficients of 1, u and u² in the weights, shape (..., 3)."""
-        degree = _DEGREES[self.boundary]
-        powers = np.arange(degree + 1)
-        normal = by_group[..., powers[:, None] + powers]
-        inverse = np.linalg.pinv(normal.real, rcond=_NO_SPREAD, hermitian=True)
-        # To first order in what a complex step adds: exact for derivatives.
-        inverse = inverse - 1j * (inverse @ normal.imag @ inverse)
-        weights = np.zeros((*by_group.shape[:-1], 3), dtype=complex)
-        weights[..., : degree + 1] = inverse[..., 0, :]
-        return weights if np.iscomplexobj(by_group) else weights.real
-
-    def residual(self, own: Array) -> Array:
-        """Return what the columns of a group are multiplied by, shape (8,).
-
-        Their sum is then that of the weights times the residuals of the regression.
-        """
-        size = _DEGREES[self.boundary] + 1
-        powers = np.arange(size)
-        normal = own[powers[:, None] + powers]
-        inverse = np.linalg.pinv(normal, rcond=_NO_SPREAD, hermitian=True)
-        fitted = inverse @ own[_OUTCOME][:size]
-        product = np.convolve(inverse[0], fitted)
-        coefficient = np.zeros(8)
-        coefficient[: product.size] = -product
-        coefficient[5 : 5 + size] = inverse[0]
-        return coefficient
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the value by group, shape (..., G); NaN without rows."""
-        value = np.einsum(
-            "...k,...k->...", self.weights(by_group), by_group[..., _OUTCOME]
-        )
-        return np.where(by_group[..., 0].real > 0, value, np.nan)
-
-
 @dataclass(frozen=True, eq=False)
-class MarginalOutcomeTest(ReadOnlyArrays):
+class MarginalOutcomeTest(ContrastTest):
     """Mean outcomes of the groups just above a threshold, compared.
 
     Made by `marginal_outcome_test`. Results of parts of the data with the same
@@ -115,49 +63,27 @@ class MarginalOutcomeTest(ReadOnlyArrays):
 
     Attributes
     ----------
-    estimates : GroupEstimates
-        Marginal outcome by group: its mean at the threshold.
-    inframarginal : GroupEstimates
-        Mean outcome of all rows at or above the threshold, which is not what the test
-        looks at: it differs between groups whose scores differ, however fair.
-    threshold : float
+    sums : CurvePairs
+        Kernel sums at the threshold over clusters with a row at or above it.
     bandwidth : float
     parameters : dict
         The options of the test.
-    range : tuple of float
-        The smallest and the largest outcome above the threshold.
-    binary : bool
-        Whether no other outcomes are there than these two.
+    inframarginal : GroupEstimates
+        Mean outcome of all rows at or above the threshold, which is not what the test
+        looks at: it differs between groups whose scores differ, however fair.
     """
 
-    estimates: GroupEstimates
     inframarginal: GroupEstimates
-    threshold: float
-    bandwidth: float
-    parameters: Mapping[str, Any]
-    range: tuple[float, float]
-    binary: bool
 
     @property
-    def groups(self) -> tuple[Hashable, ...]:
-        """The labels of the groups, of length G."""
-        return self.estimates.groups
+    def threshold(self) -> float:
+        """The threshold."""
+        return float(self.sums.grid[0])
 
     @property
-    def n_clusters(self) -> float:
-        """The number of clusters with a row at or above the threshold."""
-        return self.estimates.n_clusters
-
-    @cached_property
-    def contrasts(self) -> tuple[tuple[Hashable, Hashable], ...]:
-        """The groups that are compared, of length C."""
-        return compared_pairs(self.groups, self.parameters["reference"])
-
-    @cached_property
-    def _pairs(self) -> Array:
-        place = {group: i for i, group in enumerate(self.groups)}
-        pairs = [(place[a], place[b]) for a, b in self.contrasts]
-        return np.array(pairs, dtype=int).reshape(-1, 2)
+    def binary(self) -> bool:
+        """Whether there are no more than two distinct outcomes."""
+        return len(self.sums.outcomes) <= 2
 
     @cached_property
     def outcomes(self) -> Array:
@@ -166,27 +92,16 @@ class MarginalOutcomeTest(ReadOnlyArrays):
         They lie inside the range of all outcomes above the threshold.
         """
         known = enough(self.effective_clusters)
-        value = np.clip(self.estimates.estimate, *self.range)
+        value = np.clip(self.sums.fits.estimate[:, 0], *self.range)
         return np.where(known, value, np.nan)
 
-    @cached_property
-    def _weights(self) -> Array:
-        value = ValueAtBoundary(self.parameters["boundary"])
-        return value.weights(self.estimates.sums.by_group)
-
-    @cached_property
+    @property
     def effective_clusters(self) -> Array:
         """How many clusters the value of each group rests on, shape (G,).
 
         ``1 / Σ_m l_m²`` for the weights l of the clusters in the value.
         """
-        every = np.arange(len(self.groups))
-        slopes = np.zeros(self.estimates.sums.by_group.shape)
-        slopes[:, :3] = self._weights
-        squares = linear_products(self.estimates.sums, slopes, every, every)
-        effective = np.zeros(every.size)
-        np.divide(1.0, squares, out=effective, where=squares > 0)
-        return effective
+        return self.sums.fits.effective[:, 0]
 
     @cached_property
     def covariance(self) -> Array:
@@ -213,13 +128,8 @@ class MarginalOutcomeTest(ReadOnlyArrays):
 
     def _products(self, first: Array, second: Array) -> Array:
         """Return covariances of pairs of groups, given by number."""
-        sums, value = self.estimates.sums, ValueAtBoundary(self.parameters["boundary"])
-        slopes = np.zeros(sums.by_group.shape)
-        for slope, own in zip(slopes, sums.by_group, strict=True):
-            slope[:8] = value.residual(own)
-        count = sums.count
-        factor = count / (count - 1) if count > 1 else np.nan
-        return linear_products(sums, slopes, first, second) * factor
+        pairs = zip(first.tolist(), second.tolist(), strict=True)
+        return np.array([self.sums.fit_covariance(a, b)[0] for a, b in pairs])
 
     @cached_property
     def standard_errors(self) -> Array:
@@ -228,13 +138,7 @@ class MarginalOutcomeTest(ReadOnlyArrays):
         At least those of independent rows with the variance of the outcomes in the
         windows of all groups.
         """
-        columns = self.estimates.sums.by_group
-        square = np.zeros((len(columns), 5))
-        for i in range(3):
-            for j in range(3):
-                square[:, i + j] += self._weights[:, i] * self._weights[:, j]
-        independent = (square * columns[:, _SQUARES]).sum(1)
-        least = self._variance * independent
+        least = self._variance * self.sums.independent_errors()[:, 0]
         own = np.maximum(self._own, 0)
         known = ~np.isnan(self.outcomes) & ~np.isnan(own)
         return np.where(known, np.sqrt(np.fmax(own, least)), np.nan)
@@ -300,23 +204,14 @@ class MarginalOutcomeTest(ReadOnlyArrays):
     @cached_property
     def pvalues(self) -> Array:
         """P-value of each contrast, corrected for their number, shape (C,)."""
-        if len(self.contrasts) == 1:
-            return self._tests.pvalue
-        return self._tests.corrected(self.parameters["correction"])
+        return self._tests.pvalue if len(self.contrasts) == 1 else super().pvalues
 
     @property
     def statistic(self) -> float:
         """Student's t of the only contrast; of several the largest ``|z|``."""
         if len(self.contrasts) == 1:
             return float(self._tests.statistic[0])
-        known = self._tests.deviate[~np.isnan(self._tests.deviate)]
-        return float(known.max()) if known.size else float("nan")
-
-    @property
-    def pvalue(self) -> float:
-        """P-value of equal marginal outcomes in all groups."""
-        known = self.pvalues[~np.isnan(self.pvalues)]
-        return float(known.min()) if known.size else float("nan")
+        return super().statistic
 
     def confidence_interval(
         self, confidence_level: float | None = None
@@ -338,17 +233,10 @@ class MarginalOutcomeTest(ReadOnlyArrays):
         ValueError
             If the level is outside (0, 1).
         """
-        if confidence_level is None:
-            confidence_level = self.parameters["confidence_level"]
-        check_level(confidence_level)
         method = self.parameters["correction"]
         if len(self.contrasts) == 1:
             method = "pointwise"
-        margin = self._tests.quantile(confidence_level, method) * self.standard_error
-        low, high = self.difference - margin, self.difference + margin
-        if self._are_shares:
-            low, high = np.clip(low, -1, 1), np.clip(high, -1, 1)
-        return ConfidenceInterval(low, high)
+        return self._band(self._level(confidence_level), method, self.standard_error)
 
     def outcome_interval(
         self, confidence_level: float | None = None
@@ -373,19 +261,12 @@ class MarginalOutcomeTest(ReadOnlyArrays):
         ValueError
             If the level is outside (0, 1).
         """
-        if confidence_level is None:
-            confidence_level = self.parameters["confidence_level"]
-        check_level(confidence_level)
         df = np.maximum(self.effective_clusters - 1, 1)
-        quantile = special.stdtrit(df, 0.5 + confidence_level / 2)
+        quantile = special.stdtrit(df, 0.5 + self._level(confidence_level) / 2)
         value, error = self.outcomes, self.standard_errors
         if self._are_shares:
             return share_interval(value, error, self.effective_clusters, quantile)
         return ConfidenceInterval(value - quantile * error, value + quantile * error)
-
-    @property
-    def _are_shares(self) -> bool:
-        return self.range[0] >= 0 and self.range[1] <= 1
 
     def to_frame(self, confidence_level: float | None = None) -> pd.DataFrame:
         """Return one row per contrast.
@@ -420,29 +301,12 @@ class MarginalOutcomeTest(ReadOnlyArrays):
             }
         )
 
-    def __add__(self, other: object) -> MarginalOutcomeTest:
+    def __add__(self, other: object) -> Self:
         """Return the result on the union of the clusters of both."""
+        total = super().__add__(other)
         if not isinstance(other, MarginalOutcomeTest):
             return NotImplemented
-        mine = (self.threshold, self.bandwidth, self.parameters)
-        if mine != (other.threshold, other.bandwidth, other.parameters):
-            raise ValueError(
-                "Only results of the same threshold, bandwidth and options can be "
-                "added: pass the bandwidth of one, as a number, to every part."
-            )
-        values = {*self.range, *other.range}
-        ends = (min(values), max(values))
-        return replace(
-            self,
-            estimates=self.estimates + other.estimates,
-            inframarginal=self.inframarginal + other.inframarginal,
-            range=ends,
-            binary=self.binary and other.binary and len(values) <= 2,
-        )
-
-    def __radd__(self, other: object) -> MarginalOutcomeTest:
-        """Let ``sum(results)`` start from 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
+        return replace(total, inframarginal=self.inframarginal + other.inframarginal)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> MarginalOutcomeDisplay:
         """Draw the marginal outcomes, with the means above the threshold beside them.
@@ -458,9 +322,9 @@ class MarginalOutcomeTest(ReadOnlyArrays):
         -------
         MarginalOutcomeDisplay
         """
-        from ..display import MarginalOutcomeDisplay
+        from ..display._marginal_outcome import MarginalOutcomeDisplay
 
-        return MarginalOutcomeDisplay.from_test(self, ax=ax, **kwargs)
+        return MarginalOutcomeDisplay(self).plot(ax=ax, **kwargs)
 
     def __repr__(self) -> str:
         """Return the marginal outcomes, and the contrasts with their p-values."""
@@ -490,12 +354,9 @@ class MarginalOutcomeTest(ReadOnlyArrays):
         return "\n".join(lines)
 
 
-BOUNDARIES = ("constant", "local_linear")
 # A line at the end of the scores has the least error with a bandwidth that is wider
 # than that of a mean between them, for the gaussian kernel by this factor.
 _LINE_AT_THE_END = 1.62
-#: Bandwidths beyond which a row shows nothing: a Gaussian is 1e-87 of its peak there.
-_FAR = 20.0
 
 
 def _above(rows: ScoreRows, threshold: float) -> ScoreRows:
@@ -519,7 +380,7 @@ def _above(rows: ScoreRows, threshold: float) -> ScoreRows:
 
 def _warn_few(result: MarginalOutcomeTest) -> MarginalOutcomeTest:
     """Warn of groups with rows above the threshold and too few of them near it."""
-    own = result.estimates.sums.by_group[:, _N_COLUMNS + 1] > 0
+    own = result.sums.active > 0
     few = own & np.isnan(result.outcomes)
     if few.any():
         names = [fmt.label(result.groups[i]) for i in np.flatnonzero(few)]
@@ -608,7 +469,7 @@ def marginal_outcome_test(
         Seed or generator of the random numbers, 0 so that a result that is computed
         when it is first asked for can be repeated.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
 
     Returns
     -------
@@ -679,12 +540,11 @@ def marginal_outcome_test(
     a - b: 0.2082 (95% interval 0.1426 to 0.2739, p = 7.54e-10)
     15,954 clusters
     """
-    check_choice(boundary, "boundary", BOUNDARIES)
-    check_choice(correction, "correction", CORRECTIONS)
+    check_choice(boundary, "boundary", tuple(_DEGREES))
+    options = checked_test_options(
+        correction, confidence_level, n_resamples, random_state
+    )
     check_number(threshold, "threshold", -np.inf, np.inf, inclusive=(False, False))
-    check_level(confidence_level)
-    check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
-    generator(random_state)
     check_given(sensitive_features=sensitive_features)
     everyone = score_rows(
         y_true,
@@ -704,64 +564,35 @@ def marginal_outcome_test(
             f"{kernel!r}."
         )
     sample = rows.sample(cluster_weight)
-    pairs = compared_pairs(rows.groups.labels, reference)
     if isinstance(bandwidth, str) and bandwidth == "mse":
+        pairs = compared_pairs(rows.groups.labels, reference)
         h = boundary_bandwidth(rows, sample, float(threshold), chosen, pairs)
     else:
         h = common_bandwidth(rows, bandwidth, kernel, cluster_weight)
         if isinstance(bandwidth, str) and boundary == "local_linear":
             h *= _LINE_AT_THE_END
-    weight = sample.share * kernel_values(
-        sample.x, np.array(float(threshold)), h, chosen
+    sums = CurvePairs.of_rows(
+        rows,
+        cluster_weight,
+        np.array([float(threshold)]),
+        h,
+        chosen,
+        degree=_DEGREES[boundary],
     )
-    counts = row_counts(rows, sample)
-    with np.errstate(over="ignore"):
-        distance = (sample.x - threshold) / h
-    weight[np.abs(distance) > _FAR] = 0.0
-    distance[~(weight > 0)] = 0.0
-    powers = [distance**k for k in range(5)]
-    columns = [  # those of ValueAtBoundary, of all above, and two numbers of rows
-        *(weight * u for u in powers),
-        *(weight * u * sample.y for u in powers[:3]),
-        *(weight**2 * u / counts for u in powers),
-        sample.share * sample.y,
-        sample.share,
-        counts,
-        counts * (weight != 0),
-    ]
-    table = cluster_table(rows, sample, columns)
-    size = _N_COLUMNS
-    reached, every = ColumnSum(size + 3, size + 4), ColumnSum(size + 2, size + 3)
-    options = {"threshold": float(threshold), "boundary": boundary}
-    near = GroupEstimates(
-        Metric("marginal_outcome", ValueAtBoundary(boundary), reached, unit="rows"),
-        ClusterSums.from_clusters(rows.groups.labels, table, [reached]),
-        options,
-        {"bandwidth": h},
-    )
+    columns = [sample.share * sample.y, sample.share, weights_of_rows(rows, sample)]
+    support = ColumnSum(2, 3)
     above = GroupEstimates(
-        Metric("outcome_above", MeanOfRatios(column=size), every, unit="rows"),
-        ClusterSums.from_clusters(rows.groups.labels, table, [every]),
+        Metric("outcome_above", MeanOfRatios(), support, unit="rows"),
+        ClusterSums.from_clusters(
+            rows.groups.labels, cluster_table(rows, sample, columns), [support]
+        ),
         {"threshold": float(threshold)},
     )
     parameters = {
         "boundary": boundary,
         "kernel": kernel,
         "cluster_weight": cluster_weight,
-        "correction": correction,
         "reference": reference,
-        "confidence_level": confidence_level,
-        "n_resamples": n_resamples,
-        "random_state": random_state,
+        **options,
     }
-    return _warn_few(
-        MarginalOutcomeTest(
-            warn_undefined(near),
-            above,
-            float(threshold),
-            h,
-            parameters,
-            (float(rows.y.min()), float(rows.y.max())),
-            np.unique(rows.y).size <= 2,
-        )
-    )
+    return _warn_few(MarginalOutcomeTest(sums, h, parameters, warn_undefined(above)))

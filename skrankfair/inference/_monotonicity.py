@@ -12,18 +12,17 @@ from scipy import stats
 from scipy.optimize import isotonic_regression
 
 from .._estimates import formatting as fmt
-from .._estimates.contrasts import generator
 from .._estimates.finalize import ColumnSum, MeanOfRatios
-from .._estimates.intervals import check_level, t_quantile
 from .._estimates.metric import warn_user
 from .._estimates.read_only import ReadOnlyArrays
+from .._estimates.scales import check_level, t_quantile
 from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.validation import Array, check_choice, check_number
+from .._inputs.validation import Array, check_choice, check_number, generator
 from ..metrics._pairs.cluster_rows import QuerySums, sum_over_queries
 
 if TYPE_CHECKING:
-    from ..display import MonotonicityDisplay
+    from ..display._monotonicity import MonotonicityDisplay
 
 _FEW_POSITIONS, _MOST_POSITIONS = 50, 1000
 _EQUAL = 1e-12
@@ -50,9 +49,10 @@ class MonotonicityTest(ReadOnlyArrays):
     position : ndarray of shape (n,), int
         Counted from 1, the top.
     count : ndarray of shape (n,)
-        Members of the group at each position over the rankings.
+        Members of the group at each position over the rankings; of weighted rankings
+        as over the number of equal ones that are worth as much, ``(Σ w)² / Σ w²``.
     support : ndarray of shape (n,)
-        Rankings that have the position.
+        Rankings that have the position, in the same way.
     share : ndarray of shape (n,)
         ``count / support``.
     fit : ndarray of shape (n,)
@@ -111,9 +111,9 @@ class MonotonicityTest(ReadOnlyArrays):
         -------
         MonotonicityDisplay
         """
-        from ..display import MonotonicityDisplay
+        from ..display._monotonicity import MonotonicityDisplay
 
-        return MonotonicityDisplay.from_test(self, ax=ax, **kwargs)
+        return MonotonicityDisplay(self).plot(ax=ax, **kwargs)
 
     def __repr__(self) -> str:
         """Return the verdict in two lines."""
@@ -224,6 +224,11 @@ def _position_sums(data: RankedData, group: Hashable, k: int | None) -> ClusterS
     positions = tuple(range(1, n_positions + 1))
     clusters = sum_over_queries(data, QuerySums.of_all(table))
     return ClusterSums.from_clusters(positions, clusters, [ColumnSum(1, 2)])
+
+
+def _effective_share(weight: Array | None) -> float:
+    """Return what each ranking counts per unit of weight, ``Σ w / Σ w²``."""
+    return 1.0 if weight is None else float(weight.sum() / (weight @ weight))
 
 
 def _pooled(fit: Array, covariance: Array, weight: Array, least: float) -> Array:
@@ -357,7 +362,7 @@ def monotonicity_test(
     random_state : int, Generator or None, default=None
         Seed or generator of the random numbers. None draws anew in each call.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
 
     Returns
     -------
@@ -431,7 +436,7 @@ def monotonicity_test(
         sample_weight=sample_weight,
     )
     sums = _position_sums(data, group, k)
-    count, support = sums.by_group[:, 0], sums.by_group[:, 1]
+    count, support = sums.by_group.T * _effective_share(data.query_weight)
     share, fit = count / support, _Fit(support, increasing)
     fitted = fit(share[None])[0]
     statistic = float(fit.chi_square(share[None], fitted[None], fitted)[0])
@@ -463,7 +468,7 @@ def monotonicity_test(
         band_low=np.clip(fitted - margin, 0.0, 1.0),
         band_high=np.clip(fitted + margin, 0.0, 1.0),
         confidence_level=confidence_level,
-        n_rankings=float(support[0]),
+        n_rankings=float(data.ranking.n_queries),
         n_clusters=sums.count,
         null_distribution=drawn,
     )

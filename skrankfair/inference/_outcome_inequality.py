@@ -12,17 +12,22 @@ import numpy as np
 from scipy import special
 
 from .._estimates import formatting as fmt
-from .._estimates.contrasts import generator
-from .._estimates.intervals import check_level
 from .._estimates.metric import warn_user
 from .._estimates.read_only import ReadOnlyArrays
+from .._estimates.scales import check_level
 from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.validation import Array, check_choice, check_magnitude, check_number
+from .._inputs.validation import (
+    Array,
+    check_choice,
+    check_magnitude,
+    check_number,
+    generator,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..display import OutcomeInequalityDisplay
+    from ..display._outcome_inequality import OutcomeInequalityDisplay
 
 
 _CHUNK = 1 << 19  # rows and moments of the queries that are looked at together
@@ -84,7 +89,7 @@ class ConditionalMoments:
 
 @dataclass(frozen=True)
 class MomentSums:
-    """Sums of the moments over clusters; the last column is the number of queries."""
+    """Sums of the moments over clusters; the last column is the weight of queries."""
 
     total: Array  # shape (M + 1,): σ over clusters
     support: Array  # shape (M,): number of pairs behind each moment
@@ -93,8 +98,7 @@ class MomentSums:
     #: Shape (M + 1, M + 1). Σ x xᵀ over clusters; empty if there are fewer clusters
     #: than moments.
     products: Array
-    #: Shape (n_clusters, M + 1) or None. The clusters themselves in that case, each
-    #: times the root of its weight.
+    #: Shape (n_clusters, M + 1) or None. The clusters themselves in that case.
     rows: Array | None
 
     @cached_property
@@ -158,32 +162,28 @@ def moment_sums(data: RankedData, moments: ConditionalMoments) -> MomentSums:
             "cluster must be constant within a query; a query has rows of several "
             "clusters."
         )
-    size, own = moments.size, data.cluster is None
-    n_clusters = int(cluster.max()) + 1
+    size, n_clusters = moments.size, int(cluster.max()) + 1
     total, (support, active) = np.zeros(size + 1), np.zeros((2, size))
-    count = float(n_clusters if weight is None or not own else weight.sum())
     few, kept = n_clusters <= size, []
     products = np.zeros((0, 0) if few else (size + 1, size + 1))
     for queries in _chunks(data, cluster, size):
         value, number = query_moments(data, moments, queries)
         value = np.column_stack([value, np.ones(len(value))])
-        w = np.ones(len(value)) if weight is None else weight[queries]
-        if not own:
-            # Within a cluster the weight multiplies; a query of its own is repeated.
+        if weight is not None:
+            value *= weight[queries, None]
+        if data.cluster is not None:
             starts = np.flatnonzero(np.diff(cluster[queries], prepend=-1))
-            value = np.add.reduceat(value * w[:, None], starts, axis=0)
-            number = np.add.reduceat(number * w[:, None], starts, axis=0)
-            w = np.ones(len(value))
-        total += w @ value
-        support += w @ number
-        active += w @ (number > 0)
-        value *= np.sqrt(w)[:, None]
+            value = np.add.reduceat(value, starts, axis=0)
+            number = np.add.reduceat(number, starts, axis=0)
+        total += value.sum(axis=0)
+        support += number.sum(axis=0)
+        active += (number > 0).sum(axis=0)
         if few:
             kept.append(value)
         else:
             products += value.T @ value
     rows = np.concatenate(kept) if few else None
-    return MomentSums(total, support, active, count, products, rows)
+    return MomentSums(total, support, active, float(n_clusters), products, rows)
 
 
 def _chunks(data: RankedData, cluster: Array, size: int) -> Iterator[Array]:
@@ -360,15 +360,15 @@ class OutcomeInequalityTest(ReadOnlyArrays):
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
         **kwargs : dict
-            Passed to `OutcomeInequalityDisplay.from_test`.
+            Passed to `OutcomeInequalityDisplay.plot`.
 
         Returns
         -------
         OutcomeInequalityDisplay
         """
-        from ..display import OutcomeInequalityDisplay
+        from ..display._outcome_inequality import OutcomeInequalityDisplay
 
-        return OutcomeInequalityDisplay.from_test(self, ax=ax, **kwargs)
+        return OutcomeInequalityDisplay(self).plot(ax=ax, **kwargs)
 
     def __repr__(self) -> str:
         """Return the statistic, its p-value and the worst moment in words."""
@@ -443,7 +443,7 @@ def outcome_inequality_test(
     random_state : int, Generator or None, default=None
         Seed or generator of the random numbers. None draws anew in each call.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
 
     Returns
     -------

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Hashable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.contrasts import generator
-from .._estimates.intervals import check_level, welch_df
 from .._estimates.metric import warn_user
-from .._estimates.read_only import ReadOnlyArrays
-from .._estimates.simultaneous import CORRECTIONS, MOST_TOGETHER, Simultaneous
+from .._estimates.scales import ConfidenceInterval, welch_df
+from .._estimates.simultaneous import MOST_TOGETHER, Simultaneous
 from .._inputs.score_rows import ScoreRows, score_rows
 from .._inputs.validation import (
     Array,
@@ -22,28 +20,29 @@ from .._inputs.validation import (
     check_choice,
     check_given,
     check_magnitude,
-    check_number,
 )
-from ..metrics import ConfidenceInterval
 from ..smoothing._bandwidth import (
     FEWEST,
     common_bandwidth,
-    compared_pairs,
     contrast_bandwidth,
     default_grid,
     enough,
 )
-from ..smoothing._group_curves import CurveSums
+from ..smoothing._curve import share_interval
+from ..smoothing._curve_pairs import CurvePairs
 from ..smoothing._kernels import get_kernel
-from ..smoothing._local_quadratic import NullContrast, share_interval
-from ..smoothing._rest_curves import RestCurves
-from ._parity_power import detectable_gaps, required_size
+from ._contrast_test import (
+    ContrastTest,
+    check_reference,
+    checked_test_options,
+    compared_pairs,
+    largest,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .._estimates.power import RequiredSize
-    from ..display import PredictiveParityDisplay
+    from ..display._predictive_parity import PredictiveParityDisplay
 
 
 class Values(NamedTuple):
@@ -55,7 +54,7 @@ class Values(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PredictiveParityTest(ReadOnlyArrays):
+class PredictiveParityTest(ContrastTest):
     """Curves of mean outcome by score, by group, and where they differ.
 
     Made by `predictive_parity_test`. Results of parts of the data with the same grid
@@ -63,21 +62,12 @@ class PredictiveParityTest(ReadOnlyArrays):
 
     Attributes
     ----------
-    sums : CurveSums or RestCurves
-        Kernel sums over clusters with their cross products.
+    sums : CurvePairs
+        Kernel sums over clusters, with their cross products.
     bandwidth : float
     parameters : dict
         The options of the test.
     """
-
-    sums: CurveSums | RestCurves
-    bandwidth: float
-    parameters: Mapping[str, Any]
-
-    @property
-    def groups(self) -> tuple[Hashable, ...]:
-        """The labels of the groups, of length G."""
-        return self.sums.groups
 
     @property
     def grid(self) -> Array:
@@ -85,52 +75,39 @@ class PredictiveParityTest(ReadOnlyArrays):
         return self.sums.grid
 
     @property
-    def n_clusters(self) -> float:
-        """The number of clusters."""
-        count = self.sums.count
-        return int(count) if float(count).is_integer() else count
+    def bars(self) -> Array:
+        """Rows by group and score, in 40 equal parts of the grid, shape (G, 40)."""
+        return self.sums.bars
 
     @property
     def curves(self) -> Array:
         """Mean outcome by group and score, shape (G, J); NaN where undefined."""
-        return self._curves.estimate[: len(self.groups)]
+        return self._curves.estimate
 
     @property
     def standard_error(self) -> Array:
         """Standard errors of the curves, shape (G, J)."""
-        return self._curves.standard_error[: len(self.groups)]
+        return self._curves.standard_error
+
+    @property
+    def _quadratic(self) -> bool:
+        return self.sums.degree > 0
 
     @cached_property
     def _curves(self) -> Values:
-        """The curves of the groups, and of their rests."""
-        sums = self.sums
-        if sums.moments is None:
-            df = np.where(sums.defined, sums.effective_clusters - 1, np.nan)
-            return Values(sums.estimate, np.sqrt(sums.variance), df)
-        fits = [sums.fit(h) for h in range(sums.n_curves)]
-        estimate, error, effective = np.stack(fits, axis=1)
-        known = sums.defined & enough(effective)
-        low, high = sums.outcomes[0], sums.outcomes[-1]
-        values = np.clip(estimate, low, high), error, effective - 1
+        """The curves of the groups."""
+        sums, size = self.sums, len(self.groups)
+        defined = sums.defined[:size]
+        if not self._quadratic:
+            df = np.where(defined, sums.effective_clusters[:size] - 1, np.nan)
+            return Values(sums.means[:size], np.sqrt(sums.variance[:size]), df)
+        fits = sums.fits
+        variance = np.stack([sums.fit_covariance(g, g) for g in range(size)])
+        effective = fits.effective[:size]
+        known = defined & enough(effective)
+        estimate = np.clip(fits.estimate[:size], *self.range)
+        values = estimate, np.sqrt(np.maximum(variance, 0)), effective - 1
         return Values(*(np.where(known, v, np.nan) for v in values))
-
-    @cached_property
-    def contrasts(self) -> tuple[tuple[Hashable, Hashable], ...]:
-        """What is compared: two groups, or a group and "rest"; of length C."""
-        groups, reference = self.groups, self.parameters["reference"]
-        if self.sums.rests:
-            return tuple((group, "rest") for group in groups)
-        return compared_pairs(groups, reference)
-
-    @cached_property
-    def _pairs(self) -> Array:
-        """The two curves of each contrast, shape (C, 2)."""
-        size = len(self.groups)
-        if self.sums.rests:
-            return np.column_stack([np.arange(size), size + np.arange(size)])
-        place = {group: i for i, group in enumerate(self.groups)}
-        pairs = [(place[a], place[b]) for a, b in self.contrasts]
-        return np.array(pairs, dtype=int).reshape(-1, 2)
 
     @property
     def difference(self) -> Array:
@@ -170,39 +147,27 @@ class PredictiveParityTest(ReadOnlyArrays):
         return effective[self._pairs].min(axis=1)
 
     @cached_property
-    def _welch_df(self) -> Array:
-        """How well the errors of two curves each are known, shape (C, J)."""
-        own = np.where(self.sums.defined, self.sums.effective_clusters - 1, np.nan)
-        variances = self._curves.standard_error[self._pairs.T] ** 2
-        return welch_df(*variances, *own[self._pairs.T])
-
-    @cached_property
     def _differences(self) -> Values:
-        if self.sums.moments is None:
-            first, second = self._curves.estimate[self._pairs.T]
-            return Values(first - second, self._spread, self._welch_df)
+        sums = self.sums
+        first, second = self._pairs.T
+        if not self._quadratic:
+            difference = sums.means[first] - sums.means[second]
+            df = np.where(sums.defined, sums.effective_clusters - 1, np.nan)
+            variances = sums.variance[first], sums.variance[second]
+            df = welch_df(*variances, df[first], df[second])
+            return Values(difference, self._spread, df)
         values = Values(*np.full((3, len(self._pairs), self.grid.size), np.nan))
-        for c in range(len(self._pairs)):
-            found = self._null(c)
-            known = self._enough(self.effective_clusters[c], found)
-            values.estimate[c, known] = found.difference[known]
-            values.standard_error[c, known] = found.standard_error[known]
+        for c, (a, b) in enumerate(self._pairs.tolist()):
+            fit, effective = sums.contrast(a, b), self.effective_clusters[c]
+            with np.errstate(invalid="ignore"):
+                known = enough(effective) & (fit.overlap >= _LEAST_OVERLAP)
+                if len(sums.outcomes) == 2:
+                    share = fit.variance / (sums.outcomes[1] - sums.outcomes[0]) ** 2
+                    known &= effective * share >= 1
+            values.estimate[c, known] = fit.difference[known]
+            values.standard_error[c, known] = fit.standard_error[known]
             values.df[c, known] = np.inf
         return values
-
-    def _null(self, contrast: int) -> NullContrast:
-        """Return what the score test knows of a contrast."""
-        return self.sums.contrast(*self._pairs[contrast])
-
-    def _enough(self, effective: Array, found: NullContrast) -> Array:
-        """Return where both groups have enough data, shape (J,)."""
-        outcomes = self.sums.outcomes
-        with np.errstate(invalid="ignore"):
-            known = enough(effective) & (found.overlap >= _LEAST_OVERLAP)
-            if len(outcomes) == 2:
-                share = found.variance / (outcomes[1] - outcomes[0]) ** 2
-                known &= effective * share >= 1
-        return known
 
     @cached_property
     def _spread(self) -> Array:
@@ -229,26 +194,10 @@ class PredictiveParityTest(ReadOnlyArrays):
         """P-value of each difference on its own, not corrected, shape (C, J)."""
         return self._tests.pvalue.reshape(self.difference.shape)
 
-    @cached_property
-    def pvalues(self) -> Array:
-        """P-values corrected for all contrasts and points, shape (C, J)."""
-        corrected = self._tests.corrected(self.parameters["correction"])
-        return corrected.reshape(self.difference.shape)
-
-    @property
-    def statistic(self) -> float:
-        """The largest ``|z|``, the normal deviate of the smallest p-value."""
-        return _largest(self._tests.deviate)
-
-    @property
-    def pvalue(self) -> float:
-        """P-value of no difference anywhere: the smallest corrected one."""
-        return -_largest(-self.pvalues)
-
     @property
     def largest_difference(self) -> float:
         """The largest ``|difference|`` on the grid, NaN without any."""
-        return _largest(np.abs(self.difference))
+        return largest(np.abs(self.difference))
 
     @property
     def rejected(self) -> Array:
@@ -280,12 +229,7 @@ class PredictiveParityTest(ReadOnlyArrays):
             For a level outside (0, 1) or an unknown kind.
         """
         level, method = self._level_and_method(confidence_level, kind)
-        quantile = self._tests.quantile(level, method).reshape(self.difference.shape)
-        margin = quantile * self.difference_standard_error
-        low, high = self.difference - margin, self.difference + margin
-        if self._are_shares:
-            return ConfidenceInterval(np.clip(low, -1, 1), np.clip(high, -1, 1))
-        return ConfidenceInterval(low, high)
+        return self._band(level, method, self.difference_standard_error)
 
     def curve_band(
         self, confidence_level: float | None = None, kind: str = "simultaneous"
@@ -312,37 +256,30 @@ class PredictiveParityTest(ReadOnlyArrays):
         """
         level, method = self._level_and_method(confidence_level, kind)
         quantile = np.empty(self.curves.shape)
-        points, own = np.arange(self.grid.size), np.full(self.grid.size, -1)
-        spread = np.sqrt(self.sums.variance)
+        points = np.arange(self.grid.size)
+        alone = np.column_stack([points, np.full(points.size, -1)])
         for g in range(len(self.groups)):
-            alone = Simultaneous(
+            curve = Simultaneous(
                 self.curves[g],
                 self.standard_error[g],
                 self._curves.df[g],
-                (self.sums.of_one(g),),
-                np.column_stack([points, own]),
+                (self.sums.covariance(g, g),),
+                alone,
                 self.parameters["n_resamples"],
                 self.parameters["random_state"],
-                spread[g],
+                np.sqrt(self.sums.variance[g]),
             )
-            quantile[g] = alone.quantile(level, method)
-        if self._are_shares and self.sums.moments is not None:
-            df = self._curves.df[: len(self.groups)]
-            return share_interval(self.curves, self.standard_error, df + 1, quantile)
+            quantile[g] = curve.quantile(level, method)
+        if self._are_shares and self._quadratic:
+            effective = self._curves.df + 1
+            return share_interval(self.curves, self.standard_error, effective, quantile)
         margin = quantile * self.standard_error
         return ConfidenceInterval(self.curves - margin, self.curves + margin)
 
-    @property
-    def _are_shares(self) -> bool:
-        return self.sums.outcomes[0] >= 0 and self.sums.outcomes[-1] <= 1
-
     def _level_and_method(self, level: float | None, kind: str) -> tuple[float, str]:
         check_choice(kind, "kind", ("simultaneous", "pointwise"))
-        level = self.parameters["confidence_level"] if level is None else level
-        check_level(level)
-        if kind == "pointwise":
-            return level, kind
-        return level, self.parameters["correction"]
+        correction = self.parameters["correction"]
+        return self._level(level), kind if kind == "pointwise" else correction
 
     def to_frame(self, confidence_level: float | None = None) -> pd.DataFrame:
         """Return one row per contrast and point.
@@ -376,142 +313,6 @@ class PredictiveParityTest(ReadOnlyArrays):
             }
         )
 
-    def minimum_detectable(
-        self,
-        power: float = 0.8,
-        alpha: float = 0.05,
-        pilot_error: str = "estimated",
-    ) -> Array:
-        """Return the gap between two curves that data like these find, by contrast.
-
-        The gap is the same at all scores, and found where the curves differ at any
-        point of the grid, with the correction of the test for points and contrasts.
-
-        Parameters
-        ----------
-        power : float, default=0.8
-            Chance that it is found.
-        alpha : float, default=0.05
-            Level of the test, for all contrasts and points together.
-        pilot_error : {"estimated", "known"}, default="estimated"
-            Whether the power is the mean over pilots like this one, whose standard
-            errors differ by chance, or that of a test whose true errors are these.
-
-        Returns
-        -------
-        ndarray of shape (C,)
-            In units of the outcome; NaN for a contrast that is compared nowhere.
-
-        Raises
-        ------
-        ValueError
-            Unless ``0 < alpha < power < 1``, or for an unknown `pilot_error`.
-
-        Warns
-        -----
-        SmallSampleWarning
-            Of curves by "nadaraya_watson", whose test promises nothing.
-
-        See Also
-        --------
-        required : How many clusters a smaller gap needs.
-
-        Notes
-        -----
-        The chance is simulated with `n_resamples` normal vectors of differences at all
-        points: with 20,000 its error is 0.3 points. The score test has the gap in its
-        own error, ``E² = R + L d²`` for a difference d, with R from residuals of two
-        curves, ``L = Σ_m V_m² / (Σ_m V_m)²`` and ``V_m = Σ_i w z²`` of cluster m: where
-        L is above one over the squared critical value, no gap is found, however large.
-        The error of "nadaraya_watson" has not; it is in each draw as much too large or
-        too small at all points as its degrees of freedom allow. So are the errors of
-        the pilot, by Welch's degrees of freedom, unless they are "known". The test by
-        "nadaraya_watson" rejects too often without a gap where a group has little data
-        at the ends of the grid (in seven of nine designs on the page "Do plans and
-        monitors keep their promises?"): its plan is no promise, as a warning says, and
-        that of "local_quadratic" is. "holm" and "fdr_bh" count as Bonferroni's, of
-        which they find at least as much.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from skrankfair.inference import predictive_parity_test
-        >>> rng = np.random.default_rng(0)
-        >>> group, risk = rng.choice(["a", "b"], size=3000), rng.uniform(size=3000)
-        >>> pilot = predictive_parity_test(
-        ...     rng.uniform(size=3000) < risk, risk, sensitive_features=group
-        ... )
-        >>> pilot.minimum_detectable().round(3)
-        array([0.057])
-        >>> int(pilot.required(gap=0.05).n_clusters[0])
-        3862
-        """
-        return detectable_gaps(self, power, alpha, pilot_error)
-
-    def required(
-        self,
-        gap: float,
-        power: float = 0.8,
-        alpha: float = 0.05,
-        pilot_error: str = "estimated",
-    ) -> RequiredSize:
-        """Return how many clusters like these find a gap, by contrast.
-
-        The variances shrink with the number of clusters, at this grid and this
-        bandwidth, which the larger data then have to be given.
-
-        Parameters
-        ----------
-        gap : float
-            The true gap between two curves, the same at all scores.
-        power : float, default=0.8
-            Chance that it is found.
-        alpha : float, default=0.05
-            Level of the test, for all contrasts and points together.
-        pilot_error : {"estimated", "known"}, default="estimated"
-            Whether the power is the mean over pilots like this one, whose standard
-            errors differ by chance, or that of a test whose true errors are these.
-
-        Returns
-        -------
-        RequiredSize
-            One answer per contrast. Effective clusters are those at the score with the
-            most of them.
-
-        Raises
-        ------
-        ValueError
-            For a gap that is not positive, unless ``0 < alpha < power < 1``, or for an
-            unknown `pilot_error`.
-
-        Warns
-        -----
-        SmallSampleWarning
-            Of curves by "nadaraya_watson", whose test promises nothing.
-        """
-        return required_size(self, gap, power, alpha, pilot_error)
-
-    def __add__(self, other: object) -> PredictiveParityTest:
-        """Return the result on the union of the clusters of both."""
-        if not isinstance(other, PredictiveParityTest):
-            return NotImplemented
-        same = (
-            np.array_equal(self.grid, other.grid)
-            and self.bandwidth == other.bandwidth
-            and self.parameters == other.parameters
-            and self.sums.rests == other.sums.rests
-        )
-        if not same:
-            raise ValueError(
-                "Only results of the same grid, bandwidth and options can be added: "
-                "pass the grid and the bandwidth of one, as numbers, to every part."
-            )
-        return replace(self, sums=self.sums + other.sums)
-
-    def __radd__(self, other: object) -> PredictiveParityTest:
-        """Let ``sum(results)`` start from 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
     def plot(self, axes: Any = None, **kwargs: Any) -> PredictiveParityDisplay:
         """Draw the curves, their difference with its band, and the scores.
 
@@ -526,9 +327,9 @@ class PredictiveParityTest(ReadOnlyArrays):
         -------
         PredictiveParityDisplay
         """
-        from ..display import PredictiveParityDisplay
+        from ..display._predictive_parity import PredictiveParityDisplay
 
-        return PredictiveParityDisplay.from_test(self, axes=axes, **kwargs)
+        return PredictiveParityDisplay(self).plot(axes=axes, **kwargs)
 
     def __repr__(self) -> str:
         """Return statistic, p-value and the range of rejection by contrast."""
@@ -564,28 +365,10 @@ class PredictiveParityTest(ReadOnlyArrays):
         return f", {at.min():.3g} to {at.max():.3g}" if at.size else ""
 
 
-def _largest(values: Array) -> float:
-    """Return the largest value that is there, NaN without any."""
-    known = values[~np.isnan(values)]
-    return float(known.max()) if known.size else float("nan")
-
-
 _CONTRASTS = ("pairs", "rest")
 CURVES = ("local_quadratic", "nadaraya_watson")
 # Where the score explains nearly all of the group, the rest says little.
 _LEAST_OVERLAP = 0.1
-
-
-def check_reference(reference: Any, labels: tuple[Hashable, ...]) -> None:
-    """Raise a ValueError unless `reference` is None or the label of a group."""
-    # By type first: the value may refuse to be compared.
-    if reference is None or any(
-        type(reference) is type(label) and reference == label for label in labels
-    ):
-        return
-    raise ValueError(
-        f"reference must be one of the groups {list(labels)}; got {reference!r}."
-    )
 
 
 def _compares_rests(rows: ScoreRows, contrasts: str | None, reference: Any) -> bool:
@@ -593,14 +376,13 @@ def _compares_rests(rows: ScoreRows, contrasts: str | None, reference: Any) -> b
     check_choice(contrasts, "contrasts", (None, *_CONTRASTS))
     groups = rows.groups
     check_reference(reference, groups.labels)
-    rests = contrasts == "rest" or (groups.overlapping and reference is None)
+    many = groups.overlapping or len(groups) > MOST_TOGETHER
+    rests = contrasts == "rest" or (contrasts is None and reference is None and many)
     if contrasts == "rest" and reference is not None:
         raise ValueError(
             "reference must be None where groups are compared with the rest; got "
             f"{reference!r}."
         )
-    if groups.overlapping and contrasts == "pairs":
-        return False
     return rests
 
 
@@ -624,10 +406,9 @@ def curves_by_group(
     Warns of groups without a curve.
     """
     check_choice(curve, "curve", CURVES)
-    check_choice(correction, "correction", CORRECTIONS)
-    check_level(confidence_level)
-    check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
-    generator(random_state)
+    options = checked_test_options(
+        correction, confidence_level, n_resamples, random_state
+    )
     chosen, quadratic = get_kernel(kernel), curve == "local_quadratic"
     if quadratic and chosen.order > 2:
         raise ValueError(
@@ -635,30 +416,28 @@ def curves_by_group(
             f"got {kernel!r}."
         )
     if quadratic:
+        pairs = compared_pairs(rows.groups.labels, reference, rests=rests)
         h = contrast_bandwidth(
-            rows, cluster_weight, bandwidth, chosen, reference, rests=rests
+            rows, cluster_weight, bandwidth, chosen, pairs, rests=rests
         )
     else:
         h = common_bandwidth(rows, bandwidth, kernel, cluster_weight)
     points = as_numbers(grid, "grid").copy()
-    sums: CurveSums | RestCurves
-    if rests and len(rows.groups) > MOST_TOGETHER:
-        sums = RestCurves.of_rows(
-            rows, cluster_weight, points, h, chosen, moments=quadratic
-        )
-    else:
-        sums = CurveSums.of_rows(
-            rows, cluster_weight, points, h, chosen, rests=rests, moments=quadratic
-        )
+    sums = CurvePairs.of_rows(
+        rows,
+        cluster_weight,
+        points,
+        h,
+        chosen,
+        degree=2 if quadratic else 0,
+        rests=rests,
+    )
     parameters = {
         "curve": curve,
         "kernel": kernel,
         "cluster_weight": cluster_weight,
-        "correction": correction,
         "reference": reference,
-        "confidence_level": confidence_level,
-        "n_resamples": n_resamples,
-        "random_state": random_state,
+        **options,
     }
     return _warn_undefined(PredictiveParityTest(sums, h, parameters))
 
@@ -750,8 +529,8 @@ def predictive_parity_test(
         correlations, and rejects more than "bonferroni" and "holm", which do not know
         that neighbours are alike. "fdr_bh" controls the false discovery rate instead.
     contrasts : {"pairs", "rest"} or None, default=None
-        All pairs of groups, or each group with all other rows. None: "pairs" for
-        disjoint groups, "rest" for overlapping ones.
+        All pairs of groups, or each group with all other rows. None: "pairs" for up to
+        32 disjoint groups, "rest" for more, whose pairs are many, or overlapping ones.
     reference : hashable or None, default=None
         A group to compare every other with; None compares all pairs. It must be None
         where groups are compared with the rest.
@@ -763,7 +542,7 @@ def predictive_parity_test(
         Seed or generator of the random numbers, 0 so that a result that is computed
         when it is first asked for can be repeated.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
 
     Returns
     -------
@@ -881,7 +660,7 @@ def predictive_parity_test(
             f"{fmt.label(result.groups[0])}.",
         )
     elif (
-        result.sums.moments is not None
+        result.sums.degree > 0
         and result.sums.defined.any()
         and not result.compared.any()
     ):

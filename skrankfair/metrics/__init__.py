@@ -1,11 +1,11 @@
 """Metrics by group, each with its standard errors."""
 
-from .._estimates.contrasts import GroupTest
 from .._estimates.equivalence import EquivalenceTest
-from .._estimates.estimate import Estimate
+from .._estimates.estimates import Estimate
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.intervals import ConfidenceInterval
+from .._estimates.group_test import GroupTest
 from .._estimates.power import RequiredSize
+from .._estimates.scales import ConfidenceInterval
 from ._auc import auc
 from ._calibration_error import calibration_error
 from ._calibration_impact import positive_rate_shift, rank_shift

@@ -55,7 +55,7 @@ def auc(
     variance : {"auto", "cluster", "item"}, default="auto"
         As in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     item_weight : array-like of shape (n,) or None, default=None
         Weight of the item, such as a survey weight: a pair counts the product of the
         weights of its two items. `sample_weight` weighs whole queries.
@@ -89,8 +89,8 @@ def auc(
 
     Notes
     -----
-    The variance is that of `pairwise_accuracy`. In one list it is to first order
-    DeLong's for each group, and with `cluster` it is that of clustered rows.
+    The variance is that of `pairwise_accuracy`: in one list DeLong's for each group,
+    and with `cluster` the jackknife over clusters of rows.
 
     References
     ----------

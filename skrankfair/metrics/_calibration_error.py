@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,9 +14,9 @@ from .._estimates.finalize import ColumnSum
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.refit import RefitSums
+from .._estimates.rows import Rows, cluster_table, weights_of_rows
 from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
-from .._estimates.table import FewColumns, Table, cluster_table, row_counts
 from .._inputs.score_rows import CLUSTER_WEIGHTS, Sample, ScoreRows, score_rows
 from .._inputs.validation import (
     Array,
@@ -27,8 +27,8 @@ from .._inputs.validation import (
 )
 from ..smoothing._bandwidth import check_bandwidth, choose_bandwidth
 from ..smoothing._curve import curve_on_grid
-from ..smoothing._kernel_sums import RepeatedMeans, kernel_sums
 from ..smoothing._kernels import Kernel, get_kernel
+from ..smoothing._sums import kernel_sums, repeated_means
 
 # Relative to the outcomes, a fall of a mean that is only rounding.
 _ROUNDING = 1e-10
@@ -45,12 +45,19 @@ class SortedScores:
     #: weight.
     gap: Array
     outcome: Array
-    whole: bool  # whether all weights are integers: a row of weight 2 is two rows
+    #: The weight of each row, which resamples multiply by whole numbers; None where
+    #: rows have unlike ones, and bins may cut rows.
+    unit: float | None
     scale: float  # largest size of an outcome
 
     @classmethod
     def of_rows(
-        cls, x: Array, y: Array, weight: Array, block: Array | None = None
+        cls,
+        x: Array,
+        y: Array,
+        weight: Array,
+        unit: float | None,
+        block: Array | None = None,
     ) -> SortedScores:
         """Sort rows; `block` is known if they were sorted before."""
         if block is None:
@@ -59,12 +66,15 @@ class SortedScores:
         def before(values: Array) -> Array:
             return np.concatenate([[0.0], np.cumsum(np.bincount(block, values))])
 
+        mass = before(weight)
+        if unit is not None:
+            mass = unit * np.rint(mass / unit)
         return cls(
             block,
-            before(weight),
+            mass,
             before(weight * (x - y)),
             before(weight * y),
-            bool((weight == np.rint(weight)).all()),
+            unit,
             float(np.abs(y).max(initial=0.0)),
         )
 
@@ -73,9 +83,9 @@ class SortedScores:
 
         The row of rank r (from 0) of n is in bin ``floor(r · n_bins / n)``.
         """
-        if self.whole:
-            total = round(self.mass[-1])
-            return -(-np.arange(n_bins + 1) * total // n_bins).astype(float)
+        if self.unit is not None:
+            total = round(self.mass[-1] / self.unit)
+            return self.unit * -(-np.arange(n_bins + 1) * total // n_bins).astype(float)
         edges = np.arange(n_bins + 1) * self.mass[-1] / n_bins
         edges[-1] = self.mass[-1]  # but for rounding
         return edges
@@ -97,7 +107,7 @@ class SortedScores:
 
         It looks at 2 bins and more, but at fewer than rows, which would be no bins.
         """
-        n_rows = round(self.mass[-1]) if self.whole else self.block.size
+        n_rows = self.block.size
         block_means = np.diff(self.outcome) / np.diff(self.mass)
         if (np.diff(block_means) >= 0).all():
             return max(1, n_rows - 1)
@@ -163,9 +173,8 @@ class SortedScores:
                 key, same = np.unique(cluster * mass.size + place, return_inverse=True)
                 part, pull = np.bincount(same, part), np.bincount(same, pull)
                 cluster, place = key // mass.size, key % mass.size
-            often = 1.0 if sample.frequency is None else sample.frequency[cluster]
-            squares += np.bincount(place, often * pull**2, minlength=mass.size)
-            leverage += np.bincount(place, often * part**2, minlength=mass.size)
+            squares += np.bincount(place, pull**2, minlength=mass.size)
+            leverage += np.bincount(place, part**2, minlength=mass.size)
         squares, leverage = squares / mass, leverage / mass**2
         alone = leverage > 1 - _ROUNDING
         known = np.where(alone, 0.0, squares / np.where(alone, 1.0, 1 - leverage))
@@ -192,6 +201,12 @@ class SortedScores:
         place, low, high = first[block] + nth, self.mass[block], self.mass[block + 1]
         within = np.minimum(high, edges[place + 1]) - np.maximum(low, edges[place])
         return row + rows.start, place, within / (high - low)
+
+
+def _common_weight(sample: Sample) -> float | None:
+    """Return the weight of each row if all count alike, or None."""
+    alike = np.allclose(sample.share, sample.unit, rtol=1e-14, atol=0)
+    return float(sample.share[0]) if alike and sample.x.size else None
 
 
 METHODS = ("smooth", "binned", "sweep")
@@ -339,7 +354,7 @@ class _BinSquares:
     def refit(self, weight: Array) -> float:
         """Return their sum for other weights of the rows."""
         x, y = self.sample.x, self.sample.y
-        again = SortedScores.of_rows(x, y, weight, self.scores.block)
+        again = SortedScores.of_rows(x, y, weight, self.scores.unit, self.scores.block)
         return again.error(self.n_bins)
 
 
@@ -364,9 +379,9 @@ class _SmoothSquares:
         curve /= mass
         gap = np.subtract(x, curve)
         pull = np.divide(gap, mass, out=mass)
-        pull *= sample.weight
+        pull *= sample.share
         curve *= pull
-        columns = np.stack([pull, curve, sample.weight])
+        columns = np.stack([pull, curve, sample.share])
         del pull, curve, mass
         level, slope, _ = kernel_sums(x, x, columns, *smooth)
         level *= y
@@ -385,16 +400,13 @@ class _SmoothSquares:
         points = np.unique(np.quantile(x, np.linspace(0, 1, _N_POINTS)))
         curve = curve_on_grid(self.sample, points, self.bandwidth, self.kernel)
         variance = np.interp(x, points, curve.standard_error**2)
-        return float(self.sample.weight @ variance)
-
-    @cached_property
-    def _means(self) -> RepeatedMeans:
-        sample = self.sample
-        return RepeatedMeans(sample.x, sample.y, self.bandwidth, self.kernel)
+        return float(self.sample.share @ variance)
 
     def refit(self, weight: Array) -> float:
         """Return their sum for other weights of the rows."""
-        gap = np.where(weight > 0, self.sample.x - self._means(weight), 0.0)
+        x, y = self.sample.x, self.sample.y
+        curve = repeated_means(x, y, weight[None], self.bandwidth, self.kernel)[0]
+        gap = np.where(weight > 0, x - curve, 0.0)
         return float(weight @ gap**2)
 
 
@@ -421,12 +433,12 @@ def _fitted(
         part = sample.take(own)
         for i, squares in enumerate(make_parts(labels[g], part)):
             linear[i, own] = squares.linear()
-            noise[i, g] = squares.noise() / part.weight.sum()
+            noise[i, g] = squares.noise() / part.share.sum()
 
     for g, own in present:
         measure(g, own)
     linear *= sample.share
-    counts = row_counts(rows, sample)
+    counts = weights_of_rows(rows, sample)
     table = cluster_table(rows, sample, [linear[0], sample.share, counts, linear[1]])
 
     @cache
@@ -480,15 +492,18 @@ def _edge_sums(rows: ScoreRows, sample: Sample, edges: Array) -> ClusterSums:
     n_bins, alone = edges.size - 1, sample.alone
     cells: Any = slice(None) if alone else sample.segment_starts
     columns = _columns_of_rows if alone else _columns_of_bins
-    rows_of_sums = Table.from_entries(
+    rows_of_sums = Rows.from_entries(
         sample.cluster[cells],
         sample.group[cells],
-        columns(sample, edges, row_counts(rows, sample)),
+        columns(sample, edges, weights_of_rows(rows, sample)),
         n_rows=sample.n_clusters,
         n_groups=len(rows.groups),
-        weight=sample.frequency,
         labels=rows.cluster_labels,
     )
+    if rows.weight is not None:
+        number = np.zeros((len(rows.groups), 5 * n_bins + 1))
+        number[:, -1] = np.bincount(sample.group, minlength=len(number))
+        rows_of_sums = replace(rows_of_sums, unweighted=(number, np.zeros(0)))
     support = ColumnSum(5 * n_bins, 5 * n_bins + 1)
     return ClusterSums.from_clusters(rows.groups.labels, rows_of_sums, [support])
 
@@ -499,10 +514,12 @@ def _bins(sample: Sample, edges: Array) -> Array:
     return np.minimum(place, edges.size - 2)
 
 
-def _columns_of_rows(sample: Sample, edges: Array, counts: Array) -> FewColumns:
+def _columns_of_rows(sample: Sample, edges: Array, counts: Array) -> Any:
     """Return the columns of `BinnedGaps`, and the number of rows, of each row."""
+    from scipy import sparse
+
     n_bins = edges.size - 1
-    at = np.empty((counts.size, 6), dtype=np.min_scalar_type(5 * n_bins))
+    at = np.empty((sample.x.size, 6), dtype=np.min_scalar_type(5 * n_bins))
     at[:] = _bins(sample, edges)[:, None]
     at += (np.arange(6) * n_bins).astype(at.dtype)
     at[:, 5] = 5 * n_bins
@@ -511,7 +528,8 @@ def _columns_of_rows(sample: Sample, edges: Array, counts: Array) -> FewColumns:
     values[:, 1], values[:, 5] = sample.share, counts
     values[:, 2:4] = values[:, :2] ** 2
     values[:, 4] = values[:, 0] * values[:, 1]
-    return FewColumns(at, values, 5 * n_bins + 1)
+    where = values.ravel(), at.ravel(), np.arange(0, at.size + 1, 6)
+    return sparse.csr_array(where, shape=(len(at), 5 * n_bins + 1))
 
 
 def _columns_of_bins(sample: Sample, edges: Array, counts: Array) -> Array:
@@ -580,7 +598,7 @@ def calibration_error(
     bins : int or array-like of shape (B + 1,), default=15
         For "binned": the number of bins, or their edges, with which results add up.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -694,7 +712,7 @@ def calibration_error(
             if group not in chosen:
                 chosen[group] = bandwidth_of_group(bandwidth, group, own, smoother)
             yield _SmoothSquares(own, chosen[group], smoother)
-        scores = SortedScores.of_rows(own.x, own.y, own.weight)
+        scores = SortedScores.of_rows(own.x, own.y, own.share, _common_weight(own))
         if method != "smooth":
             if group not in chosen:
                 chosen[group] = int(bins) if method == "binned" else scores.sweep()

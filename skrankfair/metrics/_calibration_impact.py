@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.contrasts import generator
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_user
 from .._estimates.refit import Refit, RefitSums
-from .._estimates.table import AnyTable, Table, cluster_table, row_counts, small_codes
+from .._estimates.rows import Rows, cluster_table, small_codes, weights_of_rows
 from .._inputs.cells import Cells, Memberships
 from .._inputs.ranking import Places, RankedData, Ranking, ranked_data
 from .._inputs.score_rows import Sample, score_rows
@@ -25,11 +24,11 @@ from .._inputs.validation import (
     check_choice,
     check_magnitude,
     check_number,
+    generator,
 )
 from ..smoothing._bandwidth import check_bandwidth
-from ..smoothing._fitted_curves import FittedCurves
-from ..smoothing._kernel_sums import RepeatedMeans
 from ..smoothing._kernels import Kernel, get_kernel
+from ..smoothing._sums import repeated_means
 from ._calibration_error import bandwidth_of_group
 from ._pairs.cluster_rows import QuerySums, sum_over_queries
 
@@ -51,7 +50,6 @@ class Calibrated:
     kernel: Kernel
     rows: list[Array]  # those of each group that has any
     bandwidth: dict[Hashable, float]  # of each of these, in the same order
-    given: FittedCurves | None = None  # of more than these rows
 
     @classmethod
     def of_sample(
@@ -64,62 +62,33 @@ class Calibrated:
             for label, own in zip(groups.labels, rows, strict=True)
             if own.size
         }
-        given = bandwidth if isinstance(bandwidth, FittedCurves) else None
         present = [own for own in rows if own.size]
-        return cls(sample, kernel, present, chosen, given)
-
-    def _curves(self) -> Iterator[tuple[Array, RepeatedMeans]]:
-        """Yield the rows of each group in the sample, and its curve."""
-        x, y = self.sample.x, self.sample.y
-        for own, h in zip(self.rows, self.bandwidth.values(), strict=True):
-            yield own, RepeatedMeans(x[own], y[own], h, self.kernel)
+        return cls(sample, kernel, present, chosen)
 
     @cached_property
     def _range(self) -> tuple[float, float]:
         y = self.sample.y
         return (float(y.min()), float(y.max())) if y.size else (0.0, 0.0)
 
-    @cached_property
-    def _values(self) -> list[tuple[Array, Callable[[int], Array]]]:
-        """The rows of each group, and the values there of the given curves."""
-        curves = {} if self.given is None else self.given.curves
-        return [
-            (own, curves[label].at(self.sample.x[own]))
-            for own, label in zip(self.rows, self.bandwidth, strict=True)
-        ]
-
     def scores(self) -> Array:
         """Return the calibrated scores of the sample's rows."""
-        weight = self.sample.weight
-        star = np.full(weight.size, np.nan)
-        if self.given is not None:
-            for own, values in self._values:
-                star[own] = values(0)
-            return np.clip(star, *self.given.outcomes, out=star)
-        for own, means in self._curves():
-            star[own] = means.once(weight[own])
+        star = np.full(self.sample.x.size, np.nan)
+        for own, h in zip(self.rows, self.bandwidth.values(), strict=True):
+            x, y, weight = self.sample.x[own], self.sample.y[own], self.sample.share
+            star[own] = repeated_means(x, y, weight[own][None], h, self.kernel)[0]
         # Kernels with negative weights overshoot, the others by rounding.
         return np.clip(star, *self._range, out=star)
 
-    def resampled(
-        self, counts: Array, replicate: int | None = None
-    ) -> Iterator[tuple[slice, Array, Array]]:
+    def resampled(self, counts: Array) -> Iterator[tuple[slice, Array, Array]]:
         """Yield the scores of resamples, some of them and a group at a time.
 
         `counts` says how often each cluster counts, shape (B, n_clusters). What is
         yielded is which resamples, which rows, and their scores, shape (b, n); rows
-        whose clusters count 0 times may be NaN. The curve of a group is made once for
-        all resamples, and is gone before that of the next: thousands would take the
-        squares of their rows. Of given curves it is those of the replicate.
+        whose clusters count 0 times may be NaN.
         """
-        if self.given is not None:
-            for own, values in self._values:
-                star = values(0 if replicate is None else 1 + replicate)
-                star = np.clip(star, *self.given.outcomes)
-                yield slice(None), own, np.tile(star, (len(counts), 1))
-            return
         share, cluster = self.sample.share, self.sample.cluster
-        for own, means in self._curves():
+        for own, h in zip(self.rows, self.bandwidth.values(), strict=True):
+            x, y = self.sample.x[own], self.sample.y[own]
             step = max(1, _BLOCK // own.size)
             for start in range(0, len(counts), step):
                 some = slice(start, start + step)
@@ -127,7 +96,7 @@ class Calibrated:
                 star = np.full(weight.shape, np.nan)
                 drawn = weight.any(axis=1)
                 if drawn.any():
-                    star[drawn] = means(weight[drawn])
+                    star[drawn] = repeated_means(x, y, weight[drawn], h, self.kernel)
                 yield some, own, np.clip(star, *self._range, out=star)
 
 
@@ -144,7 +113,7 @@ def shift_estimates(
     unit: str,
     support: ColumnSum,
     groups: Groups,
-    table: AnyTable,
+    table: Rows,
     refit: Refit,
     resamples: tuple[int, int],
     parameters: Mapping[str, Any],
@@ -171,7 +140,6 @@ def shift_estimates(
         seed,
         finalize,
         bias,
-        None if calibrated.given is None else calibrated.given.digest,
     )
     mean = Metric(
         metric,
@@ -189,8 +157,7 @@ def shift_estimates(
         {"bandwidth": calibrated.bandwidth},
         missing=missing,
     )
-    if calibrated.given is None:  # said once, of all parts
-        _warn_without_errors(result, sums)
+    _warn_without_errors(result, sums)
     return result
 
 
@@ -279,7 +246,7 @@ def positive_rate_shift(
         Seed or generator of the random numbers, 0 so that a result that is computed
         when it is first asked for can be repeated.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -319,7 +286,7 @@ def positive_rate_shift(
     noise in the curves makes, as far as resamples show it. Bandwidths are held. After
     ``compact(n_replicates=...)`` the resamples are these replicates. Results do not add
     up, since the curves of parts are not that of the whole;
-    `skrankfair.distributed.measure` gives all parts the curves of the whole.
+    `skrankfair.distributed.measure` takes a sample of the clusters of large data.
 
     The sign is that of the definition in §7.2; Theorem 5 prints the other.
 
@@ -354,14 +321,14 @@ def positive_rate_shift(
     check_magnitude(y_score=rows.x)
     sample = rows.sample(cluster_weight)
     calibrated = Calibrated.of_sample(sample, rows.groups, bandwidth, smoother)
-    counts = row_counts(rows, sample)
+    counts = weights_of_rows(rows, sample)
     before = sample.x > threshold
     # A mean outcome that is the threshold but for rounding is not above it.
     above = threshold + _ROUNDING * max(1.0, abs(threshold))
 
-    def refit(cluster_counts: Array, replicate: int | None = None) -> Array:
+    def refit(cluster_counts: Array) -> Array:
         totals = np.zeros((len(cluster_counts), len(rows.groups), 2))
-        for some, own, star in calibrated.resampled(cluster_counts, replicate):
+        for some, own, star in calibrated.resampled(cluster_counts):
             weight = counts[own] * cluster_counts[some, sample.cluster[own]]
             shift = (star > above) * 1.0 - before[own]
             group = sample.group[own[0]]
@@ -464,7 +431,7 @@ class _RankShift:
         """The column with the number of rows."""
         return ColumnSum(2, 3) if self._of_queries else ColumnSum(1, 2)
 
-    def table(self, data: RankedData) -> AnyTable:
+    def table(self, data: RankedData) -> Rows:
         """Return the table of clusters."""
         cells, _ = self._cell
         by_cell = np.stack(self.by_cell(self.calibrated.scores()), axis=1)
@@ -475,13 +442,12 @@ class _RankShift:
             labels = data.cluster.all_labels
         else:
             labels = order if data.kept is None else data.kept[order]
-        return Table.from_entries(
+        return Rows.from_entries(
             self._cluster_of_rows,
             cells.group,
             by_cell,
             n_rows=sample.n_clusters,
             n_groups=cells.n_groups,
-            weight=sample.frequency,
             labels=labels,
         )
 
@@ -497,8 +463,7 @@ class _RankShift:
         """Return the totals for other counts of the clusters."""
         n_rows, cells = self.places.n_rows, self._cell[0]
         cluster = self._cluster_of_rows if self.one_list else data.cluster_of_query
-        weighted = data.cluster is not None and not self.one_list
-        weight = data.query_weight if weighted else None
+        weight = None if self.one_list else data.query_weight
 
         def totals(counts: Array, star: Array) -> Array:
             columns = self.by_cell(star, counts)
@@ -508,12 +473,12 @@ class _RankShift:
             sums = [np.bincount(cells.group, times * c, size) for c in columns]
             return np.stack(sums, axis=1)
 
-        def refit(counts: Array, replicate: int | None = None) -> Array:
+        def refit(counts: Array) -> Array:
             step, parts = max(1, _SCORES // n_rows), []
             for start in range(0, len(counts), step):
                 part = counts[start : start + step]
                 stars = np.empty((len(part), n_rows))
-                for some, own, scores in self.calibrated.resampled(part, replicate):
+                for some, own, scores in self.calibrated.resampled(part):
                     stars[some, own] = scores
                 parts += [totals(*one) for one in zip(part, stars, strict=True)]
             return np.stack(parts)
@@ -524,22 +489,24 @@ class _RankShift:
 def ranked_sample(data: RankedData, cluster_weight: str, one_list: bool) -> Sample:
     """Return the rows in ranked order, by the clusters that the errors are over."""
     ranking = data.ranking
-    cluster, weight = ranking.query.astype(np.int64), data.row_weight
+    cluster = ranking.query.astype(np.int64)
     if data.cluster is not None:
         cluster = data.cluster.codes[ranking.order]
     elif one_list:
         cluster = np.arange(ranking.n_rows)
-    # A query that is its own cluster is weighted as a whole.
-    whole = data.cluster is None and not one_list
+    weight = data.row_weight
     sample = Sample.of_groups(
         ranking.score,
         data.y_true,
         data.groups,
         cluster=cluster,
-        weight=None if whole else weight,
+        weight=None if data.cluster is None else weight,
         cluster_weight=cluster_weight,
     )
-    return replace(sample, frequency=data.query_weight) if whole else sample
+    if data.cluster is None and weight is not None:
+        # A query that is its own cluster is weighted as a whole.
+        return replace(sample, share=sample.share * weight[sample.row])
+    return sample
 
 
 def rank_shift(
@@ -602,7 +569,7 @@ def rank_shift(
         Seed or generator of the random numbers, 0 so that a result that is computed
         when it is first asked for can be repeated.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -635,7 +602,7 @@ def rank_shift(
     Tied items have the mean of their ranks. Standard errors are those of a bootstrap of
     clusters that refits the curves, as for `positive_rate_shift`; a resample of one
     list is a list in which an item is as often as it was drawn. Results do not add up;
-    `skrankfair.distributed.measure` gives all parts the curves of the whole.
+    `skrankfair.distributed.measure` takes a sample of the clusters of large data.
 
     Noise in the curves shuffles items, and moves those of a group towards where there
     are more of the others. This bias is largest where a curve is flat; resamples show

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._estimates.finalize import ColumnSum, DifferenceToRest, MeanOfRatios
+from .._estimates.finalize import ColumnSum, DifferenceToRest, Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
-from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import check_choice, check_number
 from ._pairs.cluster_rows import sum_over_queries
@@ -46,7 +45,7 @@ def _both_directions(result: GroupEstimates) -> pd.DataFrame:
     for side, finalize in _VALUES.items():
         estimate = result.sums.estimate(finalize)
         error = np.sqrt(result.sums.variance(finalize))
-        support = result.sums.estimate(_PAIRS[side])
+        support = result.sums.counted(_PAIRS[side])
         columns[side] = list(zip(estimate, error, support, strict=True))
     rows = [
         (group, side, *columns[side][index])
@@ -158,7 +157,7 @@ def dips(
         "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
         Pooled, the sum over queries is divided by the sum of their largest values.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -207,9 +206,8 @@ def dips(
     of a random ranking is that of a constant score, and `skrankfair.inference.compare`
     gives the distance from it.
 
-    With N the total of the divisors (of the queries that have one), θ the estimate and
-    d_q what query q adds to the sum minus θ times its divisor, the variance is
-    ``Q / (Q - 1) · Σ_q d_q² / N²`` over Q clusters.
+    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
+    clusters with data of the group, θ_(-q) the estimate without cluster q.
 
     References
     ----------

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.intervals import ConfidenceInterval, check_level
-from .._estimates.metric import Metric, collected_warnings, warn_user
+from .._estimates.metric import collected_warnings, warn_user
 from .._estimates.read_only import ReadOnlyArrays
-from .._inputs.validation import Array, check_choice, check_given
+from .._estimates.scales import ConfidenceInterval, check_level
+from .._inputs.validation import check_choice, check_given
 from ._rates import (
     false_positive_rate,
     precision,
@@ -45,38 +45,9 @@ class EqualizedOdds(ReadOnlyArrays):
         return self.true_positive_rate, self.false_positive_rate
 
     @property
-    def name(self) -> str:
-        """The name of the function."""
-        return "equalized_odds"
-
-    @property
-    def metric(self) -> Metric:
-        """What is measured."""
-        return replace(
-            self.true_positive_rate.metric,
-            name=self.name,
-            unit="positives and negatives",
-        )
-
-    @property
-    def sums(self) -> Any:
-        """The sums of the true positive rate, whose clusters are those of both."""
-        return self.true_positive_rate.sums
-
-    @property
     def groups(self) -> tuple[Hashable, ...]:
         """The labels of the groups."""
         return self.true_positive_rate.groups
-
-    @property
-    def estimate(self) -> Array:
-        """Both rates by group, shape (2, G)."""
-        return np.stack([rate.estimate for rate in self.rates])
-
-    @property
-    def support(self) -> Array:
-        """The smaller number of positives and negatives of each group, shape (G,)."""
-        return np.minimum(*(rate.support for rate in self.rates))
 
     def disparity(self, kind: str | None = None) -> float:
         """Return the larger of the disparities of both rates.
@@ -299,7 +270,7 @@ def equalized_odds(
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -395,7 +366,7 @@ def demographic_parity_difference(
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -477,7 +448,7 @@ def impact_ratio(
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -558,7 +529,7 @@ def equal_opportunity_difference(
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -644,7 +615,7 @@ def equalized_odds_difference(
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -729,7 +700,7 @@ def equalized_odds_ratio(
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -814,7 +785,7 @@ def predictive_parity_difference(
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those

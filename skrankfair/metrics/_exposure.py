@@ -230,7 +230,7 @@ def exposure(
         "queries" takes the mean of the metric over lists. "amortized" takes the share
         of the exposure summed over queries, in which long lists count more.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -262,9 +262,8 @@ def exposure(
 
     Notes
     -----
-    With e_q the group's exposure in query q and t_q that of all items (for "queries"
-    their ratio, and 1), T = Σ t_q and θ the estimate, the variance is
-    ``Q / (Q - 1) · Σ_q (e_q - θ t_q)² / T²`` over Q clusters.
+    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
+    clusters with data of the group, θ_(-q) the estimate without cluster q.
 
     References
     ----------
@@ -355,7 +354,7 @@ def exposure_gap(
         whose relevance is all 0 have no shares of it, and are left out for
         ``target="relevance"``.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -388,10 +387,8 @@ def exposure_gap(
 
     Notes
     -----
-    With e_q the group's exposure and r_q its target in query q, t_q and u_q their
-    totals over all items (for "queries" the two shares, and 1 and 1), T = Σ t_q,
-    U = Σ u_q and θ, τ the shares, the variance is
-    ``Q / (Q - 1) · Σ_q [(e_q - θ t_q) / T - (r_q - τ u_q) / U]²`` over Q clusters.
+    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
+    clusters with data of the group, θ_(-q) the estimate without cluster q.
 
     References
     ----------

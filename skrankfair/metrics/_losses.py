@@ -102,7 +102,7 @@ def log_loss(
         Independent units, such as the person that a row is about. None makes each row
         its own unit.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -131,9 +131,9 @@ def log_loss(
 
     Notes
     -----
-    With the sum L_m of the losses of cluster m, N rows and mean θ, the variance is
-    ``M / (M - 1) · Σ_m (L_m - n_m θ)² / N²`` over the M clusters. Losses are skewed,
-    and intervals are those of the logarithm of the mean.
+    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
+    clusters with data of the group, θ_(-q) the estimate without cluster q.
+    Losses are skewed, and intervals are those of the logarithm of the mean.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def brier_score(
         Independent units, such as the person that a row is about. None makes each row
         its own unit.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -259,7 +259,7 @@ def mean_squared_error(
         Independent units, such as the person that a row is about. None makes each row
         its own unit.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -332,7 +332,7 @@ def mean_absolute_error(
         Independent units, such as the person that a row is about. None makes each row
         its own unit.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from .._estimates.finalize import ColumnSum, OfRest, minus_rest
+from .._estimates.finalize import ColumnSum, Finalize, OfRest, minus_rest
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.of_totals import metric_of_totals
+from .._estimates.rows import cluster_table
 from .._estimates.sums import ClusterSums
-from .._estimates.table import Finalize, cluster_table
 from .._inputs.missing import may_lack
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.score_rows import ScoreRows, score_rows
@@ -135,7 +135,7 @@ class MadeMetric:
         everyone = np.stack(made, axis=1)
         del made, values, columns
         sample = rows.sample("row")
-        if rows.weight is not None and sample.frequency is None:
+        if rows.weight is not None:
             everyone *= rows.weight[:, None]
         table = cluster_table(rows, sample, list(everyone[sample.row].T), everyone)
         supports = self.supports or (self.metric.support,)

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 
-from .._estimates.finalize import MeanOfRatios, PairsAtPositions, PositionMean
+from .._estimates.finalize import Finalize, MeanOfRatios, PairsAtPositions, PositionMean
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
-from .._estimates.table import Finalize
-from .._inputs import cells as limits
 from .._inputs.cells import Memberships
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import check_choice, check_magnitude, check_number
 from ._pairs.cluster_rows import support_columns
-from ._pairs.group_ranges import GroupMatching
 from ._pairs.item_rows import pair_sums, warn_undefined_pairs
-from ._pairs.local_linear import LinearColumns, LinearPairs, LocalLinear
-from ._pairs.matched_pairs import (
+from ._pairs.local_linear import LinearPairs, LocalLinear, linear_columns
+from ._pairs.matched import (
     AdjacentPairs,
     MatchedPairs,
-    PairColumns,
     centred,
     kth_smallest_adjacent,
-    kth_smallest_adjacent_by_group,
+    mean_columns,
     neighbours,
 )
-from ._pairs.score_ranges import Matching, PairWeight
+from ._pairs.near import Matching, PairWeight
 from ._position_weights import PositionWeight
 
 
@@ -71,7 +68,7 @@ def _epsilon_of_groups(
     groups = data.groups
     if isinstance(epsilon, Mapping):
         missing = [label for label in groups.labels if label not in epsilon]
-        if missing:
+        if missing and not isinstance(epsilon, defaultdict):
             raise ValueError(f"epsilon must name every group; it has no {missing}.")
         for label in groups.labels:
             # A group without pairs in one part of the data has NaN there.
@@ -85,26 +82,18 @@ def _epsilon_of_groups(
             "n_pairs counts pairs, and item_weight gives each a weight of its own: "
             f"pass quantile, a share of their weight, or epsilon; got {n_pairs!r}."
         )
-    chosen: dict[Hashable, float] = {}
-    weight = PairWeight(data.pair_weight, data.item_weight)
-    if len(groups) > limits.FEW_GROUPS:
-        members = Memberships.of(data.ranking, groups)
-        how = n_pairs, quantile, weight
-        if adjacent:
-            found = kth_smallest_adjacent_by_group(data.ranking, members, *how)
-        else:
-            found = GroupMatching(data.ranking, members, direction).kth_smallest(*how)
-        return dict(zip(groups.labels, found.tolist(), strict=True))
-    for group, label in enumerate(groups.labels):
-        member = groups.mask(group)
-        if adjacent:
-            chosen[label] = kth_smallest_adjacent(
-                data.ranking, member, n_pairs, quantile, weight
-            )
-            continue
-        matching = Matching(data.ranking, member, ~member, direction)
-        chosen[label] = matching.kth_smallest(n_pairs, quantile, weight)
-    return chosen
+    weight = PairWeight()  # n_pairs counts pairs, whatever their queries weigh
+    if n_pairs is None:
+        weight = PairWeight(data.pair_weight, data.item_weight)
+    members = Memberships.of(data.ranking, groups)
+    if adjacent:
+        smallest = kth_smallest_adjacent(
+            data.ranking, members, n_pairs, quantile, weight
+        )
+    else:
+        matching = Matching(data.ranking, members, direction)
+        smallest = matching.kth_smallest(n_pairs, quantile, weight)
+    return dict(zip(groups.labels, smallest.tolist(), strict=True))
 
 
 def matched_pair_estimates(
@@ -134,7 +123,7 @@ def matched_pair_estimates(
         direction = "both"
         data = data.with_ties_in_row_order()
     chosen = _epsilon_of_groups(data, epsilon, n_pairs, quantile, direction, adjacent)
-    n_columns = 6 if linear else 2
+    n_columns = n_columns_of_pair = 6 if linear else 2
     of_rank, weights = None, None
     if position_weight is not None or k is not None or patience is not None:
         of_rank = PositionWeight.of(position_weight, k, patience)
@@ -142,20 +131,19 @@ def matched_pair_estimates(
         weights = of_rank.strata(longest, n_columns * len(data.groups))
     n_positions = 0 if weights is None else weights.size
 
-    def make_source(ranked: RankedData) -> MatchedPairs | AdjacentPairs:
-        ranking, groups = ranked.ranking, ranked.groups
-        y = centred(ranked.y_true, ranking)
-        if adjacent:
-            columns = LinearColumns() if linear else PairColumns()
-            whole = ranking.n_rows == data.ranking.n_rows
-            near = neighbours(ranking, data.ranking if whole else ranking)
-            return AdjacentPairs(
-                *(ranking, y, groups, chosen, columns, near),
-                *(n_positions, ranked.item_weight),
-            )
-        source = LinearPairs if linear else MatchedPairs
-        return source(
-            ranking, y, groups, chosen, direction, n_positions, ranked.item_weight
+    def make_pairs(ranked: RankedData) -> MatchedPairs | AdjacentPairs:
+        ranking = ranked.ranking
+        given = (ranking, centred(ranked.y_true, ranking), ranked.groups, chosen)
+        options = direction, n_positions, ranked.item_weight
+        if not adjacent:
+            return (LinearPairs if linear else MatchedPairs)(*given, *options)
+        whole = ranking.n_rows == data.ranking.n_rows
+        return AdjacentPairs(
+            *given,
+            *options,
+            neighbours=neighbours(ranking, data.ranking if whole else ranking),
+            columns=linear_columns if linear else mean_columns,
+            n_columns=n_columns_of_pair,
         )
 
     if weights is not None:
@@ -193,7 +181,7 @@ def matched_pair_estimates(
             fair_value=0.0,
             disparity="max_abs",
         ),
-        sums=pair_sums(data, make_source, variance, average, of_query),
+        sums=pair_sums(data, make_pairs, variance, average, of_query),
         parameters=shown,
         first_pass={"epsilon": chosen},
         missing=data.missing,
@@ -249,7 +237,8 @@ def matched_pair_calibration(
         queries, or items of one list. None makes each query its own unit, or each item
         of one list.
     epsilon : float, mapping of group to float, or None, default=None
-        Largest difference of the scores of a matched pair, in units of the score.
+        Largest difference of the scores of a matched pair, in units of the score. A
+        mapping names every group, unless it is a `collections.defaultdict`.
     n_pairs : int or None, default=None
         Take the K closest possible pairs of each group instead: epsilon is the K-th
         smallest difference. Pairs tied at epsilon are all kept.
@@ -292,7 +281,7 @@ def matched_pair_calibration(
         which has no standard error then, but can be added to other parts of the data.
         See §4.1.4 of the paper.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     item_weight : array-like of shape (n,) or None, default=None
         Weight of the item, such as a survey weight: a pair counts the product of the
         weights of its two items. `sample_weight` weighs whole queries.
@@ -327,11 +316,11 @@ def matched_pair_calibration(
 
     Notes
     -----
-    With N pairs, θ their mean and ``d = y_i - y_j - θ``: ``variance="cluster"`` is
-    ``Q / (Q - 1) · Σ_q (Σ_{pairs of q} d)² / N²`` over Q clusters, centred;
-    ``variance="item"`` is ``[Σ_i (Σ_j d_ij)² + Σ_j (Σ_i d_ij)² - Σ_ij d_ij²] / N²``
-    (Aronow et al. 2017). The threshold is taken as given. For the regression and for
-    positions d is the pair's influence on the estimate, by the delta method.
+    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
+    clusters with data of the group, θ_(-q) the estimate without cluster q. With
+    ``variance="item"`` it is DeLong's: each item is left out with all its pairs, and
+    the items of the group and all others are two samples, whose sums are added.
+    The threshold is taken as given.
 
     With a `position_weight` the metric is taken at each rank of the lower item, and
     averaged with these weights over the ranks that have pairs (§4.1.2). A tied item is
@@ -344,8 +333,9 @@ def matched_pair_calibration(
     Korevaar, H., McConnell, C., Tong, E., et al. "Matched Pair Calibration for Ranking
     Fairness", Definitions 1-3 and §4.1.
 
-    Aronow, P. M., Samii, C., Assenova, V. A. (2017). "Cluster-Robust Variance
-    Estimation for Dyadic Data". Political Analysis 23(4).
+    DeLong, E. R., DeLong, D. M., Clarke-Pearson, D. L. (1988). "Comparing the Areas
+    under Two or More Correlated Receiver Operating Characteristic Curves: A
+    Nonparametric Approach". Biometrics 44(3).
 
     Examples
     --------

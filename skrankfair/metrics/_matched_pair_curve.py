@@ -10,9 +10,9 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.intervals import ConfidenceInterval
 from .._estimates.metric import collected_warnings, warn_user
 from .._estimates.read_only import ReadOnlyArrays
+from .._estimates.scales import ConfidenceInterval
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, as_numbers
 from ._matched_pair import matched_pair_estimates
@@ -20,7 +20,7 @@ from ._matched_pair import matched_pair_estimates
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..display import MatchedPairCurveDisplay
+    from ..display._matched_pair_curve import MatchedPairCurveDisplay
 
 _N_POINTS = 20
 #: Shares of the possible pairs at the ends of the grid.
@@ -136,15 +136,15 @@ class MatchedPairCurve(ReadOnlyArrays):
         ax : matplotlib Axes or None, default=None
             None creates a new figure.
         **kwargs : dict
-            Passed to `MatchedPairCurveDisplay.from_curve`.
+            Passed to `MatchedPairCurveDisplay.plot`.
 
         Returns
         -------
         MatchedPairCurveDisplay
         """
-        from ..display import MatchedPairCurveDisplay
+        from ..display._matched_pair_curve import MatchedPairCurveDisplay
 
-        return MatchedPairCurveDisplay.from_curve(self, ax=ax, **kwargs)
+        return MatchedPairCurveDisplay(self).plot(ax=ax, **kwargs)
 
     def __repr__(self) -> str:
         """Return a small table: one row per threshold, one column per group."""
@@ -203,7 +203,7 @@ def matched_pair_curve(
         takes 20 values, evenly spaced on a logarithmic scale, from the closest 1% of
         the possible pairs to the closest half, of the group that needs the most.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those

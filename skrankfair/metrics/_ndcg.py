@@ -148,7 +148,7 @@ def ndcg(
     gain : {"linear", "exponential"}, default="linear"
         ``y`` or ``2**y - 1``.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -177,8 +177,8 @@ def ndcg(
 
     Notes
     -----
-    With m queries, N of them with a value v and mean θ, the variance is
-    ``Q / (Q - 1) · Σ_q (v_q - θ)² / N²``, summed within clusters first.
+    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
+    clusters with data of the group, θ_(-q) the estimate without cluster q.
 
     References
     ----------

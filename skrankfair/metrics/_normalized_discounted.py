@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
-from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import check_choice, check_number
 from ._lists.estimates import AVERAGES, ListsWith, list_estimates, one_length
@@ -165,7 +164,7 @@ def normalized_discounted_difference(
     normalize : bool, default=True
         False leaves out the division by the maximum.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -205,9 +204,10 @@ def normalized_discounted_difference(
     The maximum is the larger of the rankings with the group all first or all last,
     which is that of all rankings. A fair ranking of few items is above 0 by chance, so
     a test against 0 with the standard error would be wrong; `GroupEstimates.test`
-    shuffles labels instead. With v_i the value of list i of N, the variance is ``N / (N
-    - 1) · Σ (v_i - mean)² / N²``, summed within clusters first; for
-    ``average="representation"`` it is that of the delta method over the mean shares.
+    shuffles labels instead.
+
+    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
+    clusters with data of the group, θ_(-q) the estimate without cluster q.
 
     References
     ----------
@@ -319,7 +319,7 @@ def normalized_discounted_ratio(
         The ratio where nothing outside the group is among the first k. The default is
         that of the authors' code.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -461,7 +461,7 @@ def normalized_discounted_kl(
         One value for all groups at once, labelled "all", instead of one per group
         against the rest. Disjoint groups; with `normalize`, at most ten in a list.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._estimates.finalize import DifferenceToRest, MeanOfRatios
+from .._estimates.finalize import ColumnSum, DifferenceToRest, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
@@ -21,10 +21,11 @@ from .._inputs.validation import (
     weighted_quantile,
 )
 from ._pairs.cluster_rows import support_columns
+from ._pairs.counts import OutcomeCounts
 from ._pairs.item_rows import pair_sums, warn_undefined_pairs
-from ._pairs.outcome_counts import OutcomeCounts
-from ._pairs.outcome_pairs import OutcomePairs
-from ._pairs.score_pairs import ScorePairs
+from ._pairs.levels import outcome_codes
+from ._pairs.outcome import OutcomePairs
+from ._pairs.score import ScorePairs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,8 +36,9 @@ COMPARISONS = ("all", "intra", "inter")
 def _outcome_counts(data: RankedData) -> OutcomeCounts:
     """Return the pair counts of the data, made once however many metrics ask."""
     if "outcome_counts" not in data.cache:
+        codes = outcome_codes(data.y_true, data.ranking)
         data.cache["outcome_counts"] = OutcomeCounts(
-            data.ranking, data.y_true, data.item_weight
+            data.ranking, codes, data.item_weight
         )
     return data.cache["outcome_counts"]
 
@@ -120,7 +122,8 @@ def _breakdown(result: GroupEstimates) -> pd.DataFrame:
         estimate = result.sums.estimate(finalize)
         error = np.sqrt(result.sums.variance(finalize))
         block = 1 if result.parameters["average"] == "pairs" else 4
-        support = result.sums.by_group[:, block * n_buckets + bucket]
+        column = block * n_buckets + bucket
+        support = result.sums.counted(ColumnSum(column, column + 1))
         rows += [
             (group, bucket, edges[bucket], edges[bucket + 1], *values)
             for group, *values in zip(
@@ -160,10 +163,11 @@ def accuracy_estimates(
         by_row = np.empty_like(bucket)
         by_row[data.ranking.order] = bucket
 
-    def make_source(data: RankedData) -> OutcomePairs:
+    def make_pairs(data: RankedData) -> OutcomePairs:
         return OutcomePairs(
-            _outcome_counts(data),
+            data.ranking,
             data.groups,
+            _outcome_counts(data),
             comparison,
             None if bucket is None else by_row[data.ranking.order],
             n_buckets,
@@ -182,7 +186,7 @@ def accuracy_estimates(
     )
     result = GroupEstimates(
         metric=metric,
-        sums=pair_sums(data, make_source, variance, average, by_block=False, k=k),
+        sums=pair_sums(data, make_pairs, variance, average, k=k),
         parameters={"comparison": comparison, **_cut(k), "average": average},
         first_pass={} if edges is None else {"engagement_edges": edges},
         missing=data.missing,
@@ -254,7 +258,7 @@ def pairwise_accuracy(
         no `cluster` or several, and "cluster" otherwise: with `qid` also for one query,
         which has no standard error then, but can be added to other parts of the data.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     item_weight : array-like of shape (n,) or None, default=None
         Weight of the item, such as a survey weight: a pair counts the product of the
         weights of its two items. `sample_weight` weighs whole queries.
@@ -289,15 +293,19 @@ def pairwise_accuracy(
 
     Notes
     -----
-    With N pairs, θ the estimate and d the value of a pair minus θ,
-    ``variance="cluster"`` is ``Q / (Q - 1) · Σ_q (Σ_{pairs of q} d)² / N²`` over Q
-    clusters, centred; ``variance="item"`` is ``(Σ_i T_i² - Σ_pairs d²) / N²`` with T_i
-    the sum of d over the pairs that contain item i, to first order DeLong's variance.
+    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
+    clusters with data of the group, θ_(-q) the estimate without cluster q. With
+    ``variance="item"`` it is DeLong's: each item is left out with all its pairs, and
+    the items of the group and all others are two samples, whose sums are added.
 
     References
     ----------
     Beutel, A., Chen, J., Doshi, T., et al. (2019). "Fairness in Recommendation Ranking
     through Pairwise Comparisons". KDD. Definitions 3-5, eq. 7 and §6.1.
+
+    DeLong, E. R., DeLong, D. M., Clarke-Pearson, D. L. (1988). "Comparing the Areas
+    under Two or More Correlated Receiver Operating Characteristic Curves: A
+    Nonparametric Approach". Biometrics 44(3).
 
     Examples
     --------
@@ -357,10 +365,10 @@ def _cross_estimates(
         share=True,
     )
 
-    def source(data: RankedData) -> ScorePairs:
+    def make_pairs(data: RankedData) -> ScorePairs:
         return ScorePairs(data.ranking, data.groups, strict, data.item_weight)
 
-    sums = pair_sums(data, source, variance, average, k=k)
+    sums = pair_sums(data, make_pairs, variance, average, k=k)
     parameters = {**_cut(k), "average": average}
     result = GroupEstimates(metric, sums, parameters, missing=data.missing)
     return warn_undefined_pairs(result, data)
@@ -432,7 +440,7 @@ def pairwise_exposure(
     variance : {"auto", "cluster", "item"}, default="auto"
         As in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     item_weight : array-like of shape (n,) or None, default=None
         Weight of the item, such as a survey weight: a pair counts the product of the
         weights of its two items. `sample_weight` weighs whole queries.
@@ -536,7 +544,7 @@ def pairwise_preference(
     variance : {"auto", "cluster", "item"}, default="auto"
         As in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     item_weight : array-like of shape (n,) or None, default=None
         Weight of the item, such as a survey weight: a pair counts the product of the
         weights of its two items. `sample_weight` weighs whole queries.

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
-from .._estimates.table import Finalize
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array, check_binary, check_magnitude, check_number
 from ._make_metric import MadeMetric
@@ -134,7 +133,7 @@ def group_mean(
         Independent units, such as the person that a row is about. None makes each row
         its own unit.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -164,9 +163,8 @@ def group_mean(
 
     Notes
     -----
-    With the sum L_m of the values of cluster m, its n_m rows, N rows in all and mean θ,
-    the variance is to first order ``M / (M - 1) · Σ_m (L_m - n_m θ)² / N²`` over the M
-    clusters of the group.
+    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
+    clusters with data of the group, θ_(-q) the estimate without cluster q.
 
     Examples
     --------
@@ -216,7 +214,7 @@ def selection_rate(
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -300,7 +298,7 @@ def true_positive_rate(
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -390,7 +388,7 @@ def false_positive_rate(
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -479,7 +477,7 @@ def true_negative_rate(
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -562,7 +560,7 @@ def false_negative_rate(
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -646,7 +644,7 @@ def precision(
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -737,7 +735,7 @@ def accuracy(
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -821,7 +819,7 @@ def balanced_accuracy(
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -906,7 +904,7 @@ def f1(
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those

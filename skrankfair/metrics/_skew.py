@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_user
 from .._estimates.storage import stored
-from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
 from ._lists.estimates import AVERAGES, ListsWith, list_estimates
@@ -84,20 +83,11 @@ class SkewKernel(ListKernel):
 
     def _shares(self, lists: Lists) -> Array:
         """Return the share of each cell's group in the first k, shape (E,)."""
-        cells = lists.cells
-        if lists.members is not None:
-            cell = np.flatnonzero(lists.of_cells(lists.lengths) > self.k)
-            long = cells.query[cell]
-            p = np.zeros(cells.query.size)
-            cuts = Cuts(long, np.full(long.size, self.k), lists.starts[long] + self.k)
-            p[cell] = lists.members_above_cells(cell, cuts) / self.k
-            return p
-        long = np.flatnonzero(lists.lengths > self.k)
+        cell = np.flatnonzero(lists.of_cells(lists.lengths) > self.k)
+        long, p = lists.cells.query[cell], np.zeros(lists.cells.query.size)
         cuts = Cuts(long, np.full(long.size, self.k), lists.starts[long] + self.k)
-        by_group = np.zeros((lists.n_queries, cells.n_groups))
-        for group in range(cells.n_groups):
-            by_group[long, group] = lists.members_above(group, cuts) / self.k
-        return by_group.ravel()
+        p[cell] = lists.members_above(cell, cuts) / self.k
+        return p
 
 
 def _warn_nobody(result: GroupEstimates, k: int) -> None:
@@ -181,7 +171,7 @@ def skew_at_k(
         nobody of the group among its first k. "representation" takes the metric of the
         mean shares, which is -inf only if none of them has.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -213,9 +203,9 @@ def skew_at_k(
 
     Notes
     -----
-    The variance is that of a mean over lists, or of the delta method over the mean
-    shares. Even for fair rankings the mean is not 0, because it is the mean of a
-    logarithm.
+    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
+    clusters with data of the group, θ_(-q) the estimate without cluster q.
+    Even for fair rankings the mean is not 0, because it is the mean of a logarithm.
 
     References
     ----------
@@ -291,7 +281,7 @@ def ndkl(
         "queries" takes the mean of the metric over lists. "representation" takes the
         metric of the mean shares, for lists of equal length.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -325,8 +315,9 @@ def ndkl(
 
     Notes
     -----
-    The variance is that of a mean over lists, or of the delta method over the mean
-    shares. FairRankTune adds 1e-7 to the shares; here ``0 ln 0`` is 0.
+    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
+    clusters with data of the group, θ_(-q) the estimate without cluster q.
+    FairRankTune adds 1e-7 to the shares; here ``0 ln 0`` is 0.
 
     References
     ----------

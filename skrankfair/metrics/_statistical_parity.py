@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
-from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice
 from ._lists.estimates import AVERAGES, list_estimates, one_length
@@ -108,12 +107,6 @@ class ExposureKernel(ListKernel):
             return QuerySums(lists.cells, np.stack([mine, size], axis=1), shared)
         others = lists.of_cells(lists.lengths) - size
         theirs = np.where(others > 0, lists.of_cells(total) - mine, 0.0)
-        if (
-            len(lists.groups) == 2
-            and not lists.groups.overlapping
-            and lists.cells.every
-        ):
-            theirs = mine.reshape(-1, 2)[:, ::-1].ravel()
         value, some = _advantage(
             mine / np.maximum(size, 1), theirs / np.maximum(others, 1)
         )
@@ -236,7 +229,7 @@ def exposure_parity(
         metric of the mean exposures, for lists of equal length, so that chance that
         cancels over lists does not count as an advantage.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -268,8 +261,9 @@ def exposure_parity(
 
     Notes
     -----
-    The variance is that of a mean over lists, or of the delta method over the mean
-    exposures. A fair ranking of few items is above 0 by chance, and the mean of the
+    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
+    clusters with data of the group, θ_(-q) the estimate without cluster q.
+    A fair ranking of few items is above 0 by chance, and the mean of the
     signed value is not quite 0 either. This is why the test uses permutations.
 
     References
@@ -350,7 +344,7 @@ def pairwise_parity(
         metric of the mean pair_a over lists of equal length, so that chance that
         cancels over lists does not count as an advantage.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -383,7 +377,8 @@ def pairwise_parity(
 
     Notes
     -----
-    The variance is that of a mean over lists.
+    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
+    clusters with data of the group, θ_(-q) the estimate without cluster q.
 
     References
     ----------

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .._estimates.finalize import ColumnSum, MeanOfRatios, OfRest, minus_rest
+from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios, OfRest, minus_rest
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
-from .._estimates.table import Finalize
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
 from ._lists.lists import Lists
@@ -135,7 +134,7 @@ def precision_at_k(
         "items" pools the items of all queries. "queries" takes the mean over queries
         with items of the group among the first k.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -235,7 +234,7 @@ def recall_at_k(
         "items" pools the items of all queries. "queries" takes the mean over queries
         with relevant items of the group.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
@@ -333,7 +332,7 @@ def share_at_k(
         "items" pools the items of all queries. "queries" takes the mean over queries
         of the share in the query.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it: a weight of 2 counts the query twice.
+        Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
 
-from .._estimates.contrasts import generator
 from .._estimates.metric import warn_user
 from .._inputs.validation import (
     Array,
@@ -20,11 +19,12 @@ from .._inputs.validation import (
     check_magnitude,
     check_number,
     encode,
+    generator,
 )
 from ._linear_loss import entropy
 from ._pairwise_penalty import (
     COMPARISONS,
-    Pairs,
+    PreferencePairs,
     ScoreCorrelation,
     candidates,
     draw_by_group,
@@ -39,20 +39,6 @@ _LEAST_HESSIAN = 1e-6
 _WIDTH = 0.05
 #: Least standard deviation of A, in units of the loss's score differences.
 _SPREAD = 0.3
-
-
-class RowLoss(Protocol):
-    """A summed loss of scores."""
-
-    constant: float  # the best constant score
-    of_constant: float  # the loss of the best constant score: the unit of the strength
-    unit: float  # a usual difference of scores
-
-    def value(self, score: Array) -> float:
-        """Return the loss."""
-
-    def derivatives(self, score: Array) -> tuple[Array, Array]:
-        """Return the gradient and the diagonal of the Hessian."""
 
 
 @dataclass
@@ -132,6 +118,11 @@ class PairwiseRows:
         return total
 
 
+#: A summed loss of scores: `constant`, the best constant score; `of_constant`, its
+#: loss, which is the unit of the strength; `unit`, a usual difference of scores.
+RowLoss = SquaredRows | LogisticRows | PairwiseRows
+
+
 class PairwiseFairnessObjective:
     """Gradient and Hessian of a loss with pairwise regularisation.
 
@@ -167,11 +158,11 @@ class PairwiseFairnessObjective:
         self,
         y_true: Array,
         loss: RowLoss,
-        terms: dict[Hashable, Pairs],
+        terms: dict[Hashable, PreferencePairs],
         strength: float,
         learning_rate: float,
     ) -> None:
-        self.y_true = y_true
+        self._y_true = y_true
         self.strength = strength
         self.learning_rate = learning_rate
         self.base_score = loss.constant
@@ -197,15 +188,16 @@ class PairwiseFairnessObjective:
         """Return itself, as `sklearn.base.clone` needs it."""
         return self
 
-    def __getattr__(self, name: str) -> Any:
-        """Say why a copy from a pickle has no data."""
-        if name in ("y_true", "_loss", "_terms", "_floors", "_weight", "_width"):
+    @property
+    def y_true(self) -> Array:
+        """The outcomes of the training rows, which a copy from a pickle has not."""
+        if "_y_true" not in self.__dict__:
             raise ValueError(
                 "The objective was pickled, which leaves out the training data, their "
                 "groups and queries: to train, call pairwise_fairness_objective where "
                 "the model is fitted."
             )
-        raise AttributeError(name)
+        return self._y_true
 
     def __call__(self, first: Any, second: Any) -> tuple[Array, Array]:
         """Return the gradient and the diagonal of the Hessian.

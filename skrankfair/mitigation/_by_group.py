@@ -26,14 +26,13 @@ from .._inputs.validation import (
     Array,
     Groups,
     as_numbers,
-    as_weights,
     check_choice,
     check_lengths,
     check_number,
 )
 from ._metadata import (
     check_given_alike,
-    dense_clusters,
+    columns_of_fit,
     disjoint_groups,
     quoted,
 )
@@ -202,20 +201,11 @@ class CalibratesByGroup(
         labels, units = self._columns(X, sensitive_features, cluster)
         score, outcome = self._checked_fit(X, y, reset)
         n_rows = len(score)
-        groups = (
-            Groups.of_everyone(n_rows) if labels is None else disjoint_groups(labels)
-        )
-        clusters = None if units is None else dense_clusters(units)
-        weight = None if sample_weight is None else as_weights(sample_weight)
-        check_lengths(
-            X=n_rows,
-            sensitive_features=groups.n_rows,
-            cluster=None if clusters is None else clusters.codes.size,
-            sample_weight=None if weight is None else weight.size,
-        )
+        groups, clusters, weight = columns_of_fit(n_rows, labels, units, sample_weight)
         if not reset:
             check_given_alike(labels, self._grouped)
         self._grouped = labels is not None
+        groups = Groups.of_everyone(n_rows) if groups is None else groups
         rows = ScoreRows(outcome, score, groups, clusters, weight, np.arange(n_rows))
         return rows.of_positive_weight()
 
@@ -261,10 +251,6 @@ class CalibratesByGroup(
                 multi_output=multi_output,
             )
         return score, np.asarray(outcome, dtype=np.float64).reshape(len(score), -1)
-
-    def _fit_groups(self, rows: ScoreRows, fitted: Callable[[ScoreRows], Any]) -> None:
-        """Fit the calibration of all rows and of each group that is large enough."""
-        self._fit_parts(rows, parts_of(rows), fitted)
 
     def _fit_parts(
         self,

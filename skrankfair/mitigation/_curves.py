@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit
 from sklearn.base import clone, is_classifier
+from sklearn.isotonic import IsotonicRegression
 from sklearn.utils.validation import has_fit_parameter
 
 from .._estimates.metric import collected_warnings
@@ -66,7 +67,7 @@ def fit_curve(
     probabilities.
     """
     rows = row_weights(score.size, weight, cluster, cluster_weight)
-    curve: Line | Steps | Sigmoid | Fitted
+    curve: Curve
     if calibrator == "isotonic":
         curve = fit_isotonic(score, outcome, rows)
     elif calibrator == "platt":
@@ -130,28 +131,6 @@ def _smooth_line(model: NadarayaWatsonRegressor, score: Array, rows: Array) -> L
 
 _SMALLEST = np.finfo(float).eps
 _KNOTS = 200
-
-
-class Curve(Protocol):
-    """The expected outcome as a function of one score."""
-
-    def predict(self, score: Array) -> Array:
-        """Return the expected outcomes at the scores."""
-        ...
-
-    def inverse(self, outcome: Array) -> Array:
-        """Return the lowest scores at which the curve reaches the outcomes."""
-        ...
-
-    @property
-    def increasing(self) -> bool:
-        """Whether the curve falls nowhere."""
-        ...
-
-    @property
-    def knots(self) -> tuple[Array, Array]:
-        """Scores and outcomes between which it is (nearly) straight."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -269,6 +248,12 @@ class Fitted:
         return score, self.predict(score)
 
 
+#: The expected outcome as a function of one score: ``predict(score)``; ``inverse``, the
+#: lowest scores at which it reaches outcomes; `increasing`, whether it falls nowhere;
+#: and `knots`, scores and outcomes between which it is (nearly) straight.
+Curve = Line | Steps | Sigmoid | Fitted
+
+
 def estimator_response(estimator: Any, score: Array) -> Array:
     """Return the probability of the outcome 1, or the prediction."""
     columns = np.asarray(score, dtype=float).reshape(len(score), -1)
@@ -283,21 +268,10 @@ def link_of(score: Array) -> Array:
     return logit(np.clip(score, _SMALLEST, 1 - _SMALLEST))
 
 
-def pooled_ties(x: Array, y: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """Return distinct scores in order, mean outcomes and weights of each."""
-    score, place = np.unique(x, return_inverse=True)
-    mass = np.bincount(place, weight)
-    return score, np.bincount(place, weight * y) / mass, mass
-
-
 def fit_isotonic(x: Array, y: Array, weight: Array) -> Line:
     """Return the non-decreasing curve with the least squared error."""
-    score, mean, mass = pooled_ties(x, y, weight)
-    outcome = isotonic_regression(mean, weights=mass).x
-    # The ends of each constant part are enough.
-    kept = np.ones(score.size, dtype=bool)
-    kept[1:-1] = (outcome[1:-1] != outcome[:-2]) | (outcome[1:-1] != outcome[2:])
-    return Line(score[kept], outcome[kept])
+    fitted = IsotonicRegression().fit(x, y, weight)
+    return Line(fitted.X_thresholds_, fitted.y_thresholds_)
 
 
 def project(curve: Curve, x: Array, weight: Array) -> Curve:

@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array, check_choice, check_number, sort_labels
 from ..smoothing import NadarayaWatsonRegressor
-from ..smoothing._pooled import Pooled
-from ..smoothing._regressor import adds_up
+from ..smoothing._regressor import Pooled, adds_up
 from ._by_group import CalibratesByGroup, check_shares, parts_of, within_unit
 from ._curves import METHODS, Curve, check_calibrator, fit_curve, row_weights
 from ._metadata import quoted
@@ -22,7 +21,7 @@ from ._metadata import quoted
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..display import GroupCalibratorDisplay
+    from ..display._group_calibrator import GroupCalibratorDisplay
 
 
 @dataclass(frozen=True)
@@ -356,11 +355,9 @@ class GroupCalibrator(CalibratesByGroup):
         -------
         GroupCalibratorDisplay
         """
-        from ..display import GroupCalibratorDisplay
+        from ..display._group_calibrator import GroupCalibratorDisplay
 
-        return GroupCalibratorDisplay.from_calibrator(
-            self, column=column, ax=ax, **kwargs
-        )
+        return GroupCalibratorDisplay(self).plot(column=column, ax=ax, **kwargs)
 
     def _check_options(self) -> None:
         super()._check_options()
@@ -383,7 +380,7 @@ class GroupCalibrator(CalibratesByGroup):
             ]
             return ScoreCurves(tuple(curves), len(part.x))
 
-        self._fit_groups(rows, fitted)
+        self._fit_parts(rows, parts_of(rows), fitted)
         self._sums = None
 
     def _curve(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -23,23 +23,6 @@ _BLOCK = 1 << 13  # rows whose features stay in the cache
 
 #: The correlation of a term, at coefficients, and its gradient.
 Term = Callable[[Array], tuple[float, Array]]
-
-
-class Loss(Protocol):
-    """Summed loss plus ridge penalty, of parameters whose first are coefficients."""
-
-    y: Array  # shape (n,): outcomes; 0 and 1 for classes
-    start: Array  # the parameters with the smallest loss
-    of_constant: float  # the loss of the best constant score: the unit of the strength
-
-    def __call__(self, parameters: Array) -> tuple[float, Array]:
-        """Return the loss minus that of the start, and its gradient."""
-
-    def curvature(self) -> Array:
-        """Return the Hessian at the start, or its diagonal with many features."""
-
-    def intercept(self, parameters: Array) -> float:
-        """Return the score of a row of zeros."""
 
 
 def _mean(X: Any) -> Array:
@@ -193,6 +176,12 @@ class LogisticLoss:
     def intercept(self, parameters: Array) -> float:
         """Return the intercept."""
         return float(parameters[-1])
+
+
+#: Summed loss plus ridge penalty, of parameters whose first are coefficients: `y`, the
+#: outcomes, 0 and 1 for classes; `start`, the parameters with the smallest loss; and
+#: `of_constant`, the loss of the best constant score, the unit of the strength.
+Loss = SquaredLoss | LogisticLoss
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from .._inputs.validation import Codes, Groups, as_groups, encode
+from .._inputs.validation import (
+    Array,
+    Codes,
+    Groups,
+    as_groups,
+    as_weights,
+    check_lengths,
+    encode,
+)
 
 
 def disjoint_groups(values: Any) -> Groups:
@@ -21,9 +29,20 @@ def disjoint_groups(values: Any) -> Groups:
     return groups
 
 
-def dense_clusters(values: Any) -> Codes:
-    """Return clusters as codes that all occur."""
-    return encode(values, "cluster").dense()
+def columns_of_fit(
+    n_rows: int, labels: Any, units: Any, sample_weight: Any
+) -> tuple[Groups | None, Codes | None, Array | None]:
+    """Return groups, clusters and weights of the rows, each None if not given."""
+    groups = None if labels is None else disjoint_groups(labels)
+    clusters = None if units is None else encode(units, "cluster").dense()
+    weight = None if sample_weight is None else as_weights(sample_weight)
+    check_lengths(
+        X=n_rows,
+        sensitive_features=None if groups is None else groups.n_rows,
+        cluster=None if clusters is None else clusters.codes.size,
+        sample_weight=None if weight is None else weight.size,
+    )
+    return groups, clusters, weight
 
 
 def quoted(labels: list[Hashable]) -> str:

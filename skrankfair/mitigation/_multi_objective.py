@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.interpolate import RegularGridInterpolator
 from scipy.special import expit
 from sklearn.base import clone, is_classifier
+from sklearn.dummy import DummyRegressor
 from sklearn.metrics import r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -25,6 +26,7 @@ from ._by_group import (
     CalibratesByGroup,
     check_shares,
     outcome_matrix,
+    parts_of,
     within_unit,
 )
 from ._curves import (
@@ -41,14 +43,6 @@ from ._objective_parity import COMPOSITE, ObjectiveParity, objective_parity
 # More rows than this are smoothed on a grid, with so many scores per column.
 _EXACT_ROWS = 2000
 _GRID = {1: 400, 2: 100, 3: 40}
-
-
-class Surface(Protocol):
-    """The expected outcomes as a function of the scores."""
-
-    def predict(self, score: Array) -> Array:
-        """Return the expected outcomes, shape (n, K), at scores, shape (n, d)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -88,6 +82,11 @@ class Grid:
         return found(np.clip(score, low, high))
 
 
+#: The expected outcomes as a function of the scores: ``predict(score)`` maps shape
+#: (n, d) to (n, K).
+Surface = Logistic | Models | Grid
+
+
 def links_of(score: Array, log_odds: Array) -> Array:
     """Return scores, log-odds in the columns that are probabilities."""
     return np.where(log_odds, link_of(np.where(log_odds, score, 0.5)), score)
@@ -118,11 +117,9 @@ def fit_surface(
     model = NadarayaWatsonRegressor() if isinstance(calibrator, str) else calibrator
     fitted = []
     for y in _parts(model, outcome):
-        one = clone(model)
-        if is_classifier(one) and (y == y[0]).all():
-            one = _Constant(float(y[0]))
-        else:
-            fit_model(one, score, y, weight, cluster, cluster_weight)
+        constant = is_classifier(model) and (y == y[0]).all()
+        one = DummyRegressor() if constant else clone(model)
+        fit_model(one, score, y, weight, cluster, cluster_weight)
         fitted.append(one)
     smooth = isinstance(model, NadarayaWatsonRegressor) and model.kernel == "gaussian"
     if smooth and len(score) > _EXACT_ROWS and score.shape[1] in _GRID:
@@ -137,16 +134,6 @@ def _parts(model: Any, outcome: Array) -> list[Array]:
     """Return the outcomes that one model is fitted to: all of them, or each alone."""
     several = get_tags(model).target_tags.multi_output and not is_classifier(model)
     return [outcome] if several and outcome.shape[1] > 1 else list(outcome.T)
-
-
-@dataclass(frozen=True)
-class _Constant:
-    """A classifier of one outcome."""
-
-    outcome: float
-
-    def predict(self, X: Array) -> Array:
-        return np.full(len(X), self.outcome)
 
 
 def _axes(score: Array, weight: Array) -> tuple[Array, ...]:
@@ -296,7 +283,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
                 log_odds=odds,
             )
 
-        self._fit_groups(rows, fitted)
+        self._fit_parts(rows, parts_of(rows), fitted)
 
     def _names(self, names: list[str] | None, rows: ScoreRows) -> list[str]:
         """Return the names of the objectives."""

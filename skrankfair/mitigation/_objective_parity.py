@@ -17,7 +17,7 @@ from ..metrics import GroupEstimates, mean_squared_error
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..display import BeforeAfterDisplay
+    from ..display._before_after import BeforeAfterDisplay
 
 COMPOSITE = "composite"
 _SIDES = ("before", "after")
@@ -108,7 +108,7 @@ class ObjectiveParity:
         -------
         BeforeAfterDisplay
         """
-        from ..display import BeforeAfterDisplay
+        from ..display._before_after import BeforeAfterDisplay
 
         frame = self.to_frame()
         display = BeforeAfterDisplay(

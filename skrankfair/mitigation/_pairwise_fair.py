@@ -13,7 +13,6 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._estimates.contrasts import generator
 from .._estimates.metric import warn_user
 from .._inputs.columns import (
     TakesMetadata,
@@ -31,6 +30,7 @@ from .._inputs.validation import (
     check_magnitude,
     check_number,
     encode,
+    generator,
 )
 from ._linear_loss import (
     FEW_FEATURES,
@@ -45,7 +45,7 @@ from ._metadata import quoted
 from ._pairwise_penalty import (
     COMPARISONS,
     LinearCorrelation,
-    Pairs,
+    PreferencePairs,
     ScoreCorrelation,
     draw_by_group,
     without_pairs,
@@ -236,7 +236,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         return tags
 
 
-def _term(X: Any, pairs: Pairs, start: Array) -> Term | None:
+def _term(X: Any, pairs: PreferencePairs, start: Array) -> Term | None:
     """Return the correlation by the parameters; None if scores are equal."""
     size = start.size
     if size <= FEW_FEATURES:

@@ -23,7 +23,7 @@ COMPARISONS = ("inter", "intra", "all")
 
 
 @dataclass(frozen=True)
-class Pairs:
+class PreferencePairs:
     """Pairs of a better and a worse item of a query, for one group against the rest."""
 
     #: Shape (n_pairs,), int. Rows.
@@ -87,7 +87,7 @@ def draw_pairs(
     comparison: str,
     n_pairs: int,
     rng: np.random.Generator,
-) -> Pairs | None:
+) -> PreferencePairs | None:
     """Return pairs of a group against the rest, or None without any.
 
     Half of the `n_pairs` are for each side, drawn with replacement; a side that has no
@@ -116,7 +116,7 @@ def draw_pairs(
     if not np.ptp(membership) > 0:
         # "all" without a pair between groups.
         return None
-    return Pairs(i, j, margin, membership, np.concatenate(weight))
+    return PreferencePairs(i, j, margin, membership, np.concatenate(weight))
 
 
 def draw_by_group(
@@ -126,7 +126,7 @@ def draw_by_group(
     comparison: str,
     n_pairs: int,
     rng: np.random.Generator,
-) -> Iterator[tuple[Hashable, Pairs | None]]:
+) -> Iterator[tuple[Hashable, PreferencePairs | None]]:
     """Yield each group and its pairs against the rest.
 
     Two disjoint groups are one comparison, which is yielded for the first of them.
@@ -174,7 +174,7 @@ class LinearCorrelation:
     variance: Array  # shape (d, d): v, the covariance of the features of A
 
     @classmethod
-    def of_pairs(cls, X: Any, pairs: Pairs) -> LinearCorrelation:
+    def of_pairs(cls, X: Any, pairs: PreferencePairs) -> LinearCorrelation:
         """Sum the moments over pairs, a chunk of them at a time."""
         size = X.shape[1]
         mean, square, cross = np.zeros(size), np.zeros((size, size)), np.zeros(size)
@@ -211,7 +211,7 @@ class LinearCorrelation:
 class ScoreCorrelation:
     """The correlation of any score, with memory in proportion to rows and pairs."""
 
-    pairs: Pairs
+    pairs: PreferencePairs
     n_rows: int
 
     @cached_property
@@ -247,7 +247,7 @@ class ScoreCorrelation:
         return float(value), gradient
 
 
-def _standardised(pairs: Pairs) -> tuple[Array, float]:
+def _standardised(pairs: PreferencePairs) -> tuple[Array, float]:
     """Return B minus its mean, and its standard deviation."""
     b = pairs.membership - pairs.weight @ pairs.membership
     return b, float(np.sqrt(pairs.weight @ b**2))

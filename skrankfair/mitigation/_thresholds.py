@@ -10,7 +10,6 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._estimates.contrasts import generator
 from .._estimates.metric import warn_user
 from .._inputs.sklearn_private import fit_parameters, rows_of
 from .._inputs.validation import (
@@ -19,6 +18,7 @@ from .._inputs.validation import (
     check_choice,
     check_lengths,
     check_number,
+    generator,
 )
 from ..smoothing import nadaraya_watson
 from ._curves import Curve, Line, check_calibrator, fit_curve
@@ -382,7 +382,8 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         chance = generator(self.random_state).random(threshold.size)
         for label, rows in zip(groups.labels, groups_rows(groups), strict=True):
             if label in several:
-                values, shares = _arrays(several[label])
+                values = np.array(list(several[label]))
+                shares = list(several[label].values())
                 place = np.searchsorted(np.cumsum(shares[:-1]), chance[rows], "right")
                 threshold[rows] = values[place]
 
@@ -424,11 +425,6 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         check_number(self.min_group_size, "min_group_size", 1, np.inf, integer=True)
         check_calibrator(self.calibrator)
 
-    def _outcomes(self, rows: FitRows, scored: Array) -> Array:
-        """Return whether rows have the second class; NaN if that is unknown."""
-        known = ~np.isin(scored, _unknown(rows.y))
-        return np.where(known, rows.y[scored] == self.classes_[1], np.nan)
-
     def _find(self, rows: FitRows, scored: Array, score: Array) -> None:
         """Find the common outcome and the thresholds that go with it."""
         groups = Groups.of_everyone(len(rows.y)) if rows.groups is None else rows.groups
@@ -436,7 +432,9 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         counted = np.flatnonzero(weight[scored] > 0)
         scored, score = scored[counted], score[counted]
         weight, groups = weight[scored], groups.take(scored).without_unused()
-        outcome = self._outcomes(rows, scored)
+        outcome = (rows.y[scored] == self.classes_[1]).astype(float)
+        if rows.y.dtype.kind == "f":
+            outcome[np.isnan(rows.y[scored])] = np.nan
         curves = self._curves(rows, scored, score, outcome, groups)
         pooled, by_group = curves[-1], curves[:-1]
         before = score >= self.threshold
@@ -456,7 +454,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         self.randomized_thresholds_: dict[Hashable, dict[float, float]] = dict(
             zip(groups.labels, drawn, strict=True)
         )
-        means = [float(np.dot(*_arrays(shares))) for shares in drawn]
+        means = [sum(cut * share for cut, share in s.items()) for s in drawn]
         thresholds = dict(zip(groups.labels, means, strict=True))
         self.thresholds_: dict[Hashable, float] = thresholds
         self.marginal_outcomes_before_ = dict(zip(groups.labels, marginal, strict=True))
@@ -464,10 +462,14 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             label: float(curve.predict(np.array([thresholds[label]]))[0])
             for label, curve in zip(groups.labels, by_group, strict=True)
         }
-        self.marginal_outcome_errors_ = self._errors(rows, scored, score, groups)
+        self.marginal_outcome_errors_ = self._errors(
+            rows, scored, score, outcome, groups
+        )
         positive = np.empty(score.size)
         for mine, shares in zip(groups_rows(groups), drawn, strict=True):
-            positive[mine] = _chance(shares, score[mine])
+            positive[mine] = np.sum(
+                [share * (score[mine] >= cut) for cut, share in shares.items()], axis=0
+            )
         self.positive_rate_ = float(np.average(positive, weights=weight))
         self.positive_rate_before_ = float(np.average(before, weights=weight))
         self._warn_of_lines(groups)
@@ -619,22 +621,26 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         return [*curves, pooled]
 
     def _errors(
-        self, rows: FitRows, scored: Array, score: Array, groups: Groups
+        self,
+        rows: FitRows,
+        scored: Array,
+        score: Array,
+        outcome: Array,
+        groups: Groups,
     ) -> dict[Hashable, float]:
         """Return the standard error of each group's outcome at its threshold."""
         errors = {}
-        known = ~np.isin(scored, _unknown(rows.y))
+        known = ~np.isnan(outcome)
         for g, label in enumerate(groups.labels):
             own, errors[label] = np.flatnonzero(groups.mask(g) & known), np.nan
             at = self.thresholds_[label]
-            if not (own.size and score[own].min() <= at <= score[own].max()):
-                continue
-            if np.ptp(score[own]) == 0:
+            low, high = score[own].min(initial=np.inf), score[own].max(initial=-np.inf)
+            if not low <= at <= high or low == high:
                 continue
             which = scored[own]
             weight, codes = rows.weight, rows.cluster_codes
             curve = nadaraya_watson(
-                (rows.y[which] == self.classes_[1]).astype(float),
+                outcome[own],
                 score[own],
                 [at],
                 cluster=None if codes is None else codes[which],
@@ -667,17 +673,3 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
 def groups_rows(groups: Groups) -> list[Array]:
     """Return the rows of each group."""
     return [np.flatnonzero(groups.mask(g)) for g in range(len(groups))]
-
-
-def _arrays(shares: dict[float, float]) -> tuple[Array, Array]:
-    """Return thresholds and their probabilities."""
-    return np.array(list(shares)), np.array(list(shares.values()))
-
-
-def _chance(shares: dict[float, float], score: Array) -> Array:
-    """Return the probability that the threshold drawn is at most the score."""
-    return np.sum([share * (score >= cut) for cut, share in shares.items()], axis=0)
-
-
-def _unknown(y: Array) -> Array:
-    return np.flatnonzero(np.isnan(y)) if y.dtype.kind == "f" else np.zeros(0, int)

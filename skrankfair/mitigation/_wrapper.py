@@ -33,14 +33,9 @@ from .._inputs.validation import (
     Groups,
     as_numbers,
     as_weights,
-    check_lengths,
 )
 from ._fold_scores import labelled
-from ._metadata import (
-    check_given_alike,
-    dense_clusters,
-    disjoint_groups,
-)
+from ._metadata import check_given_alike, columns_of_fit
 
 
 @dataclass(frozen=True)
@@ -179,15 +174,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         classifier = isinstance(self, ClassifierMixin)
         if not classifier:
             y = as_numbers(y, "y")
-        groups = None if labels is None else disjoint_groups(labels)
-        clusters = None if units is None else dense_clusters(units)
-        weight = None if sample_weight is None else as_weights(sample_weight)
-        check_lengths(
-            X=len(y),
-            sensitive_features=None if groups is None else groups.n_rows,
-            cluster=None if clusters is None else clusters.codes.size,
-            sample_weight=None if weight is None else weight.size,
-        )
+        groups, clusters, weight = columns_of_fit(len(y), labels, units, sample_weight)
         if classifier:
             counted = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
             self._set_classes(y[labelled(y, counted)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -23,8 +23,8 @@ from ._tracks import Tracker, first_updates
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .._reports.html_report import ReportSection
-    from ..display import MonitorDisplay
+    from .._reports.sections import ReportSection
+    from ..display._monitor import MonitorDisplay
 
 # More of its effective clusters, and a block of data is as good as normal.
 _START = 20
@@ -211,7 +211,11 @@ class Monitor:
         start: float = _START,
         spec: Mapping[str, Any] | None = None,
     ) -> None:
-        _check(margin, alpha, tolerance, start)
+        if margin is not None:
+            check_number(margin, "margin", 0, np.inf)
+        check_number(alpha, "alpha", 0, 1, inclusive=(False, False))
+        check_number(tolerance, "tolerance", 0, np.inf)
+        check_number(start, "start", 2, np.inf)
         given = Settings(
             margin, alpha, _checked_baseline(baseline), tolerance, start, spec
         )
@@ -272,11 +276,7 @@ class Monitor:
         """Forget what follows from the days."""
         self._tracker = Tracker(self.settings.start)
         self._results: dict[str, GroupEstimates] = {}
-        self._forget()
-
-    def _forget(self) -> None:
-        for name in ("alarms", "_scans"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("alarms", None)
 
     @property
     def when(self) -> tuple[str, ...]:
@@ -351,7 +351,7 @@ class Monitor:
         self._days = dict(sorted(days.items()))
         if replace or not last:
             self._restart()
-        self._forget()
+        self.__dict__.pop("alarms", None)
 
     def _result(self, day: str) -> GroupEstimates:
         if day not in self._results:
@@ -381,7 +381,9 @@ class Monitor:
             check_number(last, "last", 1, np.inf, integer=True)
         if not self._days:
             raise ValueError("There is no update yet.")
-        days = self.when if last is None else self.when[-last:]
+        return self._sum(self.when if last is None else self.when[-last:])
+
+    def _sum(self, days: Sequence[str]) -> GroupEstimates:
         return sum(map(self._result, days[1:]), start=self._result(days[0]))
 
     def rolling(self, window: int, confidence_level: float = 0.95) -> pd.DataFrame:
@@ -407,10 +409,9 @@ class Monitor:
         check_number(window, "window", 1, np.inf, integer=True)
         frames = []
         for end in range(window, len(self.when) + 1):
-            days = self.when[end - window : end]
-            result = sum(map(self._result, days[1:]), start=self._result(days[0]))
+            result = self._sum(self.when[end - window : end])
             frame = result.to_frame(confidence_level).reset_index()
-            frame.insert(0, "when", days[-1])
+            frame.insert(0, "when", self.when[end - 1])
             frames.append(frame)
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
@@ -431,7 +432,7 @@ class Monitor:
         return self.settings.alpha * self._tracked().share(group) / kinds
 
     def _n_baseline(self, blocks: Blocks) -> int:
-        """Return how many blocks are of the baseline; the first one always is."""
+        """Return the number of blocks of the baseline, at least one."""
         baseline = self.settings.baseline
         if isinstance(baseline, str):
             last = sum(day <= baseline for day in self.when)
@@ -440,53 +441,52 @@ class Monitor:
         return max(1, int((blocks.last < last).sum()))
 
     @cached_property
-    def _scans(self) -> dict[tuple[str, Hashable], tuple[Scan, int]]:
-        """What each alarm looks at, and the number of its first block."""
-        found = {}
-        for group in self.groups:
-            blocks = self._tracked().track(group, "gap")
-            if self.settings.margin is not None and blocks.value.size:
-                found["gap", group] = Scan.of(blocks), 0
-            first = self._n_baseline(blocks)
-            if self.settings.baseline is not None and blocks.value.size > first:
-                found["change", group] = Scan.of(blocks, first, change=True), first
-        return found
-
-    @cached_property
     def alarms(self) -> tuple[Alarm, ...]:
         """The alarms, in the order in which they were raised."""
-        raised = []
-        for (kind, group), (scan, first) in self._scans.items():
-            size = self.settings.tolerance
-            if kind == "gap":
-                size = float(self.settings.margin or 0.0)
-            alpha = self._alpha(group)
-            evidence, starts = scan.log_evidence(size, alpha)
-            over = evidence >= -np.log(alpha)
-            if not over.any():
-                continue
+        settings = self.settings
+        raised: list[Alarm] = []
+        for group in self.groups:
             blocks = self._tracked().track(group, "gap")
-            low, high = scan.interval(int(starts[-1]), alpha)
-            begins = first_updates(blocks)
-            began = None
-            if kind == "change":
-                places = change_point(blocks, first)
-                began = tuple(self.when[begins[i]] for i in places)
-            raised.append(
-                Alarm(
-                    group,
-                    kind,
-                    self.when[blocks.last[first + int(np.argmax(over))]],
-                    bool(over[-1]),
-                    float(np.exp(min(evidence[-1], 700.0))),
-                    self.when[begins[first + starts[-1]]],
-                    float(scan.estimate[starts[-1], -1]),
-                    float(low[-1]),
-                    float(high[-1]),
-                    began,
-                )
-            )
+            first = self._n_baseline(blocks)
+            if settings.margin is not None and blocks.value.size:
+                scan = Scan.of(blocks)
+                raised += self._alarms_of(group, "gap", scan, settings.margin, 0)
+            if settings.baseline is not None and blocks.value.size > first:
+                scan = Scan.of(blocks, first, change=True)
+                size = settings.tolerance
+                raised += self._alarms_of(group, "change", scan, size, first)
         return tuple(sorted(raised, key=lambda alarm: alarm.when))
+
+    def _alarms_of(
+        self, group: Hashable, kind: str, scan: Scan, size: float, first: int
+    ) -> list[Alarm]:
+        """Return the alarm that windows from a block on raise, or none."""
+        alpha = self._alpha(group)
+        evidence, starts = scan.log_evidence(size, alpha)
+        over = evidence >= -np.log(alpha)
+        if not over.any():
+            return []
+        blocks = self._tracked().track(group, "gap")
+        begins = first_updates(blocks)
+        began = None
+        if kind == "change":
+            days = [self.when[begins[i]] for i in change_point(blocks, first)]
+            began = (days[0], days[1], days[2])
+        start = int(starts[-1])
+        low, high = scan.interval(start, alpha)
+        alarm = Alarm(
+            group,
+            kind,
+            when=self.when[blocks.last[first + int(np.argmax(over))]],
+            active=bool(over[-1]),
+            evidence=float(np.exp(min(evidence[-1], 700.0))),
+            since=self.when[begins[first + start]],
+            estimate=float(scan.estimate[start, -1]),
+            low=float(low[-1]),
+            high=float(high[-1]),
+            began=began,
+        )
+        return [alarm]
 
     def to_frame(self) -> pd.DataFrame:
         """Return the confidence sequences of the mean level and gap since the start.
@@ -504,32 +504,28 @@ class Monitor:
 
         frames = []
         for group in self.groups:
+            # That which starts with the first block has half of the weight.
+            alpha = self._alpha(group) / 2
             columns: dict[str, Any] = {}
+            rows = self._tracked().rows(group)
             for what in ("level", "gap"):
                 blocks = self._tracked().track(group, what)
                 if not blocks.value.size:
                     break
                 scan = Scan.of(blocks)
-                # That which starts with the first block has half of the weight.
-                low, high = scan.interval(0, self._alpha(group) / 2)
-                estimate, rows = scan.estimate[0], self._tracked().rows(group)
+                estimate, ends = scan.estimate[0], scan.interval(0, alpha)
                 if what == "level" and rows is not None:
                     estimate = rows[1] / rows[0]
-                    low, high = betting_sequence(
-                        rows[0], rows[1], self._alpha(group) / 2
-                    )
+                    ends = betting_sequence(rows[0], rows[1], alpha)
                 columns["when"] = [self.when[i] for i in blocks.last]
                 columns["group"] = [group] * blocks.value.size
-                columns |= {
-                    what: estimate,
-                    f"{what}_low": low,
-                    f"{what}_high": high,
-                }
+                columns[what] = estimate
+                columns[f"{what}_low"], columns[f"{what}_high"] = ends
             frames.append(pd.DataFrame(columns))
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     def report_section(self) -> ReportSection:
-        """Return what has been seen as a section of the report of an audit.
+        """Return the alarms and gaps so far as a section of the report of an audit.
 
         ``report.to_html(path, monitor=monitor)`` shows it below the metrics.
 
@@ -562,9 +558,9 @@ class Monitor:
         -------
         MonitorDisplay
         """
-        from ..display import MonitorDisplay
+        from ..display._monitor import MonitorDisplay
 
-        return MonitorDisplay.from_monitor(self, ax=ax, **kwargs)
+        return MonitorDisplay(self).plot(ax=ax, **kwargs)
 
     def __repr__(self) -> str:
         """Return a small table: the gaps so far, and the alarms."""
@@ -581,15 +577,6 @@ class Monitor:
         return "\n".join((head, table, *alarms, *waiting(self)))
 
 
-def _check(margin: float | None, alpha: float, tolerance: float, start: float) -> None:
-    """Raise a ValueError for a number out of its range."""
-    if margin is not None:
-        check_number(margin, "margin", 0, np.inf)
-    check_number(alpha, "alpha", 0, 1, inclusive=(False, False))
-    check_number(tolerance, "tolerance", 0, np.inf)
-    check_number(start, "start", 2, np.inf)
-
-
 def _checked_baseline(baseline: Any) -> int | str | None:
     """Return the number of updates, or the name of a day."""
     if baseline is None:
@@ -604,15 +591,14 @@ def _day(when: Any, name: str = "when") -> str:
     """Return a day or time as text that is sorted by time."""
     import pandas as pd
 
-    found: Any = None
+    time: Any = None
     if isinstance(when, str | date | np.datetime64):
         with suppress(ValueError, TypeError, OverflowError):
-            found = pd.Timestamp(when)
-    if pd.isna(found):
+            time = pd.Timestamp(when)
+    if pd.isna(time):
         raise ValueError(
             f"{name} must be a day such as '2026-11-21', or a time; got {when!r}."
         )
-    if found.tzinfo is not None:
-        found = found.tz_convert("UTC").tz_localize(None)
-    text = found.isoformat()
-    return text.removesuffix("T00:00:00")
+    if time.tzinfo is not None:
+        time = time.tz_convert("UTC").tz_localize(None)
+    return str(time.isoformat().removesuffix("T00:00:00"))

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._reports.forest import ForestPlot, Series
-from .._reports.html_report import ReportSection
+from .._reports.sections import ReportSection
 from ..display import _style as look
 
 if TYPE_CHECKING:

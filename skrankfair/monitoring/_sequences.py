@@ -28,8 +28,8 @@ from .._inputs.validation import Array
 
 #: Blocks of data at which a sequence is the tightest.
 BEST_AFTER = 30.0
-# From so many blocks on they say how much more than their errors days vary. Before, it
-# is taken to be three times as much.
+# From this number of blocks on, their spread says how much more days vary than their
+# errors say. Before, it is taken to be three times as much.
 _ENOUGH, _CAUTION = 8, 3.0**2
 # Log-likelihood that a change point may lack in an interval of 95%: the largest of two
 # exponential variables is below it.
@@ -45,7 +45,7 @@ def best_ratio(alpha: Array | float) -> Array:
 
 
 def boundary(ratio: Array, alpha: Array | float) -> Array:
-    """Return how many standard errors each way a sequence reaches.
+    """Return the half width of a sequence in standard errors.
 
     ``sqrt((1 + 1/r) (log(1 + r) - 2 log(alpha)))``.
 
@@ -131,8 +131,8 @@ class Blocks:
         weight = self.weight
         square = weight**2 * self.variance
         sums = [
-            _from_to(part)
-            for part in (weight, weight * self.value, square, square**2 / self.df)
+            _from_to(values)
+            for values in (weight, weight * self.value, square, square**2 / self.df)
         ]
         with np.errstate(divide="ignore", invalid="ignore"):
             return sums[1] / sums[0], sums[2] / sums[0] ** 2, sums[2] ** 2 / sums[3]
@@ -157,11 +157,11 @@ class Blocks:
         return spread, df
 
 
-def _from_to(part: Array) -> Array:
+def _from_to(values: Array) -> Array:
     """Return sums over s to t at [s, t]; NaN below the diagonal."""
-    total = np.cumsum(part)
-    sums = total[None, :] - (total - part)[:, None]
-    sums[~_started(part.size)] = np.nan
+    total = np.cumsum(values)
+    sums = total[None, :] - (total - values)[:, None]
+    sums[~_started(values.size)] = np.nan
     return np.asarray(sums)
 
 
@@ -193,19 +193,24 @@ class Scan:
         ``1 / (u + v)``, whose increments are independent: what the mean before is wrong
         by is in it once, and not in every look.
         """
-        spread, spread_df = (part[first:] for part in blocks.spread())
+        spread, spread_df = (values[first:] for values in blocks.spread())
         mean, variance, df = blocks.means()
         size = blocks.value.size - first
-        center, own, own_df = np.zeros(size), np.zeros(size), np.full(size, np.inf)
+        center, center_variance = np.zeros(size), np.zeros(size)
+        center_df = np.full(size, np.inf)
         if change:
             before = np.arange(first, blocks.value.size) - 1
-            center, own, own_df = (part[0, before] for part in (mean, variance, df))
-        center, own, own_df = (part[:, None] for part in (center, own, own_df))
-        mean, variance, df = (part[first:, first:] for part in (mean, variance, df))
-        best = np.diag(variance)[:, None] / BEST_AFTER + own
-        total = variance + own
+            center, center_variance, center_df = (
+                values[0, before] for values in (mean, variance, df)
+            )
+        center, center_variance, center_df = (
+            values[:, None] for values in (center, center_variance, center_df)
+        )
+        mean, variance, df = (values[first:, first:] for values in (mean, variance, df))
+        best = np.diag(variance)[:, None] / BEST_AFTER + center_variance
+        total = variance + center_variance
         with np.errstate(divide="ignore", invalid="ignore"):
-            unsure = (variance**2 / df + own**2 / own_df) / total**2
+            unsure = (variance**2 / df + center_variance**2 / center_df) / total**2
             degrees = 1 / (unsure + 1 / spread_df)
             error = np.sqrt(total * spread)
         return cls(mean - center, error, degrees, best / total)
@@ -247,12 +252,12 @@ def change_point(blocks: Blocks, first: int) -> tuple[int, int, int]:
     weight = 1 / (blocks.variance * blocks.spread()[0][-1])
     total, value = weight.sum(), (weight * blocks.value).sum()
     after, after_value = (
-        np.cumsum(part[::-1])[::-1] for part in (weight, weight * blocks.value)
+        np.cumsum(values[::-1])[::-1] for values in (weight, weight * blocks.value)
     )
     before, before_value = total - after, value - after_value
-    places = np.arange(max(first, 1), weight.size)
-    a, b = after[places], before[places]
-    difference = after_value[places] / a - before_value[places] / b
+    starts = np.arange(max(first, 1), weight.size)
+    a, b = after[starts], before[starts]
+    difference = after_value[starts] / a - before_value[starts] / b
     likelihood = 0.5 * difference**2 * a * b / (a + b)
-    likely = places[likelihood >= likelihood.max() - _LACKING]
-    return int(places[likelihood.argmax()]), int(likely[0]), int(likely[-1])
+    likely = starts[likelihood >= likelihood.max() - _LACKING]
+    return int(starts[likelihood.argmax()]), int(likely[0]), int(likely[-1])

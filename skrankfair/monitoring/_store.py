@@ -98,9 +98,9 @@ def _flush_folder(folder: Path) -> None:
 
 def _object(line: str, path: Path, number: int) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        content = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}, line {number}: it is not JSON ({error}).") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ValueError(f"{path}, line {number}: it is no object of JSON.")
-    return found
+    return content

@@ -14,7 +14,7 @@ from ._sequences import Blocks
 
 
 def gap_of(result: GroupEstimates) -> GroupEstimates:
-    """Return what is fair at 0, or at the fair value: the result, or minus the rest."""
+    """Return a result with a fair value, or else its difference from the rest."""
     return result if result.fair_value is not None else result.against_rest()
 
 
@@ -41,8 +41,8 @@ def independent_rows(result: GroupEstimates) -> list[tuple[float, float]]:
 class _Block:
     """Numbers of a block: value, variance and degrees of freedom of level and gap."""
 
-    level: tuple[float, float, float]
-    gap: tuple[float, float, float]
+    level: list[float]
+    gap: list[float]
     weight: float
     last: int
     #: Rows of the group since the first update, and those that count, of a share of
@@ -101,34 +101,27 @@ class Tracker:
         enough = (gap.n_effective >= self.least) & (total.n_effective >= self.least)
         for result in (gap, total):
             enough &= (result.standard_error > 0) & np.isfinite(result.estimate)
-        places = {group: i for i, group in enumerate(total.groups)}
-        for group in groups:
-            i = places[group]
-            if enough[i]:
-                level, away = (
-                    (
-                        float(result.estimate[i]),
-                        float(result.standard_error[i] ** 2),
-                        float(result.df[i]),
-                    )
-                    for result in (total, gap)
-                )
-                away = (away[0] - (gap.fair_value or 0.0), *away[1:])
-                weight = float(gap.n_effective[i])
-                rows = self._rows[group]
-                self.blocks[group].append(_Block(level, away, weight, number, rows))
+        levels, gaps = (
+            np.stack([r.estimate - fair, r.standard_error**2, r.df], axis=1).tolist()
+            for r, fair in ((total, 0.0), (gap, gap.fair_value or 0.0))
+        )
+        for i, group in enumerate(total.groups):
+            if enough[i] and group in groups:
+                weight, rows = float(gap.n_effective[i]), self._rows[group]
+                block = _Block(levels[i], gaps[i], weight, number, rows)
+                self.blocks[group].append(block)
                 self._since[group] = number + 1
 
     def track(self, group: Hashable, what: str) -> Blocks:
         """Return the blocks of a group: of its "level" or its "gap"."""
-        found = self.blocks[group]
-        numbers = np.array([getattr(b, what) for b in found]).reshape(-1, 3).T
+        blocks = self.blocks[group]
+        numbers = np.array([getattr(b, what) for b in blocks]).reshape(-1, 3).T
         return Blocks(
             value=numbers[0],
             variance=numbers[1],
-            weight=np.array([b.weight for b in found]),
+            weight=np.array([b.weight for b in blocks]),
             df=numbers[2],
-            last=np.array([b.last for b in found], dtype=int),
+            last=np.array([b.last for b in blocks], dtype=int),
         )
 
     def rows(self, group: Hashable) -> Array | None:
@@ -136,10 +129,10 @@ class Tracker:
 
         None unless the level is a share of independent rows in all updates.
         """
-        found = [b.rows for b in self.blocks[group]]
-        if self._rows[group] is None or not found:
+        blocks = self.blocks[group]
+        if self._rows[group] is None or not blocks:
             return None
-        return np.array(found).T
+        return np.array([block.rows for block in blocks]).T
 
     def share(self, group: Hashable) -> float:
         """Return the share of alpha of a group; the shares add up to 1 for ever.

@@ -1,4 +1,4 @@
-"""What data would show that nobody has collected yet: errors from a few numbers."""
+"""Plans before any data are collected: standard errors from a few numbers."""
 
 from __future__ import annotations
 
@@ -76,18 +76,18 @@ class Plan:
         float
             At least 1, and at most ``n_clusters - 1``.
         """
-        parts = [
+        uncertain = [
             variance**2 / max(share * n_clusters - 1, 1e-9)
             for variance, share in zip(self.variance, self.effective, strict=True)
         ]
         total = sum(self.variance) ** 2
-        df = total / sum(parts) if total > 0 else 1.0
+        df = total / sum(uncertain) if total > 0 else 1.0
         return float(np.clip(df, 1.0, max(1.0, n_clusters - 1)))
 
     def minimum_detectable(
         self, n_clusters: float, power: float = 0.8, alpha: float = 0.05
     ) -> float:
-        """Return the true difference that so many clusters find.
+        """Return the smallest true difference that a number of clusters finds.
 
         Parameters
         ----------
@@ -109,10 +109,10 @@ class Plan:
         """
         check_design(power, alpha)
         check_number(n_clusters, "n_clusters", _LEAST, _MOST)
-        return self._found(n_clusters, power, alpha)
+        return self._detectable(n_clusters, power, alpha)
 
     def required(self, gap: float, power: float = 0.8, alpha: float = 0.05) -> float:
-        """Return how many clusters find a gap.
+        """Return the number of clusters that finds a gap.
 
         Parameters
         ----------
@@ -137,27 +137,27 @@ class Plan:
         check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
 
         def excess(log_clusters: float) -> float:
-            found = self._found(np.exp(log_clusters), power, alpha)
-            return float(np.log(found) - np.log(gap))
+            smallest = self._detectable(np.exp(log_clusters), power, alpha)
+            return float(np.log(smallest) - np.log(gap))
 
-        if self._found(_LEAST, power, alpha) <= gap:
+        if self._detectable(_LEAST, power, alpha) <= gap:
             return _LEAST
         if excess(np.log(_MOST)) > 0:
             return float("inf")
         log = optimize.brentq(excess, np.log(_LEAST), np.log(_MOST), xtol=1e-10)
         return float(np.ceil(np.exp(log) - 1e-6))
 
-    def _found(self, n_clusters: float, power: float, alpha: float) -> float:
+    def _detectable(self, n_clusters: float, power: float, alpha: float) -> float:
         error = np.asarray(self.standard_error(n_clusters))
         df = np.asarray(self.df(n_clusters))
         return float(detectable(error, df, power, alpha / self.n_tests))
 
     def __repr__(self) -> str:
-        """Return what is compared, and what some numbers of clusters find."""
-        found = ", ".join(
+        """Return the comparison, and the gaps that some numbers of clusters find."""
+        gaps = ", ".join(
             f"{self.minimum_detectable(n):.2g} with {n:,}" for n in (100, 1_000, 10_000)
         )
-        return f"{self.name}: finds gaps of {found} clusters (power 0.8)"
+        return f"{self.name}: finds gaps of {gaps} clusters (power 0.8)"
 
 
 def plan_rates(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.estimate import Estimate
+from .._estimates.estimates import Estimate
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.power import (
     LEAST_ALPHA,
@@ -27,18 +27,15 @@ from .._inputs.validation import (
     check_magnitude,
     check_number,
 )
-from ..inference import PredictiveParityTest
-from ..inference._parity_power import contrast_names, gap_powers
 from ._plans import Plan
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..display import PowerCurveDisplay
+    from ..display._power_curve import PowerCurveDisplay
 
 # Points of a curve by default, and the power it ends at.
 _POINTS, _LARGEST = 40, 0.99
-_NO_ERROR = "pilot must have an error for some group; it has none."
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +101,9 @@ class PowerCurve(ReadOnlyArrays):
         -------
         PowerCurveDisplay
         """
-        from ..display import PowerCurveDisplay
+        from ..display._power_curve import PowerCurveDisplay
 
-        return PowerCurveDisplay.from_curve(self, ax=ax, **kwargs)
+        return PowerCurveDisplay(self).plot(ax=ax, **kwargs)
 
     def __repr__(self) -> str:
         """Return a small table: the power at some numbers of clusters."""
@@ -123,23 +120,22 @@ class PowerCurve(ReadOnlyArrays):
 
 
 def power_curve(
-    pilot: GroupEstimates | Estimate | PredictiveParityTest | Plan,
+    pilot: GroupEstimates | Estimate | Plan,
     gap: float | Sequence[float],
     *,
     n_clusters: Any = None,
     alpha: float = 0.05,
     pilot_error: str = "estimated",
 ) -> PowerCurve:
-    """Return how the chance to find a gap grows with the number of clusters.
+    """Return the power to find a gap by the number of clusters.
 
     Parameters
     ----------
-    pilot : GroupEstimates, Estimate, PredictiveParityTest or Plan
-        A result, contrast or test of data of the same kind, or a plan without data.
+    pilot : GroupEstimates, Estimate or Plan
+        A result or contrast of data of the same kind, or a plan without data.
     gap : float or sequence of float
         True distance from fair (or true difference, for a contrast or plan), in units
-        of the metric; of a contrast of kind "ratio" a factor such as 0.8; of a test of
-        predictive parity a gap that is the same at all scores.
+        of the metric; of a contrast of kind "ratio" a factor such as 0.8.
     n_clusters : array-like of shape (N,) or None, default=None
         Numbers of clusters in all, at least 3. None takes 40, up to where the last of
         the curves has a power of 0.99.
@@ -166,8 +162,7 @@ def power_curve(
     SmallSampleWarning
         Where a pilot cannot promise power: a group with fewer than 12 effective
         clusters, or an error that is mostly of a few clusters with extreme values
-        (not with ``pilot_error="known"``); and a test of predictive parity by Nadaraya
-        and Watson's curves.
+        (not with ``pilot_error="known"``).
 
     See Also
     --------
@@ -186,11 +181,7 @@ def power_curve(
     check_choice(pilot_error, "pilot_error", ("estimated", "known"))
     gaps = np.atleast_1d(as_numbers(np.atleast_1d(gap), "gap")).copy()
     check_magnitude(gap=gaps)
-    pilots: _Pilots | _Curves
-    if isinstance(pilot, PredictiveParityTest):
-        pilots = _Curves(pilot, pilot_error)
-    else:
-        pilots = _Pilots.of(pilot, pilot_error)
+    pilots = _Pilots.of(pilot, pilot_error)
     sizes = pilots.sizes(gaps)
     if not (gaps > 0).all() or not (sizes > 0).all():
         raise ValueError(f"gap must be positive (a ratio other than 1); got {gap!r}.")
@@ -202,37 +193,6 @@ def power_curve(
             raise ValueError(f"n_clusters must be at least 3; got {counts.min():g}.")
     power = pilots.powers(counts, sizes, alpha)
     return PowerCurve(pilots.groups, gaps, counts, power, alpha, pilots.n_clusters)
-
-
-class _Curves:
-    """The power of a test of predictive parity, by contrast."""
-
-    def __init__(self, test: PredictiveParityTest, pilot_error: str) -> None:
-        if not (test.difference_standard_error > 0).any():
-            raise ValueError(_NO_ERROR)
-        self.test, self.groups = test, contrast_names(test)
-        self.n_clusters, self.pilot_error = float(test.n_clusters), pilot_error
-
-    def sizes(self, gaps: Array) -> Array:
-        """Return gaps on the scale of the errors."""
-        return gaps
-
-    def powers(self, counts: Array, gaps: Array, alpha: float) -> Array:
-        """Return the chances that so many clusters find gaps, of shape (G, K, N)."""
-        found = np.full((len(self.groups), gaps.size, counts.size), np.nan)
-        for c, power in enumerate(gap_powers(self.test, alpha, self.pilot_error)):
-            if power is None:
-                continue
-            for n, count in enumerate(counts):
-                least = power.smallest(count / self.n_clusters)
-                found[c, :, n] = (least <= gaps[:, None]).mean(axis=1)
-        return found
-
-    def counts(self, gap: float, alpha: float) -> Array:
-        """Return numbers of clusters up to where the smallest gap is surely found."""
-        power = max(_LARGEST, (1 + alpha) / 2)
-        enough = self.test.required(gap, power, alpha, self.pilot_error)
-        return _spread(float(np.nanmax(enough.n_clusters)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,33 +216,27 @@ class _Pilots:
             one = (pilot.name,)
             return cls(one, unknown, unknown, np.nan, pilot.n_tests, plan=pilot)
         if isinstance(pilot, Estimate):
-            error, count, _ = pilot.pilot(pilot_error)
-            found = cls(
-                (pilot.name,),
-                np.array([error]),
-                np.array([pilot.df]),
-                count,
-                1,
-                on_log_scale=pilot.on_log_scale,
-            )
+            values, tests = pilot.as_estimates, 1
         elif isinstance(pilot, GroupEstimates):
-            result, _ = tested(pilot, pilot_error)
-            found = cls(
-                result.groups,
-                result.standard_error,
-                result.df,
-                float(result.n_clusters),
+            result = tested(pilot)
+            values, tests = (
+                replace(result.as_estimates, name=pilot.name),
                 n_tests(result),
             )
         else:
             raise ValueError(
-                "pilot must be a result, a contrast, a test of predictive parity or a "
-                "plan; got "
+                "pilot must be a result, a contrast or a plan; got "
                 f"{type(pilot).__name__}."
             )
-        if not (found.standard_error > 0).any() or not found.n_clusters > 0:
-            raise ValueError(_NO_ERROR)
-        return replace(found, known=pilot_error == "known")
+        values.promised(pilot_error)
+        error, count = values.scale.linear_error, values.n_clusters
+        if not (error > 0).any() or not count > 0:
+            raise ValueError("pilot must have an error for some group; it has none.")
+        return cls(
+            *(values.names, error, values.df, count, tests),
+            on_log_scale=bool(values.on_log_scale.any()),
+            known=pilot_error == "known",
+        )
 
     def sizes(self, gaps: Array) -> Array:
         """Return gaps on the scale of the errors."""
@@ -292,12 +246,12 @@ class _Pilots:
             return np.abs(np.log(gaps))
 
     def powers(self, counts: Array, gaps: Array, alpha: float) -> Array:
-        """Return the chances that so many clusters find gaps, of shape (G, K, N)."""
-        found = [[self.power(count, gap, alpha) for count in counts] for gap in gaps]
-        return np.moveaxis(np.array(found), 2, 0)
+        """Return the power by group, gap and number of clusters, of shape (G, K, N)."""
+        chances = [[self.power(count, gap, alpha) for count in counts] for gap in gaps]
+        return np.moveaxis(np.array(chances), 2, 0)
 
     def power(self, count: float, gap: float, alpha: float) -> Array:
-        """Return the chances that so many clusters find a gap, by group."""
+        """Return the power of each group for one gap and number of clusters."""
         level = alpha / self.n_tests
         if self.plan is not None:
             error = np.array([self.plan.standard_error(count)])
@@ -314,10 +268,4 @@ class _Pilots:
             if np.nanmin(self.power(largest, gap, alpha)) >= _LARGEST:
                 break
             largest *= 2
-        return _spread(largest)
-
-
-def _spread(largest: float) -> Array:
-    """Return numbers of clusters up to the largest, and at most a trillion."""
-    largest = min(max(largest, 4.0), MOST_DATA)
-    return np.unique(np.geomspace(3, largest, _POINTS).round())
+        return np.unique(np.geomspace(3, min(largest, MOST_DATA), _POINTS).round())

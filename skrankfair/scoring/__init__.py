@@ -1,12 +1,13 @@
 """Metrics as scikit-learn scorers, on columns of X by name or on metadata."""
 
-from ._memory import FairnessScore
 from ._scorer import (
+    FairnessScore,
     FairnessScorer,
     get_scorer,
     get_scorer_names,
     make_fairness_scorer,
 )
+from ._with_errors import with_errors
 
 __all__ = [
     "FairnessScore",
@@ -14,4 +15,5 @@ __all__ = [
     "get_scorer",
     "get_scorer_names",
     "make_fairness_scorer",
+    "with_errors",
 ]

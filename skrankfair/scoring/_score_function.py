@@ -16,9 +16,10 @@ from .._estimates.simultaneous import why_undefined
 from .._inputs.columns import ColumnSpec, declared_labels
 from .._inputs.validation import Array, as_groups
 from ..exceptions import UndefinedMetricWarning
-from ..metrics import Disparity, GroupEstimates, ndcg
+from ..metrics import Disparity, EqualizedOdds, GroupEstimates, ndcg
 from ..metrics._disparities import DISPARITIES
-from ._memory import Result
+
+Result = GroupEstimates | EqualizedOdds
 
 #: What a scorer can take from a column of X or from metadata.
 COLUMNS = (
@@ -82,6 +83,12 @@ class ScoreFunction:
             return False
         bound = inspect.signature(self.metric).parameters["sensitive_features"].default
         return bound is None and "sensitive_features" not in self.columns
+
+    @property
+    def compares_groups(self) -> bool:
+        """Whether the number is a disparity, and not one value for all rows."""
+        by_group = self.by_group and "sensitive_features" in self.accepted
+        return by_group or self.disparity is not None
 
     @cached_property
     def accepted(self) -> tuple[str, ...]:
@@ -170,26 +177,34 @@ class ScoreFunction:
         return [group for group in expected if group not in groups]
 
     def _reduce(self, result: Result) -> float:
-        of_all = "sensitive_features" not in self.accepted and self.disparity is None
-        if of_all and isinstance(result, GroupEstimates):
+        if not self.compares_groups and isinstance(result, GroupEstimates):
             return float(result.estimate[0])
         with collected_warnings():  # `_undefined` says it
             return result.disparity(self.kind)
 
     def _why(self, value: float, result: Result, absent: list[Hashable]) -> str:
         """Return what a test set lacks for a finite number."""
-        support, unit = result.support, result.metric.unit
-        empty = [g for g, n in zip(result.groups, support, strict=True) if n == 0]
+        rates = result.rates if isinstance(result, EqualizedOdds) else (result,)
         if "sensitive_features" not in self.accepted:
-            return f"it has no {unit} that count."
-        lacking = [*absent, *empty]
-        infinite = np.flatnonzero(np.isinf(result.estimate))
-        if lacking:
-            why = f"no {unit} of {_listed(lacking)}"
-        elif np.isinf(value):
-            why = f"infinite estimates of {_listed(result.groups[i] for i in infinite)}"
+            return f"it has no {rates[0].metric.unit} that count."
+        for rate in rates:
+            empty = [g for g, n in zip(rate.groups, rate.support, strict=True) if not n]
+            if absent or empty:
+                why = f"no {rate.metric.unit} of {_listed([*absent, *empty])}"
+                break
+            infinite = np.flatnonzero(np.isinf(rate.estimate))
+            if np.isinf(value) and infinite.size:
+                why = (
+                    f"infinite estimates of {_listed(rate.groups[i] for i in infinite)}"
+                )
+                break
+            with collected_warnings():
+                undefined = np.isnan(rate.disparity(self.kind))
+            if undefined:
+                why = why_undefined(rate.estimate)
+                break
         else:
-            why = why_undefined(np.atleast_2d(result.estimate)[0])
+            why = "too few clusters for a confidence bound"
         return f"it has {why} (groups there: {_listed(result.groups)})."
 
     def _undefined(self, value: float, why: str) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from .._estimates.simultaneous import KINDS
@@ -18,16 +16,33 @@ from .._inputs.sklearn_private import (
 )
 from .._inputs.validation import check_choice
 from ._by_name import SCORERS
-from ._memory import (
-    FairnessScore,
-    Origin,
-    Result,
-    estimates_are_asked_for,
-    without_covariances,
-)
-from ._score_function import ScoreFunction, as_outcomes, own_columns
+from ._score_function import Result, ScoreFunction, as_outcomes, own_columns
 
 _RESPONSES = ("decision_function", "predict_proba", "predict")
+
+
+class FairnessScore(float):
+    """A score that carries the estimates behind it.
+
+    Parameters
+    ----------
+    value : float
+    estimates : GroupEstimates, EqualizedOdds or None, default=None
+
+    Attributes
+    ----------
+    estimates : GroupEstimates, EqualizedOdds or None
+        The result by group, without its table of clusters. None for a metric of
+        scikit-learn, and where scikit-learn scores several metrics at once.
+    """
+
+    estimates: Result | None
+
+    def __new__(cls, value: float, estimates: Result | None = None) -> FairnessScore:
+        """Make the float, with the estimates as an attribute."""
+        score = super().__new__(cls, value)
+        score.estimates = estimates
+        return score
 
 
 class FairnessScorer(RoutedScorer):
@@ -46,13 +61,8 @@ class FairnessScorer(RoutedScorer):
         requests = {name: spec is True for name, spec in function.columns.items()}
         super().__init__(function, sign, response_method, requests)
         self._made_with = dict(requests)
-        self._name = uuid.uuid4().hex
-        self._asked = False
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Tell a worker process whether a constraint of this one needs estimates."""
-        asked = self._asked or estimates_are_asked_for()
-        return {**self.__dict__, "_asked": asked}
+        #: Whether scores for scikit-learn carry the estimates, as for `with_errors`.
+        self.keeps_estimates = False
 
     def __repr__(self) -> str:
         """Return the calls that make the scorer."""
@@ -106,8 +116,7 @@ class FairnessScorer(RoutedScorer):
                 f"{', '.join(sorted(unknown))}."
             )
         value, estimates = self._measure(call_once, estimator, X, y_true, metadata)
-        origin = self._origin(estimator, X, y_true, estimates, metadata)
-        return self._carry(value, estimates, origin)
+        return FairnessScore(value, None if estimates is None else estimates.compact())
 
     def _score(
         self,
@@ -117,11 +126,12 @@ class FairnessScorer(RoutedScorer):
         y_true: Any,
         **metadata: Any,
     ) -> FairnessScore:
-        """Score for scikit-learn, which has several metrics to score at once."""
+        """Score for scikit-learn, which has several metrics to score at once.
+
+        A search keeps its scores to the end, and estimates of many groups are large.
+        """
         value, estimates = self._measure(method_caller, estimator, X, y_true, metadata)
-        origin = self._origin(estimator, X, y_true, estimates, metadata)
-        # A search keeps its scores to the end, and estimates of many groups are large.
-        return self._carry(value, None if origin is None else estimates, origin)
+        return FairnessScore(value, estimates if self.keeps_estimates else None)
 
     def _measure(
         self,
@@ -150,33 +160,6 @@ class FairnessScorer(RoutedScorer):
         value, estimates = function.evaluate(y_true, scores, **columns)
         return self._sign * value, estimates
 
-    def _origin(
-        self,
-        estimator: Any,
-        X: Any,
-        y_true: Any,
-        estimates: Result | None,
-        metadata: Mapping[str, Any],
-    ) -> Origin | None:
-        """Return where a score comes from, if a constraint asks for it."""
-        if estimates is None or not (self._asked or estimates_are_asked_for()):
-            return None
-        origin = Origin.of(self._name, estimator, y_true, estimates)
-        if {"qid", "cluster"}.isdisjoint((*self._score_func.columns, *metadata)):
-            # The rows are units that each test set numbers anew; only a frame of
-            # pandas knows them.
-            rows = X.index.to_numpy() if hasattr(X, "iloc") else None
-            origin = replace(origin, clusters=rows)
-        return origin
-
-    def _carry(
-        self, value: float, estimates: Result | None, origin: Origin | None
-    ) -> FairnessScore:
-        carried = None if estimates is None else estimates.compact()
-        if carried is not None and origin is None:
-            carried = without_covariances(carried)
-        return FairnessScore(value, carried, self._score_func.kind, origin)
-
     def _external_name(self, name: str) -> str:
         alias = self._requests.get(name)
         return alias if isinstance(alias, str) else name
@@ -185,10 +168,8 @@ class FairnessScorer(RoutedScorer):
 def _default_sign(function: ScoreFunction) -> int:
     """Return -1 where the number is a disparity, which is worse the larger it is."""
     kind = function.kind
-    grouped = function.by_group and "sensitive_features" in function.accepted
-    return (
-        -1 if kind in ("difference", "max_abs", "l1") or (grouped and not kind) else 1
-    )
+    own = kind is None and function.compares_groups
+    return -1 if own or kind in ("difference", "max_abs", "l1") else 1
 
 
 def _default_response(function: ScoreFunction) -> str | list[str]:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array, Groups, check_number, weighted_quantile
-from ._kernel_sums import kernel_sums, kernel_values
 from ._kernels import Kernel, get_kernel
+from ._sums import kernel_sums, kernel_values
 
 RULES = ("rule_of_thumb", "undersmooth", "cv")
 # Candidates of the cross-validation, relative to the rule of thumb.
 FACTORS = 2.0 ** np.arange(-4, 3.25, 0.25)
 _NORMAL_IQR = 1.349
-QUARTILES = (0.25, 0.75)
 # Relative to all clusters, a mass that rounding may leave when a cluster is left out.
 NOTHING = 1e-6
 _PADDED = 64
@@ -46,7 +44,7 @@ def check_bandwidth(bandwidth: Any) -> None:
 def enough(effective: Array) -> Array:
     """Return where there are the effective clusters that a value needs.
 
-    Rounding decides nothing: a weight of 2 is the row twice, in another sum.
+    Rounding decides nothing: the same clusters may be added up in another order.
     """
     return np.asarray(effective > FEWEST * (1 - 1e-9))
 
@@ -71,15 +69,10 @@ def robust_scale(x: Array, weight: Array | None = None) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         mean = np.average(x, weights=weight)
         deviation = float(np.sqrt(np.average((x - mean) ** 2, weights=weight)))
-        low, high = weighted_quantile(x, QUARTILES, weight).tolist()
+        low, high = weighted_quantile(x, (0.25, 0.75), weight).tolist()
     if x.min() == x.max():
         return 0.0
-    return smaller_scale(deviation, high - low)
-
-
-def smaller_scale(deviation: float, interquartile: float) -> float:
-    """Return the standard deviation, or the scaled range if smaller and not 0."""
-    spread = interquartile / _NORMAL_IQR
+    spread = (high - low) / _NORMAL_IQR
     return min(deviation, spread) if spread > 0 else deviation
 
 
@@ -100,21 +93,14 @@ def choose_bandwidth(rule: Any, sample: Sample, kernel: Kernel) -> float:
     """
     if not isinstance(rule, str):
         return float(rule)
-    scale = robust_scale(sample.x, sample.weight)
-    bandwidth = bandwidth_of_scale(rule, scale, sample.n_active, kernel)
+    scale = robust_scale(sample.x, sample.share)
+    power = 4 if rule == "undersmooth" else 5
+    bandwidth = scale * kernel.relative_width * sample.n_active ** (-1 / power)
     if rule != "cv" or not 0 < bandwidth < np.inf:
         return bandwidth
     candidates = bandwidth * FACTORS
     scores = [leave_cluster_out_error(h, sample, kernel) for h in candidates]
     return float(candidates[int(np.argmin(scores))])
-
-
-def bandwidth_of_scale(
-    rule: str, scale: float, n_clusters: float, kernel: Kernel
-) -> float:
-    """Return the bandwidth of a rule for scores of this robust scale."""
-    power = 4 if rule == "undersmooth" else 5
-    return scale * kernel.relative_width * n_clusters ** (-1 / power)
 
 
 def leave_cluster_out_error(
@@ -136,7 +122,7 @@ def leave_cluster_out_error(
     float
         Weighted as the rows are in the curve.
     """
-    weight, y = sample.weight, sample.y
+    weight, y = sample.share, sample.y
     total, mass = kernel_sums(
         sample.x, sample.x, sample.columns(y), bandwidth, kernel, method
     )
@@ -149,7 +135,7 @@ def leave_cluster_out_error(
 
 def _own_sums(sample: Sample, bandwidth: float, kernel: Kernel) -> tuple[Array, Array]:
     """Return the kernel sums over the rows of the row's own cluster."""
-    x, share = sample.x, sample.share
+    x, share = sample.x, sample.left_out
     outcome = share * sample.y
     starts = np.flatnonzero(np.diff(sample.cluster, prepend=-1))
     lengths = np.diff(starts, append=x.size)
@@ -206,15 +192,6 @@ def _masks(groups: Groups, *, rests: bool) -> Iterator[Array]:
             yield groups.mask(group) != outside
 
 
-def compared_pairs(
-    groups: tuple[Hashable, ...], reference: Hashable | None
-) -> tuple[tuple[Hashable, Hashable], ...]:
-    """Return all pairs of groups, or each other group with the reference."""
-    if reference is not None:
-        return tuple((g, reference) for g in groups if g != reference)
-    return tuple(combinations(groups, 2))
-
-
 def common_bandwidth(
     rows: ScoreRows, bandwidth: Any, kernel_name: str, cluster_weight: str
 ) -> float:
@@ -241,7 +218,7 @@ def contrast_bandwidth(
     cluster_weight: str,
     rule: Any,
     kernel: Kernel,
-    reference: Any,
+    pairs: Array,
     *,
     rests: bool,
 ) -> float:
@@ -265,14 +242,6 @@ def contrast_bandwidth(
         else 0.0
         for chosen in map(np.flatnonzero, masks)
     ]
-    size = len(rows.groups)
-    if rests:
-        pairs = [(g, size + g) for g in range(size)]
-    else:
-        pairs = [
-            (rows.groups.labels.index(a), rows.groups.labels.index(b))
-            for a, b in compared_pairs(rows.groups.labels, reference)
-        ]
     wanted = [max(own[a], own[b]) for a, b in pairs] or own
     return _checked_bandwidth(_WIDER * float(np.median(wanted)), rows, rule)
 
@@ -282,18 +251,17 @@ def boundary_bandwidth(
     sample: Sample,
     threshold: float,
     kernel: Kernel,
-    pairs: Sequence[tuple[Hashable, Hashable]],
+    pairs: Array,
 ) -> float:
     """Return the bandwidth of a line at the threshold, from the rows above it.
 
     It is the larger one of the two groups, and the median over several contrasts.
     """
-    labels = rows.groups.labels
     own = [
         _mse_bandwidth(sample.of_group(g), threshold, kernel)
-        for g in range(len(labels))
+        for g in range(len(rows.groups))
     ]
-    wanted = [max(own[labels.index(a)], own[labels.index(b)]) for a, b in pairs] or own
+    wanted = [max(own[a], own[b]) for a, b in pairs] or own
     return _checked_bandwidth(float(np.median(wanted)), rows, "mse")
 
 
@@ -305,7 +273,7 @@ def _mse_bandwidth(sample: Sample, threshold: float, kernel: Kernel) -> float:
     and μ are of the kernel of a line at its end, and p is the density at the threshold.
     At least so that the value rests on ten effective rows, and at most all rows.
     """
-    x, weight = sample.x - threshold, sample.weight
+    x, weight = sample.x - threshold, sample.share / sample.unit
     distinct = np.unique(x).size
     if distinct < 2:
         return 0.0

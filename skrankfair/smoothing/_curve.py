@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import special
 
-from .._estimates.intervals import (
+from .._estimates.read_only import ReadOnlyArrays
+from .._estimates.scales import (
     ConfidenceInterval,
     t_ends,
     t_quantile,
 )
-from .._estimates.read_only import ReadOnlyArrays
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import Array, as_numbers, check_choice
 from ._bandwidth import check_bandwidth, choose_bandwidth
-from ._features import (
-    Features,
-    GridFeatures,
-    choose_features,
-    cluster_blocks,
-    influence_blocks,
-)
-from ._kernel_sums import exact_sums, kernel_sums
 from ._kernels import Kernel, get_kernel
-from ._local_quadratic import share_interval
+from ._sums import EXACT_WORK, kernel_sums, kernel_sums_of_clusters
 
 METHODS = ("auto", "exact", "fast")
 # Relative to the sums that it is the difference of: what their rounding may show in.
@@ -62,56 +56,52 @@ class SmoothCurve(ReadOnlyArrays):
     kernel: str
     n_clusters: float
     _sample: Sample
-    _features: Features
+    _method: str
 
     @cached_property
     def covariance(self) -> Array:
         """Covariance over the grid, shape (J, J)."""
         total = np.zeros((self.grid.size,) * 2)
-        for cluster, psi in self._blocks():
-            total += self._weighted(cluster, psi).T @ psi
+        for _, psi, _ in self._clusters():
+            total += psi.T @ psi
         return self._scaled(total)
 
-    @cached_property
+    @property
     def standard_error(self) -> Array:
         """Standard errors on the grid, shape (J,)."""
-        if self._squares is not None:
-            return np.sqrt(self._scaled(self._squares[0] / self.mass**2))
-        total = np.zeros(self.grid.size)
-        for cluster, psi in self._blocks():
-            total += np.einsum("mj,mj->j", self._weighted(cluster, psi), psi)
-        return np.sqrt(self._scaled(total))
+        return np.sqrt(self._scaled(self._squares[0] / self.mass**2))
 
-    @cached_property
+    @property
     def effective_clusters(self) -> Array:
         """``(Σ_m B_m)² / Σ_m B_m²``: how many clusters a point rests on, shape (J,)."""
-        if self._squares is not None:
-            squares = self._squares[1]
-        else:
-            squares = self._squared_masses()
         with np.errstate(divide="ignore", invalid="ignore"):
-            return self.mass**2 / squares
-
-    def _squared_masses(self) -> Array:
-        squares = np.zeros(self.grid.size)
-        for block in cluster_blocks(self._sample, self._features):
-            mass = self._features.at_grid(block.mass)
-            squares += np.einsum("mj,mj->j", self._weighted(block.cluster, mass), mass)
-        return squares
+            return self.mass**2 / self._squares[1]
 
     @cached_property
-    def _squares(self) -> tuple[Array, Array] | None:
-        """``Σ_m (A_m - f B_m)²`` and ``Σ_m B_m²``, if each row is a cluster.
+    def _squares(self) -> tuple[Array, Array]:
+        """``Σ_m (A_m - f B_m)²`` and ``Σ_m B_m²``, shape (J,) each."""
+        if (of_rows := self._squares_of_rows()) is not None:
+            return of_rows
+        squares, masses = np.zeros((2, self.grid.size))
+        for _, psi, mass in self._clusters():
+            squares += np.einsum("mj,mj->j", psi, psi)
+            masses += np.einsum("mj,mj->j", mass, mass)
+        return squares * self.mass**2, masses
+
+    def _squares_of_rows(self) -> tuple[Array, Array] | None:
+        """Return the same if each row is a cluster.
 
         They are sums of the squared kernel, and the square of a gaussian is a gaussian
         whose bandwidth is smaller by the root of 2: three kernel sums are enough for
-        any number of points. Where their difference would show their rounding, a point
-        is summed by itself. None for other kernels, for points far from all rows, and
-        where not much is to be summed.
+        any number of points. None for other kernels, for points far from all rows,
+        where not much is to be summed, and where a difference of sums would show their
+        rounding.
         """
         sample, kernel = self._sample, get_kernel(self.kernel)
-        few = type(self._features) is GridFeatures
-        if few or not sample.alone or self.kernel != "gaussian":
+        few = sample.x.size * self.grid.size <= EXACT_WORK
+        if self._method == "exact" or (self._method == "auto" and few):
+            return None
+        if not sample.alone or self.kernel != "gaussian":
             return None
         if not (self.mass > _FAR).all():
             return None
@@ -123,14 +113,8 @@ class SmoothCurve(ReadOnlyArrays):
             self.grid, sample.x, columns, narrow, kernel
         )
         total = squares - 2 * f * products + f**2 * mass
-        lost = np.flatnonzero(~(total > _CANCELLED * (squares + f**2 * mass)))
-        if lost.size > self._features.rank:
+        if not (total > _CANCELLED * (squares + f**2 * mass)).all():
             return None
-        for j in lost:
-            column = columns[-1] * (y - f[j]) ** 2
-            total[j] = exact_sums(
-                self.grid[[j]], sample.x, column[None], narrow, kernel
-            ).item()
         peak = kernel(np.zeros(1))
         return peak * total, peak * mass
 
@@ -175,21 +159,48 @@ class SmoothCurve(ReadOnlyArrays):
         ndarray of shape (n_clusters, J)
         """
         influence = np.zeros((self._sample.n_clusters, self.grid.size))
-        for cluster, psi in self._blocks():
+        for cluster, psi, _ in self._clusters():
             influence[cluster] = psi
         return influence
 
-    def _blocks(self) -> Any:
-        return influence_blocks(self._sample, self._features, self.estimate, self.mass)
-
-    def _weighted(self, cluster: Array, values: Array) -> Array:
-        frequency = self._sample.frequency
-        return values if frequency is None else values * frequency[cluster, None]
+    def _clusters(self) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield clusters, some at a time: their influence and kernel sums."""
+        kernel, centre = get_kernel(self.kernel), self._sample.y.mean()
+        sample = replace(self._sample, y=self._sample.y - centre)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for cluster, outcome, mass in kernel_sums_of_clusters(
+                sample, self.grid, self.bandwidth, kernel, self._method
+            ):
+                outcome -= (self.estimate - centre) * mass
+                outcome /= self.mass
+                yield cluster, outcome, mass
 
     def _scaled(self, total: Array) -> Array:
         if self.n_clusters <= 1:
             return np.full(total.shape, np.nan)
         return total * (self.n_clusters / (self.n_clusters - 1))
+
+
+def share_interval(
+    share: Array, standard_error: Array, effective: Array, quantile: Array
+) -> ConfidenceInterval:
+    """Return intervals of means in [0, 1] with effective numbers of rows.
+
+    Those of Clopper and Pearson (Korn and Graubard 1998). The number is that of the
+    standard error, or of the weights if that is smaller: a share of 0 or 1 has the
+    interval of so many rows.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        number = np.fmin(share * (1 - share) / standard_error**2, effective)
+        number = np.where((share <= 0) | (share >= 1), effective, number)
+        tail, successes = special.ndtr(-quantile), share * number
+        low = special.betaincinv(successes, number - successes + 1, tail)
+        high = special.betainccinv(successes + 1, number - successes, tail)
+        known = ~np.isnan(number) & ~np.isnan(quantile)
+        low, high = np.where(share <= 0, 0.0, low), np.where(share >= 1, 1.0, high)
+        return ConfidenceInterval(
+            np.where(known, low, np.nan), np.where(known, high, np.nan)
+        )
 
 
 def curve_on_grid(
@@ -201,9 +212,9 @@ def curve_on_grid(
     )
     estimate = np.full(grid.size, np.nan)
     np.divide(total, mass, out=estimate, where=mass > 0)
-    features = choose_features(grid, sample.x, bandwidth, kernel, method)
+    count = float(sample.n_clusters)
     return SmoothCurve(
-        grid, estimate, mass, bandwidth, kernel.name, sample.count, sample, features
+        grid, estimate, mass, bandwidth, kernel.name, count, sample, method
     )
 
 
@@ -253,11 +264,11 @@ def nadaraya_watson(
         Whether every cluster has weight one in the curve of a group, or every row. See
         Definition 3 and appendix D of the paper.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the row: a weight of 2 counts the row twice.
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
     method : {"auto", "exact", "fast"}, default="auto"
         "fast" spreads the rows over a lattice and convolves, with a relative error of
-        about 1e-7, and takes covariances from a low-rank basis of the kernel. "exact"
-        evaluates the kernel for each row and point. "auto" is "fast" where it pays.
+        about 1e-7, and takes covariances from the same lattice. "exact" evaluates the
+        kernel for each row and point. "auto" is "fast" where it pays.
 
     Returns
     -------

@@ -41,9 +41,6 @@ class Kernel:
         0 for a parabola within the reach.
     parabola : tuple of float
         Constant and factor of the squared distance, if it is one.
-    transform : callable or None
-        Fourier transform, for kernels without frequencies beyond `band`.
-    band : float
     """
 
     name: str
@@ -54,8 +51,6 @@ class Kernel:
     relative_width: float
     cells: int
     parabola: tuple[float, float] = (0.0, 0.0)
-    transform: Callable[[Array], Array] | None = None
-    band: float = np.inf
 
     def __call__(self, distance: Array) -> Array:
         """Return the weights of the distances."""
@@ -138,38 +133,18 @@ def _flat_top(u: Array) -> Array:
     return weights
 
 
-def _gaussian_transform(frequency: Array) -> Array:
-    return np.exp(-0.5 * frequency**2)
-
-
-def _gaussian4_transform(frequency: Array) -> Array:
-    return (1 + 0.5 * frequency**2) * np.exp(-0.5 * frequency**2)
-
-
 KERNELS = {
     kernel.name: kernel
     for kernel in (
-        Kernel(
-            *("gaussian", _gaussian, 2, 8.2, False, 1.0, 128),
-            transform=_gaussian_transform,
-            band=8.2,
-        ),
+        Kernel("gaussian", _gaussian, 2, 8.2, False, 1.0, 128),
         Kernel(
             *("epanechnikov", _epanechnikov, 2, 1.0, True, 2.2138, 0),
             parabola=(0.75, -0.75),
         ),
         Kernel("tricube", _tricube, 2, 1.0, True, 2.6098, 500),
         Kernel("uniform", _uniform, 2, 1.0, True, 1.7401, 0, parabola=(0.5, 0.0)),
-        Kernel(
-            *("gaussian4", _gaussian4, 4, 8.8, False, 1.0, 128),
-            transform=_gaussian4_transform,
-            band=8.8,
-        ),
-        Kernel(
-            *("flat_top", _flat_top, np.inf, _FLAT_TOP_REACH, False, 0.51, 64),
-            transform=_flat_top_transform,
-            band=1.0,
-        ),
+        Kernel("gaussian4", _gaussian4, 4, 8.8, False, 1.0, 128),
+        Kernel("flat_top", _flat_top, np.inf, _FLAT_TOP_REACH, False, 0.51, 64),
     )
 }
 

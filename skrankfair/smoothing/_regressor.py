@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -12,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates.metric import warn_user
+from .._estimates.replicates import label_hashes
 from .._inputs.columns import (
     column_of,
     named_columns,
@@ -32,8 +34,65 @@ from .._inputs.validation import (
 from ._bandwidth import check_bandwidth, choose_bandwidth
 from ._curve import METHODS
 from ._kernels import get_kernel
-from ._multivariate import grid_means, line_means, product_means, rule_bandwidths
-from ._pooled import Pooled
+from ._surface import grid_means, line_means, product_means, rule_bandwidths
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """Weight and weighted outcome of each distinct row of features.
+
+    Attributes
+    ----------
+    features : ndarray of shape (m, d)
+        In order.
+    total, weight : ndarray of shape (m,)
+        Sums over the rows with these features of weight times outcome, and of weight.
+    clusters : ndarray of shape (M,), uint64
+        A hash of each cluster; empty where rows have none.
+    """
+
+    features: Array
+    total: Array
+    weight: Array
+    clusters: Array
+
+    @classmethod
+    def of(
+        cls, features: Array, total: Array, weight: Array, labels: Array | None
+    ) -> Pooled:
+        """Return the sums over rows of shape (n, d), of clusters with these labels."""
+        sums = _by_row(features, total, weight)
+        hashes = np.empty(0, np.uint64) if labels is None else label_hashes(labels)
+        return cls(*sums, hashes)
+
+    def __add__(self, other: Pooled) -> Pooled:
+        """Return the sums over the rows of both, which share no cluster."""
+        n_shared = np.intersect1d(self.clusters, other.clusters).size
+        if n_shared:
+            raise ValueError(
+                "cluster must have all rows of a cluster in one batch; "
+                f"{n_shared} of this batch were in batches before."
+            )
+        names = ("features", "total", "weight")
+        both = [np.concatenate([getattr(p, n) for p in (self, other)]) for n in names]
+        clusters = np.concatenate([self.clusters, other.clusters])
+        return Pooled(*_by_row(*both), clusters)
+
+    @property
+    def outcome(self) -> Array:
+        """The mean outcome of each, shape (m,)."""
+        return self.total / self.weight
+
+
+def _by_row(features: Array, total: Array, weight: Array) -> tuple[Array, Array, Array]:
+    """Return distinct rows in order, with the sums over each."""
+    if features.shape[1] == 1:
+        distinct, place = np.unique(features[:, 0], return_inverse=True)
+        distinct = distinct[:, None]
+    else:
+        distinct, place = np.unique(features, axis=0, return_inverse=True)
+    place = place.ravel()
+    return distinct, np.bincount(place, total), np.bincount(place, weight)
 
 
 def adds_up(rule: Any) -> bool:
@@ -204,6 +263,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         whole = Sample.of_rows(
             pooled.features[:, 0], pooled.outcome, weight=pooled.weight
         )
+        whole = replace(whole, repeated=True)
         self._X = pooled.features
         self._columns = np.stack([pooled.total, pooled.weight])
         self.bandwidth_ = self._bandwidths(whole)
@@ -242,7 +302,9 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
             weight=weight,
             cluster_weight=self.cluster_weight,
         )
-        return features, sample, None if codes is None else codes.all_labels
+        if codes is None:
+            return features, replace(sample, repeated=True), None
+        return features, sample, codes.all_labels
 
     def predict(self, X: Any) -> Array:
         """Return the smoothed outcome at each row.

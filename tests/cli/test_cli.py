@@ -21,7 +21,7 @@ mpl.use("Agg")
 import skrankfair
 from skrankfair import audit
 from skrankfair.__main__ import main
-from skrankfair._cli import input as _input
+from skrankfair._cli import commands
 from skrankfair._inputs.told import collected_warnings
 from skrankfair.metrics import selection_rate
 from skrankfair.monitoring import Monitor
@@ -310,7 +310,7 @@ class TestAudit:
         assert "'region', 'score' (--sensitive-features) has 1,200 distinct" in line
         few = ["session", "--max-groups", "119"]
         assert "more than 119" in complaint([*arguments, *few], capsys)
-        monkeypatch.setattr(_input, "MOST_GROUPS", 200)
+        monkeypatch.setattr(commands, "MOST_GROUPS", 200)
         frame(30).assign(score=np.arange(300)).to_csv(file, index=False)
         assert "more than 200" in complaint([*arguments, "score"], capsys)
         exposure = ["score", "--metrics", "pairwise_exposure", "--max-groups", "300"]
@@ -761,7 +761,7 @@ class TestProcess:
 
     def test_wrong_input(self):
         process = run("audit", "nothing.csv", *WHO)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         assert process.returncode == 2
         assert out == b""
         assert err == b"skrankfair: There is no file nothing.csv; check the path.\n"
@@ -785,7 +785,7 @@ class TestProcess:
         with fifo.open("wb"):
             time.sleep(0.2)
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=300)
         assert process.returncode == 130
         assert (out, err) == (b"", b"")
 

@@ -54,6 +54,24 @@ def test_several_files_are_one_data_set(folder, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["numbers.json"]
 
 
+def test_items_have_weights_and_what_is_not_defined_is_left_out(tmp_path):
+    path, log = tmp_path / "log.csv", click_log()
+    low = log.assign(y=log["y"] - (log["u"] == 3), w=1 + log.index % 3)
+    low.to_csv(path, index=False)
+    rest = [str(path), "--cluster", "u", "--item-weight", "w", "--metrics"]
+    names = "pairwise_exposure,inter_group_accuracy"
+    facts, expected = numbers([*rest, names], tmp_path)
+    streamed = numbers([*rest, names, "--memory", "1GB"], tmp_path)
+    assert streamed[0] == facts
+    pd.testing.assert_frame_equal(streamed[1], expected, rtol=1e-9)
+    out = tmp_path / "all.json"
+    call = ["audit", str(path), *COLUMNS, "--memory", "1GB", "--json", str(out)]
+    assert main(call) == 0
+    found = json.loads(out.read_text(encoding="utf-8"))
+    assert "ndcg" not in {metric["metric"] for metric in found["metrics"]}
+    assert any(note.startswith("NDCG is left out: it needs") for note in found["notes"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

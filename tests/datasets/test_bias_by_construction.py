@@ -68,30 +68,3 @@ def test_error_of_dependent_rows_by_simulation(by_row):
     expected = data.true_error_by_row if by_row else data.true_error
     assert error == pytest.approx(expected, rel=0.01)
     assert data.true_error > 1.1 * data.true_error_by_row
-
-
-def test_seed():
-    a, b = (make_bias_by_construction(50, rate=1.0, random_state=3) for _ in range(2))
-    np.testing.assert_array_equal(a.y_true, b.y_true)
-    c = make_bias_by_construction(50, rate=1.0, random_state=4)
-    assert not np.array_equal(a.y_score[:50], c.y_score[:50])
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("n_clusters", 0),
-        ("n_clusters", 2.5),
-        ("b0", np.nan),
-        ("b1", np.inf),
-        ("alpha", 0),
-        ("beta", -1),
-        ("rate", -0.5),
-        ("n_max", 0),
-        ("n_max", 1.5),
-        ("random_state", "seed"),
-    ],
-)
-def test_bad_input(option, value):
-    with pytest.raises(ValueError, match=option):
-        make_bias_by_construction(**{option: value})

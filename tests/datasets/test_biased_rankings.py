@@ -49,23 +49,3 @@ def test_columns():
         + (["protected"] * 2 + ["other"] * 2) * 2
     )
     assert "3 rankings of 4 items, 2 of them protected" in data.DESCR
-    same = make_biased_rankings(9, 30, 0.3, 0.6, random_state=5)
-    again = make_biased_rankings(9, 30, 0.3, 0.6, random_state=5)
-    assert (same.sensitive_features == again.sensitive_features).all()
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("n_rankings", 0),
-        ("n_items", 2.5),
-        ("share", 1.1),
-        ("share", float("nan")),
-        ("advantage", -0.1),
-        ("advantage", "much"),
-        ("random_state", "x"),
-    ],
-)
-def test_bad_options(option, value):
-    with pytest.raises(ValueError, match=f"^{option} must be"):
-        make_biased_rankings(**{option: value})

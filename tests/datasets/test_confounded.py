@@ -52,16 +52,6 @@ def test_columns_are_named_as_arguments():
     assert "20 queries of 3 items" in data.DESCR
 
 
-def test_the_seed_decides():
-    a, b, c = (make_confounded_queries(50, random_state=s) for s in (1, 1, 2))
-    np.testing.assert_array_equal(a.y_true, b.y_true)
-    np.testing.assert_array_equal(a.y_score, b.y_score)
-    assert not np.array_equal(a.y_score, c.y_score)
-    generator = np.random.default_rng(1)
-    d = make_confounded_queries(50, random_state=generator)
-    np.testing.assert_array_equal(a.y_score, d.y_score)
-
-
 def test_shares_are_those_of_the_paper(data):
     np.testing.assert_allclose(data.share, [1 / 7, 5 / 7], rtol=1e-14)
     n = 200_000
@@ -101,28 +91,6 @@ def test_both_types_are_calibrated_over_all_queries(bias):
         for s in np.linspace(0, 1, 11):
             mean = sum(query[q] * relevance(s, bias[q][item]) for q in (0, 1))
             assert mean == pytest.approx(s, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_queries": 0}, "n_queries must be an integer"),
-        ({"n_items": 2.5}, "n_items must be an integer"),
-        ({"bias": [1, 1]}, r"bias must be an array of shape \(2, 2\)"),
-        ({"bias": [[1, 1], [1, 2.1]]}, r"numbers in \[0, 2\]"),
-        ({"bias": [[1, 1], [1, np.nan]]}, r"numbers in \[0, 2\]"),
-        ({"bias": "b"}, "bias must be an array"),
-        ({"bias": [[1, 1], [1, 1]]}, "share must be given: no shares calibrate"),
-        ({"bias": [[1.5, 1.1], [1.2, 0.7]]}, "share must be given"),
-        ({"bias": [[1.1, 1.6], [0.9, 0]]}, "share must be given"),  # all of type 1
-        ({"share": 0.5}, r"share must be an array of shape \(2,\)"),
-        ({"share": [0.5, 1.5]}, r"share .* in \[0, 1\]"),
-        ({"random_state": "x"}, "random_state must be"),
-    ],
-)
-def test_bad_input_raises(options, message):
-    with pytest.raises(ValueError, match=message):
-        make_confounded_queries(**options)
 
 
 # What the paper says of it

@@ -1,19 +1,12 @@
 """Rows before and after: what is drawn is what was given."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import same_color
 
-from skrankfair.display import BeforeAfterDisplay
+from skrankfair.display._before_after import BeforeAfterDisplay
 from skrankfair.display._style import UNCLEAR, WORSE
-
-plt = pytest.importorskip("matplotlib.pyplot")
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 def test_draws_what_there_is():

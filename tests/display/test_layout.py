@@ -1,218 +1,16 @@
 """Every Display at two sizes: nothing overlaps, is cut or shrinks to a sliver."""
 
-from itertools import pairwise
-
 import matplotlib as mpl
-import numpy as np
-import pandas as pd
-import pytest
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
+import pytest
 from matplotlib.collections import LineCollection, PolyCollection
 
-from skrankfair import display
+from tests.display.pictures import DISPLAYS, FIVE, calibration, forest, mitigation
 from tests.seeds import rarely
 
 LONG = "a very long name of a group that nobody would like to read"
-FIVE = ("Action", "Children's", "Film-Noir", "Science fiction and fantasy", "Western")
 COLUMN, PAGE = (3.3, 2.5), (6.4, 4.8)
-
-
-def waves(n, n_points, reach=0.1):
-    """Curves between 0 and 1, with the ends of their bands."""
-    x = np.linspace(0.02, 0.98, n_points)
-    y = np.stack([np.clip(x ** (1 + i / 8), 0, 1) for i in range(n)])
-    low, high = (np.clip(y + side * reach, 0, 1) for side in (-1, 1))
-    return x, y, low, high
-
-
-def forest(groups=FIVE, **options):
-    n = len(groups)
-    y = np.linspace(0.3, 0.7, n)
-    options = {"fair_value": 0.5, "name": "pairwise exposure", **options}
-    p = options.pop("pvalue", np.linspace(0.001, 0.1, n))
-    return display.GroupEstimatesDisplay(
-        groups, y, y - 0.05, y + 0.05, pvalue=p, **options
-    )
-
-
-def calibration(groups=FIVE):
-    x, y, low, high = waves(len(groups), 50)
-    bars = np.ones((len(groups), 40))
-    return display.CalibrationByGroupDisplay(
-        x, groups, y, low, high, edges=np.linspace(0, 1, 41), bars=bars
-    )
-
-
-def parity(groups=FIVE):
-    x, y, low, high = waves(len(groups), 50)
-    pairs = [(a, b) for i, a in enumerate(groups) for b in groups[:i]]
-    d = np.zeros((len(pairs), x.size))
-    return display.PredictiveParityDisplay(
-        x,
-        groups,
-        y,
-        low,
-        high,
-        pairs,
-        d,
-        d - 0.1,
-        d + 0.1,
-        rejected=np.tile(x > 0.6, (len(pairs), 1)),
-        edges=np.linspace(0, 1, 41),
-        bars=np.ones((len(groups), 40)),
-        name="95% simultaneous bands, p = 0.00123",
-    )
-
-
-def matched(groups=FIVE):
-    epsilon = np.geomspace(0.01, 0.9, 12)
-    _, y, low, high = waves(len(groups), 12)
-    return display.MatchedPairCurveDisplay(groups, epsilon, y.T, low.T, high.T)
-
-
-def moved(groups=FIVE):
-    n = len(groups)
-    y = np.linspace(-0.2, 0.2, n)
-    p = np.linspace(0.001, 0.1, n)
-    return {
-        "metric": ["inter-group accuracy"] * n,
-        "group": list(groups),
-        "before": y,
-        "after": y / 3,
-        "change": -2 * y / 3,
-        "ci_low": -2 * y / 3 - 0.05,
-        "ci_high": -2 * y / 3 + 0.05,
-        "pvalue_corrected": p,
-        "verdict": ["closer to fair", "further from fair"] + ["no change"] * (n - 2),
-        "pvalue_before": p,
-        "pvalue_after": 2 * p,
-    }
-
-
-def mitigation(groups=FIVE):
-    costs = pd.DataFrame({"metric": ["NDCG", "AUC", "mean squared error"]})
-    costs["before"], costs["change"] = [0.8, 0.7, 900.0], [-0.01, -0.002, 1500.0]
-    costs["after"] = costs["before"] + costs["change"]
-    costs["ci_low"], costs["ci_high"] = 1.2 * costs["change"], 0.8 * costs["change"]
-    costs["pvalue_corrected"] = 0.01
-    return display.MitigationDisplay(pd.DataFrame(moved(groups)), costs)
-
-
-def before_after(groups=FIVE):
-    table = moved(groups)
-    names = ("before", "after", "pvalue_before", "pvalue_after")
-    before, after, p_before, p_after = (table[name] for name in names)
-    return display.BeforeAfterDisplay(
-        groups,
-        before,
-        after,
-        pvalue_before=p_before,
-        pvalue_after=p_after,
-        name="largest difference of outcomes at equal scores",
-    )
-
-
-def marginal(groups=FIVE):
-    y = np.linspace(0.5, 0.7, len(groups))
-    return display.MarginalOutcomeDisplay(
-        groups,
-        y,
-        y - 0.1,
-        y + 0.1,
-        above=y + 0.15,
-        threshold=0.6,
-        name="95% intervals, equal at the threshold: p = 0.00123",
-    )
-
-
-def monitor(groups=FIVE):
-    days = np.arange("2026-01-01", "2026-03-01", dtype="datetime64[D]")
-    _, y, low, high = waves(len(groups), days.size)
-    n = len(groups)
-    return display.MonitorDisplay(
-        groups,
-        [days] * n,
-        y,
-        low,
-        high,
-        alarms=[(0, days[30])],
-        margin=0.05,
-        name="pairwise accuracy",
-    )
-
-
-def monotonicity(groups=FIVE):
-    _, y, low, high = waves(1, 20)
-    return display.MonotonicityDisplay(
-        np.arange(1, 21),
-        y[0] + np.where(np.arange(20) == 7, 0.3, 0.02),
-        y[0],
-        low[0],
-        high[0],
-        pvalue=0.003,
-        rejected=True,
-        group=groups[-2],
-        group_share=0.5,
-    )
-
-
-def inequality(groups=FIVE):
-    names = [f"{a} at 1 above {b} at 2" for a, b in pairwise(groups)]
-    violation = np.linspace(5, -1, len(names))
-    return display.OutcomeInequalityDisplay(names, violation, 2.871, 90)
-
-
-def power(groups=FIVE):
-    n = np.geomspace(100, 1e5, 30)
-    p = np.stack([[1 - np.exp(-n * g / 1e4) for g in (1, 3)]] * len(groups))
-    return display.PowerCurveDisplay(groups, [0.02, 0.05], n, p, pilot=600)
-
-
-def tradeoff(groups=FIVE):
-    rng = np.random.default_rng(0)
-    y, x = rng.random((2, 30))
-    return display.FairnessTradeoffDisplay(
-        np.append(y, np.nan),
-        np.append(x, 1.0),
-        on_front=np.arange(31) < 5,
-        chosen=6,
-        bound=0.3,
-        objective_name="mean ndcg of the queries",
-        disparity_name="neg_pairwise_accuracy_difference",
-        chosen_name=f"alpha=0.1, fairness_weight=10, max_depth=5, groups={groups[0]}",
-    )
-
-
-def calibrator(groups=FIVE):
-    x, y, *_ = waves(len(groups), 20)
-    return display.GroupCalibratorDisplay(groups, [(x, row) for row in y])
-
-
-DISPLAYS = {
-    "BeforeAfterDisplay": before_after,
-    "CalibrationByGroupDisplay": calibration,
-    "FairnessTradeoffDisplay": tradeoff,
-    "GroupCalibratorDisplay": calibrator,
-    "GroupEstimatesDisplay": forest,
-    "MarginalOutcomeDisplay": marginal,
-    "MatchedPairCurveDisplay": matched,
-    "MitigationDisplay": mitigation,
-    "MonitorDisplay": monitor,
-    "MonotonicityDisplay": monotonicity,
-    "OutcomeInequalityDisplay": inequality,
-    "PowerCurveDisplay": power,
-    "PredictiveParityDisplay": parity,
-}
 PANELS = {"MitigationDisplay": 3, "PredictiveParityDisplay": 2}
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 def panels(name, size):
@@ -306,8 +104,12 @@ def test_new_figures_have_the_size_of_the_settings():
 
 
 @pytest.mark.parametrize("name", DISPLAYS)
-def test_legends_may_be_left_out(name):
-    figure = drawn(name, panels(name, PAGE), legend=False)
+def test_draws_on_given_axes_without_a_legend(name):
+    axes = panels(name, PAGE)
+    figure = drawn(name, axes, legend=False)
+    assert figure is axes[0].figure
+    assert set(axes) <= set(figure.axes)
+    assert all(ax.has_data() for ax in axes)
     assert [ax.get_legend() for ax in figure.axes] == [None] * len(figure.axes)
 
 

@@ -1,22 +1,11 @@
 """The picture of the monotonicity test draws what the test found."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
-mpl.use("Agg")
-
-import matplotlib.pyplot as plt
-
 from skrankfair.datasets import make_biased_rankings
-from skrankfair.display import MonotonicityDisplay
 from skrankfair.inference import monotonicity_test
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
+from tests.display.pictures import monotonicity
 
 
 @pytest.fixture(scope="module")
@@ -33,16 +22,16 @@ def result():
 
 def drawn(**changes):
     options = {
-        "position": [1, 2, 3],
-        "share": [0.1, 0.9, 0.2],
-        "fit": [0.1, 0.5, 0.5],
-        "band_low": [0.0, 0.4, 0.15],
-        "band_high": [0.2, 0.6, 0.6],
+        "position": np.arange(1, 4),
+        "share": np.array([0.1, 0.9, 0.2]),
+        "fit": np.array([0.1, 0.5, 0.5]),
+        "band_low": np.array([0.0, 0.4, 0.15]),
+        "band_high": np.array([0.2, 0.6, 0.6]),
         "pvalue": 0.2,
         "rejected": False,
         "group": "$a$",
     }
-    return MonotonicityDisplay(**{**options, **changes}).plot()
+    return monotonicity(**{**options, **changes}).plot()
 
 
 def test_draws_the_numbers_of_the_test(result):
@@ -59,20 +48,13 @@ def test_draws_the_numbers_of_the_test(result):
     assert "95% band of the fit" in [t.get_text() for t in display.legend_.get_texts()]
 
 
-def test_draws_on_given_axes(result):
-    _, ax = plt.subplots()
-    display = result.plot(ax=ax)
-    assert display.ax_ is ax
-    assert display.figure_ is ax.figure
-
-
 def test_marks_shares_outside_the_band():
     display = drawn()
     inside, outside = display.shares_
     assert inside.get_xdata().tolist() == [1, 3]
     assert outside.get_xdata().tolist() == [2]
     assert inside.get_color() != outside.get_color()
-    assert len(drawn(share=[0.1, 0.5, 0.5]).shares_) == 1
+    assert len(drawn(share=np.array([0.1, 0.5, 0.5])).shares_) == 1
 
 
 @pytest.mark.parametrize(
@@ -88,10 +70,9 @@ def test_verdict(changes, words):
     assert drawn(**changes).verdict_.get_text() == words
 
 
-def test_without_band_or_share_of_the_group():
-    display = drawn(band_low=[np.nan] * 3, band_high=[np.nan] * 3)
+def test_without_band():
+    display = drawn(band_low=np.full(3, np.nan), band_high=np.full(3, np.nan))
     assert display.band_ is None
-    assert display.group_share_ is None
     assert len(display.shares_) == 1
     # A label is data, and may have dollars.
     display.figure_.canvas.draw()

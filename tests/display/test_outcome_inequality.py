@@ -6,19 +6,10 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from skrankfair.display import OutcomeInequalityDisplay
 from skrankfair.display._style import UNCLEAR, WORSE
 from skrankfair.inference import outcome_inequality_test
+from tests.display.pictures import inequality
 from tests.metrics.simulate import columns
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(name="test", scope="module")
@@ -42,7 +33,6 @@ def colors(display):
 
 def test_draws_the_violations_most_violated_first(test):
     display = test.plot()
-    assert isinstance(display, OutcomeInequalityDisplay)
     np.testing.assert_array_equal(values(display), np.sort(test.violation)[::-1])
     j, k = test.positions[test.worst]
     assert labels(display)[0] == f"b at {j} above a at {k}"
@@ -56,7 +46,7 @@ def test_draws_the_violations_most_violated_first(test):
 
 
 def test_only_the_most_violated(test):
-    display = OutcomeInequalityDisplay.from_test(test, max_moments=3)
+    display = test.plot(max_moments=3)
     assert len(labels(display)) == 3
     words = " ".join(display.ax_.get_xlabel().split())
     assert "7 moments that are violated less are not shown" in words
@@ -65,10 +55,8 @@ def test_only_the_most_violated(test):
 
 
 def test_without_error_a_point_is_at_the_edge():
-    display = OutcomeInequalityDisplay(
-        ["a", "b", "c"], [np.inf, 2.0, -np.inf], 1.5, 3
-    ).plot()
-    assert values(display) == [2.3, 2.0, -2.3]
+    display = inequality(violation=[np.inf, 3.0, -np.inf]).plot()
+    assert values(display) == pytest.approx([3.45, 3.0, -3.45])
     assert [point.get_marker() for point in display.points_] == [">", "o", "<"]
     assert colors(display) == [WORSE, WORSE, UNCLEAR]
     display.figure_.canvas.draw()
@@ -94,15 +82,3 @@ def test_labels_are_plain_text():
     assert max(map(len, labels(display))) < 50
     assert not any(t.get_parse_math() for t in display.ax_.get_yticklabels())
     display.figure_.canvas.draw()
-
-
-def test_draws_on_what_it_is_given(test):
-    _, ax = plt.subplots()
-    display = test.plot(ax)
-    assert display.ax_ is ax
-    assert display.figure_ is ax.figure
-
-
-def test_lengths_that_differ_raise():
-    with pytest.raises(ValueError, match=r"shape \(2,\) and 1 names"):
-        OutcomeInequalityDisplay(["a"], [1, 2], 3, 1).plot()

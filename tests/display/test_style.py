@@ -2,51 +2,23 @@
 
 from datetime import UTC, date, datetime
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
 from skrankfair._estimates.formatting import label
-from skrankfair.display import (
-    CalibrationByGroupDisplay,
-    GroupCalibratorDisplay,
-    MarginalOutcomeDisplay,
-    MatchedPairCurveDisplay,
-    PredictiveParityDisplay,
-    _style,
-)
+from skrankfair.display import _style
 from skrankfair.display._style import COLORS, DASHES
+from tests.display import pictures
 
 GROUPS = ["_hidden", "$x$", "a\tb", "d", "e", "f", "g", "h"]
 SHOWN = ["_hidden", "$x$", r"a\tb", "d", "e", "f", "g", "h"]
-pytestmark = pytest.mark.usefixtures("close_figures")
-
-
-@pytest.fixture
-def close_figures():
-    yield
-    plt.close("all")
+KINDS = ("calibration", "calibrator", "matched", "parity")
 
 
 def curves(kind):
     """Draw curves of the same groups in one kind of picture."""
-    grid, flat = [0.0, 1.0], np.full((len(GROUPS), 2), 0.5)
-    if kind == "calibration":
-        display = CalibrationByGroupDisplay(grid, GROUPS, flat, flat, flat)
-    elif kind == "calibrator":
-        display = GroupCalibratorDisplay(GROUPS, [(grid, row) for row in flat])
-    elif kind == "matched":
-        display = MatchedPairCurveDisplay(GROUPS, grid, flat.T, flat.T, flat.T)
-    else:
-        none = np.empty((0, 2))
-        display = PredictiveParityDisplay(
-            grid, GROUPS, flat, flat, flat, [], none, none, none, none
-        )
-    return display.plot()
-
-
-KINDS = ["calibration", "calibrator", "matched", "parity"]
+    return getattr(pictures, kind)(GROUPS).plot()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -111,8 +83,7 @@ def test_colours_of_groups_differ_from_each_other_and_from_verdicts(seen):
 
 
 def test_a_row_has_the_colour_of_its_group():
-    values = np.full(len(GROUPS), 0.5)
-    display = MarginalOutcomeDisplay(GROUPS, values, values, values).plot()
+    display = pictures.marginal(GROUPS).plot()
     assert [p.get_color() for p in display.points_] == [*COLORS, COLORS[0]]
 
 
@@ -127,28 +98,23 @@ def test_legends_name_every_group_as_it_is(kind):
 
 
 def test_a_group_keeps_its_colour_when_others_are_left_out():
-    flat = np.full((2, 1), 0.5)
-    display = MatchedPairCurveDisplay(["h", "d"], [0, 1], *[flat.repeat(2, 1)] * 3)
-    display.places = [7, 3]
-    colors = [line.get_color() for line in display.plot().lines_]
+    lines = pictures.matched(GROUPS).plot(groups=["h", "d"]).lines_
+    colors = [line.get_color() for line in lines]
     assert colors == [COLORS[0], COLORS[3]]
 
 
 def test_many_contrasts_leave_the_axes_above_them_free():
-    pairs = [(a, b) for i, a in enumerate(GROUPS) for b in GROUPS[:i]]
-    flat, grid = np.zeros((len(GROUPS), 2)), [0.0, 1.0]
-    difference = np.zeros((len(pairs), 2))
-    rejected = difference.astype(bool)
-    rejected[20] = True
-    display = PredictiveParityDisplay(
-        grid, GROUPS, flat, flat, flat, pairs, *[difference] * 3, rejected
-    ).plot()
+    display = pictures.parity(GROUPS)
+    test = display.test
+    test.rejected[:] = False
+    test.rejected[20] = True
+    display.plot()
     texts = display.axes_[1].get_legend().get_texts()
     names = [text.get_text() for text in texts]
     assert len(names) == 9
     assert names[-1] == "and 20 more"
     # Those that differ are named first of all.
-    assert " − ".join(map(label, pairs[20])) in names
+    assert " − ".join(map(label, test.contrasts[20])) in names
     display.figure_.canvas.draw()
     top = display.axes_[1].get_legend().get_window_extent().y1
     assert top < display.axes_[0].get_window_extent().y0

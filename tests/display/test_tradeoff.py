@@ -1,6 +1,5 @@
 """The picture of a search: what is drawn is what was found."""
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,15 +9,6 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from skrankfair.display import FairnessTradeoffDisplay
 from skrankfair.model_selection import fairness_constrained, pareto_front
 from skrankfair.scoring import get_scorer
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 def results(gap=(0.02, 0.05, 0.09, 0.05), ndcg=(0.7, 0.8, 0.9, 0.75), ratio=False):
@@ -191,12 +181,6 @@ class TestText:
 
 
 class TestAxes:
-    def test_draws_on_what_it_is_given(self):
-        _, ax = plt.subplots()
-        display = draw(ax=ax)
-        assert display.ax_ is ax
-        assert display.figure_ is ax.figure
-
     def test_plot_returns_itself(self):
         display = FairnessTradeoffDisplay([1], [2])
         assert display.plot() is display

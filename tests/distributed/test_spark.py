@@ -13,9 +13,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from skrankfair.distributed import _spark, audit, measure
+from skrankfair import AuditReport
+from skrankfair.distributed import _first_pass, _spark, measure
 from skrankfair.distributed._plan import make_plan
-from skrankfair.metrics import brier_score, make_metric, matched_pair_calibration
+from skrankfair.metrics import (
+    brier_score,
+    make_metric,
+    matched_pair_calibration,
+    rank_shift,
+)
 from tests.seeds import rarely
 
 from .logs import (
@@ -73,35 +79,36 @@ def test_every_metric_and_option_is_the_whole(table, log):
     assert_every_case(log, measured)
 
 
-def test_replicates_are_those_of_memory_to_the_bit(table, log):
+def test_replicates_are_those_of_memory(table, log):
     found = measure(
         table, METRICS, n_partitions=5, n_replicates=20, random_state=4, **WHO
     )
     assert_same_replicates(found, log)
 
 
-def test_calipers_are_those_of_all_data(table, log):
-    metrics = {"both": partial(matched_pair_calibration, direction="both")}
-    found = measure(table, metrics, n_partitions=3, **WHO)
-    whole = measure(log, metrics, **WHO)
-    assert_same(found, whole)
-    assert found["both"].first_pass == whole["both"].first_pass
-
-
-def test_shifts_are_those_of_memory(table, log):
-    drawn = {"n_replicates": 4, "random_state": 4}
-    found = measure(table, "rank_shift", n_partitions=3, **drawn, **WHO)
-    whole = measure(log, "rank_shift", **drawn, **WHO)
-    assert_same(found, whole)
-    resampled = (r["rank_shift"].resampled() for r in (found, whole))
-    np.testing.assert_array_equal(*resampled)
+@pytest.mark.parametrize("n_rows", [10**6, 600])
+def test_first_passes_are_those_of_other_engines(n_rows, table, log, monkeypatch):
+    monkeypatch.setattr(_first_pass, "_SAMPLE_ROWS", n_rows)
+    metrics = {"matched": matched_pair_calibration, "rank": rank_shift}
+    results = measure(table, metrics, n_partitions=3, **WHO)
+    expected = measure(pa.Table.from_pandas(log), metrics, n_partitions=2, **WHO)
+    assert_same(results, expected)
+    for name, key in (
+        ("matched", "epsilon"),
+        ("matched", "sample"),
+        ("rank", "sample"),
+    ):
+        first_pass, other = results[name].first_pass, expected[name].first_pass
+        assert first_pass.get(key) == other.get(key)
 
 
 def test_audit(table, log):
-    found = audit(table, **WHO, metrics=["ndcg", "pairwise_exposure"])
-    whole = audit(log, **WHO, metrics=["ndcg", "pairwise_exposure"])
+    names = ["inter_group_accuracy", "pairwise_exposure"]
+    found, whole = (
+        AuditReport.from_results(measure(data, names, **WHO)) for data in (table, log)
+    )
     assert_same(found.results, whole.results)
-    assert found.to_dict()["groups"] == whole.to_dict()["groups"]
+    assert found.headline == whole.headline
     assert found.counts == whole.counts
 
 

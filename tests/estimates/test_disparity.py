@@ -8,9 +8,9 @@ from scipy.stats import t
 
 from skrankfair._estimates.finalize import MeanOfRatios
 from skrankfair._estimates.metric import Metric
+from skrankfair._estimates.rows import Rows
 from skrankfair._estimates.simultaneous import disparity, disparity_bound
 from skrankfair._estimates.sums import ClusterSums
-from skrankfair._estimates.table import Table
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     exposure_gap,
@@ -218,7 +218,7 @@ class TestBound:
 
 
 def with_rows(result, rows):
-    table = Table(rows, np.zeros((len(rows), 0)), None, np.arange(len(rows)))
+    table = Rows.of_all(rows, np.zeros((len(rows), 0)), np.arange(len(rows)))
     supports = result.sums.supports
     sums = ClusterSums.from_clusters(result.groups, table, supports)
     return replace(result, sums=sums)

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import expit, logit
 
-from skrankfair._estimates import table as _table
+from skrankfair._estimates import rows as _rows
 from skrankfair._estimates.finalize import ColumnSum, MeanOfRatios
 from skrankfair._estimates.metric import Metric
+from skrankfair._estimates.rows import Rows
 from skrankfair._estimates.sums import ClusterSums
-from skrankfair._estimates.table import Table
 from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
 from skrankfair.metrics import (
     GroupEstimates,
@@ -64,7 +64,7 @@ def shares_of(clusters, null_value=0.3):
     """Return the share of items won, with one row per cluster of (won, lost)."""
     won, lost = np.array(clusters, dtype=float).T
     rows = np.stack([won, won + lost], axis=1)[:, None]
-    table = Table(rows, np.zeros((won.size, 0)), None, np.arange(won.size))
+    table = Rows.of_all(rows, np.zeros((won.size, 0)), np.arange(won.size))
     support = ColumnSum(1, 2)
     return GroupEstimates(
         Metric("share", MeanOfRatios(), support, fair_value=null_value, share=True),
@@ -242,7 +242,7 @@ def test_bootstrap_is_reproducible(accuracy):
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 def test_bootstrap_does_not_depend_on_the_chunk(accuracy, monkeypatch, chunk):
     expected = accuracy.resampled(100, 0)
-    monkeypatch.setattr(_table, "_CHUNK", chunk)
+    monkeypatch.setattr(_rows, "_CHUNK", chunk)
     np.testing.assert_allclose(accuracy.resampled(100, 0), expected, rtol=1e-13)
 
 

@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import TTestIndPower, TTestPower
 
-from skrankfair._estimates.listed import ListTable, expanded
 from skrankfair._estimates.power import detectable, power_at
 from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
 from skrankfair.inference import compare
@@ -13,7 +12,6 @@ from skrankfair.metrics import (
     matched_pair_calibration,
     mean_squared_error,
     ndkl,
-    pairwise_accuracy,
     rank_shift,
     selection_rate,
 )
@@ -360,18 +358,3 @@ class TestWhatNoPilotCanPromise:
             for s in (score, score**2)
         )
         assert (compare(one, two).minimum_detectable() > 0).all()
-
-    def test_a_list_is_that_of_all_its_rows(self):
-        rng = np.random.default_rng(1)
-        result = pairwise_accuracy(
-            np.arange(400) // 40 % 2,
-            rng.random(400),
-            sensitive_features=np.arange(400) % 40,
-        )
-        sums, finalize = result.sums, result.metric.finalize
-        assert isinstance(sums.table, ListTable)
-        np.testing.assert_allclose(
-            sums.concentration(finalize),
-            expanded(sums).concentration(finalize),
-            rtol=1e-9,
-        )

@@ -9,9 +9,8 @@ import pytest
 
 from skrankfair._estimates.finalize import ColumnSum
 from skrankfair._estimates.leverage import degrees_of_freedom
-from skrankfair._estimates.merge import stack
+from skrankfair._estimates.rows import Rows, draw_counts
 from skrankfair._estimates.sums import ClusterSums
-from skrankfair._estimates.table import Table, draw_counts
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     GroupEstimates,
@@ -19,8 +18,8 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
-from tests.estimates.conftest import scatter_of
-from tests.metrics.cases import CASES, labelled, with_clusters, with_weights
+from tests.estimates.conftest import flat, scatter_of
+from tests.metrics.cases import CASES, labelled
 from tests.reference.variance import (
     cluster_bootstrap_totals,
     cluster_covariance,
@@ -50,14 +49,13 @@ def support(by_group, shared):
     return by_group[..., 1]
 
 
-def make_table(seed=0, n_rows=30, groups=GROUPS, weighted=False, n_shared=2):
+def make_table(seed=0, n_rows=30, groups=GROUPS, n_shared=2):
     rng = np.random.default_rng(seed)
     size = rng.integers(0, 6, (n_rows, len(groups)))
     by_group = np.stack([rng.normal(1, 1, size.shape) * size, size], axis=2)
-    return Table(
+    return Rows.of_all(
         by_group=by_group,
         shared=rng.integers(1, 9, (n_rows, n_shared)).astype(float),
-        weight=rng.integers(1, 4, n_rows).astype(float) if weighted else None,
         labels=np.arange(n_rows) + 100 * seed,
     )
 
@@ -65,16 +63,6 @@ def make_table(seed=0, n_rows=30, groups=GROUPS, weighted=False, n_shared=2):
 def make_sums(seed=0, groups=GROUPS, **options):
     table = make_table(seed, groups=groups, **options)
     return ClusterSums.from_clusters(groups, table, [support])
-
-
-def repeated(table):
-    times = table.weight.astype(int)
-    return Table(
-        np.repeat(table.by_group, times, axis=0),
-        np.repeat(table.shared, times, axis=0),
-        None,
-        np.arange(times.sum()),
-    )
 
 
 def assert_same_sums(actual, expected, rtol=1e-12):
@@ -90,6 +78,19 @@ def assert_same_sums(actual, expected, rtol=1e-12):
     )
 
 
+def totals_of(sums):
+    """Return all column totals: by group, then shared, shape (K,)."""
+    return np.concatenate([sums.by_group.ravel(), sums.shared])
+
+
+def gradient_of(sums, finalize):
+    """Return the slopes as derivatives by all columns, shape (G, K)."""
+    slopes, (n_groups, n_columns) = sums.slopes(finalize), sums.by_group.shape
+    own = np.zeros((n_groups, n_groups, n_columns))
+    own[np.arange(n_groups), np.arange(n_groups)] = slopes[:, :n_columns]
+    return np.hstack([own.reshape(n_groups, -1), slopes[:, n_columns:]])
+
+
 # Sums
 
 
@@ -102,28 +103,14 @@ def test_sums_of_a_table():
     size = table.by_group[..., 1]
     np.testing.assert_array_equal(sums.active, [[(size > 0).sum(0)]])
     np.testing.assert_array_equal(sums.support, [[size.sum(0)]])
-    flat = table.flat()
-    assert flat.shape == (30, 8)
-    expected = sum(np.outer(row, row) for row in flat)
+    rows = flat(table)
+    assert rows.shape == (30, 8)
+    expected = sum(np.outer(row, row) for row in rows)
     np.testing.assert_allclose(scatter_of(sums), expected)
-    np.testing.assert_allclose(sums.totals, flat.sum(0))
+    np.testing.assert_allclose(totals_of(sums), rows.sum(0))
     np.testing.assert_allclose(
         sums.estimate(ratio), sums.by_group[:, 0] / sums.by_group[:, 1]
     )
-
-
-def test_a_weight_is_repetition():
-    table = make_table(weighted=True)
-    sums = ClusterSums.from_clusters(GROUPS, table, [support])
-    expected = ClusterSums.from_clusters(GROUPS, repeated(table), [support])
-    assert_same_sums(sums, expected)
-    for finalize in (ratio, with_shared):
-        np.testing.assert_allclose(
-            sums.covariance(finalize), expected.covariance(finalize), rtol=1e-10
-        )
-        np.testing.assert_allclose(
-            sums.concentration(finalize), expected.concentration(finalize), rtol=1e-10
-        )
 
 
 # The gradient
@@ -132,9 +119,9 @@ def test_a_weight_is_repetition():
 @pytest.mark.parametrize("finalize", [ratio, with_shared, squared])
 def test_gradient_against_finite_differences(finalize):
     sums = make_sums()
-    gradient = sums.gradient(finalize)
+    gradient = gradient_of(sums, finalize)
     assert gradient.shape == (3, 8)
-    totals = sums.totals
+    totals = totals_of(sums)
     for column in range(8):
         step = 1e-6 * max(1.0, abs(totals[column]))
         ends = []
@@ -152,17 +139,17 @@ def test_gradient_of_a_ratio_is_exact():
     for group, (numerator, denominator) in enumerate(sums.by_group):
         expected[group, 2 * group] = 1 / denominator
         expected[group, 2 * group + 1] = -numerator / denominator**2
-    np.testing.assert_allclose(sums.gradient(ratio), expected, rtol=1e-15)
+    np.testing.assert_allclose(gradient_of(sums, ratio), expected, rtol=1e-15)
 
 
 def test_gradient_of_tiny_and_huge_totals():
     # A complex step does not round, whatever the scale.
     table = make_table(n_shared=0)
     for scale in (1e-100, 1e100):
-        scaled = Table(table.by_group * scale, table.shared, None, table.labels)
+        scaled = Rows.of_all(table.by_group * scale, table.shared, table.labels)
         sums = ClusterSums.from_clusters(GROUPS, scaled, [support])
-        expected = make_sums(n_shared=0).gradient(ratio) / scale
-        np.testing.assert_allclose(sums.gradient(ratio), expected, rtol=1e-13)
+        expected = gradient_of(make_sums(n_shared=0), ratio) / scale
+        np.testing.assert_allclose(gradient_of(sums, ratio), expected, rtol=1e-13)
 
 
 # The covariance
@@ -181,11 +168,10 @@ def jackknife(table, finalize):
 
 
 @pytest.mark.parametrize("finalize", [ratio, with_shared, squared])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_covariance_is_the_jackknife(finalize, weighted):
-    table = make_table(weighted=weighted)
+def test_covariance_is_the_jackknife(finalize):
+    table = make_table()
     sums = ClusterSums.from_clusters(GROUPS, table, [support])
-    expected = jackknife(repeated(table) if weighted else table, finalize)
+    expected = jackknife(table, finalize)
     np.testing.assert_allclose(sums.covariance(finalize), expected, rtol=1e-9)
     np.testing.assert_allclose(sums.variance(finalize), np.diag(expected), rtol=1e-9)
 
@@ -193,20 +179,9 @@ def test_covariance_is_the_jackknife(finalize, weighted):
 def test_of_a_mean_the_jackknife_is_the_variance_of_a_mean():
     values = np.random.default_rng(0).normal(size=(12, 3))
     rows = np.stack([values, np.ones_like(values)], axis=2)
-    table = Table(rows, np.zeros((12, 0)), None, np.arange(12))
+    table = Rows.of_all(rows, np.zeros((12, 0)), np.arange(12))
     sums = ClusterSums.from_clusters(GROUPS, table, [support])
     np.testing.assert_allclose(sums.covariance(ratio), np.cov(values.T) / 12)
-
-
-def test_a_row_that_counts_less_than_once_is_left_out_whole():
-    table = make_table(n_shared=0)
-    weight = np.where(np.arange(30) % 3, 1.0, 0.25)
-    light = Table(table.by_group, table.shared, weight, table.labels)
-    sums = ClusterSums.from_clusters(GROUPS, light, [support])
-    pairs = {g: list(rows_of(light, i)) for i, g in enumerate(GROUPS)}
-    reference = cluster_covariance(pairs, range(30), dict(enumerate(weight)))
-    expected = [[reference[g, h] for h in GROUPS] for g in GROUPS]
-    np.testing.assert_allclose(sums.covariance(ratio), expected, rtol=1e-9)
 
 
 def test_rows_without_a_group_change_nothing_of_it():
@@ -214,8 +189,8 @@ def test_rows_without_a_group_change_nothing_of_it():
     sums = ClusterSums.from_clusters(GROUPS, table, [support])
     empty = np.zeros((7, 3, 2))
     empty[:, 2] = 1.0
-    more = Table(empty, np.zeros((7, 0)), None, np.arange(100, 107))
-    larger = ClusterSums.from_clusters(GROUPS, stack(table, more), [support])
+    more = Rows.of_all(empty, np.zeros((7, 0)), np.arange(100, 107))
+    larger = ClusterSums.from_clusters(GROUPS, table + more, [support])
     np.testing.assert_allclose(
         larger.covariance(ratio)[:2, :2], sums.covariance(ratio)[:2, :2], rtol=1e-12
     )
@@ -232,41 +207,33 @@ def rows_of(table, group):
         yield row, row, *table.by_group[row, group], 1
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_covariance_of_ratios_against_the_reference(weighted):
-    table = make_table(weighted=weighted)
+def test_covariance_of_ratios_against_the_reference():
+    table = make_table()
     sums = ClusterSums.from_clusters(GROUPS, table, [support])
     clusters = range(table.n_rows)
     pairs = {group: list(rows_of(table, index)) for index, group in enumerate(GROUPS)}
-    weight = None if table.weight is None else dict(enumerate(table.weight))
-    reference = cluster_covariance(pairs, clusters, weight)
+    reference = cluster_covariance(pairs, clusters)
     expected = [[reference[g, h] for h in GROUPS] for g in GROUPS]
     np.testing.assert_allclose(sums.covariance(ratio), expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_item_covariance_against_the_reference(weighted):
+def test_item_covariance_against_the_reference():
     # Pairs of nine items, of value x; those of group b have two columns of their own.
     rng = np.random.default_rng(0)
-    n, weight = 9, 3.0 if weighted else 1.0
+    n, weight = 9, 3.0
     pairs, rows = {"a": [], "b": []}, np.zeros((n, 2, 2))
-    products, totals = np.zeros((4, 4)), np.zeros((2, 2))
+    totals = np.zeros((2, 2))
     for i, j in itertools.combinations(range(n), 2):
         columns = np.zeros((2, 2))
         for index, group in enumerate("ab"):
             if rng.random() < 0.6:
                 columns[index] = rng.normal(), 1
                 pairs[group].append((i, j, *columns[index], weight))
-        rows[[i, j]] += columns
-        products += weight * np.outer(columns.ravel(), columns.ravel())
+        rows[[i, j]] += weight * columns
         totals += weight * columns
-    table = Table(
-        rows, np.zeros((n, 0)), np.full(n, weight) if weighted else None, np.arange(n)
-    )
-    sums = ClusterSums.from_items(
-        ("a", "b"), table, products, (totals, np.zeros(0)), [support]
-    )
-    assert (sums.kind, sums.count) == ("item", n * weight)
+    table = Rows.of_all(rows, np.zeros((n, 0)), np.arange(n))
+    sums = ClusterSums.from_items(("a", "b"), table, (totals, np.zeros(0)), [support])
+    assert (sums.kind, sums.count) == ("item", n)
     reference = item_covariance(pairs, n)
     expected = [[reference[g, h] for h in "ab"] for g in "ab"]
     np.testing.assert_allclose(sums.covariance(ratio), expected, rtol=1e-10)
@@ -274,13 +241,13 @@ def test_item_covariance_against_the_reference(weighted):
 
 def test_too_few_clusters_have_no_covariance():
     by_group = np.array([[[1.0, 2.0], [0, 0], [3, 4]], [[1.0, 1.0], [0, 0], [0, 0]]])
-    table = Table(by_group, np.zeros((2, 0)), None, np.arange(2))
+    table = Rows.of_all(by_group, np.zeros((2, 0)), np.arange(2))
     sums = ClusterSums.from_clusters(GROUPS, table, [support])
     np.testing.assert_array_equal(sums.active, [[[2, 0, 1]]])
     covariance = sums.covariance(ratio)
     assert np.isfinite(covariance[0, 0])
     assert np.isnan(covariance).sum() == 8
-    one = Table(by_group[:1], np.zeros((1, 0)), None, np.arange(1))
+    one = Rows.of_all(by_group[:1], np.zeros((1, 0)), np.arange(1))
     sums = ClusterSums.from_clusters(GROUPS, one, [support])
     assert np.isnan(sums.covariance(ratio)).all()
 
@@ -302,28 +269,9 @@ def test_rounding_is_no_variance():
     rng = np.random.default_rng(0)
     size = rng.integers(1, 9, (20, 3)).astype(float)
     by_group = np.stack([0.1 * size, size], axis=2)
-    table = Table(by_group, np.zeros((20, 0)), None, np.arange(20))
+    table = Rows.of_all(by_group, np.zeros((20, 0)), np.arange(20))
     sums = ClusterSums.from_clusters(GROUPS, table, [support])
     np.testing.assert_array_equal(np.diag(sums.covariance(ratio)), 0.0)
-
-
-def test_pairs_take_at_most_half_of_the_item_variance():
-    rows = np.array([[[1.0, 2], [3, 2]], [[0, 2], [1, 2]], [[-1.0, 2], [0, 2]]])
-    table = Table(rows, np.zeros((3, 0)), None, np.arange(3))
-    totals = rows.sum(0) / 2, np.zeros(0)
-
-    def covariance(scale):
-        pairs = scale * np.eye(4)
-        sums = ClusterSums.from_items("ab", table, pairs, totals, [support])
-        return sums.covariance(ratio), sums.variance(ratio)
-
-    whole, variance = covariance(0.0)
-    np.testing.assert_allclose(np.diag(whole), variance)
-    for scale in (1.0, 1e6):
-        least, variance = covariance(scale)
-        np.testing.assert_allclose(np.diag(least), variance)
-        assert (variance >= np.diag(whole) / 2 - 1e-15).all()
-    np.testing.assert_allclose(variance, np.diag(whole) / 2)
 
 
 def test_members_and_others_are_two_samples():
@@ -333,16 +281,15 @@ def test_members_and_others_are_two_samples():
     rows[:4, 0] = np.stack([value.sum(1), np.full(4, 3)], axis=1)
     rows[4:, 0] = np.stack([value.sum(0), np.full(3, 4)], axis=1)
     member = (np.arange(7) < 4)[:, None]
-    table = Table(rows, np.zeros((7, 0)), None, np.arange(7), member)
+    table = Rows.of_all(rows, np.zeros((7, 0)), np.arange(7), member)
     totals = np.array([[value.sum(), 12]]), np.zeros(0)
-    none = np.zeros((2, 2))
-    sums = ClusterSums.from_items(("a",), table, none, totals, [support])
+    sums = ClusterSums.from_items(("a",), table, totals, [support])
     # DeLong: the variances of the means of rows and of columns.
     means = value.mean(1), value.mean(0)
     expected = sum(mean.var(ddof=1) / mean.size for mean in means)
     assert sums.covariance(ratio)[0, 0] == pytest.approx(expected)
-    one = Table(rows[3:], np.zeros((4, 0)), None, np.arange(4), member[3:])
-    sums = ClusterSums.from_items(("a",), one, none, totals, [support])
+    one = Rows.of_all(rows[3:], np.zeros((4, 0)), np.arange(4), member[3:])
+    sums = ClusterSums.from_items(("a",), one, totals, [support])
     assert np.isnan(sums.covariance(ratio)).all()
 
 
@@ -350,13 +297,11 @@ def test_members_and_others_are_two_samples():
 
 
 def cut(table, rows):
-    weight = None if table.weight is None else table.weight[rows]
-    return Table(table.by_group[rows], table.shared[rows], weight, table.labels[rows])
+    return Rows.of_all(table.by_group[rows], table.shared[rows], table.labels[rows])
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_split_and_merged(weighted):
-    table = make_table(weighted=weighted)
+def test_split_and_merged():
+    table = make_table()
     whole = ClusterSums.from_clusters(GROUPS, table, [support])
     rows = np.array_split(np.arange(30), [1, 9, 20])
     first, *others = (
@@ -366,7 +311,7 @@ def test_split_and_merged(weighted):
     for other in others:
         merged = merged + other
     assert_same_sums(merged, whole)
-    np.testing.assert_array_equal(merged.table.flat(), table.flat())
+    np.testing.assert_array_equal(flat(merged.table), flat(table))
     np.testing.assert_array_equal(merged.table.labels, table.labels)
     compact = first.compact()
     for other in others:
@@ -407,14 +352,6 @@ def test_merge_aligns_groups_by_label():
     np.testing.assert_allclose((bc + swapped).by_group, 2 * bc.by_group)
 
 
-def test_merge_of_weighted_and_unweighted():
-    plain, weighted = make_sums(1), make_sums(2, weighted=True)
-    merged = plain + weighted
-    assert merged.table.weight[:30].tolist() == [1.0] * 30
-    np.testing.assert_array_equal(merged.table.weight[30:], weighted.table.weight)
-    assert_same_sums(ClusterSums.from_clusters(GROUPS, merged.table, [support]), merged)
-
-
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
@@ -429,7 +366,7 @@ def test_merge_keeps_labels_of_other_types(labels, expected):
     parts = []
     for part in labels:
         n = len(part)
-        table = Table(np.ones((n, 1, 2)), np.zeros((n, 0)), None, part)
+        table = Rows.of_all(np.ones((n, 1, 2)), np.zeros((n, 0)), part)
         parts.append(ClusterSums.from_clusters(("a",), table, [support]))
     merged = (parts[0] + parts[1]).table.labels.tolist()
     assert merged == expected
@@ -497,10 +434,9 @@ def test_a_part_without_data_has_chosen_nothing():
 # The bootstrap
 
 
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_resamples", [1, 64, 65, 130])
-def test_bootstrap_totals_are_those_of_the_drawn_clusters(weighted, n_resamples):
-    sums = make_sums(weighted=weighted)
+def test_bootstrap_totals_are_those_of_the_drawn_clusters(n_resamples):
+    sums = make_sums()
     drawn = list(sums.resample(n_resamples, np.random.default_rng(5)))
     by_group, shared = (np.concatenate(part) for part in zip(*drawn, strict=True))
     assert by_group.shape == (n_resamples, 3, 2)
@@ -509,27 +445,12 @@ def test_bootstrap_totals_are_those_of_the_drawn_clusters(weighted, n_resamples)
     rng = np.random.default_rng(5)
     chunks = [len(part) for part, _ in drawn]
     counts = np.concatenate([draw_counts(sums.table, chunk, rng) for chunk in chunks])
-    table = sums.table.flat().tolist()
+    table = flat(sums.table).tolist()
     expected = np.array(cluster_bootstrap_totals(table, counts))
     np.testing.assert_allclose(by_group.reshape(-1, 6), expected[:, :6], rtol=1e-12)
     np.testing.assert_allclose(shared, expected[:, 6:], rtol=1e-12)
     np.testing.assert_allclose(counts.sum(1), sums.count, rtol=1e-12)
-    if not weighted:
-        assert (counts == counts.round()).all()
-
-
-@pytest.mark.parametrize("scale", [1.0, 0.3, 1e-3])
-def test_clusters_are_drawn_as_often_as_they_weigh(scale):
-    table = make_table(weighted=True)
-    weight = scale * np.where(table.labels % 5 == 0, 10.0, 1.0)
-    weighted = Table(table.by_group, table.shared, weight, table.labels)
-    counts = draw_counts(weighted, 20_000, np.random.default_rng(0))
-    np.testing.assert_allclose(counts.sum(1), weight.sum(), rtol=1e-12)
-    # Within five standard errors of a multinomial.
-    n_draws = max(1, round(weight.sum()))
-    share = weight / weight.sum()
-    error = weight.sum() * np.sqrt(share * (1 - share) / n_draws / 20_000)
-    assert (np.abs(counts.mean(0) - weight) < 5 * error).all()
+    assert (counts == counts.round()).all()
 
 
 def test_bootstrap_error_is_near_that_of_the_jackknife():
@@ -582,29 +503,20 @@ def test_items_are_not_resampled():
         r.confidence_interval(method="bootstrap")
 
 
-def test_bootstrap_of_weighted_clusters_is_that_of_their_sums():
-    # Weights inside clusters are part of the sums, not of the draw.
-    r = CASES["pairwise_exposure-pairs-cluster"](
-        with_clusters(with_weights(labelled()))
-    )
-    assert r.sums.table.weight is None
-    assert r.n_clusters == r.sums.table.n_rows == 4
-
-
 # Side by side
 
 
-def test_beside_lines_up_the_clusters():
+def test_joined_columns_lines_up_the_clusters():
     first, second = make_sums(1), make_sums(2)
     rows = np.random.default_rng(0).permutation(30)
-    labelled_alike = Table(
-        second.table.by_group, second.table.shared, None, first.table.labels
+    labelled_alike = Rows.of_all(
+        second.table.by_group, second.table.shared, first.table.labels
     )
     other = ClusterSums.from_clusters(GROUPS, labelled_alike, [support])
     shuffled = ClusterSums.from_clusters(GROUPS, cut(labelled_alike, rows), [support])
-    expected, actual = first.beside(other), first.beside(shuffled)
+    expected, actual = first.join_columns(other), first.join_columns(shuffled)
     assert_same_sums(actual, expected)
-    np.testing.assert_array_equal(actual.table.flat(), expected.table.flat())
+    np.testing.assert_array_equal(flat(actual.table), flat(expected.table))
     assert expected.by_group.shape == (3, 4)
     assert expected.shared.shape == (4,)
     np.testing.assert_allclose(
@@ -613,9 +525,9 @@ def test_beside_lines_up_the_clusters():
     )
 
 
-def test_beside_aligns_the_groups():
+def test_joined_columns_aligns_the_groups():
     first, second = make_sums(1), make_sums(1).aligned(("c", "a", "b"))
-    joined = first.beside(second)
+    joined = first.join_columns(second)
     np.testing.assert_allclose(joined.by_group[:, :2], joined.by_group[:, 2:])
 
 
@@ -623,26 +535,25 @@ def test_beside_aligns_the_groups():
     ("change", "message"),
     [
         (lambda s: s.compact(), "compare before compact"),
-        (lambda s: make_sums(2), "labels or weights differ"),
+        (lambda s: make_sums(2), "labels differ"),
         (lambda s: make_sums(1, n_rows=29), "got 30 and 29 clusters"),
-        (lambda s: make_sums(1, weighted=True), "labels or weights differ"),
         (lambda s: make_sums(1, ("a", "b")), "same groups"),
     ],
-    ids=["compact", "labels", "number", "weights", "groups"],
+    ids=["compact", "labels", "number", "groups"],
 )
-def test_beside_needs_the_same_clusters(change, message):
+def test_joined_columns_needs_the_same_clusters(change, message):
     sums = make_sums(1)
     with pytest.raises(ValueError, match=message):
-        sums.beside(change(sums))
+        sums.join_columns(change(sums))
     with pytest.raises(ValueError, match=message.replace("30 and 29", "29 and 30")):
-        change(sums).beside(sums)
+        change(sums).join_columns(sums)
 
 
 def test_sums_of_parts_keep_the_rows_that_the_whole_keeps():
     values = np.random.default_rng(0).random((2000, 2, 2))
     shared = np.ones((2000, 2))
     shared[7] = 50.0
-    table = Table(values, shared, None, np.arange(2000))
+    table = Rows.of_all(values, shared, np.arange(2000))
 
     def compact(rows):
         sums = ClusterSums.from_clusters((0, 1), cut(table, rows), [support])
@@ -663,12 +574,12 @@ def test_metrics_warn_once_about_what_is_undefined():
     assert len(caught) == 1
 
 
-def test_folded_sums_without_products_of_two_groups():
+def test_remainders_without_products_of_two_groups():
     values = np.random.default_rng(0).random((1000, 120, 4))
-    table = Table(values, np.ones((1000, 0)), None, np.arange(1000))
+    table = Rows.of_all(values, np.ones((1000, 0)), np.arange(1000))
     groups = tuple(range(120))
     whole = ClusterSums.from_clusters(groups, table, [ColumnSum(1, 2)]).compact()
-    less = replace(whole, folded=whole.folded.of_each_group())
+    less = replace(whole, remainder=whole.remainder.of_each_group())
     assert whole.leading.n_rows == 0
     assert 40 * len(pickle.dumps(less)) < len(pickle.dumps(whole))
     np.testing.assert_allclose(less.variance(ratio), whole.variance(ratio), rtol=1e-12)

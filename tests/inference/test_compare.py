@@ -253,9 +253,6 @@ def test_different_clusters_raise():
     by_user = measure("accuracy", data, "old", cluster=data["user"])
     with pytest.raises(ValueError, match="same clusters"):
         compare(new, by_user)
-    weight = {"sample_weight": 1 + data["query"] % 2}
-    with pytest.raises(ValueError, match="weights"):
-        compare(new, measure("accuracy", data, "old", **weight))
 
 
 def test_different_groups_raise():

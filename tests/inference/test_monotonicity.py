@@ -283,18 +283,25 @@ class TestBootstrap:
         # Position by position; the fit has less noise than the shares.
         assert (np.mean(inside, axis=0) > 0.93).all()
 
-    def test_weight_is_repetition_in_the_statistic(self):
+    def test_weights_have_no_scale_in_the_statistic(self):
         member = bump(np.random.default_rng(6), n_lists=20)
         weight = np.random.default_rng(7).integers(0, 4, 20)
-        repeated = monotonicity_test(
-            **columns(np.repeat(member, weight, axis=0)), method="chi2"
-        )
-        weighted = monotonicity_test(
-            **columns(member), sample_weight=np.repeat(weight, 10), method="chi2"
-        )
-        assert weighted.statistic == pytest.approx(repeated.statistic, rel=1e-12)
-        np.testing.assert_allclose(weighted.band_low, repeated.band_low)
-        assert weighted.n_rankings == weight.sum()
+
+        def tested(weight):
+            return monotonicity_test(
+                **columns(member), sample_weight=np.repeat(weight, 10), method="chi2"
+            )
+
+        a, b = tested(weight), tested(weight / 3)
+        assert a.statistic == pytest.approx(b.statistic, rel=1e-12)
+        np.testing.assert_allclose(a.band_low, b.band_low)
+        assert a.n_rankings == (weight > 0).sum()
+        # As of so many equal rankings as unequal ones are worth.
+        share = a.support / weight.sum()
+        np.testing.assert_allclose(share, weight.sum() / (weight**2).sum())
+        plain = monotonicity_test(**columns(member), method="chi2")
+        equal = tested(np.full(20, 5.0))
+        assert equal.statistic == pytest.approx(plain.statistic, rel=1e-12)
 
     def test_ties_are_members_in_expectation(self):
         member = np.array([[True, False, False, True]] * 10)

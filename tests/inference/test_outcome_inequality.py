@@ -77,21 +77,17 @@ def naive_test(p, by_query, coarse):
     weight = p.query_weight
     n = sum(weight[q] for q in by_query)
     mean = sum(weight[q] * value for q, (value, _) in by_query.items()) / n
-    support = sum(weight[q] * number for q, (_, number) in by_query.items())
+    support = sum(number for _, number in by_query.values())
     cluster_of = dict(zip(p.q, p.cluster if coarse else p.q, strict=True))
     residual, active = {}, {}
     for q, (value, number) in by_query.items():
         c = cluster_of[q]
-        # A query that is its own cluster is there as often as its weight says.
-        residual[c] = residual.get(c, 0.0) + (weight[q] if coarse else 1) * (
-            value - mean
-        )
-        active[c] = (1 if coarse else weight[q]) if number or active.get(c) else 0
-    times = {c: 1 if coarse else weight[c] for c in residual}
-    count = sum(times.values())
+        residual[c] = residual.get(c, 0.0) + weight[q] * (value - mean)
+        active[c] = bool(number or active.get(c))
+    count = len(residual)
     if sum(active.values()) < 2 or count <= 1:
         return mean, math.nan, support
-    square = sum(times[c] * r**2 for c, r in residual.items())
+    square = sum(r**2 for r in residual.values())
     return mean, math.sqrt(count / (count - 1) * square) / n, support
 
 
@@ -449,17 +445,15 @@ def test_invariances(adjacent, ties):
     same(first, outcome_inequality_test(**moved, adjacent=adjacent))
 
 
-def test_a_weight_is_a_repetition():
+def test_weights_have_no_scale_and_0_removes():
     data = columns(4)
-    data["sample_weight"] = data["qid"] % 3
-    weighted = outcome_inequality_test(**data)
-    weight = data.pop("sample_weight")
-    parts = [
-        {name: column[weight > i] for name, column in data.items()} for i in range(2)
-    ]
-    parts[1]["qid"] = parts[1]["qid"] + 1000
-    twice = {name: np.concatenate([p[name] for p in parts]) for name in data}
-    same(weighted, outcome_inequality_test(**twice))
+    weight = data["qid"] % 3
+    weighted = outcome_inequality_test(**data, sample_weight=weight)
+    same(weighted, outcome_inequality_test(**data, sample_weight=weight / 7))
+    kept = {name: column[weight > 0] for name, column in data.items()}
+    same(weighted, outcome_inequality_test(**kept, sample_weight=weight[weight > 0]))
+    plain = outcome_inequality_test(**data)
+    same(plain, outcome_inequality_test(**data, sample_weight=0 * weight + 3))
 
 
 def test_the_seed_decides():

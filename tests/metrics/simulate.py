@@ -16,8 +16,8 @@ from scipy.stats import multivariate_normal, norm
 
 from skrankfair._estimates.finalize import ColumnSum, MeanOfRatios
 from skrankfair._estimates.metric import Metric
+from skrankfair._estimates.rows import Rows as Table
 from skrankfair._estimates.sums import ClusterSums
-from skrankfair._estimates.table import Table
 from skrankfair.metrics import GroupEstimates
 
 GROUPS = np.array(["a", "b"])
@@ -124,10 +124,9 @@ def slices(result: GroupEstimates, starts) -> Iterator[GroupEstimates]:
     """Yield the results on blocks of the clusters of a large one."""
     table = result.sums.table
     for low, high in pairwise(starts):
-        part = Table(
+        part = Table.of_all(
             table.by_group[low:high],
             table.shared[low:high],
-            None,
             table.labels[low:high],
         )
         sums = ClusterSums.from_clusters(result.groups, part, [result.metric.support])
@@ -139,7 +138,7 @@ def result_of(values) -> GroupEstimates:
     values = np.asarray(values, dtype=float)
     n, n_groups = values.shape
     rows = np.stack([values, np.ones_like(values)], axis=2)
-    table = Table(rows, np.zeros((n, 0)), None, np.arange(n))
+    table = Table.of_all(rows, np.zeros((n, 0)), np.arange(n))
     support = ColumnSum(1, 2)
     groups = tuple("abcdefgh"[:n_groups]) if n_groups <= 8 else tuple(range(n_groups))
     return GroupEstimates(

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from skrankfair._estimates import folded, refit, table
+from skrankfair._estimates import refit
+from skrankfair._estimates import rows as _rows
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import compare
 from skrankfair.metrics import (
@@ -155,7 +156,7 @@ class TestReference:
         # What is worked on at once is as large beside the rows as for a million.
         monkeypatch.setattr(_calibration_impact, "_SCORES", 2 * n)
         monkeypatch.setattr(_calibration_impact, "_BLOCK", n >> 3)
-        monkeypatch.setattr(table, "_MOST_COUNTS", n)
+        monkeypatch.setattr(_rows, "_MOST_COUNTS", n)
         rng = np.random.default_rng(0)
         y, s = rng.random((2, n))
         group, query = rng.integers(0, n_groups, n), rng.integers(0, n // 50, n)
@@ -188,15 +189,13 @@ class TestReference:
             )
             np.testing.assert_allclose(values, again.estimate, atol=1e-12)
 
-    def test_one_query_is_one_cluster_and_has_a_weight(self):
+    def test_one_query_is_one_cluster(self):
         rng = np.random.default_rng(0)
         y, s = rng.random((2, 12))
         options = {"qid": [7] * 12, "bandwidth": 0.2, "n_resamples": 3}
         with pytest.warns(UndefinedMetricWarning, match="no standard error"):
             one = rank_shift(y, s, **options)
-        twice = rank_shift(y, s, sample_weight=[2.0] * 12, **options)
-        assert (one.n_clusters, twice.n_clusters) == (1, 2)
-        assert twice.support == 2 * one.support
+        assert one.n_clusters == 1
 
     def test_resample_of_one_list(self):
         y, s, group, cluster, _ = rows(3, 12, ties=True)
@@ -281,27 +280,32 @@ class TestInvariances:
         )
 
     @each_metric
-    @pytest.mark.parametrize("clustered", [True, False])
-    def test_weight_is_repetition(self, metric, clustered):
+    def test_weight_is_repetition_in_a_cluster(self, metric):
         y, s, group, cluster, query = rows(ties=True)
         rng = np.random.default_rng(1)
         weight = rng.integers(0, 4, query.max() + 1)[query]
         place = np.repeat(np.arange(y.size), weight)
         copies = np.concatenate([np.arange(w) for w in weight])
-        r = metric(
-            *(y, s, group, cluster if clustered else None, query),
-            sample_weight=weight,
-        )
+        r = metric(y, s, group, cluster, query, sample_weight=weight)
         again = metric(
-            *(y[place], s[place], group[place]),
-            cluster[place] if clustered else None,
+            *(y[place], s[place], group[place], cluster[place]),
             10 * query[place] + copies,
         )
         np.testing.assert_allclose(r.estimate, again.estimate, atol=1e-9)
-        np.testing.assert_allclose(r.support, again.support)
         assert r.n_clusters == again.n_clusters
-        if clustered:  # else other clusters are drawn
-            np.testing.assert_allclose(r.covariance, again.covariance, rtol=1e-6)
+        np.testing.assert_allclose(r.covariance, again.covariance, rtol=1e-6)
+
+    @each_metric
+    @pytest.mark.parametrize("clustered", [True, False])
+    def test_weights_have_no_scale(self, metric, clustered):
+        y, s, group, cluster, query = rows(ties=True)
+        weight = np.random.default_rng(1).integers(0, 4, query.max() + 1)[query]
+        who = y, s, group, cluster if clustered else None, query
+        r, again = (metric(*who, sample_weight=w) for w in (weight, weight / 3))
+        np.testing.assert_allclose(r.estimate, again.estimate, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(r.covariance, again.covariance, rtol=1e-6)
+        np.testing.assert_array_equal(r.support, again.support)
+        assert r.n_clusters == again.n_clusters
 
     @each_metric
     def test_weight_0_is_removal(self, metric):
@@ -353,7 +357,7 @@ class TestErrors:
         few = metric(*rows(labels="abc"), n_resamples=20)
         expected = few.covariance
         monkeypatch.setattr(refit, "_FEW_GROUPS", 1)
-        monkeypatch.setattr(folded, "_MOST_NUMBERS", 4)
+        monkeypatch.setattr(refit, "_MOST_GROUPS", 2)
         many = metric(*rows(labels="abc"), n_resamples=20)
         np.testing.assert_allclose(many.standard_error**2, np.diag(expected))
         places = np.array([0, 2]), np.array([2, 0])

@@ -182,14 +182,6 @@ def interval_of_independent_pairs(result):
     return p - error, p + error
 
 
-@pytest.mark.parametrize("name", ["accuracy", "exposure"])
-@pytest.mark.simulation
-def test_interval_that_takes_pairs_as_independent_fails(replications, name):
-    intervals = [interval_of_independent_pairs(r) for r in replications[name]]
-    covered = coverage(intervals, METRICS[name][2])
-    assert np.all(covered < 0.85 - tolerance(0.85, N_REPLICATIONS))
-
-
 # One list of items
 
 

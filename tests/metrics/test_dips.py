@@ -65,7 +65,7 @@ def test_estimate_and_support(seeds, position_weight):
             assert r.groups == seen.groups
             assert_close(r.estimate, [v[0] for v in own.values()], 1e-10, hint)
             assert np.array_equal(r.support, [v[1] for v in own.values()]), hint
-            assert r.n_clusters == sum(seen.query_weight.values())
+            assert r.n_clusters == len(set(seen.q))
             assert np.nanmin([*r.estimate, 0]) >= 0
             assert np.nanmax([*r.estimate, 1]) <= 1
             for side, expected in (("group", own), ("rest", rest)):
@@ -278,8 +278,8 @@ def test_grades_far_apart():
     expected = dips(y, s, **who)
     for grades in (60 * y, np.exp(y)):
         r = dips(grades, s, **who)
-        np.testing.assert_array_equal(r.estimate, expected.estimate)
-        np.testing.assert_array_equal(r.covariance, expected.covariance)
+        np.testing.assert_allclose(r.estimate, expected.estimate, rtol=1e-12)
+        np.testing.assert_allclose(r.covariance, expected.covariance, rtol=1e-12)
 
 
 def test_scale_of_weights_does_not_matter():
@@ -367,19 +367,6 @@ def test_random_ranking():
     assert (compare(drawn, blind).test().pvalue > 0.01).all()
 
 
-def test_parameters_are_kept_and_compared():
-    numbers = [1, 0.5, 0.25]
-    r = call(dips, position_weight=numbers)
-    assert r.parameters == {
-        "position_weight": (1, 0.5, 0.25),
-        "tie_cost": 0.0,
-        "average": "pairs",
-    }
-    assert (r + call(dips, position_weight=np.array(numbers))).n_clusters == 4
-    with pytest.raises(ValueError, match="same options"):
-        r + call(dips, position_weight="dcg")
-
-
 def test_one_list_has_no_error():
     with pytest.warns(UndefinedMetricWarning, match=r"no standard error.*: f, m\.$"):
         r = call(dips, qid=None)
@@ -420,11 +407,6 @@ def test_bad_position_weight(position_weight, said):
 def test_bad_tie_cost(tie_cost):
     with pytest.raises(ValueError, match=r"^tie_cost must be a number in \[0, 1\]"):
         call(dips, tie_cost=tie_cost)
-
-
-def test_bad_average():
-    with pytest.raises(ValueError, match="^average must be one of 'pairs', 'queries'"):
-        call(dips, average="amortized")
 
 
 def test_without_outcomes():

@@ -112,15 +112,6 @@ def test_intervals_cover(measured, name):
 
 
 # Amortised relevance has no part in the tastes.
-@pytest.mark.parametrize("name", [name for name in METRICS if name != "relevance"])
-@pytest.mark.simulation
-def test_interval_that_ignores_users_fails(drawn, name):
-    whole = measure(name, drawn, by_user=False)
-    user_of_query = drawn.user[np.unique(drawn.query, return_index=True)[1]]
-    parts = replications(whole, np.searchsorted(user_of_query, STARTS))
-    covered = coverage([part.confidence_interval() for part in parts], truth_of(name))
-    # Of both groups together: one of them may be covered by the width of its interval.
-    assert covered.mean() + tolerance(0.9, N_REPLICATIONS) < 0.95, covered
 
 
 @each_metric

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from fairlearn import metrics as fl
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, RepeatedKFold, cross_val_predict
 
 from skrankfair import metrics
 from skrankfair.exceptions import UndefinedMetricWarning
@@ -20,7 +19,6 @@ from skrankfair.metrics import (
     predictive_parity_difference,
     selection_rate,
 )
-from skrankfair.model_selection import fairness_constrained
 from skrankfair.scoring import get_scorer, make_fairness_scorer
 from tests.metrics.test_rates import audits
 from tests.scoring.data import DATA
@@ -153,10 +151,6 @@ class TestEqualizedOdds:
             np.testing.assert_allclose(a.estimate, b.estimate)
         assert total.disparity() == pytest.approx(whole.disparity())
         assert whole.to_frame().shape[0] == 4
-        assert (
-            whole.support.tolist()
-            == np.min([r.support for r in whole.rates], 0).tolist()
-        )
         with pytest.raises(TypeError):
             whole + 1
 
@@ -194,41 +188,8 @@ class TestScorers:
         for scorer in (by_name, of_function):
             assert scorer(model, X, DATA.y) == pytest.approx(sign * expected)
             copy = pickle.loads(pickle.dumps(scorer(model, X, DATA.y)))
-            assert copy.estimates.disparity(copy.disparity) == pytest.approx(expected)
-
-    def test_search_under_a_confidence_bound(self):
-        scoring = {
-            "accuracy": "accuracy",
-            "odds": get_scorer(
-                "neg_equalized_odds_difference", sensitive_features="group"
-            ),
-        }
-        search = GridSearchCV(
-            LogisticRegression(),
-            {"C": [1e-3, 1.0]},
-            scoring=scoring,
-            cv=3,
-            refit=fairness_constrained(
-                "accuracy", at_most={"odds": 0.9}, confidence_level=0.9
-            ),
-        ).fit(DATA.pandas, DATA.y)
-        table = search.refit.table_
-        pooled = cross_val_predict(LogisticRegression(), DATA.pandas, DATA.y, cv=3)
-        expected = equalized_odds(DATA.y, pooled, sensitive_features=DATA.group)
-        assert table["odds_bound"][1] == pytest.approx(expected.disparity_bound(0.9))
-
-    def test_rows_that_are_tested_twice_are_not_pooled(self):
-        search = GridSearchCV(
-            LogisticRegression(),
-            {"C": [1.0]},
-            scoring={"gap": get_scorer("impact_ratio", sensitive_features="group")},
-            cv=RepeatedKFold(n_splits=2, n_repeats=2, random_state=0),
-            refit=fairness_constrained(
-                "gap", at_least={"gap": 0.1}, confidence_level=0.9
-            ),
-        )
-        with pytest.raises(ValueError, match="cannot be pooled.*they share"):
-            search.fit(DATA.pandas, DATA.y)
+            kind = "difference" if name.startswith("neg_") else "ratio"
+            assert copy.estimates.disparity(kind) == pytest.approx(expected)
 
     def test_absent_group(self):
         X = DATA.pandas
@@ -237,20 +198,10 @@ class TestScorers:
             sensitive_features="group",
             expected_groups=[0, 1, 2],
         )
-        with pytest.warns(
-            UndefinedMetricWarning, match="no positives and negatives of 2"
-        ):
+        with pytest.warns(UndefinedMetricWarning, match="no positives of 2"):
             assert np.isnan(scorer(self.model(), X, DATA.y))
 
 
 def test_groups_must_be_given():
     with pytest.raises(ValueError, match="^sensitive_features must be given"):
         impact_ratio(None, [1, 0], sensitive_features=None)
-
-
-def test_disparity_is_pickled():
-    y, d, group = drawn(4)
-    found = equalized_odds_difference(y, d, sensitive_features=group)
-    copy = pickle.loads(pickle.dumps(found))
-    assert (copy, copy.highest, copy.name) == (found, found.highest, found.name)
-    assert copy.confidence_interval() == found.confidence_interval()

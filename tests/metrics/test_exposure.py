@@ -34,11 +34,7 @@ def n_items(p, relevant_only=False):
     """Items by group, of all queries or of those with relevance."""
     relevant = {q for q, y in zip(p.q, p.y, strict=True) if y > 0 or not relevant_only}
     return [
-        sum(
-            weight
-            for q, inside, weight in zip(p.q, member, p.weights, strict=True)
-            if inside and q in relevant
-        )
+        sum(inside and q in relevant for q, inside in zip(p.q, member, strict=True))
         for member in p.member.values()
     ]
 
@@ -64,7 +60,7 @@ def test_share(seeds, position_weight):
         assert r.groups == seen.groups
         assert_close(r.estimate, [v for v, _ in expected.values()], 1e-10, seed)
         assert r.support.tolist() == n_items(seen)
-        assert r.n_clusters == sum(seen.query_weight.values())
+        assert r.n_clusters == len(set(seen.q))
 
 
 @undefined_is_fine

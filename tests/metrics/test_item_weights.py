@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skrankfair._inputs import cells
 from skrankfair.metrics import (
     auc,
     matched_pair_calibration,
@@ -36,11 +35,6 @@ pytestmark = pytest.mark.filterwarnings(
 in_chunks = seeds.in_chunks(16, always=6)
 in_small_chunks = seeds.in_chunks(5, always=2)
 AVERAGES = ("pairs", "queries")
-
-
-@pytest.fixture(params=[8, 0], ids=["few groups", "many groups"])
-def _engine(request, monkeypatch):
-    monkeypatch.setattr(cells, "FEW_GROUPS", request.param)
 
 
 def problem(seed, n_rows=(3, 16)):
@@ -76,7 +70,6 @@ def tables_of(seen, v, pairs, average="pairs", w=None):
 
 
 @in_chunks
-@pytest.mark.usefixtures("_engine")
 def test_estimate_and_cluster_covariance(seeds):
     for seed, (name, rule) in itertools.product(seeds, RULES.items()):
         p, v, seen, kept = problem(seed)
@@ -102,7 +95,6 @@ def test_estimate_and_cluster_covariance(seeds):
 
 
 @in_chunks
-@pytest.mark.usefixtures("_engine")
 def test_item_covariance(seeds):
     for seed, (name, rule) in itertools.product(seeds[::2], RULES.items()):
         p, v, seen, kept = problem(seed, (3, 12))
@@ -114,7 +106,6 @@ def test_item_covariance(seeds):
 
 
 @in_chunks
-@pytest.mark.usefixtures("_engine")
 def test_covariance_against_the_rest(seeds):
     for seed, comparison in itertools.product(seeds[::2], COMPARISONS):
         p, v, seen, kept = problem(seed, (3, 12))
@@ -153,7 +144,6 @@ OPTIONS = {
 
 
 @in_small_chunks
-@pytest.mark.usefixtures("_engine")
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_options_of_matched_pairs(seeds, options):
     for seed, epsilon in itertools.product(seeds, (0.27, 1.3, np.inf)):
@@ -233,7 +223,6 @@ def repeated(p, times):
 
 @seeds.in_chunks(8, always=4)
 @each_metric
-@pytest.mark.usefixtures("_engine")
 def test_whole_weights_are_repeated_items(seeds, measure):
     for seed in seeds:
         p = replace(make_problem(seed), w=None)
@@ -300,7 +289,6 @@ def test_clusters_of_items_in_one_list():
             tables,
             lambda p, unit=cluster: {unit[p[0]], unit[p[1]]},
             dict.fromkeys(cluster, 1),
-            pairs=True,
         )
         assert_covariance(r.covariance, matrix(expected, tables), seed)
 

@@ -1,4 +1,4 @@
-"""Many groups: what is summed by the groups that a query has equals group by group."""
+"""Many groups: all at once have the numbers that each has alone against the rest."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from skrankfair import metrics
 from skrankfair._estimates.group_estimates import GroupEstimates
 from skrankfair._inputs import cells
 from skrankfair._inputs.ranking import Ranking, ranked_data
-from skrankfair.metrics._pairs import group_ranges
-from skrankfair.metrics._pairs.group_ranges import GroupMatching
-from skrankfair.metrics._pairs.score_ranges import Matching, PairWeight
+from skrankfair.metrics._pairs import near
+from skrankfair.metrics._pairs.near import Matching, PairWeight
 from tests.seeds import one_in, rarely
 
 pytestmark = pytest.mark.filterwarnings(
@@ -65,39 +64,42 @@ OF_LISTS: list[Callable[..., GroupEstimates]] = [
     partial(metrics.exposure_parity, signed=True),
     metrics.pairwise_parity,
 ]
-JOINT = [
-    partial(metrics.ndkl, joint=True),
-    partial(metrics.normalized_discounted_kl, joint=True, step=3),
-]
 
 
-def _columns(seed: int, *, overlapping: bool, ties: bool, length: int | None = None):
+def _columns(seed: int, *, overlapping: bool, ties: bool):
     """Return outcome, score, group and query of 240 rows."""
     rng = np.random.default_rng(seed)
     n = 240
     query = rng.integers(0, 14, n)
-    if length is not None:
-        query = np.repeat(np.arange(n // length), length)
     score = rng.integers(0, 9, n).astype(float) if ties else rng.normal(size=n)
     group = rng.random((n, 5)) < 0.3 if overlapping else rng.integers(0, 5, n)
     y = np.abs(np.round(rng.normal(size=n), 1 if seed % 2 else 9))
     return y, score, group, query
 
 
-def _assert_same(monkeypatch, metric, *columns, **options) -> None:
-    monkeypatch.setattr(cells, "FEW_GROUPS", 10**9)
-    expected = metric(*columns, **options)
-    monkeypatch.setattr(cells, "FEW_GROUPS", 0)
-    result = metric(*columns, **options)
-    for name in ("estimate", "standard_error", "support", "df"):
-        assert_allclose(
-            getattr(result, name), getattr(expected, name), rtol=1e-9, atol=1e-11
-        )
-    assert result.n_clusters == expected.n_clusters
-    if expected.metric.against_rest is not None:
-        one, other = result.against_rest(), expected.against_rest()
-        assert_allclose(one.estimate, other.estimate, rtol=1e-10, atol=1e-12)
-        assert_allclose(one.standard_error, other.standard_error, rtol=1e-9, atol=1e-11)
+def _assert_each_is_alone(metric, y, score, group, **who) -> None:
+    """Compare all groups with each of them and the rest as two groups."""
+    result = metric(y, score, sensitive_features=group, **who)
+    overlapping = group.ndim == 2
+    for number, label in enumerate(result.groups):
+        member = group[:, number] if overlapping else group == label
+        alone = metric(y, score, sensitive_features=member, **who)
+        place = alone.groups.index(True) if True in alone.groups else None
+        if place is None:
+            assert np.isnan(result.estimate[number])
+            continue
+        pairs = [(result, alone)]
+        if result.metric.against_rest is not None:
+            pairs.append((result.against_rest(), alone.against_rest()))
+        for every, one in pairs:
+            for name in ("estimate", "standard_error", "support", "df"):
+                assert_allclose(
+                    getattr(every, name)[number],
+                    getattr(one, name)[place],
+                    rtol=1e-9,
+                    atol=1e-11,
+                    err_msg=f"{name} of {label}",
+                )
 
 
 @one_in(
@@ -105,42 +107,16 @@ def _assert_same(monkeypatch, metric, *columns, **options) -> None:
     number={str(number): number for number in range(len(OF_OUTCOMES + OF_LISTS))},
     overlapping={"apart": False, "overlapping": True},
 )
-def test_all_groups_at_once_are_as_group_by_group(
-    monkeypatch, number: int, *, overlapping: bool
-) -> None:
+def test_each_group_is_as_alone(number: int, *, overlapping: bool) -> None:
     metric = (OF_OUTCOMES + OF_LISTS)[number]
     for ties in (False, True):
         y, score, group, query = _columns(number, overlapping=overlapping, ties=ties)
-        who = {"sensitive_features": group, "qid": query}
-        _assert_same(monkeypatch, metric, y, score, **who)
-        averages = ("amortized",) if metric in OF_LISTS[:4] else ("queries",)
-        weight = np.random.default_rng(number).integers(1, 4, 14)[query] * 0.7
-        who |= {"sample_weight": weight, "cluster": query // 3, "average": averages[0]}
-        if getattr(metric, "keywords", {}).get("average"):
-            del who["average"]
-        _assert_same(monkeypatch, metric, y, score, **who)
-
-
-def test_scores_may_be_tied_across_groups_only(monkeypatch) -> None:
-    group = np.tile(np.arange(6), 40)
-    score = np.repeat(np.arange(40.0), 6)
-    y = np.random.default_rng(0).normal(size=240)
-    who = {"sensitive_features": group, "qid": np.repeat(np.arange(4), 60)}
-    for metric in OF_OUTCOMES:
-        _assert_same(monkeypatch, metric, y, score, **who)
-
-
-@pytest.mark.parametrize("ties", [False, True])
-def test_metrics_of_mean_shares_and_of_all_groups_are_the_same(
-    monkeypatch, *, ties: bool
-) -> None:
-    y, score, group, query = _columns(0, overlapping=False, ties=ties, length=12)
-    who = {"sensitive_features": group, "qid": query}
-    for average in ("queries", "representation"):
-        for metric in JOINT:
-            _assert_same(monkeypatch, metric, y, score, average=average, **who)
-    for metric in OF_LISTS[4:]:
-        _assert_same(monkeypatch, metric, y, score, average="representation", **who)
+        who = {"qid": query}
+        _assert_each_is_alone(metric, y, score, group, **who)
+        if metric in OF_OUTCOMES and not getattr(metric, "keywords", {}).get("average"):
+            weight = np.random.default_rng(number).integers(1, 4, 14)[query] * 0.7
+            who |= {"sample_weight": weight, "average": "queries"}
+            _assert_each_is_alone(metric, y, score, group, **who)
 
 
 OF_ITEMS = [
@@ -163,30 +139,35 @@ OF_ITEMS = [
     number={str(number): number for number in range(len(OF_ITEMS))},
     overlapping={"apart": False, "overlapping": True},
 )
-def test_items_of_many_groups_have_the_same_covariance(
-    monkeypatch, number: int, *, overlapping: bool
-) -> None:
+def test_each_group_of_items_is_as_alone(number: int, *, overlapping: bool) -> None:
     metric = OF_ITEMS[number]
     for ties in (False, True):
         columns = _columns(number, overlapping=overlapping, ties=ties)
         y, score, group, query = (column[:120] for column in columns)
         for who in ({}, {"qid": query, "variance": "item"}, {"cluster": query}):
-            results = []
-            for few in (10**9, 0):
-                monkeypatch.setattr(cells, "FEW_GROUPS", few)
-                result = metric(np.round(y), score, sensitive_features=group, **who)
-                results.append(result)
-                if result.metric.against_rest is not None:
-                    results.append(result.against_rest())
-            half = len(results) // 2
-            for one, other in zip(results[:half], results[half:], strict=True):
-                assert_allclose(one.estimate, other.estimate, rtol=1e-10, atol=1e-12)
-                assert_allclose(one.covariance, other.covariance, rtol=1e-9, atol=1e-12)
-                assert_allclose(one.df, other.df, rtol=1e-9)
+            _assert_each_is_alone(metric, np.round(y), score, group, **who)
 
 
-def test_groups_without_rows_have_no_estimate(monkeypatch) -> None:
-    monkeypatch.setattr(cells, "FEW_GROUPS", 0)
+@pytest.mark.parametrize("average", ["pairs", "queries"])
+def test_a_group_without_a_pair_has_no_caliper(average: str) -> None:
+    rng = np.random.default_rng(0)
+    score, group = rng.normal(size=60), rng.random((60, 10)) < 0.2
+    group[:, 3] = True  # nobody is outside
+    result = metrics.matched_pair_calibration(
+        rng.normal(size=60),
+        score,
+        sensitive_features=group,
+        qid=np.repeat(np.arange(6), 10),
+        direction="both",
+        quantile=0.1,
+        average=average,
+    )
+    assert np.isnan(result.estimate[3])
+    assert result.support[3] == 0
+    assert np.isfinite(np.delete(result.estimate, 3)).all()
+
+
+def test_groups_without_rows_have_no_estimate() -> None:
     y, score, group, query = _columns(0, overlapping=True, ties=True)
     nobody = np.zeros_like(group)
     for metric in OF_OUTCOMES + OF_LISTS:
@@ -195,8 +176,7 @@ def test_groups_without_rows_have_no_estimate(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("adjacent", [False, True])
-def test_groups_without_pairs_have_no_threshold(monkeypatch, *, adjacent: bool) -> None:
-    monkeypatch.setattr(cells, "FEW_GROUPS", 0)
+def test_groups_without_pairs_have_no_threshold(*, adjacent: bool) -> None:
     y, score, group, query = _columns(0, overlapping=False, ties=False)
     group[:2], query[:2] = 5, 14  # a query of one group alone
     result = metrics.matched_pair_calibration(
@@ -207,9 +187,7 @@ def test_groups_without_pairs_have_no_threshold(monkeypatch, *, adjacent: bool) 
     assert np.isfinite(result.estimate[:5]).all()
 
 
-@pytest.mark.parametrize("few", [0, 8])
-def test_items_are_summed_block_by_block(monkeypatch, few: int) -> None:
-    monkeypatch.setattr(cells, "FEW_GROUPS", few)
+def test_items_are_summed_block_by_block(monkeypatch) -> None:
     y, score, group, query = _columns(1, overlapping=False, ties=False)
     who = {"sensitive_features": group, "qid": query, "variance": "item"}
     results = []
@@ -222,19 +200,27 @@ def test_items_are_summed_block_by_block(monkeypatch, few: int) -> None:
         assert_allclose(one.covariance, other.covariance, rtol=1e-9, atol=1e-14)
 
 
-def test_permutations_shuffle_the_same_labels(monkeypatch) -> None:
-    y, score, group, query = _columns(3, overlapping=False, ties=True)
-    pvalues = []
-    for few in (0, 10**9):
-        monkeypatch.setattr(cells, "FEW_GROUPS", few)
-        result = metrics.ndkl(y, score, sensitive_features=group, qid=query)
-        pvalues.append(result.test(n_resamples=49, random_state=0).pvalue)
-    assert_array_equal(*pvalues)
+def _kth_smallest(ranking, member, direction, how, mass) -> float:
+    """Return the K-th smallest difference of all pairs of a group, written down."""
+    i, j = np.flatnonzero(member), np.flatnonzero(~member)
+    gap = ranking.score[j] - ranking.score[i, None]
+    pair = ranking.query[j] == ranking.query[i, None]
+    if direction == "below":
+        pair &= gap >= 0
+    gap = np.abs(gap[pair])
+    mass = np.broadcast_to(mass[i, None], pair.shape)[pair]
+    if not gap.size:
+        return np.nan
+    n_pairs, quantile = how
+    order, total = np.argsort(gap), mass.sum()
+    rank = min(n_pairs, total) if quantile is None else quantile * total
+    reached = np.cumsum(mass[order]) >= rank * (1 - 1e-12)
+    return float(gap[order][np.argmax(reached)])
 
 
 @pytest.mark.parametrize("seed", [*range(5), *rarely(*range(5, 20))])
 def test_thresholds_of_all_groups_are_those_of_each(monkeypatch, seed: int) -> None:
-    monkeypatch.setattr(group_ranges, "_SAMPLE", 64)  # several rounds of the search
+    monkeypatch.setattr(near, "_SAMPLE", 64)  # several rounds of the search
     rng = np.random.default_rng(seed)
     n = int(rng.integers(20, 700))
     query = rng.integers(0, rng.integers(1, 8), n) if seed % 5 else None
@@ -253,15 +239,17 @@ def test_thresholds_of_all_groups_are_those_of_each(monkeypatch, seed: int) -> N
     )
     members = cells.Memberships.of(data.ranking, data.groups)
     for direction in ("below", "both"):
-        matching = GroupMatching(data.ranking, members, direction)
+        matching = Matching(data.ranking, members, direction)
         for how in ((5, None), (None, 0.01), (None, 0.5), (None, 1.0)):
             weight = PairWeight(data.row_weight)
             found = matching.kth_smallest(*how, weight)
             expected = []
             for number in range(len(data.groups)):
                 member = data.groups.mask(number)
-                alone = Matching(data.ranking, member, ~member, direction)
-                expected.append(alone.kth_smallest(*how, weight))
+                mass = np.ones(n) if weight.focal is None else weight.focal
+                expected.append(
+                    _kth_smallest(data.ranking, member, direction, how, mass)
+                )
             assert_array_equal(found, expected)
 
 
@@ -272,8 +260,8 @@ def test_thresholds_in_one_list_are_found_nearby(direction: str) -> None:
     score, group = rng.normal(size=1200), rng.integers(0, 12, 1200)
     data = ranked_data(None, score, sensitive_features=group)
     members = cells.Memberships.of(data.ranking, data.groups)
-    matching = GroupMatching(data.ranking, members, direction)
-    selection = group_ranges._Selection(matching, None, 0.1, PairWeight())
+    matching = Matching(data.ranking, members, direction)
+    selection = near._Selection(matching, None, 0.1, PairWeight())
     found, known = selection.nearby()
     assert known.sum() > 6
     for number in np.flatnonzero(known):

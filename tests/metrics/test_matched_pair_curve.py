@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from skrankfair._estimates import folded, sums
+from skrankfair._estimates import remainder, sums
 from skrankfair._inputs import ranking as _ranking
 from skrankfair.datasets import make_confounded_queries
 from skrankfair.exceptions import UndefinedMetricWarning
@@ -15,7 +15,6 @@ from skrankfair.metrics import (
     matched_pair_curve,
 )
 from tests.metrics.simulate import columns
-from tests.reference import matched_pairs as naive
 
 GRID = [0.05, 0.2, 0.4, 1.0]
 
@@ -57,18 +56,6 @@ def test_each_point_is_the_metric_there(options):
         low, high = single.confidence_interval(0.9)
         np.testing.assert_allclose(interval.low[i], low, rtol=1e-12)
         np.testing.assert_allclose(interval.high[i], high, rtol=1e-12)
-
-
-def test_points_are_those_of_the_reference():
-    data = columns(4, n_queries=20)
-    found = matched_pair_curve(**data, epsilon=GRID)
-    y, s, q = (data[name].tolist() for name in ("y_true", "y_score", "qid"))
-    member = {g: (data["sensitive_features"] == g).tolist() for g in "abc"}
-    for i, epsilon in enumerate(GRID):
-        expected = naive.matched_pair_calibration(y, s, q, member, epsilon)
-        for j, (estimate, support, _) in enumerate(expected.values()):
-            assert found.estimate[i, j] == pytest.approx(estimate, rel=1e-10)
-            assert found.support[i, j] == support
 
 
 def test_rows_are_ordered_once(monkeypatch):
@@ -137,18 +124,6 @@ def test_theorem_1_positive_for_all_small_thresholds():
 # The result
 
 
-def test_to_frame():
-    found = curve(**columns(n_queries=300))
-    frame = found.to_frame(0.9)
-    names = ["epsilon", "group", "estimate", "standard_error", "ci_low", "ci_high"]
-    assert list(frame.columns) == [*names, "support", "n_effective", "df", "pvalue"]
-    np.testing.assert_array_equal(frame["epsilon"], np.repeat(GRID, 3))
-    assert frame["group"].tolist() == ["a", "b", "c"] * 4
-    np.testing.assert_array_equal(frame["estimate"], found.estimate.ravel())
-    interval = found.confidence_interval(0.9)
-    np.testing.assert_array_equal(frame["ci_low"], interval.low.ravel())
-
-
 def test_labels_may_be_tuples():
     data = columns()
     crossed = np.column_stack([data["sensitive_features"], data["qid"] % 2])
@@ -184,13 +159,6 @@ def test_curves_add_up():
         whole + 1
 
 
-def test_is_frozen_and_small():
-    found = curve()
-    with pytest.raises(AttributeError, match="cannot assign"):
-        found.epsilon = None
-    assert all(result.sums.table is None for result in found.results)
-
-
 # What is undefined or wrong
 
 
@@ -198,7 +166,7 @@ def test_memory_is_not_for_each_threshold(monkeypatch):
     n, n_groups, thresholds = 10_000, 200, np.linspace(0.1, 0.2, 8)
     # What all results may keep is as large beside the rows as for a million.
     monkeypatch.setattr(sums, "_BLOCK", n)
-    monkeypatch.setattr(folded, "_FEW_NUMBERS", n // 10)
+    monkeypatch.setattr(remainder, "_FEW_NUMBERS", n // 10)
     rng = np.random.default_rng(0)
     score, y = rng.random((2, n))
     group, query = rng.integers(0, n_groups, n), rng.integers(0, n // 50, n)

@@ -122,6 +122,8 @@ def test_ten_places_are_ten(weight):
         ({"position_weight": [0.5, np.nan]}, "^position_weight must be finite"),
         ({"position_weight": {"a": 1}}, "^position_weight must"),
         ({"position_weight": lambda r: r[0]}, "one weight per rank"),
+        ({"position_weight": lambda r: r["a"]}, "raised IndexError"),
+        ({"position_weight": [[1.0, 0.5]]}, "^position_weight must be"),
     ],
 )
 def test_one_set_of_messages(metric, options, message):

@@ -89,32 +89,6 @@ def test_exposure_of_two_groups_sums_to_one(data, average, variance):
 
 
 @many
-@given(rows | overlapping)
-def test_equation_7(data):
-    y, s, who = columns(data)
-    every, intra, inter = (
-        pairwise_accuracy(y, s, comparison=c, variance="cluster", **who)
-        for c in ("all", "intra", "inter")
-    )
-    assert np.array_equal(every.support, intra.support + inter.support)
-    known = every.support > 0
-    total = sum(np.nan_to_num(part.estimate) * part.support for part in (intra, inter))
-    share = total[known] / every.support[known]
-    np.testing.assert_allclose(every.estimate[known], share, rtol=0, atol=1e-12)
-
-
-@many
-@given(rows, comparisons)
-def test_rest_of_two_groups_is_the_other(data, comparison):
-    y, s, who = columns(data)
-    r = pairwise_accuracy(y, s, comparison=comparison, variance="cluster", **who)
-    if len(r.groups) == 2:
-        difference = r.estimate[0] - r.estimate[1]
-        rest = r.against_rest()
-        np.testing.assert_allclose(rest.estimate, [difference, -difference], atol=1e-12)
-
-
-@many
 @given(rows | overlapping, averages)
 def test_covariance_of_clusters_has_no_negative_direction(data, average):
     y, s, who = columns(data)

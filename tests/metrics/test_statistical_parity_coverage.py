@@ -116,13 +116,3 @@ def test_intervals_cover(drawn, metric, average):
     error = np.std([part.estimate for part in parts], axis=0) / N_REPLICATIONS**0.5
     if average == "queries":
         assert np.all(np.abs(bias) < 5 * error)
-
-
-def test_interval_that_ignores_users_fails(drawn):
-    columns, user = drawn
-    whole = pairwise_parity(None, **columns, signed=True)
-    starts = np.searchsorted(user[::N_ITEMS], STARTS)
-    parts = [part.confidence_interval() for part in slices(whole, starts)]
-    truth = truth_of(pairwise_parity, "queries", signed=True)
-    covered = coverage(parts, truth)
-    assert np.all(covered + tolerance(0.9, N_REPLICATIONS) < 0.95), covered

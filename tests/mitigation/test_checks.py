@@ -14,6 +14,8 @@ from skrankfair.mitigation import (
     GroupCalibrator,
     GroupThresholdClassifier,
     MultiObjectiveCalibrator,
+    PairwiseFairClassifier,
+    PairwiseFairRegressor,
 )
 from skrankfair.smoothing import NadarayaWatsonRegressor
 
@@ -24,6 +26,8 @@ ESTIMATORS = [
     GroupCalibratedClassifier(GaussianNB(), cv=3),
     GroupThresholdClassifier(GaussianNB(), cv=3),
     GroupCalibratedRegressor(Ridge()),
+    PairwiseFairClassifier(),
+    PairwiseFairRegressor(),
 ]
 OTHERS = [
     GroupCalibrator(NadarayaWatsonRegressor(0.3), monotonic=True),

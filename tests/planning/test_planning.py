@@ -9,7 +9,6 @@ from statsmodels.stats.power import NormalIndPower, TTestIndPower
 mpl.use("Agg")
 
 from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.inference import predictive_parity_test
 from skrankfair.metrics import mean_squared_error, pairwise_accuracy, selection_rate
 from skrankfair.planning import Plan, plan_pairs, plan_rates, power_curve
 
@@ -254,28 +253,6 @@ class TestPowerCurve:
         curve = power_curve(result, 100.0)
         assert np.isnan(curve.power[2]).all()
         assert np.isfinite(curve.power[:2]).all()
-
-    def test_of_a_test_of_predictive_parity(self):
-        rng = np.random.default_rng(0)
-        y, group = rng.random(400) < 0.4, rng.choice(["a", "b"], 400)
-        columns = {"sensitive_features": group, "n_resamples": 1000}
-        points = np.linspace(0.1, 0.9, 9)
-        test = predictive_parity_test(y, rng.random(400), **columns, grid=points)
-        curve = power_curve(test, [0.2, 0.4])
-        assert curve.groups == ("a - b",)
-        assert curve.pilot == 400
-        last = test.required(0.2, power=0.99).n_clusters
-        assert curve.n_clusters[-1] == last
-        assert curve.power[0, 0, -1] == pytest.approx(0.99, abs=2e-3)
-        assert (np.diff(curve.power) >= -0.01).all()
-        assert len(curve.plot().lines_) == 2
-        mpl.pyplot.close("all")
-        with pytest.warns(UndefinedMetricWarning):
-            nothing = predictive_parity_test(
-                y, rng.random(400), sensitive_features=np.repeat("a", 400), grid=[0.5]
-            )
-        with pytest.raises(ValueError, match="pilot must have an error"):
-            power_curve(nothing, 0.1)
 
     def test_is_drawn(self):
         display = power_curve(decisions(), [0.05, 0.1]).plot()

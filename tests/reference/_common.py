@@ -14,7 +14,7 @@ def rows_by_query(q):
 
 
 def query_weights(q, w=None):
-    """Weight of every query; 2 is the query seen twice, None is 1 for all."""
+    """Weight of every query, its importance; None is 1 for all."""
     weights = {}
     for row, label in enumerate(q):
         weight = 1 if w is None else w[row]
@@ -27,8 +27,8 @@ def average_of_pairs(pairs, q, average="pairs", w=None):
     """Mean of the values of (i, j, value), and the number of pairs.
 
     ``average="pairs"``: sum of w * value over sum of w. ``average="queries"``: the
-    mean of the queries' own means, over queries with pairs. A query of weight w is
-    w queries in both, so the number of pairs counts it w times; weight 0 is absent.
+    mean of the queries' own means, over queries with pairs, times w. The
+    number of pairs does not count weights; a query of weight 0 is absent.
     """
     if average not in ("pairs", "queries"):
         raise ValueError(average)
@@ -41,7 +41,7 @@ def average_of_pairs(pairs, q, average="pairs", w=None):
         weight = weights[label]
         if weight == 0:
             continue
-        n_pairs += weight * len(of_query)
+        n_pairs += len(of_query)
         if average == "pairs":
             numerators.append(weight * math.fsum(of_query))
             denominators.append(weight * len(of_query))

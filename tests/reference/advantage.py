@@ -135,14 +135,14 @@ def mean_profile(profiles):
 
 
 def weighted_mean(values):
-    """Mean of (value, weight) over values that are not nan, and the sum of weights."""
-    values = [(value, weight) for value, weight in values if not math.isnan(value)]
-    total = sum(weight for _, weight in values)
-    if total == 0:
+    """Mean of (value, weight) over values that are not nan, and how many."""
+    values = [(v, weight) for v, weight in values if weight > 0 and not math.isnan(v)]
+    if not values:
         return NAN, 0
     if any(math.isinf(value) for value, _ in values):
-        return -INFINITY, total
-    return math.fsum(value * weight for value, weight in values) / total, total
+        return -INFINITY, len(values)
+    total = sum(weight for _, weight in values)
+    return math.fsum(value * weight for value, weight in values) / total, len(values)
 
 
 def _by_profile(s, q, member, metric, average, w):
@@ -157,7 +157,7 @@ def _by_profile(s, q, member, metric, average, w):
         if average == "queries":
             result[group] = weighted_mean([(metric(m), c) for m, c in profiles])
         elif average == "representation":
-            n_queries = sum(weight for _, weight in profiles)
+            n_queries = len(profiles)
             value = metric(mean_profile(profiles))
             result[group] = value, 0 if math.isnan(value) else n_queries
         else:
@@ -274,7 +274,7 @@ def ndkl(s, q, g, average="queries", w=None):
         mean_profile(_profiles(s, q, [label == group for label in g], w))
         for group in sorted(set(g))
     ]
-    return ndkl_of_groups(profiles), sum(weights.values())
+    return ndkl_of_groups(profiles), sum(weight > 0 for weight in weights.values())
 
 
 def _profiles_of_order(order, groups):

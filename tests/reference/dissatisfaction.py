@@ -198,7 +198,7 @@ def _dips(y, s, q, in_a, in_b, position_weight, tie_cost, average, w, gamma, num
     queries = _of_queries(
         y, s, q, in_a, in_b, position_weight, tie_cost, w, gamma, numerator
     )
-    n_pairs = sum(weight * n for *_, n, weight in queries)
+    n_pairs = sum(n for *_, n, _ in queries)
     return (top / bottom if bottom > 0 else NAN), n_pairs
 
 
@@ -298,7 +298,7 @@ def shares_of(amounts, q, member, average="queries", w=None, use=None):
             skipped = use is not None and label not in use
             if weights[label] == 0 or total == 0 or skipped:
                 continue
-            n_queries += weights[label]
+            n_queries += 1
             if average == "queries":
                 numerators.append(weights[label] * own / total)
                 denominators.append(weights[label])
@@ -376,20 +376,3 @@ def disparity(gaps):
 
 
 # Shuffled ties
-
-
-def shuffled_ties(s, rng):
-    """Scores in the same order without ties: tied ones in a random order."""
-    keys = sorted((float(s[row]), rng.random(), row) for row in range(len(s)))
-    result = [0] * len(s)
-    for place, (_, _, row) in enumerate(keys):
-        result[row] = place
-    return result
-
-
-def monte_carlo(statistic, s, rng, n_shuffles=1000):
-    """Mean of statistic(scores) over shuffles of the ties, and its standard error."""
-    values = [statistic(shuffled_ties(s, rng)) for _ in range(n_shuffles)]
-    mean = math.fsum(values) / n_shuffles
-    squares = math.fsum((value - mean) ** 2 for value in values)
-    return mean, math.sqrt(squares / (n_shuffles - 1) / n_shuffles)

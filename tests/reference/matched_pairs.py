@@ -72,8 +72,8 @@ def epsilon_for(
     """Return the K-th smallest difference among eligible pairs; section 4.1.1.
 
     K is ``n_pairs``, or ceil(quantile * eligible pairs) and at least 1; more than
-    there are: the largest difference. A pair of a query of weight w counts w times.
-    No eligible pair: nan.
+    there are: the largest difference. Pairs count by the weight of their query for a
+    quantile, and once for ``n_pairs``. No eligible pair: nan.
     """
     if (n_pairs is None) == (quantile is None):
         raise ValueError("give one of n_pairs and quantile")
@@ -83,13 +83,14 @@ def epsilon_for(
     differences = []
     for i, j, _ in eligible_pairs(y, s, q, member_of_group, direction, adjacent):
         if weights[q[i]] > 0:
-            differences.append((_difference(s, i, j, direction), weights[q[i]]))
+            weight = weights[q[i]] if n_pairs is None else 1
+            differences.append((_difference(s, i, j, direction), weight))
     if not differences:
         return NAN
     differences.sort()
     if n_pairs is None:
         eligible = sum(weight for _, weight in differences)
-        n_pairs = max(1, math.ceil(quantile * eligible))
+        n_pairs = quantile * eligible * (1 - 1e-12)
     seen = 0
     for difference, weight in differences:
         seen += weight

@@ -169,8 +169,7 @@ def score_contrast(
     robust = math.fsum(value**2 for value in by_cluster.values())
     mean = np.sum(near * y) / near.sum()
     variance = np.sum(near * (y - mean) ** 2) / near.sum()
-    seen = w > 0
-    least = variance * np.sum((near[seen] * z[seen]) ** 2 / w[seen])
+    least = variance * np.sum((near * z) ** 2)
     return np.sum(near * z * y) / spread, math.sqrt(max(robust, least)) / spread
 
 

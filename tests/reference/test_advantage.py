@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from tests.reference import advantage as naive
-from tests.reference import pairwise
 from tests.reference.test_reference import assert_same, make_data, repeat_queries
 
 TOP_K = (
@@ -21,22 +20,6 @@ def ranked(pattern):
     """Scores, queries, membership of "aabb" read from the top."""
     n = len(pattern)
     return list(range(n, 0, -1)), [0] * n, {"a": [c == "a" for c in pattern]}
-
-
-def test_ndkl_worked_example():
-    # Geyik et al. 2019 with seven of A, then three of B.
-    s, q, _ = ranked("aaaaaaabbb")
-    value, n_queries = naive.ndkl(s, q, list("aaaaaaabbb"))
-    assert round(value, 8) == 0.29255664
-    assert n_queries == 1
-    # From scratch: ln(1/0.7) for seven, then p = 7/8, 7/9.
-    weights = [1 / math.log2(k + 1) for k in range(1, 11)]
-    total = sum(weights[:7]) * math.log(1 / 0.7)
-    for k in (8, 9):
-        p = 7 / k
-        kl = p * math.log(p / 0.7) + (1 - p) * math.log((1 - p) / 0.3)
-        total += weights[k - 1] * kl
-    assert value == pytest.approx(total / sum(weights), rel=1e-12)
 
 
 def test_top_k_by_hand():
@@ -139,15 +122,6 @@ def test_pairs_by_hand():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_pair_is_pairwise_exposure(seed):
-    _, s, q, member = make_data(seed)
-    exposure = pairwise.pairwise_exposure(s, q, member, "queries")
-    parity = naive.pairwise_parity(s, q, member, signed=True)
-    for group in member:
-        assert parity[group][0] == pytest.approx(2 * exposure[group][0] - 1)
-
-
-@pytest.mark.parametrize("seed", range(4))
 def test_pair_of_the_mean_profile(seed):
     rng = np.random.default_rng(seed)
     q = np.repeat(range(20), 7).tolist()
@@ -197,13 +171,6 @@ def test_ratio_may_exceed_its_maximum():
     assert brute == pytest.approx(3 * most)
 
 
-def test_profiles_first_and_last():
-    assert naive.first(4, 2) == [1, 1, 0, 0]
-    assert naive.last(4, 1) == [0, 0, 0, 1]
-    assert naive.first(3, 1.5) == [1, 0.5, 0]
-    assert len(list(naive.arrangements(5, 2))) == 10
-
-
 def test_kl_of_two_groups_is_the_kl_of_one_against_the_rest():
     _, s, q, member = make_data(2)
     labels = [1 if inside else 0 for inside in member["a"]]
@@ -236,7 +203,7 @@ def test_an_order_of_the_groups_is_the_maximum(sizes):
 
 
 @pytest.mark.parametrize("average", ["queries", "representation"])
-def test_weights_are_repeated_queries(average):
+def test_estimates_of_weights_are_of_repeated_queries(average):
     rng = np.random.default_rng(3)
     q = np.repeat(range(8), 6).tolist()
     s = rng.integers(0, 5, len(q)).tolist()
@@ -248,9 +215,9 @@ def test_weights_are_repeated_queries(average):
     member2 = dict(zip(member, columns, strict=True))
     for metric in (*TOP_K, naive.exposure_parity, naive.pairwise_parity):
         options = {"step": 2} if metric in TOP_K else {}
-        assert_same(
-            metric(s, q, member, average=average, w=w, **options),
-            metric(s2, q2, member2, average=average, **options),
-        )
-    first = naive.ndkl(s, q, g, average, w)
-    assert first == pytest.approx(naive.ndkl(s2, q2, g2, average))
+        actual = metric(s, q, member, average=average, w=w, **options)
+        expected = metric(s2, q2, member2, average=average, **options)
+        for group, (value, _) in expected.items():
+            assert actual[group][0] == pytest.approx(value, rel=1e-12, nan_ok=True)
+    first, _ = naive.ndkl(s, q, g, average, w)
+    assert first == pytest.approx(naive.ndkl(s2, q2, g2, average)[0])

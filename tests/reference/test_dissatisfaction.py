@@ -2,13 +2,11 @@
 
 import itertools
 import math
-import random
 
-import numpy as np
 import pytest
 
 from tests.reference import dissatisfaction as naive
-from tests.reference import pairwise, variance
+from tests.reference import variance
 from tests.reference.test_reference import assert_same, make_data, repeat_queries
 
 NAMES = ("uniform", "dcg", "geometric", "reciprocal")
@@ -53,34 +51,6 @@ def test_dips_averages_and_undefined():
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("average", ["pairs", "queries"])
-def test_uniform_dips_is_one_minus_inter_group_accuracy(seed, average):
-    y, s, q, member = make_data(seed)
-    accuracy = pairwise.pairwise_accuracy(y, s, q, member, "inter", average=average)
-    rest = pairwise.rest_pairwise_accuracy(y, s, q, member, "inter", average=average)
-    for function, other in ((naive.dips, accuracy), (naive.rest_dips, rest)):
-        result = function(y, s, q, member, average=average)
-        for group, (estimate, n_pairs) in result.items():
-            assert 1 - estimate == pytest.approx(other[group][0], nan_ok=True)
-            assert n_pairs == other[group][1]
-
-
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("position_weight", [*NAMES, [1, 1, 0.5, 0.5, 0, 0, 0]])
-def test_normaliser_is_the_largest_numerator(seed, position_weight):
-    rng = np.random.default_rng(seed)
-    n = 6
-    y = rng.integers(0, 3, n).tolist() if seed % 2 else rng.normal(size=n).tolist()
-    # Group 2, in some lists, is neither A nor B.
-    g = rng.integers(0, 2 + seed % 3 // 2, n)
-    in_a, in_b = list(g == 0), list(g == 1)
-    for tie_cost in (0, 0.4, 1):
-        args = (y, range(n), in_a, in_b, position_weight, tie_cost)
-        value = naive.normaliser(*args)
-        assert value == pytest.approx(naive.brute_force_normaliser(*args))
-
-
-@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("position_weight", NAMES)
 def test_ties_are_the_mean_over_orders(seed, position_weight):
     y, s, q, member = make_data(seed, n_queries=12, size=6)
@@ -95,17 +65,7 @@ def test_ties_are_the_mean_over_orders(seed, position_weight):
     )
 
 
-def test_monte_carlo_is_near():
-    y, s, q, member = make_data(5, n_queries=10)
-    args = (q, member, "dcg", 0.5)
-    mean, error = naive.monte_carlo(
-        lambda scores: naive.dips(y, scores, *args)["a"][0], s, random.Random(0), 400
-    )
-    assert 0 < error < 0.01
-    assert abs(mean - naive.dips(y, s, *args)["a"][0]) < 4 * error
-
-
-def test_weights_are_repeated_queries():
+def test_estimates_of_weights_are_of_repeated_queries():
     y, s, q, member = make_data(1)
     times = [2, 0, 3, 1, 2, 1, 0, 1]
     w = [times[label] for label in q]
@@ -113,17 +73,17 @@ def test_weights_are_repeated_queries():
     member2 = {"a": a2, "b": b2}
     for average in ("pairs", "queries"):
         options = {"position_weight": "dcg", "tie_cost": 0.2, "average": average}
-        assert_same(
-            naive.dips(y, s, q, member, w=w, **options),
-            naive.dips(y2, s2, q2, member2, **options),
-        )
+        actual = naive.dips(y, s, q, member, w=w, **options)
+        expected = naive.dips(y2, s2, q2, member2, **options)
+        for pair, (value, _) in expected.items():
+            assert actual[pair][0] == pytest.approx(value, rel=1e-12)
     for target, average in itertools.product(
         ("expected", "relevance", "population"), ("queries", "amortized")
     ):
-        assert_same(
-            naive.exposure_gap(y, s, q, member, target, average=average, w=w),
-            naive.exposure_gap(y2, s2, q2, member2, target, average=average),
-        )
+        actual = naive.exposure_gap(y, s, q, member, target, average=average, w=w)
+        expected = naive.exposure_gap(y2, s2, q2, member2, target, average=average)
+        for group, (value, _) in expected.items():
+            assert actual[group][0] == pytest.approx(value, rel=1e-12)
 
 
 def test_table_feeds_the_cluster_covariance():
@@ -171,37 +131,3 @@ def test_exposure_by_hand():
     # No relevance in v: only u counts.
     gap = naive.exposure_gap([0, 1, 1, 0, 0], s, q, member, "relevance", "reciprocal")
     assert gap["a"] == (pytest.approx(first - 1 / 2), 1)
-
-
-def test_gaps_of_a_partition_sum_to_zero_and_the_ideal_has_none():
-    y, s, q, _ = make_data(4)
-    rng = np.random.default_rng(0)
-    g = rng.integers(0, 3, len(q))
-    member = {label: list(g == label) for label in range(3)}
-    for target, average in itertools.product(
-        ("expected", "relevance", "population"), ("queries", "amortized")
-    ):
-        gaps = naive.exposure_gap(y, s, q, member, target, average=average)
-        assert math.fsum(gap for gap, _ in gaps.values()) == pytest.approx(0)
-        assert naive.disparity(gaps) > 0
-        perfect = naive.exposure_gap(y, y, q, member, target, average=average)
-        if target == "expected":
-            assert naive.disparity(perfect) == pytest.approx(0, abs=1e-12)
-
-
-def test_a_swap_of_equals_moves_exposure_and_not_dips():
-    # Figure 1b: A goes up among equally relevant items; nobody is below a lesser one.
-    y, q = [2, 1, 1, 0, 0], [0] * 5
-    in_a = [False, True, False, True, False]
-    member = {"A": in_a, "B": [not inside for inside in in_a]}
-    before, after = [5, 3, 4, 2, 1], [5, 4, 3, 2, 1]
-    for s in (before, after):
-        assert [value for value, _ in naive.dips(y, s, q, member).values()] == [0, 0]
-    for target in ("expected", "relevance", "population"):
-        first, second = (
-            naive.exposure_gap(y, s, q, member, target)["A"][0] for s in (before, after)
-        )
-        assert second > first
-    # With a cost of ties it moves from A to B.
-    assert naive.dips(y, before, q, member, tie_cost=0.5)["A"][0] > 0
-    assert naive.dips(y, after, q, member, tie_cost=0.5)["A"][0] == 0

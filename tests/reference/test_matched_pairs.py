@@ -151,7 +151,7 @@ def test_local_linear_without_a_line():
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("average", ["pairs", "queries"])
 @pytest.mark.parametrize("seed", range(2))
-def test_weights_are_repeated_queries(way, average, seed):
+def test_estimates_of_weights_are_of_repeated_queries(way, average, seed):
     y, s, q, member = make_data(seed)
     times = np.random.default_rng(seed).integers(0, 4, max(q) + 1).tolist()
     w = [times[label] for label in q]
@@ -159,9 +159,9 @@ def test_weights_are_repeated_queries(way, average, seed):
     member2 = {"a": a2, "b": b2}
     for choice in ({"quantile": 0.5}, {"epsilon": 0.8}):
         options = {"average": average, **choice, **way}
-        assert_same(
-            mpc(y, s, q, member, w=w, **options), mpc(y2, s2, q2, member2, **options)
-        )
+        actual = mpc(y, s, q, member, w=w, **options)
+        for group, value in mpc(y2, s2, q2, member2, **options).items():
+            assert actual[group][0] == pytest.approx(value[0], rel=1e-9, nan_ok=True)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -261,20 +261,3 @@ def test_shifts_by_hand():
     assert naive.ranks_from_top([1, 3, 1, 1], [0] * 4) == [3, 1, 3, 3]
     with pytest.raises(ValueError, match="overlap"):
         naive.calibrated(y, s, range(4), {1: [True] * 4, 2: [True] * 4}, 0.01)
-
-
-def test_an_undervalued_group_gains():
-    rng = np.random.default_rng(0)
-    n = 200
-    truth, in_a = rng.random(n), rng.random(n) < 0.5
-    s = (truth - 0.2 * in_a).tolist()
-    member = {"a": in_a.tolist(), "b": (~in_a).tolist()}
-    star = naive.calibrated(truth.tolist(), s, range(n), member, 0.02)
-    ranks = naive.rank_shift(s, star, (np.arange(n) // 10).tolist(), member)
-    assert ranks["a"] > 0.5
-    # Ranks of a query have one sum.
-    n_a = sum(member["a"])
-    assert ranks["a"] * n_a + ranks["b"] * (n - n_a) == pytest.approx(0)
-    rates = naive.positive_rate_shift(s, star, member, 0.5)
-    assert rates["a"] > 0.1
-    assert abs(rates["b"]) < 0.1

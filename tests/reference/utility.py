@@ -1,6 +1,5 @@
 """NDCG, the ranker's objective: Korevaar et al. eq. 1 with DCG position weights."""
 
-import itertools
 import math
 
 from tests.reference._common import NAN, query_weights, rows_by_query
@@ -47,35 +46,18 @@ def _expected_dcg(y, s, rows, k, gain):
     return math.fsum(terms)
 
 
-def _permuted_dcg(y, s, rows, k, gain):
-    """Mean of the DCG over all orders of the tied blocks."""
-    orders = [itertools.permutations(block) for block in _tied_blocks(s, rows)]
-    values = []
-    for order in itertools.product(*orders):
-        ranked = [row for block in order for row in block]
-        values.append(_dcg_of_order([_gain(y[row], gain) for row in ranked], k))
-    return math.fsum(values) / len(values)
-
-
-def _mean_ndcg(y, s, q, k, gain, w, dcg):
+def ndcg(y, s, q, k=None, gain="linear", w=None):
+    """Mean NDCG over queries with ideal DCG > 0, score ties by expectation."""
     weights = query_weights(q, w)
     numerators, denominators = [], []
     for label, rows in rows_by_query(q).items():
         best = sorted((_gain(y[row], gain) for row in rows), reverse=True)
         ideal = _dcg_of_order(best, k)
         if ideal > 0 and weights[label] > 0:
-            numerators.append(weights[label] * dcg(y, s, rows, k, gain) / ideal)
+            numerators.append(
+                weights[label] * _expected_dcg(y, s, rows, k, gain) / ideal
+            )
             denominators.append(weights[label])
     if not denominators:
         return NAN
     return math.fsum(numerators) / math.fsum(denominators)
-
-
-def ndcg(y, s, q, k=None, gain="linear", w=None):
-    """Mean NDCG over queries with ideal DCG > 0, score ties by expectation."""
-    return _mean_ndcg(y, s, q, k, gain, w, _expected_dcg)
-
-
-def ndcg_by_permutation(y, s, q, k=None, gain="linear", w=None):
-    """Compute the same by going through every order of tied items; small data."""
-    return _mean_ndcg(y, s, q, k, gain, w, _permuted_dcg)

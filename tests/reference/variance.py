@@ -1,8 +1,8 @@
 """Variances from pairs: the jackknife over clusters and items, DeLong, bootstrap.
 
 ``pairs_by_group`` is {group: [(i, j, num, den, weight), ...]} with the estimate of a
-group sum(weight * num) / sum(weight * den). ``weight`` is a frequency: 2 is the pair,
-with its items, seen twice. `tabulate` makes such lists. The keys need not be groups:
+group sum(weight * num) / sum(weight * den). ``weight`` is the importance of the query
+or cluster of the pair. `tabulate` makes such lists. The keys need not be groups:
 (group, bucket) gives the covariance of the buckets. Covariances are returned as
 {(g, h): value}, nan where a group has no pairs.
 """
@@ -60,20 +60,17 @@ def ratio_estimates(pairs_by_group, cluster=None, cluster_weight=None):
     return estimates
 
 
-def _ratios(tables, touched, weight, dropped=None):
-    """{key: ratio}, without one copy of a unit (all of it, if it weighs below 1)."""
-    left = 1.0
-    if dropped is not None:
-        left = 1 - min(1, weight[dropped]) / weight[dropped]
+def _ratios(tables, touched, dropped=None):
+    """{key: ratio}, without a unit."""
     ratios = {}
     for key, pairs in tables.items():
         kept = [
-            (p, p[4] * left if dropped in units else p[4])
+            p
             for p, units in zip(pairs, touched[key], strict=True)
-            if left or dropped not in units
+            if dropped is None or dropped not in units
         ]
-        denominator = math.fsum(w * p[3] for p, w in kept)
-        numerator = math.fsum(w * p[2] for p, w in kept)
+        denominator = math.fsum(p[4] * p[3] for p in kept)
+        numerator = math.fsum(p[4] * p[2] for p in kept)
         ratios[key] = numerator / denominator if denominator else NAN
     return ratios
 
@@ -83,47 +80,41 @@ def _combined(coefficients, ratios):
     return math.fsum(c * ratios[key] for key, c in coefficients(ratios).items())
 
 
-def _active(pairs, units, weight, chosen):
-    """Number of the chosen units with data, a weight counting as repetition."""
+def _active(pairs, units, chosen):
+    """Number of the chosen units with data."""
     amount = dict.fromkeys(chosen, 0.0)
     for p in pairs:
         for unit in units(p) & amount.keys():
             amount[unit] += p[3] * p[4]
-    return sum(weight[unit] for unit, value in amount.items() if value > 0)
+    return sum(value > 0 for value in amount.values())
 
 
 def jackknife_covariance(
-    tables, units, weight, estimates=None, supports=None, member=None, *, pairs=False
+    tables, units, everyone, estimates=None, supports=None, member=None
 ):
     """Jackknife covariance of estimates made of ratios; nan where it is undefined.
 
-    V_gh = sum over units q of weight_q * sqrt(f_gq * f_hq) * change_gq * change_hq,
-    where change_gq is the estimate of g without one copy of q less that of all (a unit
-    of weight below 1 is left out whole, and its change divided by the weight), and
-    f_gq = (n - 1) / n, n the number of units with data of g that are in the stratum of
-    q: members of g, or all others; the larger one over the supports of g.
-    With ``pairs`` the products of what each pair adds, which is in two units, are
-    subtracted, at most so much that half the variance is left.
+    V_gh = sum over units q of sqrt(f_gq * f_hq) * change_gq * change_hq,
+    where change_gq is the estimate of g without q less that of all, and f_gq is
+    (n - 1) / n, n the number of units with data of g that are in the stratum of q:
+    members of g, or all others; the larger one over the supports of g.
 
     ``tables`` {key: [(i, j, num, den, weight), ...]}, ``units(pair)`` the set of its
-    units, ``weight`` {unit: how often it is there}, ``estimates`` {group: function of
-    {key: ratio} that returns {key: coefficient}}, ``supports`` {group: [pairs, ...]},
+    units, ``everyone`` all of them, ``estimates`` {group: function of {key: ratio} that
+    returns {key: coefficient}}, ``supports`` {group: [pairs, ...]},
     ``member`` {group: set of units} (None: one stratum).
     """
     estimates = estimates or {g: lambda _, g=g: {g: 1.0} for g in tables}
     supports = supports or {g: [tables[g]] for g in estimates}
-    everyone = set(weight)
+    everyone = set(everyone)
     touched = {key: [units(p) for p in pairs] for key, pairs in tables.items()}
-    ratios = _ratios(tables, touched, weight)
+    ratios = _ratios(tables, touched)
     changes = {g: dict.fromkeys(everyone, 0.0) for g in estimates}
     factor, undefined = {}, set()
     for g, coefficients in estimates.items():
         inside = everyone if member is None else member[g]
         strata = inside, everyone - inside
-        numbers = [
-            [_active(s, units, weight, chosen) for s in supports[g]]
-            for chosen in strata
-        ]
+        numbers = [[_active(s, units, c) for s in supports[g]] for c in strata]
         for chosen, there in zip(strata, numbers, strict=True):
             n = max(there)
             factor |= {(g, q): (n - 1) / n if n else 0.0 for q in chosen}
@@ -132,12 +123,10 @@ def jackknife_covariance(
         if alone or few or math.isnan(_combined(coefficients, ratios)):
             undefined.add(g)
     for q in everyone:
-        without = _ratios(tables, touched, weight, q)
+        without = _ratios(tables, touched, q)
         for g in estimates.keys() - undefined:
             change = _combined(estimates[g], without) - _combined(estimates[g], ratios)
-            changes[g][q] = (
-                math.sqrt(weight[q] * factor[g, q]) * change / min(1, weight[q])
-            )
+            changes[g][q] = math.sqrt(factor[g, q]) * change
     covariance = {}
     for g in estimates:
         for h in estimates:
@@ -148,39 +137,7 @@ def jackknife_covariance(
         if math.isnan(covariance[g, g]):
             for h in estimates:
                 covariance[g, h] = covariance[h, g] = NAN
-    if pairs:
-        _subtract_pairs(covariance, tables, ratios, estimates, units)
     return covariance
-
-
-def _subtract_pairs(covariance, tables, ratios, estimates, units):
-    """Subtract the products of the pairs that are in two units, at most one half."""
-    added = {g: {} for g in estimates}
-    for g, coefficients in estimates.items():
-        for key, coefficient in coefficients(ratios).items():
-            total, theta = _totals(tables[key], lambda p: p[4])
-            for p in tables[key]:
-                if len(units(p)) < 2:
-                    continue
-                items = frozenset(p[:2])
-                _, before = added[g].get(items, (0, 0.0))
-                d = coefficient * (p[2] - theta * p[3]) / total
-                added[g][items] = p[4], before + d
-    products = {
-        (g, h): math.fsum(
-            w * d * added[h][items][1]
-            for items, (w, d) in added[g].items()
-            if items in added[h]
-        )
-        for g in estimates
-        for h in estimates
-    }
-    kept = {}
-    for g in estimates:
-        half, product = covariance[g, g] / 2, products[g, g]
-        kept[g] = math.sqrt(half / product) if product > half and product > 0 else 1.0
-    for (g, h), product in products.items():
-        covariance[g, h] -= kept[g] * kept[h] * product
 
 
 def cluster_covariance(
@@ -188,7 +145,7 @@ def cluster_covariance(
 ):
     """Jackknife over clusters: `jackknife_covariance` of the pairs of whole clusters.
 
-    ``cluster_weight`` {label: frequency}: 2 is the cluster seen twice.
+    ``cluster_weight`` {label: importance} multiplies all pairs of the cluster.
     """
     weights = _clusters(cluster, cluster_weight)
 
@@ -209,18 +166,15 @@ def cluster_covariance(
 
 
 def item_covariance(pairs_by_group, n_rows, member=None, estimates=None, supports=None):
-    """Jackknife over items, each pair in both its items, less the pairs' products.
+    """Jackknife over items, each pair in both its items: leave out each item.
 
     Members of the group and all others are two samples (DeLong et al. 1988); without
-    ``member`` {group: one bool a row} the items are one. Pairs are of one query, hence
-    of one weight w: each item is there w times.
+    ``member`` {group: one bool a row} the items are one.
     """
-    weight = dict.fromkeys(range(n_rows), 1)
     for pairs in pairs_by_group.values():
-        for i, j, *_, w in pairs:
+        for i, j, *_ in pairs:
             if not (0 <= i < n_rows and 0 <= j < n_rows):
                 raise ValueError(f"no such rows: {i}, {j}")
-            weight[i] = weight[j] = w
     if member is not None:
         member = {
             g: {row for row, inside in enumerate(rows) if inside}
@@ -229,19 +183,17 @@ def item_covariance(pairs_by_group, n_rows, member=None, estimates=None, support
     return jackknife_covariance(
         pairs_by_group,
         lambda p: {p[0], p[1]},
-        weight,
+        range(n_rows),
         estimates,
         supports,
         member,
-        pairs=True,
     )
 
 
 def item_variance(pairs):
     """Variance of the mean of (i, j, value) when no item is on both sides.
 
-    Items i and items j are two samples, each of which is left out in turn; less what
-    the pairs add, which both their items count, at most one half.
+    Items i and items j are two samples, each of which is left out in turn.
     """
     pairs = list(pairs)
     if not pairs:
@@ -264,8 +216,7 @@ def item_variance(pairs):
             for v in side.values()
         ]
         variance += (n - 1) / n * math.fsum(squares)
-    products = math.fsum((value - mean) ** 2 for _, _, value in pairs) / len(pairs) ** 2
-    return variance - min(products, variance / 2)
+    return variance
 
 
 def _wins(y, s):

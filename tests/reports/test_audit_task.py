@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skrankfair import audit, audit_cv, mitigation_report
 from skrankfair.__main__ import main
+from skrankfair._estimates.metric import collected_warnings
 from skrankfair.metrics import calibration_error, log_loss, mean_squared_error
 
 
@@ -113,6 +114,15 @@ class TestRisk:
         assert titles[2].startswith("What would change")
         change = {row[0]: float(row[1]) for row in low.sections[2].rows}
         assert change["b"] < 0 < change["b"] + 0.2
+
+    def test_many_groups_are_compared_with_the_rest(self):
+        columns = risks(n_rows=1500)
+        columns["sensitive_features"] = np.arange(1500) % 33
+        with collected_warnings():
+            (section,) = audit(**columns).sections
+        assert section.rows[1][0] == "1 - rest"
+        assert len(section.rows) == 33
+        assert "between each group and the rest" in section.paragraphs[1]
 
     def test_what_cannot_be_tested_is_a_note(self):
         report = audit(**risks(n_rows=300), threshold=2.0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skrankfair._reports.forest import ForestPlot, Series, _ticks
-from skrankfair._reports.html_report import _environment
+from skrankfair._reports.html import _environment
 
 NAN = np.nan
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skrankfair import audit, audit_cv
-from skrankfair._estimates.contrasts import correct
+from skrankfair._estimates.group_test import correct
 
 from .test_audit import Page, data
 

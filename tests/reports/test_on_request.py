@@ -1,7 +1,6 @@
 """What an audit has on request, and the options that its cross-validation shares."""
 
 import re
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,8 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skrankfair import audit, audit_cv, mitigation_report
-from skrankfair._reports.catalog import CATALOG
-from skrankfair.distributed import audit as audit_files
+from skrankfair._reports.catalog import catalog
 from skrankfair.inference import monotonicity_test, outcome_inequality_test
 from skrankfair.metrics import (
     dips,
@@ -65,7 +63,7 @@ def _report(rows):
 
 class TestAll:
     def test_is_the_task_and_what_it_has_on_request(self, rows, report):
-        names = [m.name for m in CATALOG if "ranking" in m.tasks]
+        names = [m.name for m in catalog().values() if "ranking" in m.tasks]
         assert list(report.results) == names
         usual = audit(**rows, k=5).results
         assert set(names) - set(usual) == set(ALONE)
@@ -132,7 +130,11 @@ class TestAll:
     @pytest.mark.simulation
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
     def test_names_nobody_of_noise(self):
-        names = [m.name for m in CATALOG if "ranking" in m.tasks and not m.only_cut]
+        names = [
+            m.name
+            for m in catalog().values()
+            if "ranking" in m.tasks and m.cut != "required"
+        ]
         named = [
             audit(**AUDITS["audit5"].draw(seed), metrics=names).headlines[0]
             for seed in range(20)
@@ -233,33 +235,6 @@ def test_a_mitigation_has_the_options_of_an_audit(rows):
     assert "recall_at_k" in places.disparities
     assert "exposure_gap" in places.disparities
     assert "ndkl" not in places.disparities  # nothing says what is fair of a few items
-
-
-@pytest.mark.parametrize("missing", ["drop", "group"])
-def test_files_with_missing_values_and_weights(rows, missing):
-    frame = pd.DataFrame(rows).assign(w=1.0 + np.arange(1600) % 3)
-    frame.loc[frame.index % 3 == 1, "sensitive_features"] = None
-    frame.loc[7, "y_true"] = np.nan
-    names = {name: name for name in rows}
-    with pytest.warns(UserWarning, match="rows are left out"):
-        found = audit_files(frame, **names, item_weight="w", missing=missing)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        columns = {name: frame[name] for name in names}
-        alone = audit(**columns, item_weight=frame["w"], missing=missing)
-    assert any("rows are left out" in note for note in found.notes)
-    assert found.n_rows == alone.n_rows
-    assert list(found.results) == list(alone.results)
-    for name, result in found.results.items():
-        assert result.missing == alone.results[name].missing
-        np.testing.assert_allclose(
-            result.estimate, alone.results[name].estimate, rtol=1e-12
-        )
-
-
-def test_files_of_a_ranking_have_no_metrics_on_request(rows):
-    with pytest.raises(ValueError, match="metrics must be of rankings; got 'dips'"):
-        audit_files(pd.DataFrame(rows), **{n: n for n in rows}, metrics="all")
 
 
 def test_a_table_without_a_plot_has_the_width_of_the_page(report, tmp_path):

@@ -24,7 +24,7 @@ from skrankfair.inference import compare
 from skrankfair.metrics import ndcg, pairwise_accuracy
 from skrankfair.mitigation import PairwiseFairRegressor
 from skrankfair.model_selection import fairness_constrained
-from skrankfair.scoring import get_scorer
+from skrankfair.scoring import get_scorer, with_errors
 
 data = fetch_movielens()
 ratings = data.ratings.sort_values("timestamp", kind="stable")
@@ -60,10 +60,12 @@ model = PairwiseFairRegressor(random_state=0, **who)
 search = GridSearchCV(
     model,
     {"strength": [0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 1]},
-    scoring={
-        "ndcg": get_scorer("ndcg", qid="user", k=10),
-        "gap": get_scorer("neg_inter_group_accuracy_difference", **who),
-    },
+    scoring=with_errors(
+        {
+            "ndcg": get_scorer("ndcg", qid="user", k=10),
+            "gap": get_scorer("neg_inter_group_accuracy_difference", **who),
+        }
+    ),
     cv=GroupKFold(5),
     refit=fairness_constrained("ndcg", at_most={"gap": 0.1}, confidence_level=0.95),
 )

@@ -24,7 +24,7 @@ from sklearn.preprocessing import FunctionTransformer
 from skrankfair.datasets import fetch_movielens
 from skrankfair.display import FairnessTradeoffDisplay
 from skrankfair.model_selection import fairness_constrained
-from skrankfair.scoring import get_scorer
+from skrankfair.scoring import get_scorer, with_errors
 
 ratings = fetch_movielens().ratings.sort_values("timestamp", kind="stable")
 by_user = ratings.groupby("user_id")["movie_id"]
@@ -87,12 +87,12 @@ grid = {
 
 # %%
 # The search chooses the best candidate whose gap is at most 0.1 with 95% confidence:
-# the estimates of the folds are added up, and the upper confidence bound of the gap has
-# to keep the limit. Folds contain whole users.
+# the upper confidence bound of the mean gap of the folds has to keep the limit. For
+# this the search also scores the standard errors. Folds contain whole users.
 search = GridSearchCV(
     model,
     grid,
-    scoring=scoring,
+    scoring=with_errors(scoring),
     cv=GroupKFold(5),
     refit=fairness_constrained("ndcg", at_most={"gap": 0.1}, confidence_level=0.95),
 )

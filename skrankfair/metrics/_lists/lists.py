@@ -13,12 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..._inputs import cells as limits
 from ..._inputs.cells import Cells, Memberships
 from ..._inputs.ranking import Places, RankedData, order_rows
 from ..._inputs.validation import Array, Groups, sort_labels
 from .._pairs.cluster_rows import QuerySums
-from .._pairs.prefix_sums import exclusive_cumsum
 
 _PART = 1 << 17  # rows that are worked on at once
 
@@ -44,47 +42,27 @@ class Lists(Places):
         return cls(data.ranking.starts, data.ranking.tie_starts, data.groups)
 
     @cached_property
-    def members(self) -> Memberships | None:
-        """The rows by list and group; None where there are few groups."""
-        if len(self.groups) <= limits.FEW_GROUPS:
-            return None
+    def members(self) -> Memberships:
+        """The rows by list and group."""
         return Memberships.of(self, self.groups)
 
-    @cached_property
+    @property
     def cells(self) -> Cells:
         """The lists and groups that have sums."""
-        if self.members is not None:
-            return self.members.cells
-        return Cells.of_all(self.n_queries, len(self.groups))
+        return self.members.cells
 
-    @cached_property
+    @property
     def sizes(self) -> Array:
         """Members of each cell, shape (E,), as floats."""
-        return self.sums_by_cell(None)
+        return self.members.sizes.astype(float)
 
     def of_cells(self, by_list: Array) -> Array:
         """Return what the list of each cell has."""
         return by_list[self.cells.query]
 
-    def sums_by_cell(self, values: Array | None) -> Array:
-        """Return the sums of a column over the members, shape (E,); None is of ones."""
-        if self.members is not None:
-            if values is None:
-                return self.members.sizes.astype(float)
-            return self.members.sums_of_rows(values)
-        n_queries, groups = self.n_queries, self.groups
-        if groups.overlapping:
-            ones = np.ones(self.n_rows) if values is None else values
-            columns = [
-                np.bincount(
-                    self.query, weights=ones * groups.mask(g), minlength=n_queries
-                )
-                for g in range(len(groups))
-            ]
-            return np.stack(columns, axis=1).ravel()
-        key = self.query * np.int64(len(groups)) + groups.values
-        size = n_queries * len(groups)
-        return np.bincount(key, weights=values, minlength=size).astype(float)
+    def sums_by_cell(self, values: Array) -> Array:
+        """Return the sums of a column over the members, shape (E,)."""
+        return self.members.sums_of_rows(values)
 
     def cuts(self, step: int) -> Cuts:
         """Return the cuts after every `step` rows."""
@@ -95,24 +73,12 @@ class Lists(Places):
         k *= step
         return Cuts(of_list, k, self.starts[of_list] + k)
 
-    def members_above(self, group: int, cuts: Cuts) -> Array:
-        """Return the expected number of members above each cut."""
-        before = exclusive_cumsum(self.groups.mask(group))
-        above = before[self.starts[cuts.of_list]]
-        if not self.has_ties:
-            return before[cuts.ends] - above
-        first, last = self.tie_bounds(cuts.ends - 1)
-        inside = (before[last] - before[first]) * (cuts.ends - first) / (last - first)
-        return before[first] - above + inside
-
-    def members_above_cells(self, cell: Array, cuts: Cuts) -> Array:
+    def members_above(self, cell: Array, cuts: Cuts) -> Array:
         """Return the expected number of members of cells above a cut of each.
 
         `cuts` are those of the cells' lists, and of no other.
         """
         members = self.members
-        if members is None:
-            raise ValueError("few groups are counted one by one")
         # All rows of all cells in one order: those of a cell that are above a row.
         key = members.cell * np.int64(self.n_rows + 1) + members.rows
         base = cell * np.int64(self.n_rows + 1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..._estimates.table import Finalize
+from ..._estimates.finalize import Finalize
 from ..._inputs.validation import Array
 from .._pairs.cluster_rows import QuerySums
 from .lists import ListKernel, Lists, table_of
@@ -23,7 +23,7 @@ class Permutation:
     """
 
     lists: Lists
-    weight: Array | None  # shape (n_lists,) or None: how often each list counts
+    weight: Array | None  # shape (n_lists,) or None: of each list
     kernel: ListKernel
     #: {"greater", "two-sided"}. Which values speak against parity: large ones of a
     #: distance, or both ends.

@@ -38,11 +38,6 @@ class Distance:
     kind: str  # {"difference", "ratio", "kl"}
     zero_division: float = 1.0  # the ratio p / (1 - p) for p = 1
 
-    @property
-    def symmetric(self) -> bool:
-        """Whether a group and the rest have the same value."""
-        return self.kind != "ratio"
-
     def __call__(self, p: Array, q: Array) -> Array:
         """Return the distances; q is inside (0, 1)."""
         if self.kind == "kl":
@@ -145,10 +140,7 @@ class TopShares(ListKernel):
         if self.joint:
             values, there = self._joint_values(lists)
             return QuerySums.of_all(np.stack([values * there, there], axis=1)[:, None])
-        if lists.members is not None:
-            values, there = self._cell_values(lists)
-        else:
-            values, there = self._group_values(lists)
+        values, there = self._cell_values(lists)
         return QuerySums.of_cells(
             lists.cells, np.stack([values * there, there], axis=1)
         )
@@ -156,22 +148,8 @@ class TopShares(ListKernel):
     def _total(self, lists: Lists, cuts: Cuts) -> _Total:
         return _Total(cuts.of_list, self.weights(cuts.k), lists.n_queries)
 
-    def _group_values(self, lists: Lists) -> tuple[Array, Array]:
-        """Return the values of `_cell_values`, made group by group."""
-        cuts, groups = lists.cuts(self.step), lists.groups
-        total = self._total(lists, cuts)
-        out = np.zeros((2, lists.n_queries, len(groups)))
-        mirrored = (
-            self.distance.symmetric and not groups.overlapping and len(groups) == 2
-        )
-        for group in range(1 if mirrored else len(groups)):
-            out[:, :, group] = self._values(lists, cuts, total, group)
-        if mirrored:
-            out[..., 1] = out[..., 0]
-        return out[0].ravel(), out[1].ravel() > 0
-
     def _cell_values(self, lists: Lists) -> tuple[Array, Array]:
-        """Return the value of each cell, those of all groups at once."""
+        """Return the value of each cell, and whether there is one."""
         size, n = lists.sizes, lists.of_cells(lists.lengths)
         there = (size > 0) & (size < n) & (n > self.step)
         some, inverse = _distinct(lists, np.flatnonzero(there))
@@ -189,25 +167,6 @@ class TopShares(ListKernel):
         out[there], there[there] = values[inverse], defined[inverse]
         return out, there
 
-    def _values(
-        self, lists: Lists, cuts: Cuts, total: _Total, group: int
-    ) -> tuple[Array, Array]:
-        """Return the value of each list for a group, and whether there is one."""
-        size, n = lists.sizes.reshape(lists.n_queries, -1)[:, group], lists.lengths
-        there = (size > 0) & (size < n) & (n > self.step)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            p = lists.members_above(group, cuts) / cuts.k
-            values = total(self.distance(p, (size / n)[cuts.of_list]))
-        if self.divisor == "weights":
-            divisor = total(np.ones(cuts.k.size))
-        elif self.divisor == "maximum":
-            rows = cuts.of_list
-            with np.errstate(divide="ignore", invalid="ignore"):
-                divisor = self.distance.largest(size[rows], n[rows], cuts.k, total)
-        else:
-            divisor = np.ones(there.size)
-        return _ratio(values, divisor, there)
-
     def _joint_values(self, lists: Lists) -> tuple[Array, Array]:
         """Return the divergence of all groups at once of each list."""
         sizes, n, query = lists.sizes, lists.lengths, lists.cells.query
@@ -215,20 +174,11 @@ class TopShares(ListKernel):
         there = (n_groups > 1) & (n > self.step)
         cuts = lists.cuts(self.step)
         total = self._total(lists, cuts)
-        if lists.members is not None:
-            some, inverse = _distinct(lists, np.arange(query.size))
-            of_cell, p, q = _cell_shares(lists, some, self.step)
-            of_cells = _Total(of_cell.of_list, self.weights(of_cell.k), some.size)
-            parts = of_cells(_divergence(p, q))[inverse]
-            values = np.bincount(query, weights=parts, minlength=n.size).astype(float)
-        else:
-            values = np.zeros(there.size)
-            by_list = sizes.reshape(n.size, -1)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                for group in range(len(lists.groups)):
-                    p = lists.members_above(group, cuts) / cuts.k
-                    q = (by_list[:, group] / n)[cuts.of_list]
-                    values += total(_divergence(p, q))
+        some, inverse = _distinct(lists, np.arange(query.size))
+        of_cell, p, q = _cell_shares(lists, some, self.step)
+        of_cells = _Total(of_cell.of_list, self.weights(of_cell.k), some.size)
+        parts = of_cells(_divergence(p, q))[inverse]
+        values = np.bincount(query, weights=parts, minlength=n.size).astype(float)
         divisor = np.ones(there.size)
         if self.divisor == "weights":
             divisor = total(np.ones(cuts.k.size))
@@ -243,14 +193,8 @@ class TopShares(ListKernel):
         cuts, cells = lists.cuts(self.step), lists.cells
         n_lists, n_cuts = lists.n_queries, cuts.k.size // lists.n_queries
         out = np.zeros((cells.query.size, n_cuts + 1))
-        if lists.members is not None:
-            _, p, _ = _cell_shares(lists, np.arange(cells.query.size), self.step)
-            out[:, :-1] = p.reshape(-1, n_cuts)
-        else:
-            by_list = out.reshape(n_lists, cells.n_groups, -1)
-            for group in range(cells.n_groups):
-                p = lists.members_above(group, cuts) / cuts.k
-                by_list[:, group, :-1] = p.reshape(n_lists, -1)
+        _, p, _ = _cell_shares(lists, np.arange(cells.query.size), self.step)
+        out[:, :-1] = p.reshape(cells.query.size, n_cuts)
         out[:, -1] = lists.sizes / lists.of_cells(lists.lengths)
         ones = np.ones((n_lists, 1))
         if not self.joint:
@@ -293,9 +237,9 @@ def _distinct(lists: Lists, cell: Array) -> tuple[Array, Array]:
     """
     members, longest = lists.members, int(lists.lengths.max()) + 1
     alone = np.zeros(0, dtype=np.int64)
-    if members is not None and longest < 1 << 20:
+    if longest < 1 << 20:
         alone = np.flatnonzero(members.sizes[cell] == 1)
-    if members is None or not alone.size:
+    if not alone.size:
         return cell, np.arange(cell.size)
     of_list = members.cells.query[cell[alone]]
     first, last = lists.tie_bounds(members.rows[members.starts[cell[alone]]])
@@ -324,7 +268,7 @@ def _cell_shares(lists: Lists, cell: Array, step: int) -> tuple[Cuts, Array, Arr
     k = np.arange(1, number.size + 1) - np.repeat(np.cumsum(count) - count, count)
     k *= step
     cuts = Cuts(number, k, lists.starts[of_list[number]] + k)
-    p = lists.members_above_cells(cell[number], cuts) / k
+    p = lists.members_above(cell[number], cuts) / k
     q = lists.sizes[cell] / length
     return cuts, p, q[number]
 

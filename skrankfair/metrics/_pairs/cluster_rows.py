@@ -10,21 +10,20 @@ where the average is over queries.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..._estimates.finalize import ColumnSum
+from ..._estimates.finalize import ColumnSum, Finalize
+from ..._estimates.rows import Rows
 from ..._estimates.sums import ClusterSums
-from ..._estimates.table import AnyTable, Finalize, Table
-from ..._inputs import cells as limits
 from ..._inputs.cells import Cells, Memberships
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array, check_choice
-from .sources import REST, ColumnLayout, FocalSums, Source
+from .pairs import REST, Pairs
 
-MakeSource = Callable[[RankedData], Source]
+MakePairs = Callable[[RankedData], Pairs]
 
 
 @dataclass(frozen=True)
@@ -76,12 +75,12 @@ def support_columns(average: str, n_columns: int, n_buckets: int = 1) -> ColumnS
     return ColumnSum(block * n_buckets, (block + 1) * n_buckets)
 
 
-def supports_of(layout: ColumnLayout) -> list[ColumnSum]:
+def supports_of(pairs: Pairs) -> list[ColumnSum]:
     """Return the denominators: of a group, of the rest if there is one, of strata."""
-    size = layout.n_buckets
+    size = pairs.n_buckets
     supports = [ColumnSum(size, 2 * size)]
-    if layout.n_sides == 2:
-        shared = slice(size, 2 * size) if layout.shared_weight else None
+    if pairs.n_sides == 2:
+        shared = slice(size, 2 * size) if pairs.has_shared else None
         supports.append(ColumnSum(3 * size, 4 * size, shared))
         if size > 1:
             supports += [
@@ -90,77 +89,10 @@ def supports_of(layout: ColumnLayout) -> list[ColumnSum]:
     return supports
 
 
-def _sums_by_query(
-    data: RankedData, source: Source, sums: FocalSums, n_sides: int
-) -> Iterator[Array]:
-    """Yield the sums of each column by query, side and bucket."""
-    rows = slice(None) if sums.rows is None else sums.rows
-    shape = data.ranking.n_queries, n_sides, source.layout.n_buckets
-    key = data.ranking.query[rows]
-    if n_sides == 2 and sums.of_rest is not None:
-        key = key * np.int64(2)
-        key += sums.of_rest
-    if source.bucket is not None:
-        key = key * np.int64(shape[2]) + source.bucket[rows]
-    for column in sums.columns:
-        totals = np.bincount(key, weights=column, minlength=math.prod(shape))
-        yield totals.reshape(shape)
-
-
-def query_table(data: RankedData, source: Source) -> tuple[Array, Array]:
-    """Return (Q, G, blocks, B) sums by query and group, and the shared (Q, 2, B)."""
-    groups, layout, n_queries = source.groups, source.layout, data.ranking.n_queries
-    sides = (layout.n_sides, layout.n_columns, layout.n_buckets)
-    table = np.zeros((n_queries, len(groups), *sides))
-    mirrored = layout.n_sides == 2 and not groups.overlapping and len(groups) == 2
-    for group in range(1 if mirrored else len(groups)):
-        for sums in source.parts(group):
-            totals = _sums_by_query(data, source, sums, layout.n_sides)
-            for column, total in enumerate(totals):
-                table[:, group, :, column] += total
-    if mirrored:
-        # With two groups the rest of one is the other.
-        table[:, 1] = table[:, 0, ::-1]
-    by_group = table.reshape(*table.shape[:2], -1, layout.n_buckets)
-    return by_group, _shared_sums(data, source)
-
-
-def _shared_sums(data: RankedData, source: Source) -> Array:
-    """Return the sums of all pairs by query, shape (Q, 2, B), if any are shared."""
-    layout = source.layout
-    if not layout.shared_weight:
-        return np.zeros((data.ranking.n_queries, 0, layout.n_buckets))
-    totals = _sums_by_query(data, source, source.total(), 1)
-    return np.concatenate(list(totals), axis=1)
-
-
-def _cells_by_group(data: RankedData, source: Source, cells: Cells) -> Array:
-    """Return the sums of the cells, made group by group, shape (E, blocks, B)."""
-    layout, n_queries = source.layout, data.ranking.n_queries
-    sides = (layout.n_sides, layout.n_columns, layout.n_buckets)
-    table = np.zeros((cells.query.size, *sides))
-    order = np.argsort(cells.group, kind="stable")
-    ends = np.searchsorted(cells.group[order], np.arange(cells.n_groups + 1))
-    for group in range(cells.n_groups):
-        at = order[ends[group] : ends[group + 1]]
-        for sums in source.parts(group) if at.size else ():
-            totals = _sums_by_query(data, source, sums, layout.n_sides)
-            for column, total in enumerate(totals):
-                table[at, :, column] += total.reshape(n_queries, *sides[::2])[
-                    cells.query[at]
-                ]
-    return table.reshape(len(table), layout.n_blocks, layout.n_buckets)
-
-
-def query_sums(data: RankedData, source: Source) -> QuerySums:
+def query_sums(pairs: Pairs) -> QuerySums:
     """Return the sums by query and group, (E, blocks, B), and the shared (Q, 2, B)."""
-    if len(source.groups) <= limits.FEW_GROUPS:
-        return QuerySums.of_all(*query_table(data, source))
-    members = Memberships.of(data.ranking, source.groups)
-    by_cell = source.cell_sums(members)
-    if by_cell is None:
-        by_cell = _cells_by_group(data, source, members.cells)
-    return QuerySums(members.cells, by_cell, _shared_sums(data, source))
+    members = Memberships.of(pairs.ranking, pairs.groups)
+    return QuerySums(members.cells, pairs.cell_sums(members), pairs.query_sums())
 
 
 def subtract_shared(sums: QuerySums) -> None:
@@ -200,28 +132,28 @@ def _means_of_queries(
 
 
 def _sums_of(
-    data: RankedData, make_source: MakeSource, k: int | None
-) -> tuple[Source, QuerySums]:
-    """Return a source (of the last queries) and the sums of all, block by block."""
+    data: RankedData, make_pairs: MakePairs, k: int | None
+) -> tuple[Pairs, QuerySums]:
+    """Return the pairs (of the last queries) and the sums of all, block by block."""
     parts = []
     for _, _, part in data.blocks():
-        source, chance = make_source(part), np.ones(0)
-        sums = query_sums(part, source)
+        pairs, chance = make_pairs(part), np.ones(0)
+        sums = query_sums(pairs)
         if k is not None:
             chance = part.ranking.chance_of_top(k)
-            _subtract_below(sums, part, make_source, chance)
+            _subtract_below(sums, part, make_pairs, chance)
         if part.item_weight is not None or (chance % 1).any():
-            exact = _exact_sums(part.with_equal_items, make_source, chance)
-            there = pairs_there(exact.by_cell, source.layout.n_columns)
+            exact = _exact_sums(part.with_equal_items, make_pairs, chance)
+            there = pairs_there(exact.by_cell, pairs.n_columns)
             sums.by_cell[...] *= there
             if exact.shared.shape[1]:
                 sums.shared[...] *= pairs_there(exact.shared, 2)
         parts.append(sums)
-    return source, QuerySums.joined(parts)
+    return pairs, QuerySums.joined(parts)
 
 
 def _subtract_below(
-    sums: QuerySums, part: RankedData, make_source: MakeSource, chance: Array
+    sums: QuerySums, part: RankedData, make_pairs: MakePairs, chance: Array
 ) -> None:
     """Take off the pairs of which no item is in the first places, in place.
 
@@ -240,21 +172,21 @@ def _subtract_below(
         share = np.sqrt(tied * (1 - chance) * chance / others)
         signed.append((1.0, part.times_items(share)))
     for sign, other in signed:
-        found = query_sums(other, make_source(other))
+        found = query_sums(make_pairs(other))
         sums.by_cell[...] += sign * found.by_cell
         sums.shared[...] += sign * found.shared
 
 
-def _exact_sums(plain: RankedData, make_source: MakeSource, chance: Array) -> QuerySums:
+def _exact_sums(plain: RankedData, make_pairs: MakePairs, chance: Array) -> QuerySums:
     """Return the sums in which all pairs count once that may count at all.
 
     Those of two items without a chance to be in the first places do not; without
     chances all do.
     """
-    sums = query_sums(plain, make_source(plain))
+    sums = query_sums(make_pairs(plain))
     if chance.size:
         below = plain.times_items((chance == 0).astype(float))
-        found = query_sums(below, make_source(below))
+        found = query_sums(make_pairs(below))
         sums.by_cell[...] -= found.by_cell
         sums.shared[...] -= found.shared
     return sums
@@ -272,20 +204,20 @@ def pairs_there(exact: Array, n_columns: int) -> Array:
 
 def cluster_sums(
     data: RankedData,
-    make_source: MakeSource,
+    make_pairs: MakePairs,
     average: str,
     of_query: Finalize | None,
     k: int | None,
 ) -> ClusterSums:
     """Return the sums of a pair metric over clusters."""
-    source, sums = _sums_of(data, make_source, k)
-    supports = supports_of(source.layout)
+    pairs, sums = _sums_of(data, make_pairs, k)
+    supports = supports_of(pairs)
     if average == "queries":
-        sums = _means_of_queries(sums, of_query, source.layout.n_columns)
+        sums = _means_of_queries(sums, of_query, pairs.n_columns)
         supports = supports if of_query is None else [ColumnSum(1, 2)]
     subtract_shared(sums)
     rows = sum_over_queries(data, sums)
-    return ClusterSums.from_clusters(source.groups.labels, rows, supports)
+    return ClusterSums.from_clusters(pairs.groups.labels, rows, supports)
 
 
 def _flat(rows: Array) -> Array:
@@ -293,38 +225,34 @@ def _flat(rows: Array) -> Array:
     return rows.reshape(len(rows), math.prod(rows.shape[1:]))
 
 
-def sum_over_queries(data: RankedData, sums: QuerySums) -> AnyTable:
+def sum_over_queries(data: RankedData, sums: QuerySums) -> Rows:
     """Return the table of clusters: queries of one cluster are summed.
 
-    A query that is its own cluster is weighted as a row; within a cluster the weight
-    multiplies the query's sums.
+    The weight of a query multiplies its sums.
     """
-    cells, weight = sums.cells, data.query_weight
+    cells, weight, unweighted = sums.cells, data.query_weight, None
     by_cell, shared = _flat(sums.by_cell), _flat(sums.shared)
     query, size, labels = cells.query, cells.n_queries, data.query_labels
+    if weight is not None:
+        number = np.zeros((cells.n_groups, by_cell.shape[1]))
+        np.add.at(number, cells.group, by_cell)
+        unweighted = number, shared.sum(axis=0)
+        by_cell, shared = by_cell * weight[query, None], shared * weight[:, None]
     if data.cluster is not None:
         cluster = data.cluster_of_query
         if cluster is None:
             raise ValueError("cluster must be constant within a query.")
-        if weight is not None:
-            by_cell, shared = by_cell * weight[query, None], shared * weight[:, None]
-        size, labels, weight = data.cluster.size, data.cluster.all_labels, None
-        shared = sum_rows(shared, cluster, size)
-        if cells.every:
-            by_group = by_cell.reshape(cells.n_queries, cells.n_groups, -1)
-            return Table(sum_rows(by_group, cluster, size), shared, None, labels)
-        query = cluster[query]
-    if cells.every:
-        return Table(by_cell.reshape(size, cells.n_groups, -1), shared, weight, labels)
-    return Table.from_entries(
+        size, labels = data.cluster.size, data.cluster.all_labels
+        shared, query = sum_rows(shared, cluster, size), cluster[query]
+    return Rows.from_entries(
         query,
         cells.group,
         by_cell,
         n_rows=size,
         n_groups=cells.n_groups,
         shared=shared,
-        weight=weight,
         labels=labels,
+        unweighted=unweighted,
     )
 
 

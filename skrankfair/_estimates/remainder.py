@@ -1,0 +1,355 @@
+"""What stays of rows that `compact` folds: sums of their powers, which add up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._inputs.validation import Array
+from .finalize import Finalize
+from .rows import Layout, Rows, dense_values
+from .storage import stored
+
+# So many products of columns of two groups are kept, and of many results fewer.
+_MOST_PRODUCTS, _FEW_NUMBERS = 1 << 20, 1 << 17
+
+
+@stored("Gram")
+@dataclass(frozen=True, eq=False)
+class Gram:
+    """Cross products of the columns of groups, and of the shared ones, over rows.
+
+    Attributes
+    ----------
+    matrix : sparse array of shape (K, K)
+        ``K = G * C + D``: the columns by group, then the shared ones.
+    n_groups, n_shared : int
+        G and D.
+    complete : bool
+        Whether products of the columns of two groups are there; where many groups
+        share rows, they would be too many.
+    """
+
+    matrix: Any
+    n_groups: int
+    n_shared: int
+    complete: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        row: Array,
+        group: Array,
+        values: Array,
+        shared: Array,
+        n_groups: int,
+        most: int = _MOST_PRODUCTS,
+    ) -> Gram:
+        """Return the sums over rows with these entries and shared columns.
+
+        Products of two groups only where the numbers of all of them are at most `most`.
+        """
+        from scipy import sparse
+
+        n_columns = values.shape[1]
+        columns = group[:, None] * np.int64(n_columns) + np.arange(n_columns)
+        where = np.repeat(row, n_columns), columns.ravel()
+        shape = len(shared), n_groups * n_columns
+        flat = sparse.csr_array((values.ravel(), where), shape=shape)
+        flat = sparse.hstack([flat, sparse.csr_array(shared)], format="csr")
+        n_shared = shared.shape[1]
+        numbers = np.diff(flat.indptr).astype(float)
+        if min((numbers**2).sum(), flat.shape[1] ** 2 / 4) <= most:
+            return cls(sparse.csr_array(flat.T @ flat), n_groups, n_shared)
+        both = np.hstack([values, shared[row]])
+        first, second, sums = [], [], []
+        every = np.arange(n_groups)
+        for i, j in np.ndindex(n_columns, both.shape[1]):
+            first.append(every * n_columns + i)
+            common = np.full(n_groups, n_groups * n_columns + j - n_columns)
+            second.append(every * n_columns + j if j < n_columns else common)
+            sums.append(np.bincount(group, both[:, i] * both[:, j], n_groups))
+            if j >= n_columns:
+                first, second = [*first, second[-1]], [*second, first[-1]]
+                sums.append(sums[-1])
+        own = np.concatenate(sums), (np.concatenate(first), np.concatenate(second))
+        matrix = sparse.coo_array(own, shape=(flat.shape[1],) * 2).tolil()
+        start = n_groups * n_columns
+        matrix[start:, start:] = shared.T @ shared
+        return cls(sparse.csr_array(matrix), n_groups, n_shared, complete=False)
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns of each group."""
+        return int(self.matrix.shape[0] - self.n_shared) // max(1, self.n_groups)
+
+    def form(self, left: Array, right: Array, first: Array, second: Array) -> Array:
+        """Return ``J_a · P · J_b`` of pairs of groups (a, b), shape (m,).
+
+        `left` and `right` are the slopes J of the first and the second, (G, C + D).
+        """
+        if not np.array_equal(first, second):
+            check_complete(self.complete, self.n_groups)
+        columns = self._columns()
+        size, values = columns.shape[1], np.empty(first.size)
+        step = max(1, _MOST_PRODUCTS // max(1, size**2))
+        for start in range(0, first.size, step):
+            a, b = (groups[start : start + step] for groups in (first, second))
+            rows = np.repeat(columns[a], size, axis=1).ravel()
+            others = np.tile(columns[b], size).ravel()
+            block = np.asarray(self.matrix[rows, others]).reshape(-1, size, size)
+            one, other = left[a], right[b]
+            values[start : start + step] = np.einsum("mi,mij,mj->m", one, block, other)
+        return values
+
+    def form_of_all(self, slopes: Array) -> Array:
+        """Return the same for every two groups, shape (G, G)."""
+        from scipy import sparse
+
+        check_complete(self.complete, self.n_groups)
+        columns = self._columns()
+        where = np.repeat(np.arange(self.n_groups), columns.shape[1]), columns.ravel()
+        shape = self.n_groups, self.matrix.shape[0]
+        gradient = sparse.csr_array((slopes.ravel(), where), shape=shape)
+        return np.asarray((gradient @ self.matrix @ gradient.T).toarray())
+
+    def _columns(self) -> Array:
+        """Return the numbers of the columns of each group, shared ones too."""
+        n_columns = self.n_columns
+        own = np.arange(self.n_groups)[:, None] * n_columns + np.arange(n_columns)
+        common = self.n_groups * n_columns + np.arange(self.n_shared)
+        return np.hstack([own, np.tile(common, (self.n_groups, 1))])
+
+    def of_groups(self, groups: Array) -> Gram:
+        """Return the products of some groups."""
+        n_columns, own = self.n_columns, self.matrix.shape[0] - self.n_shared
+        kept = (groups[:, None] * n_columns + np.arange(n_columns)).ravel()
+        kept = np.append(kept, np.arange(own, own + self.n_shared))
+        complete = self.complete or len(groups) == 1
+        return Gram(self.matrix[kept][:, kept], len(groups), self.n_shared, complete)
+
+    def moved(self, place: Array, size: int, n_groups: int, n_shared: int) -> Gram:
+        """Return the products with columns at these numbers, those of one added."""
+        from scipy import sparse
+
+        entries = sparse.coo_array(self.matrix)
+        where = place[entries.row], place[entries.col]
+        matrix = sparse.coo_array((entries.data, where), shape=(size, size))
+        return Gram(sparse.csr_array(matrix), n_groups, n_shared, self.complete)
+
+    def placed(self, to: Layout) -> Gram:
+        """Return the products with groups and columns at these numbers of more."""
+        own = to.n_groups * to.n_columns
+        place = to.groups[:, None] * np.int64(to.n_columns) + to.columns
+        place = np.append(place, own + to.shared).astype(np.int64)
+        return self.moved(place, own + to.n_shared, to.n_groups, to.n_shared)
+
+    def pooled(self) -> Gram:
+        """Return the products of all groups as one."""
+        check_complete(self.complete, self.n_groups)
+        n_columns = self.n_columns
+        place = np.append(
+            np.tile(np.arange(n_columns), self.n_groups),
+            n_columns + np.arange(self.n_shared),
+        )
+        return self.moved(place, n_columns + self.n_shared, 1, self.n_shared)
+
+    def of_each_group(self) -> Gram:
+        """Return the products without those of the columns of two groups."""
+        from scipy import sparse
+
+        entries = sparse.coo_array(self.matrix)
+        n_columns, own = max(1, self.n_columns), entries.shape[0] - self.n_shared
+        alike = entries.row // n_columns == entries.col // n_columns
+        kept = alike | (np.maximum(entries.row, entries.col) >= own)
+        where = entries.row[kept], entries.col[kept]
+        matrix = sparse.coo_array((entries.data[kept], where), shape=entries.shape)
+        return replace(self, matrix=sparse.csr_array(matrix), complete=False)
+
+    def __add__(self, other: Gram) -> Gram:
+        """Return the sums over the rows of both."""
+        complete = self.complete and other.complete
+        a, b = (
+            part if part.complete == complete else part.of_each_group()
+            for part in (self, other)
+        )
+        total = replace(a, matrix=a.matrix + b.matrix)
+        return total if total.matrix.nnz <= 1 << 22 else total.of_each_group()
+
+
+def check_complete(complete: bool, n_groups: int) -> None:
+    """Raise a ValueError where the products of two groups were not kept."""
+    if not complete:
+        raise ValueError(
+            f"compact() keeps the variance of each of {n_groups} groups, whose "
+            "covariances are too many: compare groups before compact(), or measure "
+            "fewer groups."
+        )
+
+
+@stored("Remainder")
+@dataclass(frozen=True, eq=False)
+class Remainder:
+    """Sums over the rows that `compact` has folded, none of which weighs much.
+
+    A support says how much data a row has of a group; the members of a group and all
+    others are two strata, else all rows are one. The last of the G + 1 groups is one
+    without entries: what the shared columns alone say of groups that these rows lack.
+
+    Attributes
+    ----------
+    scatter : Gram
+        Of the columns.
+    active, support, square : ndarray of shape (S, M, G + 1)
+        Number of rows behind each support, its sum, and the sum of its squares.
+    quartic : Gram
+        Of the squares, S * M columns: by group what they are more than those of the
+        group without entries, which are the shared ones.
+    sizes : ndarray of shape (D,)
+        Sums of the sizes of the shared columns.
+    """
+
+    scatter: Gram
+    active: Array
+    support: Array
+    square: Array
+    quartic: Gram
+    sizes: Array
+
+    @classmethod
+    def of(
+        cls, rows: Rows, supports: Sequence[Finalize], *, kept_often: bool = False
+    ) -> Remainder:
+        """Return the sums over the rows of a table.
+
+        Where they are `kept_often`, products of two groups only if these are few.
+        """
+        amounts = [rows.amounts(support) for support in supports]
+        n_rows, n_groups = rows.n_rows, rows.n_groups
+        shape = len(supports), len(amounts[0]), n_groups + 1
+        parts = [part for strata in amounts for part in strata]
+        own = np.stack([part.value for part in parts], axis=1)
+        none = np.zeros((n_rows, len(parts)))
+        for column, part in zip(none.T, parts, strict=True):
+            column[:] = part.left.sum(axis=1)
+
+        def total(of_entry: Array, of_row: Array) -> Array:
+            more = of_entry - of_row[rows.row]
+            sums = [np.bincount(rows.group, c, n_groups) for c in more.T]
+            everywhere = of_row.sum(axis=0)
+            whole = np.array(sums) + everywhere[:, None]
+            whole[np.abs(whole) <= 1e-12 * everywhere[:, None]] = 0.0  # rounding
+            return np.hstack([whole, everywhere[:, None]]).reshape(shape)
+
+        squares = own**2 - none[rows.row] ** 2
+        places = rows.row, rows.group
+        most = _FEW_NUMBERS // 4 if kept_often else _MOST_PRODUCTS
+        return cls(
+            Gram.of(*places, dense_values(rows.values), rows.shared, n_groups, most),
+            total(1.0 * (own > 0), 1.0 * (none > 0)),
+            total(own, none),
+            total(own**2, none**2),
+            Gram.of(*places, squares, none**2, n_groups, most),
+            np.abs(rows.shared).sum(axis=0),
+        )
+
+    def quartic_between(self, first: Array, second: Array) -> Array:
+        """Return sums of products of squares of two groups, (S * M, S * M, m)."""
+        size = self.quartic.n_shared
+        products = np.empty((size, size, first.size))
+        # The square of a group is its column and the shared one.
+        chosen = np.tile(np.eye(size), 2)
+        for i, j in np.ndindex(size, size):
+            left, right = (
+                np.broadcast_to(chosen[k], (self.quartic.n_groups, 2 * size))
+                for k in (i, j)
+            )
+            products[i, j] = self.quartic.form(left, right, first, second)
+        return products
+
+    def of_groups(self, groups: Array) -> Remainder:
+        """Return the sums of some groups."""
+        kept = np.append(groups, self.active.shape[-1] - 1)
+        return Remainder(
+            self.scatter.of_groups(groups),
+            self.active[..., kept],
+            self.support[..., kept],
+            self.square[..., kept],
+            self.quartic.of_groups(groups),
+            self.sizes,
+        )
+
+    def of_each_group(self) -> Remainder:
+        """Return the sums without products of two groups, where these take much."""
+        if self.scatter.matrix.shape[0] ** 2 <= _FEW_NUMBERS:
+            return self
+        parts = self.scatter.of_each_group(), self.quartic.of_each_group()
+        return replace(self, scatter=parts[0], quartic=parts[1])
+
+    def pooled(self) -> Remainder:
+        """Return the sums of all groups as one.
+
+        The sums of squares are bounds, as if all groups were in the same rows.
+        """
+        from scipy import sparse
+
+        square = np.sqrt(self.square[..., :-1]).sum(-1, keepdims=True) ** 2
+        every = np.arange(self.square.shape[-1] - 1)
+        own = np.einsum("ccg->cg", self.quartic_between(every, every))
+        fourth = (np.maximum(own, 0.0) ** 0.25).sum(-1) ** 4
+        size = fourth.size
+        quartic = np.zeros((2 * size,) * 2)
+        quartic[:size, :size] = np.sqrt(np.multiply.outer(fourth, fourth))
+
+        def alone(values: Array) -> Array:
+            return np.concatenate([values, np.zeros_like(values)], axis=-1)
+
+        return Remainder(
+            self.scatter.pooled(),
+            alone(self.active[..., :-1].max(-1, keepdims=True)),
+            alone(self.support[..., :-1].sum(-1, keepdims=True)),
+            alone(square),
+            Gram(sparse.csr_array(quartic), 1, size),
+            self.sizes,
+        )
+
+    def placed(self, to: Layout) -> Remainder:
+        """Return the sums with groups and columns at these numbers of more."""
+        source = np.full(to.n_groups + 1, -1)
+        source[to.groups] = np.arange(len(to.groups))
+        n_strata = self.active.shape[1]
+
+        def wide(values: Array) -> Array:
+            more = np.zeros((to.n_supports, n_strata, source.size))
+            more[to.supports] = values[..., source]
+            return more
+
+        columns = (to.supports[:, None] * n_strata + np.arange(n_strata)).ravel()
+        size = to.n_supports * n_strata
+        squares = replace(
+            to, columns=columns, n_columns=size, shared=columns, n_shared=size
+        )
+        sizes = np.zeros(to.n_shared)
+        sizes[to.shared] = self.sizes
+        return Remainder(
+            self.scatter.placed(to),
+            wide(self.active),
+            wide(self.support),
+            wide(self.square),
+            self.quartic.placed(squares),
+            sizes,
+        )
+
+    def __add__(self, other: Remainder) -> Remainder:
+        """Return the sums over the rows of both."""
+        return Remainder(
+            self.scatter + other.scatter,
+            self.active + other.active,
+            self.support + other.support,
+            self.square + other.square,
+            self.quartic + other.quartic,
+            self.sizes + other.sizes,
+        )

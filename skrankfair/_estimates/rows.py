@@ -1,0 +1,548 @@
+"""The table of sums: one row per cluster, and entries for the groups it has data of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._inputs.score_rows import Sample, ScoreRows
+from .._inputs.validation import Array
+from .entries import Entries
+from .finalize import Finalize
+from .storage import stored
+
+# Numbers of a block of entries, which stay in the cache from one step to the next.
+_BLOCK = 1 << 17
+# At most so many resamples, and so many counts and totals of them, at once; but some.
+_CHUNK, _MOST_COUNTS, _FEWEST = 64, 1 << 20, 4
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The numbers of groups, columns and supports in wider sums, and their sizes."""
+
+    groups: Array
+    n_groups: int
+    columns: Array  # of each group
+    n_columns: int
+    shared: Array
+    n_shared: int
+    supports: Array
+    n_supports: int
+
+    @classmethod
+    def of_sizes(cls, groups: int, columns: int, shared: int, supports: int) -> Layout:
+        """Return the numbers in sums of this size."""
+        g, c, d, s = map(np.arange, (groups, columns, shared, supports))
+        return cls(g, groups, c, columns, d, shared, s, supports)
+
+    def with_columns_of(self, other: Layout) -> tuple[Layout, Layout]:
+        """Return both in sums that have the columns of one and then of the other."""
+        sizes = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in ("n_columns", "n_shared", "n_supports")
+        }
+        second = replace(
+            other,
+            columns=self.n_columns + other.columns,
+            shared=self.n_shared + other.shared,
+            supports=self.n_supports + other.supports,
+            **sizes,
+        )
+        return replace(self, **sizes), second
+
+    def widened(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
+        """Return columns by group (..., G, C) and shared ones (..., D), 0 elsewhere."""
+        wide = np.zeros((*by_group.shape[:-2], self.n_groups, self.n_columns))
+        wide[..., self.groups[:, None], self.columns] = by_group
+        common = np.zeros((*shared.shape[:-1], self.n_shared))
+        common[..., self.shared] = shared
+        return wide, common
+
+
+@stored("Rows")
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of the sums: clusters, or the items of one list.
+
+    Attributes
+    ----------
+    row, group : ndarray of shape (N,), int
+        Where each entry belongs: by row and, within it, by group, each place once.
+    values : ndarray of shape (N, C) or sparse array
+        The columns of a group in a row, which are 0 where there is no entry.
+    shared : ndarray of shape (Q, D)
+        The columns of a row that belong to no group.
+    n_groups : int
+    labels : ndarray of shape (Q,)
+        The cluster (or item) behind each row.
+    member : ndarray of shape (N,), bool, or None
+        Of items: whether the row belongs to the group of the entry. The items of a
+        group and all others are two samples. None: the rows are one sample.
+    unweighted : tuple of ndarray or None
+        Column totals without weights, by group and shared, which say how many pairs or
+        rows there are; None if the rows have no weights.
+    """
+
+    row: Array
+    group: Array
+    values: Any
+    shared: Array
+    n_groups: int
+    labels: Array
+    member: Array | None = None
+    unweighted: tuple[Array, Array] | None = None
+
+    @classmethod
+    def from_entries(
+        cls,
+        row: Array,
+        group: Array,
+        values: Any,
+        *,
+        n_rows: int,
+        n_groups: int,
+        shared: Array | None = None,
+        labels: Array,
+        member: Array | None = None,
+        unweighted: tuple[Array, Array] | None = None,
+    ) -> Rows:
+        """Return the table of entries in any order, those of one place added.
+
+        Without `shared` there are no shared columns. An item has an entry for each of
+        its groups, of zeros if need be.
+        """
+        if shared is None:
+            shared = np.zeros((n_rows, 0))
+        key = row * np.int64(n_groups) + group
+        if (key[1:] <= key[:-1]).any():
+            order = np.argsort(key, kind="stable")
+            key, values = key[order], values[order]
+            member = None if member is None else member[order]
+            first = np.flatnonzero(np.diff(key, prepend=-1))
+            if first.size < key.size:
+                key, values = key[first], np.add.reduceat(values, first, axis=0)
+                if member is not None:
+                    member = np.logical_or.reduceat(member, first)
+            row, group = np.divmod(key, n_groups)
+        row, group = small_codes(row, group)
+        return cls(row, group, values, shared, n_groups, labels, member, unweighted)
+
+    @classmethod
+    def of_all(
+        cls,
+        by_group: Array,
+        shared: Array,
+        labels: Array,
+        member: Array | None = None,
+        unweighted: tuple[Array, Array] | None = None,
+    ) -> Rows:
+        """Return the table of all groups of each row, (Q, G, C) and (Q, D)."""
+        n_rows, n_groups, n_columns = by_group.shape
+        row, group = small_codes(
+            np.repeat(np.arange(n_rows), n_groups), np.tile(np.arange(n_groups), n_rows)
+        )
+        values = by_group.reshape(n_rows * n_groups, n_columns)
+        member = None if member is None else member.ravel()
+        return cls(row, group, values, shared, n_groups, labels, member, unweighted)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self.shared)
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns of each group."""
+        return int(self.values.shape[1])
+
+    @property
+    def complete(self) -> bool:
+        """Whether each row has an entry for each group."""
+        return self.row.size == self.n_rows * self.n_groups
+
+    @cached_property
+    def starts(self) -> Array:
+        """First entry of each row, and the number of entries."""
+        return np.searchsorted(self.row, np.arange(self.n_rows + 1))
+
+    @property
+    def by_group(self) -> Array:
+        """All groups of each row, shape (Q, G, C), 0 without an entry."""
+        all_groups = np.zeros((self.n_rows, self.n_groups, self.n_columns))
+        all_groups[self.row, self.group] = dense_values(self.values)
+        return all_groups
+
+    def totals(self) -> tuple[Array, Array]:
+        """Return column totals by group (G, C) and shared ones (D,)."""
+        by_group = np.zeros((self.n_groups, self.n_columns))
+        if self.complete and isinstance(self.values, np.ndarray):
+            size = self.n_groups * self.n_columns
+            flat = np.ones(self.n_rows) @ self.values.reshape(self.n_rows, size)
+            by_group = flat.reshape(self.n_groups, self.n_columns)
+        else:
+            for column in range(self.n_columns):
+                values = dense_values(self.values[:, [column]])[:, 0]
+                by_group[:, column] = np.bincount(self.group, values, self.n_groups)
+        return by_group, np.ones(self.n_rows) @ self.shared
+
+    def at_entries(
+        self, function: Finalize, totals: tuple[Array, Array] | None = None
+    ) -> Array:
+        """Return a function of what each entry has, shape (N,).
+
+        With `totals`, (G, C) and (D,), of what is left of these without its row.
+        """
+        width = self.n_groups if self.complete else 1
+        found = np.empty(self.row.size)
+        step = max(1, _BLOCK // max(1, width * self.n_columns + self.shared.shape[1]))
+        for start in range(0, self.row.size, step * width):
+            some = slice(start, start + step * width)
+            own = dense_values(self.values[some]).reshape(-1, width, self.n_columns)
+            common = self.shared.take(self.row[some][::width], axis=0)
+            if totals is not None:
+                whole = totals[0] if width > 1 else totals[0][self.group[some], None]
+                own, common = whole - own, totals[1] - common
+            found[some] = np.ravel(function(own, common))
+        return found
+
+    def without_entry(self, function: Finalize) -> Array:
+        """Return a function of the shared columns of each row alone, shape (Q,)."""
+        found = np.empty(self.n_rows)
+        step = max(1, _BLOCK // max(1, self.n_columns + self.shared.shape[1]))
+        for start in range(0, self.n_rows, step):
+            common = self.shared[start : start + step]
+            none = np.broadcast_to(0.0, (len(common), 1, self.n_columns))
+            found[start : start + step] = np.ravel(function(none, common))
+        return found
+
+    def entries(self, value: Array, left: Array, right: Array) -> Entries:
+        """Return values at the entries, and a product elsewhere if there is elsewhere.
+
+        `left` has shape (Q, r) and `right` (G, r).
+        """
+        if self.complete:
+            left, right = left[:, :0], right[:, :0]
+        return Entries(self.row, self.group, value, left, right)
+
+    def amounts(self, support: Finalize) -> list[Entries]:
+        """Return how much data each row shows of each group, by stratum."""
+        value, ones = self.at_entries(support), np.ones((self.n_groups, 1))
+        none = np.zeros((self.n_rows, 0)), ones[:, :0]
+        elsewhere = none
+        if self.shared.shape[1] and not self.complete:
+            elsewhere = self.without_entry(support)[:, None], ones
+        if self.member is None:
+            return [self.entries(value, *elsewhere)]
+        inside = value * self.member
+        return [self.entries(inside, *none), self.entries(value - inside, *elsewhere)]
+
+    def blocks(self, size: int) -> Iterator[Rows]:
+        """Yield the rows, those of about so many entries at a time."""
+        start = 0
+        while start < self.n_rows:
+            stop = np.searchsorted(self.starts, self.starts[start] + size, "right") - 1
+            stop = max(start + 1, int(stop))
+            yield self if stop - start == self.n_rows else self.between(start, stop)
+            start = stop
+
+    def between(self, start: int, stop: int) -> Rows:
+        """Return rows that follow each other."""
+        some = slice(self.starts[start], self.starts[stop])
+        return replace(
+            self,
+            row=self.row[some] - start,
+            group=self.group[some],
+            values=self.values[some],
+            shared=self.shared[start:stop],
+            labels=self.labels[start:stop],
+            member=None if self.member is None else self.member[some],
+        )
+
+    def take(self, rows: Array) -> Rows:
+        """Return some rows, given by number."""
+        first, size = self.starts[rows], np.diff(self.starts)[rows]
+        chosen = np.repeat(first - np.cumsum(size) + size, size)
+        chosen += np.arange(chosen.size)
+        return replace(
+            self,
+            row=np.repeat(np.arange(len(rows)), size),
+            group=self.group[chosen],
+            values=self.values[chosen],
+            shared=self.shared[rows],
+            labels=self.labels[rows],
+            member=None if self.member is None else self.member[chosen],
+        )
+
+    def _ordered(self, row: Array, group: Array, values: Any, **parts: Any) -> Rows:
+        """Return these entries of the same rows, in any order."""
+        given: dict[str, Any] = {
+            "n_rows": self.n_rows,
+            "n_groups": self.n_groups,
+            "shared": self.shared,
+            "labels": self.labels,
+            "member": self.member,
+        }
+        return Rows.from_entries(row, group, values, **(given | parts))
+
+    def with_empty(self, row: Array, group: Array) -> Rows:
+        """Return the same with entries of zeros at places in order that have none."""
+        key = self.row * np.int64(self.n_groups) + self.group
+        place = np.searchsorted(key, row * np.int64(self.n_groups) + group)
+        member = self.member
+        return replace(
+            self,
+            row=np.insert(self.row, place, row),
+            group=np.insert(self.group, place, group),
+            values=np.insert(dense_values(self.values), place, 0.0, axis=0),
+            member=None if member is None else np.insert(member, place, False),
+        )
+
+    def lacks(self, row: Array, group: Array) -> Array:
+        """Return which of these places have no entry, shape (n,), bool."""
+        key = self.row * np.int64(self.n_groups) + self.group
+        asked = row * np.int64(self.n_groups) + group
+        place = np.minimum(np.searchsorted(key, asked), max(key.size - 1, 0))
+        return key[place] != asked if key.size else np.ones(row.size, dtype=bool)
+
+    def of_groups(self, columns: Array) -> Rows:
+        """Return the rows with the columns of some groups."""
+        place = np.full(self.n_groups, -1)
+        place[columns] = np.arange(len(columns))
+        number = place[self.group]
+        some = np.flatnonzero(number >= 0)
+        member = None if self.member is None else self.member[some]
+        return self._ordered(
+            *(self.row[some], number[some], self.values[some]),
+            n_groups=len(columns),
+            member=member,
+        )
+
+    def pooled(self) -> Rows:
+        """Return the rows with all groups as one."""
+        values = dense_values(self.values)
+        return self._ordered(
+            *(self.row, np.zeros_like(self.group), values), n_groups=1, member=None
+        )
+
+    def placed(self, to: Layout) -> Rows:
+        """Return the rows with groups and columns at these numbers of more."""
+        values = np.zeros((self.row.size, to.n_columns))
+        values[:, to.columns] = dense_values(self.values)
+        shared = np.zeros((self.n_rows, to.n_shared))
+        shared[:, to.shared] = self.shared
+        return self._ordered(
+            *(self.row, to.groups[self.group], values),
+            n_groups=to.n_groups,
+            shared=shared,
+        )
+
+    def summed(self, codes: Array, size: int, labels: Array) -> Rows:
+        """Return the rows of each code added up."""
+        columns = [np.bincount(codes, column, size) for column in self.shared.T]
+        shared = np.stack(columns, axis=1) if columns else np.zeros((size, 0))
+        return self._ordered(
+            *(codes[self.row], self.group, dense_values(self.values)),
+            n_rows=size,
+            shared=shared,
+            labels=labels,
+        )
+
+    def __add__(self, other: Rows) -> Rows:
+        """Return the rows of both."""
+        if not (self.n_rows and other.n_rows):
+            return self if self.n_rows else other
+        labels = [self.labels, other.labels]
+        kinds = {part.dtype for part in labels}
+        if len(kinds) > 1 and np.dtype(object) not in kinds:
+            labels = [part.astype(object) for part in labels]
+        return self._ordered(
+            np.concatenate([self.row, other.row.astype(np.int64) + self.n_rows]),
+            np.concatenate([self.group, other.group]),
+            np.concatenate([dense_values(self.values), dense_values(other.values)]),
+            n_rows=self.n_rows + other.n_rows,
+            shared=np.concatenate([self.shared, other.shared]),
+            labels=np.concatenate(labels),
+            member=_joined(self.member, other.member),
+        )
+
+    def join_columns(self, other: Rows) -> Rows:
+        """Return the columns of both over the same clusters, which are matched."""
+        other = other.take(_same_rows(self, other))
+        widths = (0, other.n_columns), (self.n_columns, 0)
+        values = [
+            np.pad(dense_values(rows.values), [(0, 0), width])
+            for rows, width in zip((self, other), widths, strict=True)
+        ]
+        return self._ordered(
+            np.concatenate([self.row, other.row]),
+            np.concatenate([self.group, other.group]),
+            np.concatenate(values),
+            shared=np.concatenate([self.shared, other.shared], axis=1),
+            member=_joined(self.member, other.member),
+        )
+
+    def drawn(self, counts: Array) -> tuple[Array, Array]:
+        """Return totals by group and shared ones of rows that count so often.
+
+        `counts` has shape (B, Q), and these (B, G, C) and (B, D).
+        """
+        from scipy import sparse
+
+        shape = len(counts), self.n_groups, self.n_columns
+        if self.complete and isinstance(self.values, np.ndarray):
+            flat = self.values.reshape(self.n_rows, self.n_groups * self.n_columns)
+            return (counts @ flat).reshape(shape), counts @ self.shared
+        by_group = np.empty(shape)
+        for column in range(self.n_columns):
+            values = dense_values(self.values[:, [column]])[:, 0]
+            parts = np.ascontiguousarray(values), self.group, self.starts
+            matrix = sparse.csr_array(parts, shape=(self.n_rows, self.n_groups))
+            by_group[..., column] = (matrix.T @ counts.T).T
+        return by_group, counts @ self.shared
+
+    @cached_property
+    def _of_each_group(self) -> tuple[Array, Array]:
+        """The entries by group, and the first of each group."""
+        order = np.argsort(self.group, kind="stable")
+        ends = np.cumsum(np.bincount(self.group, minlength=self.n_groups))
+        return order, np.concatenate([[0], ends])
+
+    def part_of(self, groups: Sequence[int]) -> tuple[Array, Array, Array]:
+        """Return the rows with data of some groups, their columns and shared ones.
+
+        Numbers (n,), and columns (n, len(groups), C) and (n, D).
+        """
+        order, first = self._of_each_group
+        chosen = [order[first[group] : first[group + 1]] for group in groups]
+        every = np.concatenate(chosen)
+        rows, place = np.unique(self.row[every], return_inverse=True)
+        by_group = np.zeros((rows.size, len(groups), self.n_columns))
+        number = np.repeat(np.arange(len(groups)), [part.size for part in chosen])
+        by_group[place, number] = dense_values(self.values[every])
+        return rows, by_group, self.shared[rows]
+
+
+def dense_values(values: Any) -> Array:
+    """Return columns as an array, of which few may be other than 0."""
+    return values if isinstance(values, np.ndarray) else values.toarray()
+
+
+def _joined(a: Array | None, b: Array | None) -> Array | None:
+    return None if a is None or b is None else np.concatenate([a, b])
+
+
+def small_codes(*codes: Array) -> list[Array]:
+    """Return numbers of rows and groups as integers of 32 bits where all of them do."""
+    fit = max(int(code.max(initial=0)) for code in codes) < 2**31
+    return [code.astype(np.int32) if fit else code for code in codes]
+
+
+def _same_rows(a: Rows, b: Rows) -> Array:
+    """Return the rows of `b` in the order of the clusters of `a`."""
+    import pandas as pd
+
+    if not pd.Index(a.labels).is_unique:
+        raise ValueError(
+            "A paired comparison needs clusters with labels of their own; some labels "
+            "repeat, as when parts that each number their queries from 0 are added."
+        )
+    rows = np.arange(a.n_rows)
+    same = a.n_rows == b.n_rows
+    if same and not np.array_equal(a.labels, b.labels):
+        try:
+            rows[np.argsort(a.labels, kind="stable")] = np.argsort(
+                b.labels, kind="stable"
+            )
+        except TypeError:  # labels of mixed types
+            place = {label: row for row, label in enumerate(b.labels.tolist())}
+            rows = np.array([place.get(label, 0) for label in a.labels.tolist()])
+        same = np.array_equal(a.labels, b.labels[rows])
+    if not same:
+        raise ValueError(
+            "A paired comparison needs two results on the same clusters (queries, or "
+            f"the items of one list); got {a.n_rows} and {b.n_rows} clusters whose "
+            "labels differ."
+        )
+    return rows
+
+
+def cluster_table(
+    rows: ScoreRows,
+    sample: Sample,
+    columns: Sequence[Array],
+    of_everyone: Array | None = None,
+) -> Rows:
+    """Return the sums of columns of the sample by cluster and group.
+
+    Parameters
+    ----------
+    rows : ScoreRows
+        For the labels of the clusters and the groups.
+    sample : Sample
+        Of these rows.
+    columns : sequence of ndarray of shape (n,)
+        In the order of the sample, with the weights of its rows.
+    of_everyone : ndarray of shape (n_rows, C) or None
+        In the order of the rows, to be summed over all groups.
+
+    Returns
+    -------
+    Rows
+        Of n_clusters rows, with the sums over all groups as shared columns.
+    """
+    unweighted = None
+    n_rows, n_groups = sample.n_clusters, len(rows.groups)
+    if rows.weight is not None:
+        weight = rows.weight[sample.row]
+        number = [np.bincount(sample.group, c / weight, n_groups) for c in columns]
+        every = np.zeros(0)
+        if of_everyone is not None:
+            every = (of_everyone / rows.weight[:, None]).sum(axis=0)
+        unweighted = np.stack(number, axis=1), every
+    cells: Any = slice(None)  # each row has sums of its own
+    if not sample.alone:
+        cells = sample.segment_starts
+        columns = [np.add.reduceat(column, cells, dtype=float) for column in columns]
+    cluster, shared = rows.cluster_codes, of_everyone
+    if shared is not None and cluster is not None:
+        sums_of = [np.bincount(cluster, column, n_rows) for column in shared.T]
+        shared = np.stack(sums_of, axis=1)
+    return Rows.from_entries(
+        sample.cluster[cells],
+        sample.group[cells],
+        np.stack(columns, axis=1),
+        n_rows=n_rows,
+        n_groups=n_groups,
+        shared=shared,
+        labels=rows.cluster_labels,
+        unweighted=unweighted,
+    )
+
+
+def weights_of_rows(rows: ScoreRows, sample: Sample) -> Array:
+    """Return the weight of each row of the sample, whatever its cluster."""
+    if rows.weight is None:
+        return np.broadcast_to(1.0, sample.x.size)
+    return rows.weight[sample.row]
+
+
+def count_chunks(rows: Rows, n_resamples: int) -> Iterator[int]:
+    """Yield how many resamples to draw at once, so that they are not too large."""
+    numbers = rows.n_rows + rows.n_groups * rows.n_columns
+    step = min(_CHUNK, max(_FEWEST, _MOST_COUNTS // max(1, numbers)))
+    for start in range(0, n_resamples, step):
+        yield min(step, n_resamples - start)
+
+
+def draw_counts(rows: Rows, chunk: int, rng: np.random.Generator) -> Array:
+    """Return how often each row is in each resample, shape (chunk, Q)."""
+    counts = np.empty((chunk, rows.n_rows))
+    for times in counts:
+        drawn = rng.integers(0, rows.n_rows, rows.n_rows)
+        times[:] = np.bincount(drawn, minlength=rows.n_rows)
+    return counts

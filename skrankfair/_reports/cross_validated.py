@@ -1,0 +1,549 @@
+"""Cross-validation and audit in one step."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
+from importlib.util import find_spec
+from operator import add
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import GroupKFold, check_cv
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.parallel import Parallel, delayed
+
+from .._estimates import formatting as fmt
+from .._estimates.metric import collected_warnings
+from .._estimates.sums import ClusterSums
+from .._inputs.columns import resolve_column
+from .._inputs.missing import MISSING, without_missing
+from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.sklearn_private import (
+    call_once,
+    consumed_metadata,
+    n_rows_of,
+    needed_to_fit,
+    positive_class,
+    response_values,
+    routing_enabled,
+    rows_of,
+    tags_of,
+)
+from .._inputs.validation import (
+    Array,
+    check_choice,
+    check_lengths,
+    check_number,
+    encode,
+)
+from ..metrics import GroupEstimates
+from ..mitigation._fold_scores import fitted_fold
+from ..scoring._score_function import as_outcomes
+from .audit import (
+    AuditReport,
+    Margin,
+    audit_of_rows,
+    check_audit_options,
+    check_engagement,
+    with_task,
+)
+from .catalog import AuditMetric, catalog, chosen_metrics
+from .findings import margins_of
+from .rows import AuditOptions, AuditRows
+
+_TITLE = "Cross-validated fairness audit"
+_RESPONSES = ("decision_function", "predict_proba", "predict")
+_N_SPLITS = 5
+
+
+def audit_cv(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    cluster: Any = None,
+    engagement: Any = None,
+    item_weight: Any = None,
+    cv: Any = None,
+    groups: Any = None,
+    task: str | None = None,
+    favorable: str | None = None,
+    threshold: float | None = None,
+    k: int | None = None,
+    metrics: str | Sequence[str] | None = None,
+    response_method: str | Sequence[str] = "auto",
+    params: Mapping[str, Any] | None = None,
+    confidence_level: float = 0.95,
+    correction: str = "holm",
+    margin: Margin = None,
+    missing: str = "raise",
+    impact_ratio: bool = False,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> AuditReport:
+    """Audit an estimator by cross-validation, on scores of rows it did not see.
+
+    The estimator is cloned and fitted on every training set, and scores the test set.
+    All out-of-fold scores go into one audit, in which items are compared only within
+    the scores of one model, because the scores of two models need not have the same
+    scale.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It is not changed. It sees all columns of X, including those named below.
+    X : frame or array of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+        Outcomes; the second of two classes is the better one.
+    sensitive_features, qid, cluster, engagement, item_weight : str, list of str, \
+            callable or array-like of shape (n_samples,)
+        Groups, queries, independent units, engagement and weights of items as in
+        `audit`: columns of X by name, a function of X, or the values. Only
+        `sensitive_features` is needed. Without `qid` each test set is one list, whose
+        items are the independent units. Weights of items are for the audit; `params`
+        has those for `fit`.
+    cv : int, splitter, iterable of splits or None, default=None
+        As in `cross_validate`. None means five folds, of whole clusters or queries
+        (`GroupKFold`) if there are any, or else as in scikit-learn.
+    groups : str or array-like of shape (n_samples,), default=None
+        Groups for the splitter: a column of X or the values. None with ``cv=None``
+        takes the clusters, or the queries.
+    task : {"ranking", "risk", "decision"} or None, default=None
+        What the scores are for, as in `audit`.
+    favorable : {"high", "low"} or None, default=None
+        Which end of the score is good for the person, as in `audit`.
+    threshold : float or None, default=None
+        Score above which a row is accepted, as in `audit`, the same for all models.
+    k : int or None, default=None
+        How many positions of a query count, from the top, as in `audit`.
+    metrics : str, sequence of str or None, default=None
+        As in `audit`.
+    response_method : str or sequence of str, default="auto"
+        "auto": `decision_function`, else the positive class of `predict_proba`, else
+        `predict`.
+    params : dict or None, default=None
+        Passed to `fit`, in a Pipeline as ``step__name``. What has one value per row is
+        cut to the training set. With metadata routing on, `params` and the columns
+        above go where the estimator requests them; with it off, `fit` gets those of the
+        columns that it cannot do without, as fairlearn's models cannot.
+    confidence_level : float, default=0.95
+        Confidence level of the intervals and the verdicts.
+    correction : {"holm", "fdr_bh"}, default="holm"
+        Correction for the number of groups, as in `audit`.
+    margin : float, mapping of str to float, or None, default=None
+        Largest difference from fair that does not matter, as in `audit`.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are. The
+        estimator is fitted on all rows, those too.
+    impact_ratio : bool, default=False
+        Whether to add the impact ratios of the four-fifths rule, as in `audit`.
+    n_jobs : int or None, default=None
+        Number of folds at a time, as in joblib.
+    verbose : bool, default=False
+        Whether to show progress, on a terminal and if rich is installed.
+
+    Returns
+    -------
+    AuditReport
+        Its results are the sums of the results of the folds.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing or has another length, a query is in two clusters or a
+        metric is unknown, and where `audit` raises. Errors of `fit` are not caught.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For groups without an estimate over all folds. A group that only one fold lacks
+        does no harm.
+
+    See Also
+    --------
+    audit : The audit of scores that exist already.
+    skrankfair.scoring.make_fairness_scorer : One number per fold, for searches.
+
+    Notes
+    -----
+    Dependent rows are summed before squares are taken, over all folds: the unit is
+    `cluster`, or the query, which may straddle folds or be scored by several models of
+    a repeated cross-validation; without either it is the row. The errors take the
+    models as given: they are about measuring these scores, not about training again.
+    Without `qid` the small term of pairs that are measured again by another model is
+    left out of the variance, which is then slightly too large.
+
+    A threshold or bin that is chosen from the data (`matched_pair_calibration`, strata
+    of engagement) is chosen once for all folds.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skrankfair import audit_cv
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"query": np.repeat(np.arange(300), 10)})
+    >>> X["region"] = rng.choice(["north", "south"], size=len(X))
+    >>> X["quality"] = rng.normal(size=len(X))
+    >>> X["seen"] = X["quality"] - 0.5 * (X["region"] == "north")
+    >>> clicked = X["quality"] + rng.normal(size=len(X)) > 0
+    >>> model = make_pipeline(
+    ...     make_column_transformer(("passthrough", ["seen"])), LogisticRegression()
+    ... )
+    >>> report = audit_cv(
+    ...     model,
+    ...     X,
+    ...     clicked,
+    ...     sensitive_features="region",
+    ...     qid="query",
+    ...     metrics="inter_group_accuracy",
+    ... )
+    >>> report.headline
+    '1 of 2 groups is worse off beyond chance: north.'
+    """
+    options = AuditOptions(
+        *(task, favorable, threshold, k, metrics),
+        *(confidence_level, correction, margin, impact_ratio),
+    )
+    check_audit_options(options)
+    if k is not None:
+        check_number(k, "k", 1, np.inf, integer=True)
+        if qid is None:
+            raise ValueError(f"k must be None without qid, which has places; got {k}.")
+    check_choice(missing, "missing", MISSING)
+    margins_of(margin, catalog().values(), confidence_level)
+    if sensitive_features is None:
+        raise ValueError("sensitive_features must be given; got None.")
+    # Which of them the task has is known with the scores.
+    check_engagement(engagement, chosen_metrics(metrics, task, k))
+    given = {
+        "sensitive_features": sensitive_features,
+        "qid": qid,
+        "cluster": cluster,
+        "engagement": engagement,
+        "item_weight": item_weight,
+        "groups": groups,
+    }
+    columns = _columns(X, y, given)
+    split_by = columns.pop("groups", None)
+    if cv is None and split_by is None:
+        split_by = columns.get("cluster", columns.get("qid"))
+        cv = None if split_by is None else GroupKFold(_N_SPLITS)
+    classifier = tags_of(estimator).estimator_type == "classifier"
+    splitter = check_cv(cv, y, classifier=classifier)
+    splits = list(splitter.split(X, y, split_by))
+    if isinstance(response_method, str):
+        auto = response_method == "auto"
+        response_method = _RESPONSES if auto else (response_method,)
+    scored = _scored(
+        *(estimator, X, y, splits, columns, params or {}, response_method),
+        n_jobs=n_jobs,
+        verbose=verbose,
+    )
+    tests = [np.arange(len(y))[test] for _, test in splits]
+    rows = np.concatenate(tests)
+    everything = {
+        "y_true": np.concatenate([np.asarray(outcomes) for outcomes, _ in scored]),
+        "y_score": np.concatenate([np.asarray(scores) for _, scores in scored]),
+        "row": rows,
+        "model": np.repeat(np.arange(len(tests)), [test.size for test in tests]),
+        **{name: rows_of(values, rows) for name, values in columns.items()},
+    }
+    everything, said, lacking = without_missing(everything, missing)
+    options = with_task(options, everything.get("qid"), everything["y_score"])
+    audited, notes = _rows_of_models(everything)
+    report = audit_of_rows(audited, options, [*notes, *said], lacking)
+    return replace(report, title=_TITLE)
+
+
+def _columns(X: Any, y: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the given columns, which must be as long as X."""
+    lengths = {"X": n_rows_of(X), "y": len(y)}
+    columns = {}
+    for name, spec in given.items():
+        if spec is None:
+            continue
+        values = resolve_column(X, spec, name)
+        if not hasattr(values, "__len__"):
+            raise ValueError(f"{name} must be a column of X or an array; got {spec!r}.")
+        columns[name], lengths[name] = values, len(values)
+    check_lengths(**lengths)
+    return columns
+
+
+@contextmanager
+def _progress(total: int, verbose: bool) -> Iterator[Callable[[], object]]:
+    """Show a bar on standard error, if that is a terminal and rich is there."""
+    if not (verbose and sys.stderr.isatty() and find_spec("rich")):
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("folds", total=total)
+        yield lambda: progress.advance(bar)
+
+
+def _scored(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    splits: Sequence[tuple[Array, Array]],
+    columns: Mapping[str, Any],
+    params: Mapping[str, Any],
+    response_method: Sequence[str],
+    *,
+    n_jobs: int | None,
+    verbose: bool,
+) -> list[tuple[Any, Any]]:
+    """Return the outcomes and scores of each test set."""
+    metadata = {**columns, **params}
+    if routing_enabled():
+        _check_requested(estimator, params, response_method)
+        fit = consumed_metadata(estimator, "fit", metadata)
+    else:
+        fit = needed_to_fit(estimator, params, columns)
+    out = []
+    with (
+        _asking_for_params(estimator, columns),
+        _progress(len(splits), verbose) as advance,
+    ):
+        for scored in Parallel(n_jobs=n_jobs, return_as="generator")(
+            delayed(_fold_scores)(
+                *(estimator, X, y, *split, response_method), fit=fit, metadata=metadata
+            )
+            for split in splits
+        ):
+            out.append(scored)
+            advance()
+    return out
+
+
+def _fold_scores(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    train: Array,
+    test: Array,
+    response_method: Sequence[str],
+    **parameters: Any,
+) -> tuple[Any, Any]:
+    """Return the outcomes and the scores of the test set, as numbers."""
+
+    def respond(model: Any, rows: Any, metadata: Mapping[str, Any]) -> Any:
+        return response_values(call_once, model, rows, list(response_method), metadata)
+
+    fold = fitted_fold(estimator, X, y, train, test, respond=respond, **parameters)
+    return as_outcomes(rows_of(y, test), fold.scores, positive_class(fold.estimator))
+
+
+@contextmanager
+def _asking_for_params(estimator: Any, columns: Mapping[str, Any]) -> Iterator[None]:
+    """Raise a ValueError where `fit` misses a column that its signature hides."""
+    try:
+        yield
+    except TypeError as error:
+        lacking = [name for name in columns if f"argument: {name!r}" in str(error)]
+        if "missing" not in str(error) or not lacking:
+            raise
+        how = f"pass params={{{lacking[0]!r}: values}}"
+        if routing_enabled():
+            how = f"request it with set_fit_request({lacking[0]}=True)"
+        raise ValueError(
+            f"{type(estimator).__name__} needs {lacking[0]} to fit: {how}."
+        ) from error
+
+
+def _check_requested(
+    estimator: Any, params: Mapping[str, Any], response_method: Sequence[str]
+) -> None:
+    """Raise a ValueError for metadata that would go nowhere."""
+    routing = get_routing_for_object(estimator)
+    wanted = {
+        name
+        for method in ("fit", *response_method)
+        for name in routing.consumes(method, params.keys())
+    }
+    for name in params:
+        if name not in wanted:
+            raise ValueError(
+                f"params has {name!r}, which {type(estimator).__name__} does not "
+                f"request; set_fit_request({name}=True) of it or of its step does."
+            )
+
+
+def _rows_of_models(columns: Mapping[str, Any]) -> tuple[AuditRows, list[str]]:
+    """Return the rows of an audit of which only those of one model are compared.
+
+    Each row has the caller's number of it and that of the model that scored it. The
+    notes say how the scores were made.
+    """
+    columns = dict(columns)
+    row, model = columns.pop("row"), columns.pop("model")
+    made = (
+        f"Scores are out of fold: {np.unique(model).size} models, each scoring rows "
+        "that it was not fitted on; items are compared within the scores of one model."
+    )
+    notes = [made]
+    repeated = np.unique(row).size < row.size
+    if repeated:
+        notes.append("Rows were scored by several models, and count as one unit each.")
+    clustered = "cluster" in columns
+    if "qid" not in columns:
+        columns = {**columns, "cluster": columns.get("cluster", row), "qid": None}
+        lists = _ordered(columns, model)
+        if clustered and lists.cluster_of_query is not None:
+            # Each list is of one cluster as a whole, as a query is.
+            return AuditRows.of({**columns, "qid": model}, lists), notes
+        rows = AuditRows.of(columns, lists)
+        units = None if clustered else row
+        return ListsOfModels(**vars(rows), model=model, units=units), notes
+    queries = encode(columns["qid"], "qid").dense()
+    # A query that several models scored is several queries of one cluster.
+    scored = model * queries.size + queries.codes
+    split = np.unique(scored).size
+    if not repeated and split > queries.size:
+        notes.append(
+            f"{queries.size:,} queries are split over folds into {split:,} parts, and "
+            "pairs of items in two parts are not compared; cv=GroupKFold() with "
+            "groups=qid keeps queries whole."
+        )
+    if clustered:
+        clusters = encode(columns["cluster"], "cluster").dense()
+        last = np.empty(queries.size, dtype=np.int64)
+        last[queries.codes] = clusters.codes
+        several = last[queries.codes] != clusters.codes
+        if several.any():
+            query = queries.decode(queries.codes[[np.argmax(several)]])[0]
+            raise ValueError(
+                "cluster must be constant within a query; query "
+                f"{fmt.label(query)} has rows of several clusters."
+            )
+    else:
+        columns["cluster"] = queries.decode(queries.codes)
+    columns["qid"] = scored
+    return AuditRows.of(columns, _ordered(columns, scored)), notes
+
+
+def _ordered(columns: Mapping[str, Any], qid: Any) -> RankedData:
+    """Return the rows of an audit, validated and ordered within these queries."""
+    others = {n: v for n, v in columns.items() if n not in ("qid", "engagement")}
+    return ranked_data(**others, qid=qid)
+
+
+@dataclass(frozen=True)
+class ListsOfModels(AuditRows):
+    """Rows without queries: a list for each model, whose items are the units.
+
+    Attributes
+    ----------
+    model : array of int, shape (n,)
+        The model that scored each row.
+    units : array of shape (n,) or None
+        The caller's row behind each score; None where the rows have clusters.
+    """
+
+    model: Array
+    units: Array | None
+
+    has_places = False
+
+    @property
+    def independent(self) -> bool:
+        """Whether no two lists share a unit."""
+        return self.units is not None and np.unique(self.units).size == self.units.size
+
+    @property
+    def without_units(self) -> AuditRows:
+        """The same lists, each of them a unit of its own."""
+        data = replace(self.data, cluster=None)
+        given = self.columns, self.model, self.engagement, self.item_weight
+        return AuditRows(*given, data)
+
+    def check_units(self) -> None:
+        """Accept that each list has rows of many units."""
+
+    def defined(
+        self, chosen: Sequence[AuditMetric]
+    ) -> tuple[tuple[AuditMetric, ...], list[str]]:
+        """Return the metrics that are defined for the lists, and notes on others."""
+        chosen, notes = self.without_units.defined(chosen)
+        if self.independent:
+            return chosen, notes
+        notes += [
+            f"{metric.short} is left out: the lists of the models depend on each other."
+            for metric in chosen
+            if metric.per == "query"
+        ]
+        return tuple(metric for metric in chosen if metric.per != "query"), notes
+
+    def measured(self, metric: AuditMetric) -> GroupEstimates:
+        """Return the result of a metric: of the rows, of the lists or of pairs."""
+        if metric.per == "pair":
+            return self._pairs_of_models(metric)
+        if metric.per == "row":
+            return super().measured(metric)
+        rows = replace(self.without_units, data=self.data)
+        if self.independent:
+            columns = {**self.columns, "cluster": None}
+            rows = replace(self.without_units, columns=columns)
+        return rows.measured(metric)
+
+    def _pairs_of_models(self, metric: AuditMetric) -> GroupEstimates:
+        """Return the sum of a metric over the models, the rows of a unit summed first.
+
+        What is chosen from the data is chosen once, for all models.
+        """
+        lists, by_row = self.without_units.data, {}
+        estimates = partial(metric.ordered or metric.function, **metric.options)
+        if metric.takes("engagement") and self.engagement is not None:
+            by_row["engagement"] = self.engagement
+        pooled = estimates(lists, variance="item", **by_row)
+        names = {"epsilon": "epsilon", "engagement_edges": "bins"}
+        fixed = {names[name]: value for name, value in pooled.first_pass.items()}
+        sums, units = [], []
+        for rows, data in self._lists:
+            some = {name: rows_of(values, rows) for name, values in by_row.items()}
+            with collected_warnings():
+                result = estimates(data, **some, **fixed)
+                sums.append(result.sums.aligned(pooled.groups))
+            labels = sums[-1].rows.labels
+            units.append(labels if self.units is None else self.units[rows][labels])
+        return replace(pooled, sums=_summed(sums, np.concatenate(units)))
+
+    @cached_property
+    def _lists(self) -> list[tuple[Array, RankedData]]:
+        """Rows and list of each model, whose items are the units without clusters."""
+        names = ["y_true", "y_score", "sensitive_features"]
+        given = {name: self.columns[name] for name in names}
+        if self.item_weight is not None:
+            given["item_weight"] = self.item_weight
+        if self.units is None:
+            given["cluster"] = self.columns["cluster"]
+        lists = []
+        for model in np.unique(self.model):
+            rows = np.flatnonzero(self.model == model)
+            some = {name: rows_of(values, rows) for name, values in given.items()}
+            lists.append((rows, ranked_data(**some)))
+        return lists
+
+
+def _summed(parts: Sequence[ClusterSums], labels: Array) -> ClusterSums:
+    """Return the sums of lists that may share units: one row per unit."""
+    # A list of one unit has sums over clusters: it has no pairs between units.
+    total = reduce(add, [replace(part, kind="item") for part in parts])
+    units = encode(labels, "cluster").dense()
+    table = total.rows.summed(units.codes, units.size, units.all_labels)
+    return replace(total, table=table, count=float(units.size))

@@ -1,0 +1,185 @@
+"""What tests of the curves of groups share: contrasts, corrections and bands."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+
+from .._estimates.read_only import ReadOnlyArrays
+from .._estimates.scales import ConfidenceInterval, check_level
+from .._estimates.simultaneous import CORRECTIONS, Simultaneous
+from .._inputs.validation import Array, check_choice, check_number, generator
+from ..smoothing._curve_pairs import CurvePairs
+
+
+@dataclass(frozen=True, eq=False)
+class ContrastTest(ReadOnlyArrays, ABC):
+    """Differences of curves of groups, tested together.
+
+    Attributes
+    ----------
+    sums : CurvePairs
+        Kernel sums over clusters, with their cross products.
+    bandwidth : float
+    parameters : dict
+        The options of the test.
+    """
+
+    sums: CurvePairs
+    bandwidth: float
+    parameters: Mapping[str, Any]
+
+    @property
+    def groups(self) -> tuple[Hashable, ...]:
+        """The labels of the groups, of length G."""
+        return self.sums.groups
+
+    @property
+    def n_clusters(self) -> int:
+        """The number of clusters with rows that the test looks at."""
+        return int(self.sums.count)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The smallest and the largest outcome."""
+        return self.sums.outcomes[0], self.sums.outcomes[-1]
+
+    @cached_property
+    def contrasts(self) -> tuple[tuple[Hashable, Hashable], ...]:
+        """What is compared: two groups, or a group and "rest"; of length C."""
+        if self.sums.rests:
+            return tuple((group, "rest") for group in self.groups)
+        return tuple((self.groups[a], self.groups[b]) for a, b in self._pairs)
+
+    @cached_property
+    def _pairs(self) -> Array:
+        """The two curves of each contrast, shape (C, 2)."""
+        return compared_pairs(
+            self.groups, self.parameters["reference"], rests=self.sums.rests
+        )
+
+    @property
+    @abstractmethod
+    def difference(self) -> Array:
+        """First minus second curve of each contrast; NaN where it is not compared."""
+
+    @property
+    @abstractmethod
+    def _tests(self) -> Simultaneous:
+        """The differences, one after the other."""
+
+    @cached_property
+    def pvalues(self) -> Array:
+        """P-values corrected for their number, of the shape of `difference`."""
+        corrected = self._tests.corrected(self.parameters["correction"])
+        return corrected.reshape(self.difference.shape)
+
+    @property
+    def statistic(self) -> float:
+        """The largest ``|z|``, the normal deviate of the smallest p-value."""
+        return largest(self._tests.deviate)
+
+    @property
+    def pvalue(self) -> float:
+        """P-value of no difference anywhere: the smallest corrected one."""
+        return -largest(-self.pvalues)
+
+    def _level(self, confidence_level: float | None) -> float:
+        """Return the level that is asked for, or that of the test."""
+        if confidence_level is None:
+            return float(self.parameters["confidence_level"])
+        check_level(confidence_level)
+        return confidence_level
+
+    def _band(self, level: float, method: str, error: Array) -> ConfidenceInterval:
+        """Return intervals of the differences; those of shares are inside [-1, 1]."""
+        quantile = self._tests.quantile(level, method).reshape(self.difference.shape)
+        low = self.difference - quantile * error
+        high = self.difference + quantile * error
+        if self._are_shares:
+            return ConfidenceInterval(np.clip(low, -1, 1), np.clip(high, -1, 1))
+        return ConfidenceInterval(low, high)
+
+    @property
+    def _are_shares(self) -> bool:
+        low, high = self.range
+        return low >= 0 and high <= 1
+
+    def __add__(self, other: object) -> Self:
+        """Return the result on the union of the clusters of both."""
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        same = (
+            np.array_equal(self.sums.grid, other.sums.grid)
+            and self.bandwidth == other.bandwidth
+            and self.parameters == other.parameters
+            and self.sums.rests == other.sums.rests
+        )
+        if not same:
+            raise ValueError(
+                "Only results of the same grid or threshold, bandwidth and options can "
+                "be added: pass those of one, as numbers, to every part."
+            )
+        return replace(self, sums=self.sums + other.sums)
+
+    def __radd__(self, other: object) -> Self:
+        """Let ``sum(results)`` start from 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+
+def largest(values: Array) -> float:
+    """Return the largest known value, NaN without any."""
+    known = values[~np.isnan(values)]
+    return float(known.max()) if known.size else float("nan")
+
+
+def compared_pairs(
+    groups: tuple[Hashable, ...], reference: Hashable | None, *, rests: bool = False
+) -> Array:
+    """Return the numbers of the curves of each contrast, shape (C, 2).
+
+    All pairs of groups, each other group with the reference, or each with its rest.
+    """
+    size = len(groups)
+    if rests:
+        return np.column_stack([np.arange(size), size + np.arange(size)])
+    if reference is not None:
+        last = groups.index(reference)
+        pairs = [(g, last) for g in range(size) if g != last]
+    else:
+        pairs = list(combinations(range(size), 2))
+    return np.array(pairs, dtype=int).reshape(-1, 2)
+
+
+def check_reference(reference: Any, labels: tuple[Hashable, ...]) -> None:
+    """Raise a ValueError unless `reference` is None or the label of a group."""
+    # By type first: the value may refuse to be compared.
+    if reference is None or any(
+        type(reference) is type(label) and reference == label for label in labels
+    ):
+        return
+    raise ValueError(
+        f"reference must be one of the groups {list(labels)}; got {reference!r}."
+    )
+
+
+def checked_test_options(
+    correction: str, confidence_level: float, n_resamples: int, random_state: Any
+) -> dict[str, Any]:
+    """Return the options that all of these tests have, or raise a ValueError."""
+    check_choice(correction, "correction", CORRECTIONS)
+    check_level(confidence_level)
+    check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
+    generator(random_state)
+    return {
+        "correction": correction,
+        "confidence_level": confidence_level,
+        "n_resamples": n_resamples,
+        "random_state": random_state,
+    }

@@ -1,0 +1,360 @@
+"""Matched pairs: of near scores, or of neighbours in the ranking."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..._inputs.cells import Memberships
+from ..._inputs.ranking import Ranking, stable_order
+from ..._inputs.validation import Array, Groups
+from .near import ROUNDED, Matching, PairWeight, Ranges, weighted_rank
+from .pairs import Pairs
+from .prefix_sums import exclusive_cumsum, sum_between, times
+
+#: From places in the ranking, one of each focal row, to places in a list of some rows.
+Place = Callable[[Array], Array]
+
+
+def centred(y: Array, ranking: Ranking) -> Array:
+    """Return outcomes minus their query's mean: no difference changes."""
+    means = np.add.reduceat(y, ranking.starts[:-1]) / ranking.lengths
+    if np.array_equal(y, np.rint(y)):
+        means = np.rint(means)  # sums of integers stay exact
+    return y - np.repeat(means, ranking.lengths)
+
+
+@dataclass(frozen=True)
+class NearPairs(Pairs):
+    """What pairs with scores within a threshold share: strata by position."""
+
+    ranking: Ranking
+    #: Shape (n,). Outcomes in ranked order, centred within the query: differences stay
+    #: what they are, and prefix sums stay small.
+    y: Array
+    groups: Groups
+    #: Threshold of each group; NaN for a group without pairs.
+    epsilon: Mapping[Hashable, float]
+    direction: str  # {"below", "both"}
+    #: Strata by the position of the lower item, pairs further down left out; 0 is no
+    #: strata.
+    n_positions: int = 0
+    #: Shape (n,) or None. A pair counts the product of the weights of its items.
+    item_weight: Array | None = None
+
+    @property
+    def n_buckets(self) -> int:  # type: ignore[override]
+        """Number of positions, or 1."""
+        return max(self.n_positions, 1)
+
+    @cached_property
+    def _epsilons(self) -> Array:
+        return np.array([self.epsilon[label] for label in self.groups.labels])
+
+    def _own(self, rows: Array) -> Array | None:
+        return None if self.item_weight is None else self.item_weight[rows]
+
+
+@dataclass(frozen=True)
+class MatchedPairs(NearPairs):
+    """Pairs (i, j) within a threshold, i in the group, j outside; value: y_i - y_j."""
+
+    #: From the columns of the pair (i, j) to those of (j, i), which are negated or not.
+    mirror = np.array([-1.0, 1.0])
+
+    def cell_sums(self, members: Memberships) -> Array:
+        """Return the sums over the pairs of all cells, shape (E, n_columns, B)."""
+        matching = Matching(self.ranking, members, self.direction)
+        ranges = matching.windows(self._epsilons)
+        if self.n_positions:
+            return self._sums_by_position(matching, ranges)
+        columns = self._focal_columns(matching, ranges)
+        return np.stack([members.sums(c) for c in columns], axis=1)[..., None]
+
+    def _focal_columns(self, matching: Matching, ranges: Ranges) -> Array:
+        """Return the columns of each membership over its partners, (n_columns, M)."""
+        rows, limits = matching.members.rows, self._epsilons[matching.group]
+        columns = self._range_columns(
+            None, lambda place: place, ranges.low, ranges.high, rows, limits
+        )
+        columns -= self._range_columns(
+            rows, matching.own, ranges.own_low, ranges.own_high, rows, limits
+        )
+        # What is left of the sums without a partner is rounding.
+        columns[:, np.flatnonzero(ranges.count == 0)] = 0.0
+        return times(columns, self._own(rows))
+
+    def _range_columns(
+        self,
+        some: Array | None,
+        place: Place,
+        low: Array,
+        high: Array,
+        focal: Array,
+        limits: Array,
+    ) -> Array:
+        """Return the columns of focal rows with ranges of a list of rows.
+
+        Parameters
+        ----------
+        some : ndarray of shape (m,) or None
+            The ranked rows that are listed; None lists all.
+        place : callable
+        low, high : ndarray of shape (k,)
+            The range of partners [low, high) of each focal row in the list.
+        focal, limits : ndarray of shape (k,)
+            Focal rows and their thresholds.
+
+        Returns
+        -------
+        ndarray of shape (n_columns, k)
+            Without the weights of the focal rows themselves.
+        """
+        rows = slice(None) if some is None else some
+        weight = None if self.item_weight is None else self.item_weight[rows]
+        columns = np.empty((2, low.size))
+        columns[1] = sum_between(low, high, weight)
+        np.multiply(columns[1], self.y[focal], out=columns[0])
+        columns[0] -= sum_between(low, high, times(self.y[rows], weight))
+        return columns
+
+    def _sums_by_position(self, matching: Matching, ranges: Ranges) -> Array:
+        """Return the sums of all cells by the position of the lower item."""
+        members = matching.members
+        # Tied items are at any position of their block, so either may be the lower.
+        upper = ranges
+        if self.direction == "both":
+            upper = matching.ranges(ranges.low, matching.below)
+        columns = self._focal_columns(matching, upper)
+        sums = self._at_positions(members.cell, members.rows, columns, members)
+        if self.direction == "both":
+            sums += self._at_positions(*self._partners_below(matching, ranges), members)
+        return sums
+
+    def _partners_below(
+        self, matching: Matching, ranges: Ranges
+    ) -> tuple[Array, Array, Array]:
+        """Return cells, rows below a member of theirs, and the columns of these."""
+        ranking, members = self.ranking, matching.members
+        first, _ = ranking.tie_bounds()
+        position = first - ranking.starts[ranking.query]
+        there = np.flatnonzero(position < self.n_positions)
+        edges = np.searchsorted(there, ranking.starts)
+        begin, size = edges[:-1][members.cells.query], np.diff(edges)
+        size = size[members.cells.query]
+        cell = np.repeat(np.arange(size.size), size)
+        rows = np.arange(cell.size) + np.repeat(begin - (np.cumsum(size) - size), size)
+        rows, group = there[rows], members.cells.group[cell]
+        others = np.flatnonzero(~members.contain(rows, group))
+        cell, rows, group = cell[others], rows[others], group[others]
+        # Members of the cell that have the row in their range are next to each other.
+        width = np.int64(ranking.n_rows + 1)
+
+        def members_before(ends: Array) -> Array:
+            numbers = members.cell * width + ends
+            return np.searchsorted(numbers, cell * width + rows, side="right")
+
+        low = members_before(ranges.high)
+        high = np.maximum(members_before(matching.below), low)
+        numbers = members.cell * width + members.rows
+
+        def place(at: Array) -> Array:
+            return np.searchsorted(numbers, cell * width + at)
+
+        columns = self._range_columns(
+            members.rows, place, low, high, rows, self._epsilons[group]
+        )
+        columns[:, low == high] = 0.0
+        columns *= self.mirror[:, None]
+        return cell, rows, times(columns, self._own(rows))
+
+    def _at_positions(
+        self, cell: Array, rows: Array, columns: Array, members: Memberships
+    ) -> Array:
+        """Sum the columns of rows of cells, in order, by cell and position.
+
+        Those of a tied row are spread evenly over the positions of its block.
+        """
+        ranking, n_positions = self.ranking, self.n_positions
+        shape = columns.shape[0], members.sizes.size, n_positions
+        out = np.zeros(shape)
+        if rows.size:
+            low, high = ranking.tie_bounds(rows)
+            new = np.ones(rows.size, dtype=bool)
+            new[1:] = (cell[1:] != cell[:-1]) | (low[1:] != low[:-1])
+            first = np.flatnonzero(new)
+            size = (high - low)[first]
+            columns = np.add.reduceat(columns, first, axis=1) / size
+            position = (low - ranking.starts[ranking.query[rows]])[first]
+            times_there = np.clip(n_positions - position, 0, size)
+            at = np.repeat(np.arange(first.size), times_there)
+            offset = np.arange(at.size)
+            offset -= np.repeat(np.cumsum(times_there) - times_there, times_there)
+            key = cell[first][at] * n_positions + position[at] + offset
+            for total, column in zip(out, columns, strict=True):
+                sums = np.bincount(key, column[at], shape[1] * n_positions)
+                total[...] = sums.reshape(shape[1:])
+        return out.transpose(1, 0, 2)
+
+    @cached_property
+    def _members(self) -> tuple[Memberships, Ranges, Array, Array, Array]:
+        """Memberships, ranges and columns; their order by group, and its begin."""
+        members = Memberships.of(self.ranking, self.groups)
+        matching = Matching(self.ranking, members, self.direction)
+        ranges = matching.windows(self._epsilons)
+        order = stable_order(matching.group)
+        size = np.bincount(matching.group, minlength=len(self.groups))
+        ends = np.append(0, np.cumsum(size))
+        return members, ranges, self._focal_columns(matching, ranges), order, ends
+
+    def item_sums(self, group: int) -> Array:
+        """Return each item's sums over the group's pairs, shape (n_columns, 1, n)."""
+        members, ranges, columns, order, ends = self._members
+        some, n_rows = order[ends[group] : ends[group + 1]], self.ranking.n_rows
+        rows, every = members.rows[some], np.arange(n_rows)
+        # Members that have a row in their range are next to each other.
+        low, high = (
+            np.cumsum(np.bincount(end[some], minlength=n_rows + 1))[:-1]
+            for end in (ranges.high, ranges.low)
+        )
+        before = exclusive_cumsum(self.groups.mask(group))
+        limits = np.broadcast_to(self._epsilons[group], n_rows)
+        out = self._range_columns(
+            rows, lambda place: before[place], low, high, every, limits
+        )
+        out *= self.mirror[:, None]
+        out[:, low == high] = 0.0  # what is left of the sums there is rounding
+        out = times(out, self.item_weight)
+        out[:, rows] = columns[:, some]
+        return out[:, None]
+
+
+def mean_columns(value: Array, difference: Array, epsilon: Array) -> Array:
+    """Return the columns that pairs add to, shape (2, k): y_i - y_j and 1."""
+    return np.stack([value, np.ones(value.size)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdjacentPairs(NearPairs):
+    """Pairs of neighbours in the ranking, one of them in the group, either above.
+
+    There are fewer of them than rows, so they are written down.
+    """
+
+    #: Ranked rows that are next to each other: the upper and the lower.
+    neighbours: tuple[Array, Array]
+    #: From y_i - y_j, s_j - s_i and the threshold to the columns of a pair.
+    columns: Callable[[Array, Array, Array], Array]
+    n_columns: int
+
+    def _pairs(self, members: Memberships) -> tuple[Array, Array, Array, Array]:
+        """Return cell, focal row, partner and columns of each pair."""
+        cell, i, j = across_groups(self.neighbours, members)
+        limit = self._epsilons[members.cells.group[cell]]
+        difference = _differences(self.ranking, i, j)
+        near = np.flatnonzero(np.abs(difference) <= limit)
+        cell, i, j = cell[near], i[near], j[near]
+        columns = self.columns(self.y[i] - self.y[j], difference[near], limit[near])
+        columns = times(times(columns, self._own(i)), self._own(j))
+        return cell, i, j, columns
+
+    def cell_sums(self, members: Memberships) -> Array:
+        """Return the sums over the pairs of all cells, shape (E, n_columns, B)."""
+        cell, i, j, columns = self._pairs(members)
+        shape = members.sizes.size, self.n_buckets
+        key = cell * self.n_buckets
+        if self.n_positions:
+            position = self.ranking.position()[np.maximum(i, j)]
+            some = np.flatnonzero(position < self.n_positions)
+            key, columns = key[some] + position[some], columns[:, some]
+        size = shape[0] * shape[1]
+        sums = [np.bincount(key, column, size).reshape(shape) for column in columns]
+        return np.stack(sums, axis=1).astype(float)
+
+    @cached_property
+    def _pairs_of_groups(self) -> tuple[Array, Array, Array, Array]:
+        members = Memberships.of(self.ranking, self.groups)
+        cell, i, j, columns = self._pairs(members)
+        return members.cells.group[cell], i, j, columns
+
+    def item_sums(self, group: int) -> Array:
+        """Return each item's sums over the group's pairs, shape (n_columns, 1, n)."""
+        of, *rows, columns = self._pairs_of_groups
+        some, n_rows = np.flatnonzero(of == group), self.ranking.n_rows
+        out = np.zeros((self.n_columns, 1, n_rows))
+        for total, column in zip(out, columns[:, some], strict=True):
+            for row in rows:
+                total[0] += np.bincount(row[some], column, n_rows)
+        return out
+
+
+def _differences(ranking: Ranking, i: Array, j: Array) -> Array:
+    return ranking.score[j] - ranking.score[i]
+
+
+def neighbours(ranking: Ranking, outer: Ranking) -> tuple[Array, Array]:
+    """Return the rows of one query that are next to each other in the outer ranking.
+
+    The two rankings are the same, or the first ranks the items of the outer list
+    within their clusters.
+    """
+    at = np.arange(ranking.n_rows)
+    if outer is not ranking:
+        place = np.empty_like(outer.order)
+        place[outer.order] = np.arange(outer.n_rows)
+        at = np.argsort(place[ranking.order])
+    query = ranking.query[at]
+    upper = np.flatnonzero(query[1:] == query[:-1])
+    return at[upper], at[upper + 1]
+
+
+def across_groups(
+    neighbours: tuple[Array, Array], members: Memberships
+) -> tuple[Array, Array, Array]:
+    """Return the neighbours of which one is in a group and the other is not.
+
+    The cell of the one, the one and the other, for every group.
+    """
+    upper, lower = neighbours
+    pairs = []
+    for one, other in ((upper, lower), (lower, upper)):
+        neighbour = np.full(members.groups.n_rows, -1)
+        neighbour[one] = other
+        partner = neighbour[members.rows]
+        group = members.cells.group[members.cell]
+        some = np.flatnonzero((partner >= 0) & ~members.contain(partner, group))
+        pairs.append((members.cell[some], members.rows[some], partner[some]))
+    cell, i, j = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    return cell, i, j
+
+
+def kth_smallest_adjacent(
+    ranking: Ranking,
+    members: Memberships,
+    n_pairs: int | None,
+    quantile: float | None,
+    weight: PairWeight,
+) -> Array:
+    """Return the K-th smallest score difference of neighbours of every group."""
+    cell, i, j = across_groups(neighbours(ranking, ranking), members)
+    differences = np.abs(_differences(ranking, i, j))
+    group, of_pairs = members.cells.group[cell], weight.of_pairs(i, j)
+    order = stable_order(group)
+    ends = np.searchsorted(group[order], np.arange(members.cells.n_groups + 1))
+    smallest = np.full(ends.size - 1, math.nan)
+    for number in np.flatnonzero(np.diff(ends)):
+        some = order[ends[number] : ends[number + 1]]
+        mass = None if of_pairs is None else of_pairs[some]
+        total = float(some.size if mass is None else mass.sum())
+        if total == 0:
+            continue
+        rank = total if n_pairs is None else min(n_pairs, total)
+        if quantile is not None:
+            rank = min(quantile * total, total)
+        rank *= 1 if mass is None else ROUNDED
+        smallest[number] = weighted_rank(differences[some], mass, rank)
+    return smallest

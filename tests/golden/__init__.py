@@ -1,0 +1,1 @@
+"""Numbers of everything public, frozen, so that a change of the inside shows."""

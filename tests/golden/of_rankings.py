@@ -1,0 +1,449 @@
+"""Entries of metrics, of what results can do, and of stored results."""
+
+import functools
+import itertools
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from skrankfair import inference, metrics
+from skrankfair.metrics import GroupEstimates
+from tests.designs import AUDITS, DESIGNS, Sellers
+from tests.metrics.cases import CASES, labelled, overlapping, with_clusters
+from tests.metrics.cases import with_weights as weighted
+
+STORED = Path(__file__).parent / "stored"
+
+
+def room(name, **causes):
+    """Return the name of a room with those causes that are true."""
+    return "-".join([name, *(cause for cause, holds in causes.items() if holds)])
+
+
+# Every metric with every option, on small data with ties, ragged queries and gaps
+
+
+def twenty_groups():
+    """Return more rows, of twenty groups."""
+    c = labelled(seed=3, n=400)
+    chance = 1 / np.arange(1, 21)
+    rng = np.random.default_rng(3)
+    return c.but(group=rng.choice(20, c.q.size, p=chance / chance.sum()))
+
+
+DATA = {
+    "three": labelled,
+    "clusters": lambda: with_clusters(labelled()),
+    "overlapping": overlapping,
+    "weights": lambda: weighted(labelled()),
+    "twenty": twenty_groups,
+}
+
+
+def cases():
+    """Yield every case of every data set, whole and in two parts that are added."""
+    for data, (name, case) in itertools.product(DATA, CASES.items()):
+        if case.by_item and data == "clusters":
+            continue
+        causes = {"item": case.by_item, "weights": data == "weights"}
+        yield f"{room('cases', **causes)}/{data}/{name}", partial(whole, data, case)
+        if case.held is None and data in ("three", "clusters"):
+            label = f"{room('parts', **causes)}/{data}/{name}"
+            yield label, partial(of_parts, data, case)
+            label = f"{room('parts', **causes, compact=True)}/{data}/{name}"
+            yield label, partial(of_parts, data, case, compact=True)
+
+
+def whole(data, case):
+    """Return the result of all rows."""
+    return case(DATA[data]())
+
+
+def of_parts(data, case, compact=False):
+    """Return the sum of the results of two halves of the clusters."""
+    c = DATA[data]()
+    halves = [case(c.take(c.q % 2 == half)) for half in (0, 1)]
+    if compact:
+        halves[0] = halves[0].compact()
+        halves[1] = GroupEstimates.from_json(halves[1].to_json())
+    return halves[0] + halves[1]
+
+
+# Every design, with two groups and with twenty
+
+
+@functools.cache
+def design(name, n_groups):
+    """Return the columns of a design: outcomes, scores, and all others by name."""
+    made = DESIGNS[name]
+    rows = made.draw(np.random.default_rng([0, len(name)]))
+    size = rows["qid"].size
+    group = np.where(rows["group"], "a", "b")
+    if n_groups > 2:
+        labels = np.random.default_rng(20).integers(1, n_groups, size)
+        group = np.where(rows["group"], 0, labels)
+    if made.overlapping:
+        group = np.column_stack([rows["group"], rows["second"]])
+    return rows, made.columns(rows, group)
+
+
+RANKED = {
+    "accuracy": partial(metrics.pairwise_accuracy),
+    "inter-queries": partial(
+        metrics.pairwise_accuracy, comparison="inter", average="queries"
+    ),
+    "intra": partial(metrics.pairwise_accuracy, comparison="intra"),
+    "top3": partial(metrics.pairwise_accuracy, k=3, comparison="inter"),
+    "exposure": partial(metrics.pairwise_exposure),
+    "preference": partial(metrics.pairwise_preference),
+    "matched": partial(metrics.matched_pair_calibration, epsilon=0.3, direction="both"),
+    "matched-quantile": partial(metrics.matched_pair_calibration, quantile=0.05),
+    "matched-adjacent": partial(
+        metrics.matched_pair_calibration, epsilon=0.3, adjacent=True
+    ),
+    "matched-linear": partial(
+        metrics.matched_pair_calibration, epsilon=0.3, estimator="local_linear"
+    ),
+}
+#: Those whose units are the items in one list.
+OF_PAIRS = set(RANKED) - {"inter-queries", "top3"}
+LISTS = {
+    "shares": metrics.exposure,
+    "gap": partial(metrics.exposure_gap, target="population"),
+    "dips": metrics.dips,
+    "rND": partial(metrics.normalized_discounted_difference, step=2),
+    "skew": partial(metrics.skew_at_k, k=3),
+    "ndkl": metrics.ndkl,
+    "parity": partial(metrics.exposure_parity, signed=True),
+    "pairs": metrics.pairwise_parity,
+    "share_at_3": partial(metrics.share_at_k, k=3),
+    "amortized": partial(metrics.exposure, average="amortized"),
+}
+ROWS = {
+    "precision": partial(metrics.precision, threshold=0.5),
+    "f1": partial(metrics.f1, threshold=0.5),
+    "brier": metrics.brier_score,
+    "smooth": partial(metrics.calibration_error, bandwidth=0.1),
+    "binned": partial(metrics.calibration_error, method="binned", bins=5),
+}
+LISTED = ("shares", "skew", "pairs", "share_at_3")
+
+
+def designs():
+    """Yield the metrics of rankings and of rows on every design."""
+    for name, n_groups in itertools.product(DESIGNS, (2, 20)):
+        if n_groups > 2 and name not in OF_TWENTY:
+            continue
+        one_list = name.startswith("list")
+        data = f"{name} of {n_groups}"
+        weights = DESIGNS[name].weighted
+        for metric in [*RANKED, *LISTS]:
+            if one_list and metric in LISTS and metric not in LISTED:
+                continue
+            item = one_list and metric in OF_PAIRS
+            label = room("designs", item=item, weights=weights)
+            yield f"{label}/{data}/{metric}", partial(ranked, name, n_groups, metric)
+        for metric in ROWS if name in HARD else ():
+            label = room("designs", weights=weights)
+            yield f"{label}/{data}/{metric}", partial(of_rows, name, n_groups, metric)
+
+
+OF_TWENTY = (
+    *("equal10", "power40", "dominant", "rare", "users", "weights", "t3"),
+    *("list50_20", "list200_10", "list1000_50"),
+)
+HARD = (
+    *("equal10", "power40", "dominant", "rare", "ties", "users", "weights", "overlap"),
+    *("accurate", "list200_10"),
+)
+
+
+@functools.cache
+def ranked(name, n_groups, metric, score="y_score"):
+    """Return a metric of a ranking."""
+    rows, columns = design(name, n_groups)
+    function = {**RANKED, **LISTS}[metric]
+    outcome = rows["y_true"] if metric in RANKED or metric == "dips" else None
+    if metric == "gap":
+        outcome = rows["y_true"] - rows["y_true"].min()
+    return function(outcome, rows[score], **columns)
+
+
+@functools.cache
+def of_rows(name, n_groups, metric):
+    """Return a metric of rows, in clusters where there are queries."""
+    rows, columns = design(name, n_groups)
+    if "qid" in columns:
+        query = columns["qid"]
+        columns = {"cluster": query, **columns}
+        columns = {key: value for key, value in columns.items() if key != "qid"}
+    outcome = (rows["y_true"] > np.median(rows["y_true"])).astype(float)
+    chance = 1 / (1 + np.exp(-rows["y_score"]))
+    return ROWS[metric](outcome, chance, **columns)
+
+
+# What a result can do
+
+
+def first_two(r):
+    """Return the labels of two groups."""
+    return r.groups[0], r.groups[1]
+
+
+STEPS = {
+    "frame": lambda r: r.to_frame(0.9),
+    "contrast": lambda r: r.contrast(*first_two(r)),
+    "ratio": lambda r: r.contrast(*first_two(r), kind="ratio"),
+    "contrasts": lambda r: r.contrasts(),
+    "ratios": lambda r: r.contrasts(kind="ratio", correction="fdr_bh"),
+    "reference": lambda r: r.contrasts(reference=r.groups[1], correction="bonferroni"),
+    "disparity": lambda r: np.array([r.disparity(), r.disparity_bound()]),
+    "disparity-ratio": lambda r: np.array(
+        [r.disparity("ratio"), r.disparity_bound(kind="ratio")]
+    ),
+    "simultaneous": lambda r: r.simultaneous_interval(n_resamples=400),
+    "equivalence": lambda r: r.equivalence_test((-0.1, 0.2)),
+    "detectable": lambda r: r.minimum_detectable(),
+    "detectable-known": lambda r: r.minimum_detectable(0.9, pilot_error="known"),
+    "required": lambda r: r.required(0.1),
+    "contrast-power": lambda r: {
+        "detectable": r.contrast(*first_two(r)).minimum_detectable(),
+        "required": r.contrast(*first_two(r)).required(0.1),
+        "equivalence": r.contrast(*first_two(r)).equivalence_test(0.1),
+    },
+    "rest": lambda r: r.against_rest(),
+    "overall": lambda r: r.overall,
+    "test": lambda r: r.test(n_resamples=49, random_state=0),
+    "bootstrap": lambda r: r.confidence_interval(
+        method="bootstrap", n_resamples=50, random_state=0
+    ),
+    "percentile": lambda r: r.confidence_interval(
+        method="percentile", n_resamples=50, random_state=0
+    ),
+    "compact": lambda r: r.compact(),
+    "json": lambda r: GroupEstimates.from_json(r.to_json()).contrasts(),
+    "compact-replicates": lambda r: {
+        "resampled": r.compact(20, random_state=1).resampled(),
+        "bootstrap": r.compact(20, 1).confidence_interval(method="bootstrap"),
+    },
+}
+DONE_WITH = ("equal10", "power40", "rare", "users", "weights", "overlap", "list50_20")
+BATTERY = ("accuracy", "inter-queries", "exposure", "matched", "shares", "skew")
+
+
+def steps():
+    """Yield every method of results, and comparisons of two rankings."""
+    for name, n_groups, metric in itertools.product(DONE_WITH, (2, 20), BATTERY):
+        one_list = name.startswith("list")
+        if (name == "overlap" and n_groups > 2) or (one_list and metric in LISTS):
+            continue
+        if n_groups > 2 and name not in ("equal10", "users", "list50_20"):
+            continue
+        item = one_list and metric in OF_PAIRS
+        causes = {"item": item, "weights": DESIGNS[name].weighted}
+        data = f"{name} of {n_groups}"
+        for step in [*STEPS, *COMPARED]:
+            # Ten clusters of twenty groups: resamples whose variance is rounding.
+            if n_groups > 2 and step in ("bootstrap", "percentile"):
+                continue
+            compact = step in ("compact", "compact-replicates", "json")
+            label = room("steps", **causes, compact=compact)
+            yield (
+                f"{label}/{data}/{metric} {step}",
+                partial(step_of, name, n_groups, metric, step),
+            )
+
+
+def step_of(name, n_groups, metric, step):
+    """Return what a step makes of a result, or of it and that of other scores."""
+    r = ranked(name, n_groups, metric)
+    if step in STEPS:
+        return STEPS[step](r)
+    return COMPARED[step](r, ranked(name, n_groups, metric, "other"))
+
+
+COMPARED = {
+    "compare": inference.compare,
+    "compare-independent": inference.compare_independent,
+    "compare-contrasts": lambda a, b: inference.compare(a, b).contrasts(),
+}
+
+
+# Many groups, columns of other kinds, and what is made of other metrics
+
+
+def sellers():
+    """Yield metrics of 300 groups."""
+    for metric in (*RANKED, *LISTED):
+        yield f"sellers/300/{metric}", partial(of_sellers, metric)
+    for step in ("contrast", "reference", "simultaneous", "disparity"):
+        yield (
+            f"sellers/300/accuracy {step}",
+            partial(lambda step: STEPS[step](of_sellers("accuracy")), step),
+        )
+
+
+@functools.cache
+def of_sellers(metric):
+    """Return a metric of 300 groups."""
+    columns = dict(AUDITS["audit300"].draw(0))
+    outcome, score = columns.pop("y_true"), columns.pop("y_score")
+    if metric not in RANKED:
+        outcome = None
+    return {**RANKED, **LISTS}[metric](outcome, score, **columns)
+
+
+def others():
+    """Yield weights of items, missing values, strata, curves of ε and differences."""
+    c = labelled(seed=5, n=240)
+    weight = 1.0 + c.q % 3
+    who = {"sensitive_features": c.group, "qid": c.q}
+    for name in ("accuracy", "exposure", "preference", "matched"):
+        function = RANKED[name]
+        for variance in ("cluster", "item"):
+            label = room("others", item=variance == "item", weights=True)
+            yield (
+                f"{label}/item_weight/{name}",
+                partial(
+                    *(function, c.y, c.s),
+                    **{**who, "item_weight": 1 + c.z, "variance": variance},
+                ),
+            )
+        yield (
+            f"others-weights/both/{name}",
+            partial(
+                function, c.y, c.s, item_weight=1 + c.z, sample_weight=weight, **who
+            ),
+        )
+        yield (
+            f"others-item/list/{name}",
+            partial(function, c.y, c.s, sensitive_features=c.group),
+        )
+        outcome, score, lost = c.y.copy(), c.s.copy(), c.group.astype(object)
+        outcome[::7], score[::11], lost[::13] = np.nan, np.nan, None
+        for missing in ("drop", "group"):
+            yield (
+                f"others/missing/{name} {missing}",
+                partial(
+                    *(function, outcome, score),
+                    **{**who, "sensitive_features": lost, "missing": missing},
+                ),
+            )
+    for name, options in {
+        "epsilon-by-group": {"epsilon": {"a": 0.1, "b": 0.2, "c": 0.3}},
+        "n_pairs": {"n_pairs": 30, "direction": "both"},
+        "reciprocal": {"epsilon": 0.2, "position_weight": "reciprocal"},
+        "geometric": {"epsilon": 0.2, "position_weight": "geometric", "patience": 0.7},
+        "top": {"epsilon": 0.2, "position_weight": "top", "k": 4},
+    }.items():
+        function = metrics.matched_pair_calibration
+        yield f"others/matched/{name}", partial(function, c.y, c.s, **who, **options)
+    strata = {"engagement": c.z, "bins": 3, **who}
+    yield (
+        "others/strata/breakdown",
+        lambda: metrics.pairwise_accuracy(c.y, c.s, **strata).breakdown(),
+    )
+    yield (
+        "others/curve/matched_pair_curve",
+        partial(metrics.matched_pair_curve, c.y, c.s, epsilon=[0.05, 0.2], **who),
+    )
+    yield (
+        "others-weights/curve/matched_pair_curve",
+        partial(metrics.matched_pair_curve, c.y, c.s, sample_weight=weight, **who),
+    )
+    for name in ("exposure_gap", "dips"):
+        yield (
+            f"others/breakdown/{name}",
+            partial(lambda f: f(c.y, c.s, **who).breakdown(), getattr(metrics, name)),
+        )
+    yield (
+        "others/expected/advantage",
+        lambda: metrics.expected_advantage(
+            np.array([np.roll(np.arange(1, 7) / 21, i) for i in range(6)]),
+            sensitive_features=np.array(list("aababb")),
+            step=2,
+            k=3,
+        ),
+    )
+
+
+# Results that were stored by version 0.1.0, which every later one reads and adds to
+
+
+def stored():
+    """Yield what was stored, and its sum with what is computed of other rows."""
+    for path in sorted(STORED.glob("result_*.json")):
+        name = path.stem.removeprefix("result_")
+        causes = {"item": "item" in name, "weights": "weight" in name}
+        label = f"{room('stored', **causes, compact=True)}/{name}"
+        yield f"{label}/read", partial(read, path)
+        yield f"{label}/contrasts", lambda path=path: read(path).contrasts()
+        yield f"{label}/twice", lambda path=path: read(path) + read(path)
+        yield (
+            f"{label}/added",
+            lambda path=path, name=name: read(path) + WRITTEN[name](1),
+        )
+
+
+def read(path):
+    """Return a stored result."""
+    return GroupEstimates.from_json(path.read_text(encoding="utf-8"))
+
+
+def half_of_case(name, half, make=labelled):
+    """Return a metric of half of the clusters."""
+    c = make()
+    return CASES[name](c.take(c.q % 2 == half))
+
+
+def one_list(half, n_groups=2):
+    """Return the accuracy in one list."""
+    columns = Sellers("one list", n_groups, 1, 60 if n_groups == 2 else 120).draw(half)
+    del columns["qid"]
+    return metrics.pairwise_accuracy(**columns)
+
+
+#: The results of two halves of data, of which the first is stored.
+WRITTEN = {
+    "clusters": partial(half_of_case, "pairwise_accuracy-inter-pairs-cluster"),
+    "average_queries": partial(half_of_case, "pairwise_accuracy-all-queries-cluster"),
+    "items": partial(half_of_case, "pairwise_accuracy-all-pairs-item"),
+    "weights": partial(
+        half_of_case, "pairwise_accuracy-all-pairs-cluster", make=DATA["weights"]
+    ),
+    "overlapping": partial(
+        half_of_case, "pairwise_exposure-pairs-cluster", make=overlapping
+    ),
+    "matched_pairs": partial(
+        half_of_case, "matched_pair_calibration-both-pairs-cluster-0.25"
+    ),
+    "local_linear": partial(
+        half_of_case, "matched_pair_calibration-local_linear-pairs-cluster-0.25"
+    ),
+    "lists": partial(half_of_case, "exposure_gap-expected-queries"),
+    "rates": partial(half_of_case, "true_positive_rate-0.375"),
+    "f1": partial(half_of_case, "f1-0.375"),
+    "item_list": one_list,
+    "item_list_of_twenty": partial(one_list, n_groups=20),
+    "replicates": lambda half: half_of_case(
+        "pairwise_exposure-pairs-cluster", half
+    ).compact(12, random_state=3),
+    "many_clusters": lambda half: metrics.group_mean(
+        np.random.default_rng(half).random(900).round(2),
+        sensitive_features=np.arange(900) % 3,
+        cluster=np.arange(900) // 2 + 1000 * half,
+    ),
+}
+
+
+def write_stored():
+    """Write the first halves, once: what is stored must stay as it was."""
+    STORED.mkdir(exist_ok=True)
+    for name, make in WRITTEN.items():
+        path = STORED / f"result_{name}.json"
+        if not path.exists():
+            path.write_text(make(0).to_json(), encoding="utf-8")
+
+
+MAKERS = (cases, designs, steps, sellers, others, stored)

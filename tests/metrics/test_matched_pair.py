@@ -1,0 +1,338 @@
+"""Adjacent pairs, weights by position and local linear regression, to the letter."""
+
+import itertools
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from skrankfair.metrics import matched_pair_calibration
+from tests import seeds
+from tests.metrics.naive_rules import assert_close
+from tests.metrics.problems import make_problem
+from tests.reference import matched_pairs as naive
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.UndefinedMetricWarning"
+)
+
+OPTIONS = {
+    "adjacent": {"adjacent": True},
+    "dcg": {"position_weight": "dcg"},
+    "dcg, both": {"position_weight": "dcg", "direction": "both"},
+    "reciprocal, adjacent": {"position_weight": "reciprocal", "adjacent": True},
+    "linear": {"estimator": "local_linear"},
+    "linear, both": {"estimator": "local_linear", "direction": "both"},
+    "linear, adjacent": {"estimator": "local_linear", "adjacent": True},
+}
+EPSILONS = (0.0, 0.27, 1.3, np.inf)
+in_chunks = seeds.in_chunks(8, always=2)
+every_option = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+
+
+def on_a_grid(p):
+    """Scores in eighths: no regression hangs on two scores that nearly agree."""
+    return replace(p, s=[round(8 * score) / 8 for score in p.s])
+
+
+def measure(p, epsilon, **options):
+    return matched_pair_calibration(p.y, p.s, epsilon=epsilon, **p.who, **options)
+
+
+@in_chunks
+@every_option
+def test_estimate_and_support(seeds, options):
+    for seed, average in itertools.product(seeds, ("pairs", "queries")):
+        p = make_problem(seed)
+        p = on_a_grid(p) if average == "queries" else p
+        seen = p.seen()
+        for epsilon in EPSILONS:
+            r = measure(p, epsilon, average=average, variance="cluster", **options)
+            expected = naive.matched_pair_calibration(
+                *(seen.y, seen.s, seen.q, seen.member),
+                epsilon=epsilon,
+                average=average,
+                w=seen.w,
+                **options,
+            )
+            estimate, support, _ = zip(*expected.values(), strict=True)
+            hint = (seed, average, epsilon)
+            assert_close(r.estimate, estimate, 1e-10, hint)
+            np.testing.assert_array_equal(r.support, support, err_msg=str(hint))
+
+
+def of_group(p, g, epsilon, average, left=None, **options):
+    """Return the estimate of a group and [(i, j, influence, frequency)]."""
+    return naive.estimate_and_influence(
+        *(p.y, p.s, p.q, p.member[g], epsilon),
+        average=average,
+        w=p.w,
+        left=left,
+        **options,
+    )
+
+
+def changes_of(p, unit, epsilon, average="pairs", *, strata=False, **options):
+    """Return what every unit adds to the jackknife, shape (units, G)."""
+    labels = list(dict.fromkeys(unit))
+    rows = {label: [r for r, u in enumerate(unit) if u == label] for label in labels}
+    changes = np.full((len(labels), len(p.groups)), np.nan)
+    for column, g in enumerate(p.groups):
+        estimate, lines = of_group(p, g, epsilon, average, **options)
+        touched = {unit[row] for i, j, *_ in lines for row in (i, j)}
+        inside = {label: strata and p.member[g][rows[label][0]] for label in labels}
+        for place, label in enumerate(labels):
+            left = dict.fromkeys(rows[label], 0)
+            without, _ = of_group(p, g, epsilon, average, left, **options)
+            alike = [other for other in touched if inside[other] == inside[label]]
+            factor = 1 - 1 / len(alike) if label in touched else 0.0
+            change = without - estimate if label in touched else 0.0
+            changes[place, column] = np.sqrt(max(factor, 0.0)) * change
+    return changes
+
+
+def assert_same_covariance(result, expected, hint):
+    """Compare where the result has an error: two units stand behind the group."""
+    actual = result.covariance
+    unknown = np.isnan(np.diag(actual))
+    expected[unknown] = expected[:, unknown] = np.nan
+    np.testing.assert_allclose(
+        actual, expected, rtol=1e-8, atol=1e-9, err_msg=str(hint)
+    )
+
+
+@in_chunks
+@every_option
+def test_cluster_covariance(seeds, options):
+    known = 0
+    for seed, average in itertools.product(seeds, ("pairs", "queries")):
+        p = on_a_grid(make_problem(seed, (6, 22)))
+        seen = p.seen()
+        for epsilon, coarse in itertools.product((0.27, 1.3), (False, True)):
+            r = measure(
+                p,
+                epsilon,
+                average=average,
+                variance="cluster",
+                cluster=p.cluster if coarse else None,
+                **options,
+            )
+            unit = seen.cluster if coarse else seen.q
+            changes = changes_of(seen, unit, epsilon, average, **options)
+            known += np.count_nonzero(~np.isnan(r.standard_error))
+            hint = (seed, average, epsilon, coarse)
+            assert_same_covariance(r, changes.T @ changes, hint)
+    assert known > 10
+
+
+@seeds.in_chunks(20, always=4)
+@pytest.mark.parametrize(
+    "name", [n for n in OPTIONS if "position_weight" not in OPTIONS[n]]
+)
+def test_item_covariance(seeds, name):
+    options = OPTIONS[name]
+    known = 0
+    for seed, epsilon in itertools.product(seeds, (0.0, 0.27, 1.3, np.inf)):
+        p = on_a_grid(make_problem(seed, (4, 14)))
+        seen = p.seen()
+        r = measure(p, epsilon, variance="item", **options)
+        rows = range(len(seen.q))
+        changes = changes_of(seen, rows, epsilon, strata=True, **options)
+        known += np.count_nonzero(~np.isnan(r.standard_error))
+        assert_same_covariance(r, changes.T @ changes, (seed, epsilon))
+    assert known > 10
+
+
+@pytest.mark.parametrize("name", ["adjacent", "linear", "linear, both"])
+def test_items_in_clusters(name):
+    options = OPTIONS[name]
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        n = 14
+        y, s = rng.integers(0, 3, n), rng.integers(0, 12, n) / 8
+        group, cluster = rng.integers(0, 2, n), rng.integers(0, 5, n)
+        r = matched_pair_calibration(
+            y, s, sensitive_features=group, cluster=cluster, epsilon=0.6, **options
+        )
+        assert r.variance == "item"
+        member = {g: group == g for g in range(2)}
+        p = SimpleNamespace(y=y, s=s, q=[0] * n, w=None, member=member, groups=(0, 1))
+        changes = changes_of(p, cluster, 0.6, **options)
+        assert_same_covariance(r, changes.T @ changes, (seed, name))
+
+
+@pytest.mark.parametrize("direction", ["below", "both"])
+def test_regression_by_position(direction):
+    defined = 0
+    for seed in range(40):
+        p = on_a_grid(make_problem(seed))
+        seen = p.seen()
+        if len(set(seen.s)) < len(seen.s) // 2:
+            continue
+        weights = [2.0, 0.0, 3.0, 1.0, 0.5]
+        options = {"epsilon": 1.3, "direction": direction, "estimator": "local_linear"}
+        r = matched_pair_calibration(
+            p.y, p.s, position_weight=weights, variance="cluster", **p.who, **options
+        )
+        chances = naive.position_chances(seen.s, seen.q)
+        frequency = seen.weights
+        for place, member in enumerate(seen.member.values()):
+            total = weight = 0.0
+            pairs = list(
+                naive.matched_pairs(
+                    seen.y, seen.s, seen.q, member, direction, epsilon=1.3
+                )
+            )
+            for k, w in enumerate(weights):
+                at_k = [
+                    (i, j, value, frequency[i] * chance)
+                    for i, j, value in pairs
+                    for lower in [naive.lower_item(i, j, seen.s, seen.q)]
+                    for chance in [chances[lower].get(k, 0.0)]
+                    if chance
+                ]
+                value = naive.local_linear(at_k, seen.s, 1.3)[0] if at_k else np.nan
+                if not np.isnan(value):
+                    total, weight = total + w * value, weight + w
+            expected = total / weight if weight else np.nan
+            defined += weight > 0
+            assert_close(r.estimate[place], expected, 1e-9, (seed, place))
+    assert defined > 20
+
+
+@pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("copies", [1, 2])
+def test_regression_takes_nothing_from_pairs_at_the_threshold(copies):
+    # Their kernel is 0, of which rounding leaves something in some sums.
+    rows = np.repeat(np.arange(6), copies)
+    y = np.array([0.0, 0.25, 0.25, 0.75, 0.0, 1.0])[rows]
+    s = np.array([0.7, 0.0, 0.5, 0.3, 0.2, 1.0])[rows]
+    q = np.tile(np.arange(copies), 6)
+    for options in ({"position_weight": "dcg"}, {}, {"direction": "both"}):
+        r = matched_pair_calibration(
+            y,
+            s,
+            sensitive_features=np.array(list("bababb"))[rows],
+            qid=q,
+            sample_weight=np.full(rows.size, 2.0 / copies),
+            epsilon=0.2,
+            estimator="local_linear",
+            **options,
+        )
+        assert np.isnan(r.estimate).all(), (r.estimate, options)
+
+
+def test_weights_of_positions():
+    p = make_problem(3)
+    dcg = measure(p, 0.3, variance="cluster", position_weight="dcg")
+    for same in (lambda rank: 1 / np.log2(rank + 1), 5 / np.log2(np.arange(30) + 2)):
+        r = measure(p, 0.3, variance="cluster", position_weight=same)
+        assert_close(r.estimate, dcg.estimate, 1e-12)
+        assert_close(r.covariance, dcg.covariance, 1e-12)
+    one = measure(p, 0.3, variance="cluster", position_weight=[0, 1, 0, 0])
+    assert one.metric.finalize.weights == (0.0, 1.0)
+
+
+def test_parts_with_lists_of_other_lengths_add_up():
+    rng = np.random.default_rng(0)
+    q = np.repeat(np.arange(30), np.r_[np.full(15, 4), np.full(15, 9)])
+    y, s, g = rng.random(q.size), rng.random(q.size), rng.integers(0, 2, q.size)
+
+    def part(rows, **options):
+        return matched_pair_calibration(
+            y[rows],
+            s[rows],
+            sensitive_features=g[rows],
+            qid=q[rows],
+            epsilon=0.4,
+            position_weight="dcg",
+            **options,
+        )
+
+    for options in ({}, {"average": "queries"}, {"estimator": "local_linear"}):
+        whole = part(slice(None), **options)
+        for parts in ((q < 15, q >= 15), (q >= 15, q < 15)):
+            total = sum(part(rows, **options) for rows in parts)
+            assert_close(total.estimate, whole.estimate, 1e-10, options)
+            assert_close(total.covariance, whole.covariance, 1e-10, options)
+            assert_close(total.support, whole.support, 1e-10, options)
+            low, high = total.confidence_interval(method="bootstrap", random_state=0)
+            assert (low < total.estimate).all()
+            assert (total.estimate < high).all()
+    with pytest.raises(ValueError, match="Only results of one metric"):
+        part(q < 15) + matched_pair_calibration(
+            *(y, s),
+            sensitive_features=g,
+            qid=q,
+            epsilon=0.4,
+            position_weight=[1, 2, 3, 4, 5],
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"adjacent": 2}, r"^adjacent must be one of False, True; got 2\.$"),
+        ({"estimator": "ols"}, "^estimator must be one of 'mean', 'local_linear'; got"),
+        ({"position_weight": "rbp"}, "^position_weight must be one of 'uniform', "),
+        (
+            {"position_weight": [1, -1]},
+            "^position_weight must be finite and not negative",
+        ),
+        ({"position_weight": [0, 0]}, "^position_weight must be positive at some rank"),
+        (
+            {"position_weight": lambda k: [1.0]},
+            "^position_weight .* one weight per rank",
+        ),
+        ({"position_weight": lambda k: k["a"]}, "^position_weight must be a function"),
+        ({"position_weight": ["a"]}, "^position_weight must be numeric"),
+        (
+            {"position_weight": np.ones(9999)},
+            "^position_weight must be 0 after rank",
+        ),
+        (
+            {"position_weight": "dcg", "variance": "item"},
+            "^position_weight needs variance='cluster'",
+        ),
+    ],
+)
+def test_bad_options(options, message):
+    p = make_problem(0)
+    with pytest.raises(ValueError, match=message):
+        measure(p, 0.3, **options)
+
+
+def steep(rng, n_queries):
+    """Outcomes that rise steeply with the score, the group undervalued by 0.3."""
+    query = np.repeat(np.arange(n_queries), 10)
+    group = rng.integers(0, 2, query.size)
+    score = rng.random(query.size)
+    y = 4 * score + 0.3 * (group == 1) + 0.5 * rng.normal(size=query.size)
+    return y, score, {"sensitive_features": group, "qid": query, "epsilon": 0.3}
+
+
+@pytest.mark.parametrize("direction", ["below", "both"])
+@pytest.mark.simulation
+def test_regression_removes_the_bias_of_a_wide_threshold(direction):
+    rng = np.random.default_rng(0)
+    n, truth = 300, np.array([-0.3, 0.3])
+    estimates = {"mean": [], "local_linear": []}
+    covered = []
+    for _ in range(n):
+        y, score, who = steep(rng, 60)
+        for estimator, found in estimates.items():
+            r = matched_pair_calibration(
+                y, score, direction=direction, estimator=estimator, **who
+            )
+            found.append(r.estimate)
+        low, high = r.confidence_interval()
+        covered.append((low < truth) & (truth < high))
+    mean, linear = (np.mean(found, axis=0) - truth for found in estimates.values())
+    error = np.std(estimates["local_linear"], axis=0) / np.sqrt(n)
+    assert (np.abs(linear) < 4 * error).all()
+    if direction == "below":
+        # The partner's score is higher by 0.15 on average, its outcome by 0.6.
+        assert (mean < -0.5).all()
+    share = np.mean(covered, axis=0)
+    assert (np.abs(share - 0.95) < 4 * np.sqrt(0.95 * 0.05 / n)).all()

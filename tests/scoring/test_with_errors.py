@@ -1,0 +1,213 @@
+"""Standard errors beside the scores, wherever scikit-learn scores."""
+
+import pickle
+
+import numpy as np
+import pytest
+import sklearn
+from scipy.stats import t
+from sklearn.base import clone
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    RandomizedSearchCV,
+    cross_validate,
+)
+
+from skrankfair.metrics import equalized_odds, ndcg, pairwise_accuracy
+from skrankfair.scoring import get_scorer, make_fairness_scorer, with_errors
+from tests.scoring.data import DATA, Data, column_scorer, metadata_scorer
+
+X, Y, SPLITS = DATA.pandas, DATA.y, DATA.splits()
+WHO = {"sensitive_features": "group", "qid": "query"}
+GRID = {"C": [0.01, 1.0]}
+NDCG = get_scorer("ndcg", qid="query")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return LogisticRegression().fit(X, Y)
+
+
+class TestNumbers:
+    def test_of_two_groups_are_those_of_their_contrast(self, model):
+        scores = with_errors({"gap": column_scorer()})(model, X, Y)
+        result = pairwise_accuracy(
+            Y, model.decision_function(X), comparison="inter", **DATA.metadata
+        )
+        contrast = result.contrast(*result.groups)
+        assert scores["gap"] == -abs(contrast.estimate)
+        assert scores["gap_df"] == contrast.df
+        low, high = contrast.confidence_interval()
+        margin = max(high, -low) - abs(contrast.estimate)
+        expected = margin / t.ppf(0.975, contrast.df)
+        assert scores["gap_standard_error"] == pytest.approx(expected, rel=1e-9)
+        # The interval of a difference of shares is not quite symmetric.
+        assert expected == pytest.approx(contrast.standard_error, rel=0.1)
+
+    def test_of_one_value_are_its_own(self, model):
+        scores = with_errors({"ndcg": NDCG})(model, X, Y)
+        result = ndcg(Y, model.decision_function(X), qid=DATA.query)
+        assert scores == {
+            "ndcg": result.estimate[0],
+            "ndcg_standard_error": result.standard_error[0],
+            "ndcg_df": result.df[0],
+        }
+
+    @pytest.mark.parametrize("n_groups", [2, 5, 34])
+    @pytest.mark.parametrize(
+        ("name", "kind"),
+        [
+            ("neg_pairwise_accuracy_difference", "difference"),
+            ("pairwise_accuracy_ratio", "ratio"),
+            ("neg_pairwise_exposure", "max_abs"),
+            ("neg_exposure_gap", "l1"),
+            ("worst_group_pairwise_accuracy", "worst"),
+        ],
+    )
+    def test_give_the_confidence_bound_of_the_disparity(self, n_groups, name, kind):
+        data = Data(60, 40, n_groups)
+        fitted = LogisticRegression().fit(data.pandas, data.y)
+        scorer = get_scorer(name, **WHO)
+        scores = with_errors({"gap": scorer})(fitted, data.pandas, data.y)
+        result = scorer(fitted, data.pandas, data.y).estimates
+        margin = scores["gap_standard_error"] * t.ppf(0.975, scores["gap_df"])
+        bound = result.disparity_bound(0.95, kind)
+        assert margin == pytest.approx(abs(bound - result.disparity(kind)))
+        dfs = result.df
+        if kind in ("difference", "ratio") and n_groups < 33:
+            dfs = result.contrasts(kind)["df"]
+        assert scores["gap_df"] == pytest.approx(max(dfs))
+
+    def test_of_equalized_odds_are_those_of_the_rate_known_less(self, model):
+        scorer = get_scorer("neg_equalized_odds_difference", sensitive_features="group")
+        scores = with_errors({"odds": scorer})(model, X, Y)
+        odds = equalized_odds(Y, model.predict(X), sensitive_features=DATA.group)
+        contrasts = [rate.contrast(0, 1) for rate in odds.rates]
+        errors = [contrast.standard_error for contrast in contrasts]
+        widest = contrasts[int(np.argmax(errors))]
+        assert scores["odds_df"] == widest.df
+        assert scores["odds_standard_error"] == pytest.approx(max(errors), rel=0.1)
+
+    def test_of_one_cluster_are_undefined(self, model):
+        one = np.asarray(X["query"]) == 0
+        scores = with_errors({"gap": column_scorer()})(model, X[one], Y[one])
+        assert np.isfinite(scores["gap"])
+        assert np.isnan(scores["gap_standard_error"])
+
+    def test_shares_that_agree_in_all_clusters_have_one(self, model):
+        """All pairs are in order, which is no proof that all others will be."""
+        scorer = get_scorer("neg_pairwise_accuracy_difference", **WHO)
+        frame, ordered = X.assign(x=10.0 * Y, z=0.0), LogisticRegression()
+        scores = with_errors({"gap": scorer})(ordered.fit(frame, Y), frame, Y)
+        assert scores["gap"] == 0
+        assert scores["gap_standard_error"] > 0.001
+
+
+class TestOtherScorers:
+    def test_are_scored_alone(self, model):
+        scorers = {
+            "auc": "roc_auc",
+            "accuracy": make_fairness_scorer(accuracy_score),
+            "mine": lambda estimator, X, y: 0.5,
+        }
+        scores = with_errors(scorers)(model, X, Y)
+        assert list(scores) == ["auc", "accuracy", "mine"]
+        assert scores["accuracy"] == accuracy_score(Y, model.predict(X))
+
+    def test_keep_what_they_are(self):
+        """The scorers that are given are copied: elsewhere they carry nothing."""
+        scorer = column_scorer()
+        with_errors({"gap": scorer})
+        kept = []
+
+        def see(estimator, X, y):
+            kept.append(
+                scorer._score(lambda e, m, X, **_: e.predict(X), estimator, X, y)
+            )
+            return kept[-1]
+
+        cross_validate(LogisticRegression(), X, Y, scoring=see, cv=SPLITS)
+        assert all(score.estimates is None for score in kept)
+
+
+def search_scores(kind, **options):
+    """The columns of a search, with and without errors, and those without by hand."""
+    scorers = {"score": NDCG, "gap": column_scorer()}
+    search = kind(LogisticRegression(), GRID, cv=SPLITS, **options)
+    if kind is HalvingGridSearchCV:
+        search.set_params(min_resources="smallest", max_resources=len(X), factor=2)
+        search.set_params(resource="max_iter", max_resources=200, min_resources=100)
+    return search.set_params(scoring=with_errors(scorers), refit="score").fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (GridSearchCV, {}),
+        (GridSearchCV, {"n_jobs": 2, "return_train_score": True}),
+        (RandomizedSearchCV, {"n_iter": 2, "random_state": 0}),
+        (HalvingGridSearchCV, {}),
+    ],
+    ids=["grid", "processes", "random", "halving"],
+)
+def test_searches_keep_them(kind, options):
+    found = search_scores(kind, **options)
+    expected = with_errors({"score": NDCG, "gap": column_scorer()})
+    for i, params in enumerate(found.cv_results_["params"]):
+        for j, (train, test) in enumerate(SPLITS):
+            fitted = LogisticRegression(**params).fit(X.iloc[train], Y[train])
+            for name, value in expected(fitted, X.iloc[test], Y[test]).items():
+                assert found.cv_results_[f"split{j}_test_{name}"][i] == value
+    assert len([name for name in found.cv_results_ if "split0_test" in name]) == 6
+
+
+def test_cross_validation_with_metadata():
+    scoring = {"gap": metadata_scorer(), "accuracy": "accuracy"}
+    with sklearn.config_context(enable_metadata_routing=True):
+        found = cross_validate(
+            LogisticRegression(),
+            X,
+            Y,
+            scoring=with_errors(scoring),
+            cv=SPLITS,
+            params=DATA.metadata,
+        )
+    expected = cross_validate(
+        LogisticRegression(),
+        X,
+        Y,
+        scoring=with_errors({"gap": column_scorer()}),
+        cv=SPLITS,
+    )
+    for name in ("gap", "gap_standard_error", "gap_df"):
+        np.testing.assert_array_equal(found[f"test_{name}"], expected[f"test_{name}"])
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        lambda scoring: pickle.loads(pickle.dumps(scoring)),
+        lambda scoring: clone(GridSearchCV(None, {}, scoring=scoring)).scoring,
+    ],
+    ids=["pickle", "clone"],
+)
+def test_copies(copy, model):
+    scoring = with_errors({"ndcg": NDCG, "gap": column_scorer()})
+    copied = copy(scoring)
+    assert copied is not scoring
+    assert repr(copied) == repr(scoring)
+    assert repr(scoring).startswith("with_errors({'ndcg': make_fairness_scorer(ndcg")
+    assert copied(model, X, Y) == scoring(model, X, Y)
+
+
+def test_what_is_refused(model):
+    with pytest.raises(ValueError, match="scorers must be a dict .*got 'accuracy'"):
+        with_errors("accuracy")
+    strict = with_errors({"gap": column_scorer(on_undefined="raise")})
+    search = GridSearchCV(LogisticRegression(), GRID, scoring=strict, refit="gap")
+    with pytest.raises(ValueError, match="no pairs of 0"):
+        search.set_params(cv=SPLITS).fit(X.assign(group=0), Y)
