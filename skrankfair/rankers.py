@@ -11,15 +11,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._inputs.columns import (
+from ._inputs.by_name import (
     TakesMetadata,
     column_of,
     named_columns,
     take_column,
     without_columns,
 )
+from ._inputs.groups import encode
 from ._inputs.sklearn_private import n_rows_of, rows_of, tags_of, with_names
-from ._inputs.validation import Array, as_weights, check_lengths, encode
+from ._inputs.validation import Array, as_weights, check_lengths
 from .metrics import ndcg
 
 __all__ = ["QueryRanker"]

@@ -30,8 +30,8 @@ from scipy.optimize import isotonic_regression
 from skrankfair._cli.demo import rank_with_svd, split_by_time
 from skrankfair._estimates.formatting import text_table
 from skrankfair._estimates.group_test import correct
+from skrankfair._inputs.groups import as_groups
 from skrankfair._inputs.ranking import RankedData, ranked_data
-from skrankfair._inputs.validation import as_groups
 from skrankfair.datasets import fetch_movielens
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import compare

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._inputs.validation import sort_labels
+from .._inputs.groups import sort_labels
 from .terminal import InputError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._inputs.missing import added_counts
+from .._inputs.columns import added_counts
 from .._inputs.validation import Array, check_choice, check_number, generator
 from . import formatting as fmt
 from . import storage

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._inputs.told import collected_warnings, warn_user
+from .._inputs.warn import collected_warnings, warn_user
 from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
 from .finalize import Finalize

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.validation import Array, check_choice, check_number, encode
+from .._inputs.groups import encode
+from .._inputs.validation import Array, check_choice, check_number
 from .finalize import ColumnSum
 from .metric import Metric
 from .rows import Rows

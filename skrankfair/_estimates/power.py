@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import optimize, special
 
-from .._inputs.told import warn_user
 from .._inputs.validation import Array, check_choice, check_number
+from .._inputs.warn import warn_user
 from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
 from .read_only import ReadOnlyArrays

@@ -14,7 +14,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._inputs.validation import Array, sort_labels
+from .._inputs.groups import sort_labels
+from .._inputs.validation import Array
 from .entries import Entries
 from .finalize import Finalize, needs_of, slopes_at, supports_of_both
 from .remainder import Remainder

@@ -12,8 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
+from .groups import Groups
 from .ranking import Places, Ranking, stable_order
-from .validation import Array, Groups
+from .validation import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,16 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from .reader import read_columns
-from .validation import (
-    Array,
-    Codes,
-    Groups,
-    as_numbers,
-    check_aligned,
-    check_binary,
-    check_lengths,
-)
+from .columns import read_columns
+from .groups import Codes, Groups
+from .validation import Array, as_numbers, check_aligned, check_binary, check_lengths
 
 
 def stable_order(codes: Array, *, copy: bool = True) -> Array:

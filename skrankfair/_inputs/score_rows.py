@@ -9,14 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .reader import read_columns
-from .validation import (
-    Array,
-    Codes,
-    Groups,
-    check_choice,
-    check_magnitude,
-)
+from .columns import read_columns
+from .groups import Codes, Groups
+from .validation import Array, check_choice, check_magnitude
 
 CLUSTER_WEIGHTS = ("cluster", "row")
 

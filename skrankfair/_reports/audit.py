@@ -16,7 +16,7 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.metric import collected_warnings, warn_user
-from .._inputs.missing import missing_said, without_missing
+from .._inputs.columns import missing_said, without_missing
 from .._inputs.ranking import ranked_data
 from .._inputs.validation import Array, check_choice, check_number
 from ..metrics import GroupEstimates

@@ -19,8 +19,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from .._estimates import formatting as fmt
 from .._estimates.metric import collected_warnings
 from .._estimates.sums import ClusterSums
-from .._inputs.columns import resolve_column
-from .._inputs.missing import MISSING, without_missing
+from .._inputs.by_name import resolve_column
+from .._inputs.columns import MISSING, without_missing
+from .._inputs.groups import encode
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.sklearn_private import (
     call_once,
@@ -33,13 +34,7 @@ from .._inputs.sklearn_private import (
     rows_of,
     tags_of,
 )
-from .._inputs.validation import (
-    Array,
-    check_choice,
-    check_lengths,
-    check_number,
-    encode,
-)
+from .._inputs.validation import Array, check_choice, check_lengths, check_number
 from ..metrics import GroupEstimates
 from ..mitigation._fold_scores import fitted_fold
 from ..scoring._score_function import as_outcomes

@@ -14,7 +14,7 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.metric import collected_warnings
 from .._estimates.scales import t_quantile
-from .._inputs.missing import LABEL
+from .._inputs.columns import LABEL
 from .._inputs.validation import Array, to_numpy
 from ..metrics import GroupEstimates, selection_rate
 from .catalog import table

@@ -13,7 +13,7 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.group_test import corrected_pvalues
 from .._estimates.scales import t_quantile, t_test
-from .._inputs.columns import resolve_column
+from .._inputs.by_name import resolve_column
 from .._inputs.sklearn_private import positive_class
 from .._inputs.validation import Array, as_numbers, check_number
 from ..inference import PredictiveParityTest, compare, predictive_parity_test

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._estimates import formatting as fmt
+from .._inputs.groups import frame_columns
 from .._inputs.ranking import RankedData
-from .._inputs.validation import Array, frame_columns, to_numpy
+from .._inputs.validation import Array, to_numpy
 from ..metrics import GroupEstimates
 from .catalog import AuditMetric
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._inputs.columns import resolve_column
+from .._inputs.by_name import resolve_column
 from .._inputs.score_rows import score_rows
 from .._inputs.sklearn_private import call_once, positive_class, response_values
 from .._inputs.validation import check_choice, weighted_quantile

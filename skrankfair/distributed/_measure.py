@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._estimates.metric import warn_undefined, warn_user
-from .._inputs.missing import missing_said
+from .._inputs.columns import missing_said
 from .._inputs.validation import check_number
 from ..metrics import GroupEstimates
 from ._plan import MeasurePlan, make_plan, total_of

@@ -16,11 +16,11 @@ from .._estimates.metric import Metric, warn_user
 from .._estimates.refit import Refit, RefitSums
 from .._estimates.rows import Rows, cluster_table, small_codes, weights_of_rows
 from .._inputs.cells import Cells, Memberships
+from .._inputs.groups import Groups
 from .._inputs.ranking import Places, RankedData, Ranking, ranked_data
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import (
     Array,
-    Groups,
     check_choice,
     check_magnitude,
     check_number,

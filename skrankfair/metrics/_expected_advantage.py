@@ -8,14 +8,8 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.metric import warn_user
-from .._inputs.validation import (
-    Array,
-    Groups,
-    as_groups,
-    check_choice,
-    check_lengths,
-    check_number,
-)
+from .._inputs.groups import Groups, as_groups
+from .._inputs.validation import Array, check_choice, check_lengths, check_number
 from ._lists.top_shares import Distance, TopShares
 from ._position_weights import DCG, PositionWeight
 from ._skew import SkewOfShares

@@ -16,15 +16,10 @@ from .._estimates.metric import Metric, warn_undefined
 from .._estimates.of_totals import metric_of_totals
 from .._estimates.rows import cluster_table
 from .._estimates.sums import ClusterSums
-from .._inputs.missing import may_lack
+from .._inputs.columns import may_lack
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.score_rows import ScoreRows, score_rows
-from .._inputs.validation import (
-    Array,
-    as_numbers,
-    check_choice,
-    check_given,
-)
+from .._inputs.validation import Array, as_numbers, check_choice, check_given
 from ._pairs.cluster_rows import QuerySums, sum_over_queries
 
 _SHARED = ("sensitive_features", "qid", "cluster", "sample_weight", "missing")

@@ -11,8 +11,9 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.sums import ClusterSums
 from .._inputs.cells import Cells
+from .._inputs.groups import Groups
 from .._inputs.ranking import RankedData, Ranking, order_rows, ranked_data
-from .._inputs.validation import Array, Groups, check_choice, check_number
+from .._inputs.validation import Array, check_choice, check_number
 from ._make_metric import check_one_group
 from ._pairs.cluster_rows import QuerySums, sum_over_queries
 from ._position_weights import DCG

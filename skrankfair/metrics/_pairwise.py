@@ -11,7 +11,7 @@ from .._estimates.finalize import ColumnSum, DifferenceToRest, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
-from .._inputs.missing import may_lack
+from .._inputs.columns import may_lack
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import (
     Array,

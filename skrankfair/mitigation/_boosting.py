@@ -10,15 +10,14 @@ import numpy as np
 from scipy.special import expit, logit
 
 from .._estimates.metric import warn_user
+from .._inputs.groups import as_groups, encode
 from .._inputs.validation import (
     Array,
-    as_groups,
     as_numbers,
     check_choice,
     check_lengths,
     check_magnitude,
     check_number,
-    encode,
     generator,
 )
 from ._linear_loss import entropy

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates.metric import warn_user
-from .._inputs.columns import (
+from .._inputs.by_name import (
     Name,
     TakesMetadata,
     frame_names,
@@ -20,11 +20,11 @@ from .._inputs.columns import (
     take_column,
     take_frame,
 )
+from .._inputs.groups import Groups
 from .._inputs.score_rows import CLUSTER_WEIGHTS, ScoreRows
 from .._inputs.sklearn_private import with_names
 from .._inputs.validation import (
     Array,
-    Groups,
     as_numbers,
     check_choice,
     check_lengths,

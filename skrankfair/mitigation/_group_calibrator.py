@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.groups import sort_labels
 from .._inputs.score_rows import ScoreRows
-from .._inputs.validation import Array, check_choice, check_number, sort_labels
+from .._inputs.validation import Array, check_choice, check_number
 from ..smoothing import NadarayaWatsonRegressor
 from ..smoothing._regressor import Pooled, adds_up
 from ._by_group import CalibratesByGroup, check_shares, parts_of, within_unit

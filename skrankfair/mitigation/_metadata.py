@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from .._inputs.validation import (
-    Array,
-    Codes,
-    Groups,
-    as_groups,
-    as_weights,
-    check_lengths,
-    encode,
-)
+from .._inputs.groups import Codes, Groups, as_groups, encode
+from .._inputs.validation import Array, as_weights, check_lengths
 
 
 def disjoint_groups(values: Any) -> Groups:

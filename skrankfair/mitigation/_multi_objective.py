@@ -16,11 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.score_rows import ScoreRows
-from .._inputs.validation import (
-    Array,
-    as_numbers,
-    as_weights,
-)
+from .._inputs.validation import Array, as_numbers, as_weights
 from ..smoothing import NadarayaWatsonRegressor
 from ._by_group import (
     CalibratesByGroup,

@@ -14,22 +14,20 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates.metric import warn_user
-from .._inputs.columns import (
+from .._inputs.by_name import (
     TakesMetadata,
     named_columns,
     take_column,
     without_columns,
 )
+from .._inputs.groups import Groups, as_groups, encode
 from .._inputs.sklearn_private import with_names
 from .._inputs.validation import (
     Array,
-    Groups,
-    as_groups,
     check_choice,
     check_lengths,
     check_magnitude,
     check_number,
-    encode,
     generator,
 )
 from ._linear_loss import (

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._inputs.groups import Groups
 from .._inputs.ranking import stable_order
-from .._inputs.validation import Array, Groups
+from .._inputs.validation import Array
 from ._metadata import quoted
 
 COMPARISONS = ("inter", "intra", "all")

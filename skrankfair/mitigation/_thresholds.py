@@ -11,10 +11,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimates.metric import warn_user
+from .._inputs.groups import Groups
 from .._inputs.sklearn_private import fit_parameters, rows_of
 from .._inputs.validation import (
     Array,
-    Groups,
     check_choice,
     check_lengths,
     check_number,

@@ -18,22 +18,17 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import validate_data
 
 from .._estimates.metric import collected_warnings, warn_user
-from .._inputs.columns import (
+from .._inputs.by_name import (
     RESPONSES,
     named_columns,
     take_column,
     with_requests,
     without_columns,
 )
+from .._inputs.groups import Codes, Groups
 from .._inputs.score_rows import ScoreRows
 from .._inputs.sklearn_private import consumed_metadata, tags_of, with_names
-from .._inputs.validation import (
-    Array,
-    Codes,
-    Groups,
-    as_numbers,
-    as_weights,
-)
+from .._inputs.validation import Array, as_numbers, as_weights
 from ._fold_scores import labelled
 from ._metadata import check_given_alike, columns_of_fit
 

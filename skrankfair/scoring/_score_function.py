@@ -13,8 +13,9 @@ import numpy as np
 from .._estimates.formatting import label, some
 from .._estimates.metric import collected_warnings, warn_user
 from .._estimates.simultaneous import why_undefined
-from .._inputs.columns import ColumnSpec, declared_labels
-from .._inputs.validation import Array, as_groups
+from .._inputs.by_name import ColumnSpec, declared_labels
+from .._inputs.groups import as_groups
+from .._inputs.validation import Array
 from ..exceptions import UndefinedMetricWarning
 from ..metrics import Disparity, EqualizedOdds, GroupEstimates, ndcg
 from ..metrics._disparities import DISPARITIES

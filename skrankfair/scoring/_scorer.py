@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from .._estimates.simultaneous import KINDS
-from .._inputs.columns import ColumnSpec, check_spec, column_of, is_column, spec_text
+from .._inputs.by_name import ColumnSpec, check_spec, column_of, is_column, spec_text
 from .._inputs.sklearn_private import (
     RoutedScorer,
     call_once,

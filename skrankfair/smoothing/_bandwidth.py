@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._inputs.groups import Groups
 from .._inputs.score_rows import Sample, ScoreRows
-from .._inputs.validation import Array, Groups, check_number, weighted_quantile
+from .._inputs.validation import Array, check_number, weighted_quantile
 from ._kernels import Kernel, get_kernel
 from ._sums import kernel_sums, kernel_values
 

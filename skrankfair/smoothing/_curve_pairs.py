@@ -18,8 +18,9 @@ import numpy as np
 from .._estimates.allocation import check_memory
 from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.simultaneous import MOST_TOGETHER
+from .._inputs.groups import Groups, sort_labels
 from .._inputs.score_rows import Sample, ScoreRows
-from .._inputs.validation import Array, Groups, sort_labels
+from .._inputs.validation import Array
 from ._kernels import Kernel
 
 _N_BARS = 40

@@ -14,12 +14,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates.metric import warn_user
 from .._estimates.replicates import label_hashes
-from .._inputs.columns import (
+from .._inputs.by_name import (
     column_of,
     named_columns,
     numeric_columns,
     take_column,
 )
+from .._inputs.groups import encode
 from .._inputs.score_rows import CLUSTER_WEIGHTS, Sample
 from .._inputs.sklearn_private import with_names
 from .._inputs.validation import (
@@ -29,7 +30,6 @@ from .._inputs.validation import (
     check_choice,
     check_lengths,
     check_magnitude,
-    encode,
 )
 from ._bandwidth import check_bandwidth, choose_bandwidth
 from ._curve import METHODS

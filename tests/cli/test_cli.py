@@ -22,7 +22,7 @@ import skrankfair
 from skrankfair import audit
 from skrankfair.__main__ import main
 from skrankfair._cli import commands
-from skrankfair._inputs.told import collected_warnings
+from skrankfair._inputs.warn import collected_warnings
 from skrankfair.metrics import selection_rate
 from skrankfair.monitoring import Monitor
 

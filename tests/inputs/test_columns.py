@@ -6,14 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skrankfair._inputs.groups import as_groups, encode, sort_labels
 from skrankfair._inputs.validation import (
-    as_groups,
     as_numbers,
     as_weights,
     check_choice,
     check_number,
-    encode,
-    sort_labels,
 )
 from tests.calls import INF, NAN
 

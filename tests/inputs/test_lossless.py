@@ -13,7 +13,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skrankfair import audit
-from skrankfair._inputs.validation import as_groups, as_numbers, encode
+from skrankfair._inputs.groups import as_groups, encode
+from skrankfair._inputs.validation import as_numbers
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     calibration_error,

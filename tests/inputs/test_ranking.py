@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from skrankfair._inputs.groups import encode
 from skrankfair._inputs.ranking import Ranking, order_rows, ranked_data, stable_order
-from skrankfair._inputs.validation import encode
 from tests.seeds import one_in
 
 TINY = 5e-324

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from skrankfair._inputs.validation import as_groups
+from skrankfair._inputs.groups import as_groups
 from skrankfair.metrics import (
     matched_pair_calibration,
     ndcg,

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from skrankfair._inputs.cells import Memberships
+from skrankfair._inputs.groups import Groups
 from skrankfair._inputs.ranking import Ranking
-from skrankfair._inputs.validation import Groups
 from skrankfair.metrics import matched_pair_calibration
 from skrankfair.metrics._pairs import near as _matching
 from skrankfair.metrics._pairs.near import Matching, PairWeight, reach

@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from skrankfair._inputs.validation import Groups
+from skrankfair._inputs.groups import Groups
 from skrankfair.inference import compare
 from skrankfair.metrics import (
     exposure_parity,

@@ -14,8 +14,9 @@ from functools import cached_property
 import numpy as np
 
 from ..._inputs.cells import Cells, Memberships
+from ..._inputs.groups import Groups, sort_labels
 from ..._inputs.ranking import Places, RankedData, order_rows
-from ..._inputs.validation import Array, Groups, sort_labels
+from ..._inputs.validation import Array
 from .._pairs.cluster_rows import QuerySums
 
 _PART = 1 << 17  # rows that are worked on at once

@@ -14,7 +14,8 @@ from itertools import combinations
 import numpy as np
 
 from ..._estimates.storage import stored
-from ..._inputs.validation import Array, Groups
+from ..._inputs.groups import Groups
+from ..._inputs.validation import Array
 from .._pairs.cluster_rows import QuerySums
 from .._position_weights import PositionWeight
 from .lists import Cuts, ListKernel, Lists

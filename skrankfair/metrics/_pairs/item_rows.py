@@ -12,8 +12,9 @@ from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import collected_warnings, warn_undefined, warn_user
 from ..._estimates.rows import Rows
 from ..._estimates.sums import ClusterSums
+from ..._inputs.groups import Codes, Groups
 from ..._inputs.ranking import RankedData
-from ..._inputs.validation import Array, Codes, Groups, check_choice, check_number
+from ..._inputs.validation import Array, check_choice, check_number
 from .cluster_rows import (
     MakePairs,
     cluster_sums,

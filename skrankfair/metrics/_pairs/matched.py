@@ -10,8 +10,9 @@ from functools import cached_property
 import numpy as np
 
 from ..._inputs.cells import Memberships
+from ..._inputs.groups import Groups
 from ..._inputs.ranking import Ranking, stable_order
-from ..._inputs.validation import Array, Groups
+from ..._inputs.validation import Array
 from .near import ROUNDED, Matching, PairWeight, Ranges, weighted_rank
 from .pairs import Pairs
 from .prefix_sums import exclusive_cumsum, sum_between, times

@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from ..._inputs.cells import Memberships
+from ..._inputs.groups import Groups
 from ..._inputs.ranking import Ranking
-from ..._inputs.validation import Array, Groups
+from ..._inputs.validation import Array
 
 #: The columns of a group's own pairs and of the rest's, each value and number.
 OWN, REST = slice(0, 2), slice(2, 4)

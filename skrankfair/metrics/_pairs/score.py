@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from ..._inputs.cells import Memberships
+from ..._inputs.groups import Groups
 from ..._inputs.ranking import Ranking
-from ..._inputs.validation import Array, Groups
+from ..._inputs.validation import Array
 from .pairs import Pairs
 from .prefix_sums import exclusive_cumsum, sum_between, times
 

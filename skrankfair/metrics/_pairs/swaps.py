@@ -15,8 +15,9 @@ import numpy as np
 
 from ..._estimates.finalize import NOTHING
 from ..._inputs.cells import Memberships
+from ..._inputs.groups import Groups
 from ..._inputs.ranking import Ranking, stable_order
-from ..._inputs.validation import Array, Groups
+from ..._inputs.validation import Array
 from .cluster_rows import QuerySums
 from .levels import Level, outcome_codes, outcome_levels
 from .prefix_sums import exclusive_cumsum

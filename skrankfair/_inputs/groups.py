@@ -1,0 +1,279 @@
+"""Labels of groups, queries and clusters become integer codes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from .validation import PLAIN, Array, check_vector, to_numpy
+from .warn import warn_user
+
+# Codes are counted by an array of their range where it is at most so much larger.
+_DIRECT_RANGE = 1 << 16
+
+
+def _sort_key(label: Any) -> tuple[int, str, Any]:
+    """Order labels of mixed types: numbers by value, then the rest by type and text."""
+    if isinstance(label, bool | int | float):
+        return (0, "", label)
+    if isinstance(label, tuple):
+        return (1, "tuple", tuple(_sort_key(part) for part in label))
+    if isinstance(label, timedelta):
+        return (1, "timedelta", label.total_seconds())
+    return (1, type(label).__name__, str(label))
+
+
+def sort_labels(labels: Sequence[Hashable]) -> list[Hashable]:
+    """Return labels of any types in the one order that the package uses."""
+    return sorted(labels, key=_sort_key)
+
+
+def _as_scalar(label: Any) -> Hashable:
+    """Return a label as an object of Python or, of nanoseconds, of pandas."""
+    if not isinstance(label, np.generic):
+        return label
+    value: Hashable = label.item()
+    if not (isinstance(label, np.datetime64 | np.timedelta64) and type(value) is int):
+        return value
+    import pandas as pd
+
+    if np.datetime_data(label.dtype)[0] in ("ps", "fs", "as"):
+        return str(label)  # finer than pandas knows
+    try:
+        if isinstance(label, np.datetime64):
+            return pd.Timestamp(label)
+        return pd.Timedelta(label)
+    except (ValueError, OverflowError):  # beyond the years that pandas knows
+        return str(label)
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Labels as integers: ``labels[codes]`` gives the column back."""
+
+    #: Shape (n,), int64. Non-negative codes; not every code below `size` need occur.
+    codes: Array
+    size: int  # one more than the largest code
+    #: Shape (size,) or None. The labels, or None when a label is its code plus
+    #: `offset`.
+    labels: Array | None
+    offset: int = 0  # the label of code 0 when `labels` is None
+
+    def decode(self, codes: Array) -> Array:
+        """Return the labels of the codes."""
+        return codes + self.offset if self.labels is None else self.labels[codes]
+
+    @property
+    def all_labels(self) -> Array:
+        """The labels of all codes, shape (size,)."""
+        return self.decode(np.arange(self.size))
+
+    def take(self, rows: Array) -> Codes:
+        """Return the codes of some rows."""
+        return Codes(self.codes[rows], self.size, self.labels, self.offset)
+
+    def dense(self) -> Codes:
+        """Return codes in which every code below `size` occurs."""
+        if self.size <= 4 * self.codes.size + _DIRECT_RANGE:
+            present = np.flatnonzero(np.bincount(self.codes, minlength=self.size))
+            table = np.empty(self.size, dtype=np.int64)
+            table[present] = np.arange(present.size)
+            codes = table[self.codes]
+        else:
+            present, codes = np.unique(self.codes, return_inverse=True)
+        return Codes(codes, present.size, self.decode(present))
+
+
+def encode(values: Any, name: str) -> Codes:
+    """Give every distinct label of a column an integer, in any order.
+
+    Integers whose range is not much larger than the column are only shifted, which
+    costs no hashing and no sorting. The columns of a frame are crossed into tuples.
+    """
+    import pandas as pd
+
+    found = frame_columns(values)
+    if found is not None and len(found[0]) > 1:
+        crossed = _crossed_groups([encode(column, name) for column in found[0]])
+        labels = np.empty(len(crossed), dtype=object)
+        labels[:] = crossed.labels
+        return Codes(crossed.values.astype(np.int64), len(crossed), labels)
+    array = to_numpy(values, name)
+    check_vector(array, name)
+    if array.dtype.kind == "b":
+        return Codes(array.astype(np.int64), 2, np.array([False, True]))
+    if array.dtype.kind in "iu":
+        low, high = int(array.min()), int(array.max())
+        # The codes share an int64 with a row number when the rows are ordered.
+        bits = (high - low).bit_length() + array.size.bit_length()
+        if bits <= 62 and max(abs(low), abs(high)).bit_length() <= 62:
+            codes = array.astype(np.int64)
+            codes -= low
+            return Codes(codes, high - low + 1, None, low)
+    try:
+        codes, labels = pd.factorize(array)
+    except TypeError as error:
+        raise ValueError(f"{name} must hold hashable labels ({error}).") from error
+    if (missing := codes < 0).any():
+        raise ValueError(
+            f"{name} must not have missing labels; row {int(np.argmax(missing))} "
+            f"is {array[np.argmax(missing)]!r} ({int(missing.sum())} such rows)."
+        )
+    return Codes(codes.astype(np.int64, copy=False), len(labels), np.asarray(labels))
+
+
+def _dense_sorted(column: Codes) -> tuple[Array, list[Hashable]]:
+    """Return codes that count the labels which occur, in sorted order."""
+    dense = column.dense()
+    values, order = dense.all_labels, list(range(dense.size))
+    if values.dtype.kind in "biufU":  # which need no key
+        labels, order = values.tolist(), np.argsort(values, kind="stable").tolist()
+    else:
+        labels = [_as_scalar(label) for label in values]
+        order = sorted(order, key=lambda i: _sort_key(labels[i]))
+    new = np.empty(len(labels), dtype=np.int32)
+    new[order] = np.arange(len(labels), dtype=np.int32)
+    return new[dense.codes], [labels[i] for i in order]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups of the rows: disjoint codes, or an overlapping membership matrix."""
+
+    labels: tuple[Hashable, ...]  # length G
+    #: Shape (n,), int, or shape (n, G), bool. The code of each row's group; or the
+    #: membership matrix, one column per group.
+    values: Array
+
+    @classmethod
+    def of_everyone(cls, n_rows: int) -> Groups:
+        """Return the one group "all", which ``sensitive_features=None`` stands for."""
+        return cls(("all",), np.zeros(n_rows, dtype=np.int32))
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self.labels)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self.values)
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether a row may be of several groups, or of none."""
+        return self.values.ndim == 2
+
+    def mask(self, group: int) -> Array:
+        """Return which rows are of the group at this index."""
+        if self.overlapping:
+            return np.ascontiguousarray(self.values[:, group])
+        return self.values == group
+
+    def take(self, rows: Array | slice) -> Groups:
+        """Return the groups of some rows, in that order."""
+        return Groups(self.labels, self.values[rows])
+
+    def without_unused(self) -> Groups:
+        """Return the groups without the labels that no row has, if disjoint."""
+        if self.overlapping:
+            return self
+        there = np.bincount(self.values, minlength=len(self)) > 0
+        if there.all():
+            return self
+        codes = np.cumsum(there, dtype=self.values.dtype) - 1
+        labels = tuple(self.labels[i] for i in np.flatnonzero(there))
+        return Groups(labels, codes[self.values])
+
+
+def frame_columns(values: Any) -> tuple[list[Any], list[Hashable]] | None:
+    """Return the columns and names of a frame of any library, or None."""
+    if nw.dependencies.is_pandas_dataframe(values):
+        # By position, since a pandas frame may name two columns alike.
+        names = [_as_scalar(name) for name in values.columns]
+        return [values.iloc[:, i] for i in range(values.shape[1])], names
+    if isinstance(values, PLAIN):
+        return None
+    frame = nw.from_native(values, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    return [frame[name].to_native() for name in frame.columns], list(frame.columns)
+
+
+def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
+    """Read group labels, several label columns, or a boolean membership matrix.
+
+    Several columns of labels are crossed into tuples. A boolean matrix or frame is a
+    membership matrix, with one (possibly overlapping) group per column.
+    """
+    found = frame_columns(values)
+    if found is None:
+        array = to_numpy(values, name)
+        if array.ndim != 2:
+            return _label_groups(encode(array, name))
+        columns, names = [array[:, i] for i in range(array.shape[1])], None
+    else:
+        columns, names = found
+    if not columns:
+        raise ValueError(f"{name} must have at least one column; it has none.")
+    arrays = [to_numpy(column, name) for column in columns]
+    if all(array.dtype.kind == "b" for array in arrays):
+        return _membership_groups(arrays, names, name)
+    if len(arrays) == 1:
+        return _label_groups(encode(arrays[0], name))
+    if all(_is_binary(array) for array in arrays):
+        warn_user(
+            f"{name} has {len(arrays)} columns of the numbers 0 and 1, whose "
+            "combinations are the groups. If each column marks the members of a group, "
+            "pass booleans, .astype(bool); if combinations are meant, pass labels, "
+            ".astype(str), and this warning goes away.",
+            UserWarning,
+        )
+    return _crossed_groups([encode(array, name) for array in arrays])
+
+
+def _is_binary(array: Array) -> bool:
+    if not array.size or array.dtype.kind not in "iuf":
+        return False
+    return bool(((array == 0) | (array == 1)).all())
+
+
+def _label_groups(column: Codes) -> Groups:
+    codes, labels = _dense_sorted(column)
+    return Groups(tuple(labels), codes)
+
+
+def _membership_groups(
+    arrays: list[Array], names: list[Hashable] | None, name: str
+) -> Groups:
+    labels = tuple(names) if names is not None else tuple(range(len(arrays)))
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"{name} must have distinct column names; got {labels}.")
+    for array in arrays:
+        check_vector(array, name)
+    return Groups(labels, np.column_stack(arrays))
+
+
+def _crossed_groups(columns: list[Codes]) -> Groups:
+    """Return the combinations that occur, one column after the other.
+
+    After each column the codes count what has occurred so far, so that the next
+    product is below the square of the number of rows and overflows for no data.
+    """
+    parts = [_dense_sorted(column) for column in columns]
+    crossed = Codes(parts[0][0].astype(np.int64), len(parts[0][1]), None)
+    for codes, labels in parts[1:]:
+        joined = crossed.codes * len(labels) + codes
+        crossed = Codes(joined, crossed.size * len(labels), None).dense()
+    row = np.empty(crossed.size, dtype=np.int64)
+    row[crossed.codes] = np.arange(crossed.codes.size)
+    names = zip(
+        *([labels[code] for code in codes[row].tolist()] for codes, labels in parts),
+        strict=True,
+    )
+    return Groups(tuple(names), crossed.codes.astype(np.int32))
