@@ -21,16 +21,13 @@ if TYPE_CHECKING:
     )
     from ._cli.versions import show_versions
     from ._reports.audit import AuditReport, audit
-    from ._reports.changes import ChangeReport
     from ._reports.cross_validated import audit_cv
-    from ._reports.mitigation import MitigationReport, mitigation_report
+    from ._reports.mitigation import mitigation_report
     from .metrics import GroupEstimates
 
 __all__ = [
     "AuditReport",
-    "ChangeReport",
     "GroupEstimates",
-    "MitigationReport",
     "audit",
     "audit_cv",
     "datasets",
@@ -56,9 +53,7 @@ __version__ = "0.1.0"
 # used, so that nobody waits for what they do not use.
 _HOMES = {
     "AuditReport": "._reports.audit",
-    "ChangeReport": "._reports.changes",
     "GroupEstimates": ".metrics",
-    "MitigationReport": "._reports.mitigation",
     "audit": "._reports.audit",
     "audit_cv": "._reports.cross_validated",
     "mitigation_report": "._reports.mitigation",

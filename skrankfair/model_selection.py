@@ -15,7 +15,7 @@ from ._inputs.validation import Array, check_choice, check_number
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FairnessConstrained", "fairness_constrained", "pareto_front"]
+__all__ = ["fairness_constrained", "pareto_front"]
 
 #: How far beyond a bound a mean may be by rounding alone.
 _ROUNDING = 1e-12

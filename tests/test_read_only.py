@@ -13,11 +13,12 @@ from skrankfair import (
     inference,
     metrics,
     mitigation_report,
-    monitoring,
     planning,
     smoothing,
 )
+from skrankfair.inference._recommend import MetricRecommendation
 from skrankfair.mitigation import MultiObjectiveCalibrator
+from skrankfair.monitoring._monitor import Alarm
 from skrankfair.smoothing._curve_pairs import CurvePairs
 from tests.test_public_api import PUBLIC
 
@@ -112,7 +113,7 @@ def test_every_kind_of_result_is_looked_at(arrays):
         for name, value in PUBLIC
         if dataclasses.is_dataclass(value) and not name.endswith("Display")
     }
-    plain = {inference.MetricRecommendation, monitoring.Alarm}  # no arrays
+    plain = {MetricRecommendation, Alarm}  # no arrays
     assert public - plain <= met
     assert CurvePairs in met
 

@@ -28,7 +28,8 @@ import pandas as pd
 from skrankfair import metrics
 from skrankfair._estimates.formatting import text_table
 from skrankfair.datasets import make_biased_rankings
-from skrankfair.inference import MonotonicityTest, monotonicity_test, recommend_metrics
+from skrankfair.inference import monotonicity_test, recommend_metrics
+from skrankfair.inference._monotonicity import MonotonicityTest
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

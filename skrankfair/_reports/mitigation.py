@@ -16,7 +16,8 @@ from .._estimates.scales import t_quantile, t_test
 from .._inputs.by_name import resolve_column
 from .._inputs.sklearn_private import positive_class
 from .._inputs.validation import Array, as_numbers, check_number
-from ..inference import PredictiveParityTest, compare, predictive_parity_test
+from ..inference import compare, predictive_parity_test
+from ..inference._predictive_parity import PredictiveParityTest
 from ..metrics import GroupEstimates, log_loss, mean_squared_error, pairwise_accuracy
 from ..scoring._score_function import as_outcomes
 from ..smoothing._bandwidth import check_bandwidth

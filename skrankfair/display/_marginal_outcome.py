@@ -12,7 +12,7 @@ from . import _style as draw
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..inference import MarginalOutcomeTest
+    from ..inference._marginal_outcome import MarginalOutcomeTest
 
 
 @dataclass(eq=False, repr=False)

@@ -13,7 +13,7 @@ from . import _style as draw
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..metrics import MatchedPairCurve
+    from ..metrics._matched_pair_curve import MatchedPairCurve
 
 _WIDE = 20  # largest threshold over smallest from which the axis is logarithmic
 

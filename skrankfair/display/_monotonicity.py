@@ -13,7 +13,7 @@ from . import _style as draw
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..inference import MonotonicityTest
+    from ..inference._monotonicity import MonotonicityTest
 
 _MANY = 40
 

@@ -14,7 +14,7 @@ from . import _style as draw
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..inference import OutcomeInequalityTest
+    from ..inference._outcome_inequality import OutcomeInequalityTest
 
 _LONGEST_GROUP, _LONGEST_ROW = 24, 70
 

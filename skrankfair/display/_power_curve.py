@@ -13,7 +13,7 @@ from . import _style as draw
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..planning import PowerCurve
+    from ..planning._power_curve import PowerCurve
 
 _PROMISED = 0.8
 

@@ -12,7 +12,7 @@ from .._inputs.validation import check_choice
 from . import _style as draw
 
 if TYPE_CHECKING:
-    from ..inference import PredictiveParityTest
+    from ..inference._predictive_parity import PredictiveParityTest
 
 _SHARES = (0.75, 0.6)  # of the height of a figure
 _MOST = 8  # contrasts in the legend

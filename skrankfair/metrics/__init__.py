@@ -1,18 +1,11 @@
 """Metrics by group, each with its standard errors."""
 
-from .._estimates.equivalence import EquivalenceTest
-from .._estimates.estimates import Estimate
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.group_test import GroupTest
-from .._estimates.power import RequiredSize
-from .._estimates.scales import ConfidenceInterval
 from ._auc import auc
 from ._calibration_error import calibration_error
 from ._calibration_impact import positive_rate_shift, rank_shift
 from ._dips import dips
 from ._disparities import (
-    Disparity,
-    EqualizedOdds,
     demographic_parity_difference,
     equal_opportunity_difference,
     equalized_odds,
@@ -31,7 +24,7 @@ from ._losses import (
 )
 from ._make_metric import make_metric
 from ._matched_pair import matched_pair_calibration
-from ._matched_pair_curve import MatchedPairCurve, matched_pair_curve
+from ._matched_pair_curve import matched_pair_curve
 from ._ndcg import ndcg
 from ._normalized_discounted import (
     normalized_discounted_difference,
@@ -56,15 +49,7 @@ from ._statistical_parity import exposure_parity, pairwise_parity
 from ._top_k import precision_at_k, recall_at_k, share_at_k
 
 __all__ = [
-    "ConfidenceInterval",
-    "Disparity",
-    "EqualizedOdds",
-    "EquivalenceTest",
-    "Estimate",
     "GroupEstimates",
-    "GroupTest",
-    "MatchedPairCurve",
-    "RequiredSize",
     "accuracy",
     "auc",
     "balanced_accuracy",

@@ -1,10 +1,9 @@
 """Mitigations that plug into scikit-learn's Pipelines and searches."""
 
-from ._boosting import PairwiseFairnessObjective, pairwise_fairness_objective
+from ._boosting import pairwise_fairness_objective
 from ._group_calibrated import GroupCalibratedClassifier, GroupCalibratedRegressor
 from ._group_calibrator import GroupCalibrator
 from ._multi_objective import MultiObjectiveCalibrator
-from ._objective_parity import ObjectiveParity
 from ._pairwise_fair import PairwiseFairClassifier, PairwiseFairRegressor
 from ._thresholds import GroupThresholdClassifier
 
@@ -14,9 +13,7 @@ __all__ = [
     "GroupCalibrator",
     "GroupThresholdClassifier",
     "MultiObjectiveCalibrator",
-    "ObjectiveParity",
     "PairwiseFairClassifier",
     "PairwiseFairRegressor",
-    "PairwiseFairnessObjective",
     "pairwise_fairness_objective",
 ]

@@ -11,7 +11,8 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._inputs.validation import Array
-from ..inference import PredictiveParityTest, compare, predictive_parity_test
+from ..inference import compare, predictive_parity_test
+from ..inference._predictive_parity import PredictiveParityTest
 from ..metrics import GroupEstimates, mean_squared_error
 
 if TYPE_CHECKING:

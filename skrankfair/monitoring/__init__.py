@@ -1,5 +1,5 @@
 """Whether a gap has changed, looked at as often as you like."""
 
-from ._monitor import Alarm, Monitor
+from ._monitor import Monitor
 
-__all__ = ["Alarm", "Monitor"]
+__all__ = ["Monitor"]

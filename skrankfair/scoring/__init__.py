@@ -1,8 +1,6 @@
 """Metrics as scikit-learn scorers, on columns of X by name or on metadata."""
 
 from ._scorer import (
-    FairnessScore,
-    FairnessScorer,
     get_scorer,
     get_scorer_names,
     make_fairness_scorer,
@@ -10,8 +8,6 @@ from ._scorer import (
 from ._with_errors import with_errors
 
 __all__ = [
-    "FairnessScore",
-    "FairnessScorer",
     "get_scorer",
     "get_scorer_names",
     "make_fairness_scorer",

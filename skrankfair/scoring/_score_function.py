@@ -17,8 +17,8 @@ from .._inputs.by_name import ColumnSpec, declared_labels
 from .._inputs.groups import as_groups
 from .._inputs.validation import Array
 from ..exceptions import UndefinedMetricWarning
-from ..metrics import Disparity, EqualizedOdds, GroupEstimates, ndcg
-from ..metrics._disparities import DISPARITIES
+from ..metrics import GroupEstimates, ndcg
+from ..metrics._disparities import DISPARITIES, Disparity, EqualizedOdds
 
 Result = GroupEstimates | EqualizedOdds
 

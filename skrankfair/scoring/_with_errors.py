@@ -12,7 +12,8 @@ from sklearn.metrics import check_scoring
 from .._estimates.metric import collected_warnings
 from .._estimates.simultaneous import MOST_TOGETHER
 from .._inputs.sklearn_private import MultimetricScorer
-from ..metrics import EqualizedOdds, GroupEstimates
+from ..metrics import GroupEstimates
+from ..metrics._disparities import EqualizedOdds
 from ._score_function import Result
 from ._scorer import FairnessScorer
 

@@ -12,11 +12,10 @@ from scipy.stats import t as student
 from skrankfair import inference
 from skrankfair.datasets import make_confounded_queries
 from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.inference import OutcomeInequalityTest
 from skrankfair.inference import (
     _outcome_inequality as _ranked_moments,
 )
-from skrankfair.inference._outcome_inequality import MomentSums
+from skrankfair.inference._outcome_inequality import MomentSums, OutcomeInequalityTest
 from skrankfair.metrics import matched_pair_calibration
 from tests.metrics.problems import make_problem
 from tests.metrics.simulate import columns, slices, tolerance

@@ -10,7 +10,8 @@ mpl.use("Agg")
 
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import mean_squared_error, pairwise_accuracy, selection_rate
-from skrankfair.planning import Plan, plan_pairs, plan_rates, power_curve
+from skrankfair.planning import plan_pairs, plan_rates, power_curve
+from skrankfair.planning._plans import Plan
 
 
 class TestRates:
