@@ -14,7 +14,6 @@ import datetime as dt
 import json
 import os
 import platform
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,12 +25,12 @@ from scipy import special
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
+from benchmarks.simulations.common import quiet
 from skrankfair import audit
 from skrankfair._estimates.estimates import contrasts_of
 from skrankfair._estimates.rows import Rows as Table
 from skrankfair._estimates.scales import t_quantile
 from skrankfair._estimates.sums import ClusterSums
-from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
 from skrankfair.inference import (
     compare,
     marginal_outcome_test,
@@ -71,16 +70,6 @@ EVERY = 10  # what takes long runs on every tenth data set
 
 #: By measure: wrong or not (NaN: undefined), effective clusters, estimate, width.
 Found = dict[str, list[float]]
-
-
-class quiet(warnings.catch_warnings):  # noqa: N801
-    """Leave out the package's own warnings: what they say is counted."""
-
-    def __enter__(self) -> Any:
-        entered = super().__enter__()
-        for category in (SmallSampleWarning, UndefinedMetricWarning, UserWarning):
-            warnings.simplefilter("ignore", category)
-        return entered
 
 
 def rejects(pvalue: Any) -> float:
