@@ -224,7 +224,8 @@ class Simultaneous:
             used = np.unique(np.concatenate([first, second[second >= 0]]))
             values, vectors = np.linalg.eigh(covariance[np.ix_(used, used)])
             kept = values > _NOISE * values[-1]  # smooth curves are of a low rank
-            root = (vectors[:, kept] * np.sqrt(values[kept])).T
+            # The symmetric root is unique: signs of eigenvectors are the processor's.
+            root = vectors[:, kept] * np.sqrt(values[kept]) @ vectors[:, kept].T
             place = np.zeros(int(used.max()) + 2, dtype=int)
             place[used] = np.arange(used.size)
             step = max(1, min(_CHUNK, _MOST_DRAWS // inside.size))

@@ -278,19 +278,21 @@ def repeated_means(
     ndarray of shape (B, n)
         NaN where the weights leave nothing near.
     """
+    # Equal scores have equal values to the last bit, so that they stay tied.
+    points, place = np.unique(x, return_inverse=True)
     if x.size <= _FEW_ROWS:
-        matrix = kernel_values(x, x[:, None], bandwidth, kernel)
+        matrix = kernel_values(x[:, None], points, bandwidth, kernel)
         total, mass = (weights * y) @ matrix, weights @ matrix
     else:
-        total, mass = np.empty((2, *weights.shape))
+        total, mass = np.empty((2, len(weights), points.size))
         for i, weight in enumerate(weights):
             columns = np.stack([weight * y, weight])
-            sums = kernel_sums(x, x, columns, bandwidth, kernel, "fast")
+            sums = kernel_sums(points, x, columns, bandwidth, kernel, "fast")
             total[i], mass[i] = sums
     known = mass > _NOTHING * mass.max(axis=1, keepdims=True)
     np.divide(total, mass, out=total, where=known)
     total[~known] = np.nan
-    return total
+    return total[:, place]
 
 
 def kernel_sums_of_clusters(

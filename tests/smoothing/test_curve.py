@@ -89,9 +89,10 @@ def test_rows_that_are_clusters_are_summed_by_three_kernel_sums(
         monkeypatch.setattr(SmoothCurve, "_clusters", None)
     error = fast.standard_error
     monkeypatch.undo()
-    np.testing.assert_allclose(error, exact.standard_error, rtol=1e-7)
+    # The lattice errs by about 1e-7, and each processor rounds in its own way.
+    np.testing.assert_allclose(error, exact.standard_error, rtol=5e-7)
     np.testing.assert_allclose(
-        fast.effective_clusters, exact.effective_clusters, rtol=1e-7
+        fast.effective_clusters, exact.effective_clusters, rtol=5e-7
     )
 
 
