@@ -5,7 +5,7 @@ An estimator or a scorer names a column of X, or asks for metadata; both ways en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import narwhals as nw
@@ -54,11 +54,6 @@ def check_spec(spec: Any, name: str) -> None:
 def is_column(spec: ColumnSpec) -> bool:
     """Return whether the values are taken from X."""
     return spec is not None and not isinstance(spec, bool)
-
-
-def spec_text(spec: ColumnSpec) -> str:
-    """Return how a repr shows where the column comes from."""
-    return getattr(spec, "__name__", "a function") if callable(spec) else repr(spec)
 
 
 def named_columns(*specs: ColumnSpec) -> list[Name]:
@@ -224,23 +219,6 @@ def resolve_column(X: Any, given: Any, name: str) -> Any:
     if X is None:
         raise ValueError(f"X must be given for {name}={given!r}, a column of it.")
     return column_of(X, given, name, "pass the values.")
-
-
-def declared_labels(values: Any) -> tuple[Hashable, ...]:
-    """Return the labels that a column may have, where its type says them.
-
-    A categorical of pandas and an Enum of polars do so: a subset of the rows still
-    knows the labels that it lacks.
-    """
-    column = nw.from_native(values, allow_series=True, pass_through=True)
-    if isinstance(column, nw.DataFrame) and len(column.columns) == 1:
-        column = column[column.columns[0]]
-    if not isinstance(column, nw.Series):
-        return ()
-    if nw.get_native_namespace(column).__name__ == "pandas":
-        categories = getattr(column.to_native().dtype, "categories", None)
-        return () if categories is None else tuple(categories.tolist())
-    return tuple(column.dtype.categories) if isinstance(column.dtype, nw.Enum) else ()
 
 
 class TakesMetadata:

@@ -135,10 +135,6 @@ class Memberships:
         starts = np.concatenate(([0], np.cumsum(self.sizes[chosen])))
         return some, replace(self, cells=cells, rows=self.rows[some], starts=starts)
 
-    def place(self) -> Array:
-        """Return the place of each membership in its cell, from 0."""
-        return np.arange(self.rows.size) - np.repeat(self.starts[:-1], self.sizes)
-
     def sums(self, values: Array) -> Array:
         """Return the sums by cell of a column of memberships, shape (E,)."""
         if not values.size:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .groups import Codes, Groups, as_groups, encode, frame_columns
+from .groups import Codes, Groups, as_columns, as_groups, encode
 from .validation import (
     Array,
     as_numbers,
@@ -20,7 +20,6 @@ from .validation import (
     check_choice,
     check_given,
     check_lengths,
-    to_numpy,
 )
 from .warn import warn_user
 
@@ -28,8 +27,8 @@ from .warn import warn_user
 MISSING = ("raise", "drop", "group")
 #: The label of rows without one, where these are a group.
 LABEL = "missing"
-#: The columns of which a value may be missing.
-_MAY_LACK = ("y_true", "y_score", "sensitive_features")
+#: The numeric columns of which a value may be missing.
+_MAY_LACK = ("y_true", "y_score")
 
 
 def may_lack(missing: str) -> bool:
@@ -38,58 +37,74 @@ def may_lack(missing: str) -> bool:
     return missing != "raise"
 
 
-def groups_of(values: Any, missing: str) -> tuple[Groups | None, Array | None]:
-    """Return the groups, if any, and which rows have no label; None if all have one.
+def _with_labels(values: Any, missing: str) -> tuple[Any, Array | None]:
+    """Return labels of groups with one in each row, and which rows had none, if any.
 
-    Such rows have the label `LABEL`, or any if they are to be left out.
+    Such rows get the label `LABEL`, or any other if they are to be left out.
     """
-    if values is None:
-        return None, None
-    if missing == "raise":
-        return as_groups(values), None
-    column = _Column(values, "sensitive_features")
-    lacking = column.lacking()
+    arrays, names = as_columns(values, "sensitive_features")
+    absent = [_absent(array) for array in arrays]
+    lacking = np.any(absent, axis=0)
     if not lacking.any():
-        return as_groups(values), None
-    column.label_missing(missing)
-    return as_groups(column.take(slice(None))), lacking
+        return values, None
+    member = names is not None and all(
+        _are_booleans(array[~lacks])
+        for array, lacks in zip(arrays, absent, strict=True)
+    )
+    if member and missing == "group":
+        raise ValueError(
+            "missing must be 'drop' for a membership matrix, whose rows have no "
+            f"label that could be {LABEL!r}; got 'group'."
+        )
+    for i, lacks in enumerate(absent):
+        array = arrays[i]
+        if missing == "group" and lacks.any() and _has_label(array):
+            raise ValueError(
+                f"sensitive_features has the label {LABEL!r}, which "
+                "missing='group' would give to rows without one. Rename it."
+            )
+        if lacks.any() and (missing == "group" or lacks.all()):
+            dates = array.dtype.kind in "mM"  # of which numpy makes integers
+            arrays[i] = np.array([*array] if dates else array, dtype=object)
+            arrays[i][lacks] = LABEL
+        elif lacks.any():
+            # Any label does for rows that are left out, and keeps the type.
+            labelled = np.where(lacks, np.argmin(lacks), np.arange(array.size))
+            arrays[i] = array[labelled]
+        if member:
+            arrays[i] = arrays[i].astype(bool)
+    return _table(arrays, names), lacking
 
 
-def rows_with_values(
-    missing: str, there: Array | None, lacking: Mapping[str, Array | None]
+def _rows_with_values(
+    missing: str, counted: Array | None, lacking: Mapping[str, Array | None]
 ) -> tuple[Array | None, dict[str, int]]:
     """Return which rows are left, and the counts of what is missing, and warn.
 
-    `there` are the rows that count (None: all of them), `lacking` by the name of the
-    column those without a value. It is None where all rows are left.
+    `counted` are the rows of positive weight, `lacking` by the name of the column those
+    without a value. None stands for all rows of the former, and for none of the latter.
     """
-    found = {
-        name: rows if there is None else rows & there
-        for name, rows in lacking.items()
-        if rows is not None and rows.any()
-    }
-    if not found:
-        return there, {}
-    n_rows = next(iter(found.values())).size if there is None else int(there.sum())
-    labelled = found.pop("sensitive_features", None) if missing == "group" else None
-    counts = {}
-    if found:
-        dropped = np.any(list(found.values()), axis=0)
-        counts["dropped"] = int(dropped.sum())
-        there = ~dropped if there is None else there & ~dropped
-        if not there.any():
-            raise ValueError(
-                f"missing={missing!r} leaves no row: each lacks {' or '.join(found)}."
-            )
-    if labelled is not None:
-        counts["labelled"] = int(
-            (labelled if there is None else labelled & there).sum()
+    absent = {n: rows for n, rows in lacking.items() if rows is not None and rows.any()}
+    if not absent:
+        return counted, {}
+    if counted is None:
+        counted = np.ones_like(next(iter(absent.values())))
+    absent = {name: rows & counted for name, rows in absent.items()}
+    labelled = np.zeros_like(counted)
+    if missing == "group":
+        labelled = absent.pop("sensitive_features", labelled)
+    dropped = np.any([*absent.values(), np.zeros_like(counted)], axis=0)
+    left = counted & ~dropped
+    if not left.any():
+        raise ValueError(
+            f"missing={missing!r} leaves no row: each lacks {' or '.join(absent)}."
         )
-    counts |= {name: int(rows.sum()) for name, rows in found.items()}
-    counts = {name: count for name, count in counts.items() if count}
+    sums = {"dropped": dropped.sum(), "labelled": (labelled & left).sum()}
+    sums |= {name: rows.sum() for name, rows in absent.items()}
+    counts = {name: int(count) for name, count in sums.items() if count}
     if counts:
-        warn_user(" ".join(missing_said(counts, n_rows)), UserWarning)
-    return there, counts
+        warn_user(" ".join(missing_said(counts, int(counted.sum()))), UserWarning)
+    return left, counts
 
 
 def missing_said(
@@ -97,9 +112,9 @@ def missing_said(
 ) -> tuple[str, ...]:
     """Return what was done about missing values, in sentences."""
     of = "" if n_rows is None else f" of {n_rows:,}"
-    said = []
+    sentences = []
     if labelled := counts.get("labelled"):
-        said.append(
+        sentences.append(
             f"{labelled:,}{of} rows have no label in sensitive_features; they are the "
             f"group {LABEL!r}."
         )
@@ -109,8 +124,8 @@ def missing_said(
             for name, count in counts.items()
             if name not in ("dropped", "labelled")
         ]
-        said.append(f"{dropped:,}{of} rows are left out: {', '.join(why)}.")
-    return tuple(said)
+        sentences.append(f"{dropped:,}{of} rows are left out: {', '.join(why)}.")
+    return tuple(sentences)
 
 
 def added_counts(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
@@ -130,85 +145,41 @@ def without_missing(
     if not may_lack(missing):
         return dict(columns), (), {}
     check_aligned(**columns)
-    parts = {n: _Column(v, n) for n, v in columns.items() if v is not None}
-    n_rows = check_lengths(**{n: part.arrays[0].shape[0] for n, part in parts.items()})
-    lacking = {name: parts[name].lacking() for name in _MAY_LACK if name in parts}
-    labels = lacking.get("sensitive_features")
-    if missing == "group" and labels is not None and labels.any():
-        parts["sensitive_features"].label_missing(missing)
-    there, counts = rows_with_values(missing, None, lacking)
+    given = {name: values for name, values in columns.items() if values is not None}
+    unlabelled = None
+    if (labels := given.get("sensitive_features")) is not None:
+        given["sensitive_features"], unlabelled = _with_labels(labels, missing)
+    tables = {name: as_columns(values, name) for name, values in given.items()}
+    for name, (arrays, _) in tables.items():
+        if not arrays or any(array.ndim != 1 for array in arrays):
+            raise ValueError(f"{name} must be a column with one value for each row.")
+    n_rows = check_lengths(**{n: arrays[0].size for n, (arrays, _) in tables.items()})
+    lacking: dict[str, Array | None] = {
+        name: np.any([_absent(array) for array in tables[name][0]], axis=0)
+        for name in _MAY_LACK
+        if name in tables
+    }
+    lacking["sensitive_features"] = unlabelled
+    rows, counts = _rows_with_values(missing, None, lacking)
     if not counts:
         return dict(columns), (), {}
-    kept = slice(None) if there is None else np.flatnonzero(there)
-    found = {name: part.take(kept) for name, part in parts.items()}
-    given = {name: found.get(name) for name in columns}
-    return given, missing_said(counts, n_rows), counts
+    kept = slice(None) if rows is None else np.flatnonzero(rows)
+    left = {
+        name: _table([array[kept] for array in arrays], names)
+        for name, (arrays, names) in tables.items()
+    }
+    return {n: left.get(n) for n in columns}, missing_said(counts, n_rows), counts
 
 
-class _Column:
-    """A column, or the columns of a frame or of a matrix, as arrays."""
+def _table(arrays: list[Array], names: list[Any] | None) -> Any:
+    """Return columns as an array, or as a frame if they have names."""
+    if names is None:
+        return arrays[0]
+    import pandas as pd
 
-    def __init__(self, values: Any, name: str) -> None:
-        found = frame_columns(values)
-        self.names: list[Any] | None = None
-        if found is not None:
-            self.arrays = [to_numpy(column, name) for column in found[0]]
-            self.names = found[1]
-        else:
-            array = to_numpy(values, name)
-            self.arrays = [array]
-            if array.ndim == 2:
-                self.arrays = list(array.T)
-                self.names = list(range(len(self.arrays)))
-        if not self.arrays or any(array.ndim != 1 for array in self.arrays):
-            raise ValueError(f"{name} must be a column with one value for each row.")
-
-    def lacking(self) -> Array:
-        """Return the rows of which a value is missing."""
-        return np.any([_absent(array) for array in self.arrays], axis=0)
-
-    def label_missing(self, missing: str) -> None:
-        """Put a label where there is none: `LABEL`, or any if rows are left out."""
-        absent = [_absent(array) for array in self.arrays]
-        member = self.names is not None and all(
-            _are_booleans(array[~lacks])
-            for array, lacks in zip(self.arrays, absent, strict=True)
-        )
-        if member and missing == "group":
-            raise ValueError(
-                "missing must be 'drop' for a membership matrix, whose rows have no "
-                f"label that could be {LABEL!r}; got 'group'."
-            )
-        for i, lacks in enumerate(absent):
-            array = self.arrays[i]
-            if missing == "group" and lacks.any() and _has_label(array):
-                raise ValueError(
-                    f"sensitive_features has the label {LABEL!r}, which "
-                    "missing='group' would give to rows without one. Rename it."
-                )
-            if lacks.any() and (missing == "group" or lacks.all()):
-                dates = array.dtype.kind in "mM"  # of which numpy makes integers
-                self.arrays[i] = np.array([*array] if dates else array, dtype=object)
-                self.arrays[i][lacks] = LABEL
-            elif lacks.any():
-                # Any label does for rows that are left out, and keeps the type.
-                known = np.where(lacks, np.argmin(lacks), np.arange(array.size))
-                self.arrays[i] = array[known]
-            if member:
-                self.arrays[i] = self.arrays[i].astype(bool)
-
-    def take(self, rows: Array | slice) -> Any:
-        """Return some rows, as an array or as a frame."""
-        arrays = [array[rows] for array in self.arrays]
-        if self.names is None:
-            return arrays[0]
-        import pandas as pd
-
-        booleans = all(map(_are_booleans, arrays))
-        arrays = [array.astype(bool) for array in arrays] if booleans else arrays
-        frame = pd.DataFrame(dict(enumerate(arrays)))
-        frame.columns = pd.Index(self.names, dtype=object)
-        return frame
+    frame = pd.DataFrame(dict(enumerate(arrays)))
+    frame.columns = pd.Index(names, dtype=object)
+    return frame
 
 
 def _absent(array: Array) -> Array:
@@ -298,7 +269,10 @@ def read_columns(
         for name, values in numbers.items()
         if values is not None
     }
-    groups, unlabelled = groups_of(sensitive_features, missing)
+    unlabelled = None
+    if lenient and sensitive_features is not None:
+        sensitive_features, unlabelled = _with_labels(sensitive_features, missing)
+    groups = None if sensitive_features is None else as_groups(sensitive_features)
     codes = {name: encode(v, name) for name, v in labels.items() if v is not None}
     weight = {name: as_weights(v, name) for name, v in weights.items() if v is not None}
     n_input = check_lengths(
@@ -311,7 +285,7 @@ def read_columns(
     if lenient:
         lacking = {name: np.isnan(column) for name, column in columns.items()}
         lacking_or_not = {**lacking, "sensitive_features": unlabelled}
-        left, counts = rows_with_values(missing, left, lacking_or_not)
+        left, counts = _rows_with_values(missing, left, lacking_or_not)
     kept = None if left is None else np.flatnonzero(left)
     if kept is not None:
         columns = {name: column[kept] for name, column in columns.items()}

@@ -205,23 +205,28 @@ def frame_columns(values: Any) -> tuple[list[Any], list[Hashable]] | None:
     return [frame[name].to_native() for name in frame.columns], list(frame.columns)
 
 
+def as_columns(values: Any, name: str) -> tuple[list[Array], list[Hashable] | None]:
+    """Return arrays of a frame's or a matrix's columns, and names; None of a vector."""
+    columns = frame_columns(values)
+    if columns is not None:
+        return [to_numpy(column, name) for column in columns[0]], columns[1]
+    array = to_numpy(values, name)
+    if array.ndim != 2:
+        return [array], None
+    return list(array.T), list(range(array.shape[1]))
+
+
 def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
     """Read group labels, several label columns, or a boolean membership matrix.
 
     Several columns of labels are crossed into tuples. A boolean matrix or frame is a
     membership matrix, with one (possibly overlapping) group per column.
     """
-    found = frame_columns(values)
-    if found is None:
-        array = to_numpy(values, name)
-        if array.ndim != 2:
-            return _label_groups(encode(array, name))
-        columns, names = [array[:, i] for i in range(array.shape[1])], None
-    else:
-        columns, names = found
-    if not columns:
+    arrays, names = as_columns(values, name)
+    if names is None:
+        return _label_groups(encode(arrays[0], name))
+    if not arrays:
         raise ValueError(f"{name} must have at least one column; it has none.")
-    arrays = [to_numpy(column, name) for column in columns]
     if all(array.dtype.kind == "b" for array in arrays):
         return _membership_groups(arrays, names, name)
     if len(arrays) == 1:
@@ -248,10 +253,8 @@ def _label_groups(column: Codes) -> Groups:
     return Groups(tuple(labels), codes)
 
 
-def _membership_groups(
-    arrays: list[Array], names: list[Hashable] | None, name: str
-) -> Groups:
-    labels = tuple(names) if names is not None else tuple(range(len(arrays)))
+def _membership_groups(arrays: list[Array], names: list[Hashable], name: str) -> Groups:
+    labels = tuple(names)
     if len(set(labels)) < len(labels):
         raise ValueError(f"{name} must have distinct column names; got {labels}.")
     for array in arrays:

@@ -296,18 +296,12 @@ class RankedData:
 
         What is cached of a part is there for every metric of these data.
         """
-        weight, groups = self.query_weight, self.sensitive_features
+        weight = self.query_weight
         for rows, queries, ranking in self.ranking.blocks():
             part = replace(
-                self,
-                ranking=ranking,
-                outcome=None if self.outcome is None else self.outcome[rows],
-                sensitive_features=groups and groups.take(rows),
+                self._ranked(ranking, rows),
                 query_labels=self.query_labels[queries],
                 query_weight=None if weight is None else weight[queries],
-                item_weight=None
-                if self.item_weight is None
-                else self.item_weight[rows],
                 cache=self.cache.setdefault(f"rows from {rows.start}", {}),
             )
             yield rows, queries, part
@@ -332,8 +326,8 @@ class RankedData:
         rows = np.lexsort((ranking.order, ranking.tie))
         return self._ranked(replace(ranking, order=ranking.order[rows]), rows)
 
-    def _ranked(self, ranking: Ranking, rows: Array) -> RankedData:
-        """Return the data under another ranking of its ranked rows."""
+    def _ranked(self, ranking: Ranking, rows: Array | slice) -> RankedData:
+        """Return the data of some ranked rows, in the order of another ranking."""
         return replace(
             self,
             ranking=ranking,

@@ -40,50 +40,23 @@ class Sample:
         cls,
         x: Array,
         y: Array,
-        *,
-        cluster: Array | None = None,
-        weight: Array | None = None,
-        cluster_weight: str = "cluster",
-    ) -> Sample:
-        """Sort the rows of one group and give each its share.
-
-        `cluster` are dense codes; without them each row is its own cluster, whose sums
-        are multiplied by its (positive) weight. With ``cluster_weight="cluster"`` the
-        rows of a given cluster in a group have weight one together.
-        """
-        return cls.of_groups(
-            x,
-            y,
-            Groups.of_everyone(x.size),
-            cluster=cluster,
-            weight=weight,
-            cluster_weight=cluster_weight,
-        )
-
-    @classmethod
-    def of_groups(
-        cls,
-        x: Array,
-        y: Array,
-        groups: Groups,
+        groups: Groups | None = None,
         *,
         cluster: Array | None = None,
         weight: Array | None = None,
         cluster_weight: str = "cluster",
         rests: bool = False,
     ) -> Sample:
-        """Sort the rows of all groups; a row of two groups is there twice.
+        """Sort the rows and give each its share; a row of two groups is there twice.
 
-        With `rests` the rows outside of group g are a group of their own, G + g. For
-        the other arguments see `of_rows`.
+        Without `groups` all rows are one. `cluster` are dense codes; without them each
+        row is its own cluster, whose sums are multiplied by its (positive) weight. With
+        ``cluster_weight="cluster"`` the rows of a given cluster in a group have weight
+        one together. With `rests` the rows outside of group g are a group of their own,
+        G + g.
         """
+        groups = Groups.of_everyone(x.size) if groups is None else groups
         check_choice(cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
-        if cluster is None and not (groups.overlapping or rests):
-            # Each row is its own cluster, in one group.
-            rows, group = np.arange(x.size), groups.values.astype(np.int64)
-            share = np.broadcast_to(1.0, x.size) if weight is None else weight
-            unit = 1.0 if weight is None else float(weight.mean())
-            return cls(x.copy(), y.copy(), share, rows, group, x.size, rows, unit)
         rows, group = _memberships(groups, rests)
         n_groups = len(groups) * (2 if rests else 1)
         share = np.ones(rows.size) if weight is None else weight[rows]
@@ -95,12 +68,8 @@ class Sample:
         key = cluster[rows] * n_groups + group
         if (key[1:] < key[:-1]).any():
             order = np.argsort(key, kind="stable")
-            key, rows, group, share = (
-                key[order],
-                rows[order],
-                group[order],
-                share[order],
-            )
+            key, rows = key[order], rows[order]
+            group, share = group[order], share[order]
         starts = np.flatnonzero(np.diff(key, prepend=-1))
         if together:
             lengths = np.diff(starts, append=key.size)
@@ -231,7 +200,7 @@ class ScoreRows:
 
     def sample(self, cluster_weight: str, *, rests: bool = False) -> Sample:
         """Return the rows of all groups, sorted by cluster."""
-        return Sample.of_groups(
+        return Sample.of_rows(
             self.x,
             self.y,
             self.groups,

@@ -19,7 +19,6 @@ from sklearn.metrics._scorer import _BaseScorer, _cached_call, _MultimetricScore
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.metadata_routing import (
-    MetadataRequest,
     MetadataRouter,
     get_routing_for_object,
 )
@@ -27,6 +26,9 @@ from sklearn.utils.validation import _check_response_method, _num_samples
 
 #: Call an estimator's response method without sharing the result.
 call_once: Callable[..., Any] = partial(_cached_call, None)
+
+#: The class of scikit-learn's scorers.
+BaseScorer = _BaseScorer
 
 #: The callable that searches make of a dict of scorers.
 MultimetricScorer = _MultimetricScorer
@@ -195,72 +197,6 @@ def response_values(
     return call_once(
         _WithMetadata(estimator, method, consumed), method, X, pos_label=pos_label
     )
-
-
-class RoutedScorer(_BaseScorer):
-    """A scikit-learn scorer that requests what it was made to request.
-
-    ``score_func(y_true, y_score, **metadata)`` takes its metadata by keyword only.
-    `requests` says which metadata are requested (True), or refused (False), without a
-    call of `set_score_request`.
-    """
-
-    def __init__(
-        self,
-        score_func: Callable[..., Any],
-        sign: int,
-        response_method: Any,
-        requests: Mapping[str, Any],
-    ) -> None:
-        super().__init__(score_func, sign, {}, response_method)
-        self._requests = dict(requests)
-
-    def set_score_request(self, **kwargs: Any) -> RoutedScorer:
-        """Say which metadata the scorer takes, as on scikit-learn's scorers.
-
-        Requests that are not named stay as they are.
-
-        Parameters
-        ----------
-        **kwargs : dict
-            ``parameter=True``, an alias, False (never) or None (an error if passed).
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            For metadata that the scorer does not take, or an alias that is no name.
-        """
-        known = self._metadata_names()
-        for name in kwargs:
-            if name not in known:
-                raise ValueError(
-                    f"{name} is not metadata of the scorer, which takes "
-                    f"{', '.join(known)}."
-                )
-        requests = {**self._requests, **kwargs}
-        self._request_of(requests)
-        self._requests = requests
-        return self
-
-    def _metadata_names(self) -> list[str]:
-        parameters = inspect.signature(self._score_func).parameters.values()
-        return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-
-    def _request_of(self, requests: Mapping[str, Any]) -> MetadataRequest:
-        request = MetadataRequest(owner=self)
-        for name in self._metadata_names():
-            request.score.add_request(param=name, alias=requests.get(name))
-        return request
-
-    def _get_metadata_request(self) -> MetadataRequest:
-        return self._request_of(self._requests)
-
-    def _accept_sample_weight(self) -> bool:
-        return "sample_weight" in self._metadata_names()
 
 
 def needed_to_fit(

@@ -495,7 +495,7 @@ def ranked_sample(data: RankedData, cluster_weight: str, one_list: bool) -> Samp
     elif one_list:
         cluster = np.arange(ranking.n_rows)
     weight = data.row_weight
-    sample = Sample.of_groups(
+    sample = Sample.of_rows(
         ranking.score,
         data.y_true,
         data.groups,

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from .._estimates.formatting import label, some
 from .._estimates.metric import collected_warnings, warn_user
 from .._estimates.simultaneous import why_undefined
-from .._inputs.by_name import ColumnSpec, declared_labels
+from .._inputs.by_name import ColumnSpec
 from .._inputs.groups import as_groups
 from .._inputs.validation import Array
 from ..exceptions import UndefinedMetricWarning
@@ -173,7 +174,7 @@ class ScoreFunction:
 
     def _absent(self, groups: Collection[Hashable], labels: Any) -> list[Hashable]:
         """Return the groups that should be there and are not."""
-        declared = () if labels is None else declared_labels(labels)
+        declared = () if labels is None else _declared_labels(labels)
         expected = dict.fromkeys((*self.expected_groups, *declared))
         return [group for group in expected if group not in groups]
 
@@ -260,3 +261,20 @@ def as_outcomes(
     if labels:
         score = (score == positive).astype(float)
     return np.where(absent, np.nan, outcome == positive), score
+
+
+def _declared_labels(values: Any) -> tuple[Hashable, ...]:
+    """Return the labels that a column may have, where its type says them.
+
+    A categorical of pandas and an Enum of polars do so: a subset of the rows still
+    knows the labels that it lacks.
+    """
+    column = nw.from_native(values, allow_series=True, pass_through=True)
+    if isinstance(column, nw.DataFrame) and len(column.columns) == 1:
+        column = column[column.columns[0]]
+    if not isinstance(column, nw.Series):
+        return ()
+    if nw.get_native_namespace(column).__name__ == "pandas":
+        categories = getattr(column.to_native().dtype, "categories", None)
+        return () if categories is None else tuple(categories.tolist())
+    return tuple(column.dtype.categories) if isinstance(column.dtype, nw.Enum) else ()

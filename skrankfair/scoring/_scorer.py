@@ -6,10 +6,12 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+from sklearn.utils.metadata_routing import MetadataRequest
+
 from .._estimates.simultaneous import KINDS
-from .._inputs.by_name import ColumnSpec, check_spec, column_of, is_column, spec_text
+from .._inputs.by_name import ColumnSpec, check_spec, column_of, is_column
 from .._inputs.sklearn_private import (
-    RoutedScorer,
+    BaseScorer,
     call_once,
     positive_class,
     response_values,
@@ -45,7 +47,7 @@ class FairnessScore(float):
         return score
 
 
-class FairnessScorer(RoutedScorer):
+class FairnessScorer(BaseScorer):
     """A scikit-learn scorer of a fairness metric, made by `make_fairness_scorer`.
 
     Parameters
@@ -58,16 +60,16 @@ class FairnessScorer(RoutedScorer):
     def __init__(
         self, function: ScoreFunction, sign: int, response_method: Any
     ) -> None:
-        requests = {name: spec is True for name, spec in function.columns.items()}
-        super().__init__(function, sign, response_method, requests)
-        self._made_with = dict(requests)
+        super().__init__(function, sign, {}, response_method)
+        self._requests = {n: spec is True for n, spec in function.columns.items()}
+        self._made_with = dict(self._requests)
         #: Whether scores for scikit-learn carry the estimates, as for `with_errors`.
         self.keeps_estimates = False
 
     def __repr__(self) -> str:
         """Return the calls that make the scorer."""
         function: ScoreFunction = self._score_func
-        shown = {name: spec_text(spec) for name, spec in function.columns.items()}
+        shown = {name: _spec_text(spec) for name, spec in function.columns.items()}
         options: dict[str, Any] = dict(function.params)
         if function.disparity is not None:
             options["disparity"] = function.disparity
@@ -117,6 +119,53 @@ class FairnessScorer(RoutedScorer):
             )
         value, estimates = self._measure(call_once, estimator, X, y_true, metadata)
         return FairnessScore(value, None if estimates is None else estimates.compact())
+
+    def set_score_request(self, **kwargs: Any) -> FairnessScorer:
+        """Say which metadata the scorer takes, as on scikit-learn's scorers.
+
+        Requests that are not named stay as they are.
+
+        Parameters
+        ----------
+        **kwargs : dict
+            ``parameter=True``, an alias, False (never) or None (an error if passed).
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For metadata that the scorer does not take, or an alias that is no name.
+        """
+        known = self._metadata_names()
+        for name in kwargs:
+            if name not in known:
+                raise ValueError(
+                    f"{name} is not metadata of the scorer, which takes "
+                    f"{', '.join(known)}."
+                )
+        requests = {**self._requests, **kwargs}
+        self._request_of(requests)
+        self._requests = requests
+        return self
+
+    def _metadata_names(self) -> list[str]:
+        parameters = inspect.signature(self._score_func).parameters.values()
+        return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+    def _request_of(self, requests: Mapping[str, Any]) -> MetadataRequest:
+        request = MetadataRequest(owner=self)
+        for name in self._metadata_names():
+            request.score.add_request(param=name, alias=requests.get(name))
+        return request
+
+    def _get_metadata_request(self) -> MetadataRequest:
+        return self._request_of(self._requests)
+
+    def _accept_sample_weight(self) -> bool:
+        return "sample_weight" in self._metadata_names()
 
     def _score(
         self,
@@ -443,3 +492,8 @@ def get_scorer(name: str, **options: Any) -> FairnessScorer:
         )
     metric, params, disparity = SCORERS[name]
     return make_fairness_scorer(metric, **{"disparity": disparity, **params, **options})
+
+
+def _spec_text(spec: ColumnSpec) -> str:
+    """Return how a repr shows where a column comes from."""
+    return getattr(spec, "__name__", "a function") if callable(spec) else repr(spec)
