@@ -11,6 +11,8 @@ from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit
 from sklearn.base import clone, is_classifier
 from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
 from .._estimates.metric import collected_warnings
@@ -337,45 +339,16 @@ def fit_platt(score: Array, y: Array, weight: Array) -> tuple[float, Array]:
     """Return intercept and slopes of a logistic regression, with Platt's outcomes.
 
     Of scores of shape (n, d) and outcomes in [0, 1]; the slope of a column without
-    spread is 0.
+    spread is 0. A row is fitted as two, of the outcomes 1 and 0.
     """
     positive = float(weight @ y)
     negative = float(weight.sum()) - positive
     target = y * (positive + 1) / (positive + 2) + (1 - y) / (negative + 2)
-    mean = np.average(score, axis=0, weights=weight)
-    scale = np.sqrt(np.average((score - mean) ** 2, axis=0, weights=weight))
-    spread = np.flatnonzero((np.ptp(score, axis=0) > 0) & (scale > 0))
-    slopes = np.zeros(score.shape[1])
-    start = np.zeros(spread.size + 1)
-    start[0] = logit(np.average(target, weights=weight))
-    if not spread.size:
-        return float(start[0]), slopes
-    centred = (score[:, spread] - mean[spread]) / scale[spread]
-    design = np.column_stack([np.ones(len(score)), centred])
-    first, *others = _logistic(design, target, weight, start)
-    slopes[spread] = others / scale[spread]
-    return float(first - slopes[spread] @ mean[spread]), slopes
-
-
-def _logistic(design: Array, target: Array, weight: Array, start: Array) -> Array:
-    """Return the coefficients of a logistic regression, by Newton's method."""
-    weight = weight / weight.sum()
-
-    def loss(coefficients: Array) -> float:
-        linear = design @ coefficients
-        return float(weight @ (np.logaddexp(0, linear) - target * linear))
-
-    found, value = start, loss(start)
-    for _ in range(100):
-        proba = expit(design @ found)
-        gradient = design.T @ (weight * (proba - target))
-        hessian = (design.T * (weight * proba * (1 - proba))) @ design
-        step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
-        size = 1.0
-        while size > 1e-8 and loss(found - size * step) > value:
-            size /= 2
-        found = found - size * step
-        value, previous = loss(found), value
-        if np.abs(gradient).max() < 1e-13 or previous - value <= 0:
-            break
-    return found
+    scaler = StandardScaler().fit(score, sample_weight=weight)
+    rows = np.tile(scaler.transform(score), (2, 1))
+    shares = np.concatenate([weight * target, weight * (1 - target)]) / weight.sum()
+    model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-14)
+    with collected_warnings():  # where columns depend on each other
+        model.fit(rows, np.repeat([1, 0], y.size), shares)
+    slopes = model.coef_[0] / scaler.scale_
+    return float(model.intercept_[0] - slopes @ scaler.mean_), slopes
