@@ -12,7 +12,6 @@ from scipy.special import expit, logit
 from sklearn.base import clone, is_classifier
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
 from .._estimates.metric import collected_warnings
@@ -133,6 +132,7 @@ def _smooth_line(model: NadarayaWatsonRegressor, score: Array, rows: Array) -> L
 
 _SMALLEST = np.finfo(float).eps
 _KNOTS = 200
+_SINGULAR = 1e-12
 
 
 @dataclass(frozen=True)
@@ -344,11 +344,19 @@ def fit_platt(score: Array, y: Array, weight: Array) -> tuple[float, Array]:
     positive = float(weight @ y)
     negative = float(weight.sum()) - positive
     target = y * (positive + 1) / (positive + 2) + (1 - y) / (negative + 2)
-    scaler = StandardScaler().fit(score, sample_weight=weight)
-    rows = np.tile(scaler.transform(score), (2, 1))
+    mean = np.average(score, axis=0, weights=weight)
+    scale = np.sqrt(np.average((score - mean) ** 2, axis=0, weights=weight))
+    scale[(np.ptp(score, axis=0) == 0) | (scale == 0)] = np.inf
+    centred = (score - mean) / scale
+    value, vector = np.linalg.eigh((centred.T * weight) @ centred / weight.sum())
+    # Columns that follow from others say nothing more.
+    whitening = (vector / np.sqrt(np.maximum(value, _SINGULAR)))[:, value > _SINGULAR]
+    if not whitening.size:
+        level = float(logit(np.average(target, weights=weight)))
+        return level, np.zeros(score.shape[1])
+    rows = np.tile(centred @ whitening, (2, 1))
     shares = np.concatenate([weight * target, weight * (1 - target)]) / weight.sum()
     model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-14)
-    with collected_warnings():  # where columns depend on each other
-        model.fit(rows, np.repeat([1, 0], y.size), shares)
-    slopes = model.coef_[0] / scaler.scale_
-    return float(model.intercept_[0] - slopes @ scaler.mean_), slopes
+    model.fit(rows, np.repeat([1, 0], y.size), shares)
+    slopes = whitening @ model.coef_[0] / scale
+    return float(model.intercept_[0] - slopes @ mean), slopes
