@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit
 
-from .._estimates.metric import warn_user
 from .._inputs.groups import as_groups, encode
 from .._inputs.validation import (
     Array,
@@ -20,19 +19,18 @@ from .._inputs.validation import (
     check_number,
     generator,
 )
-from ._linear_loss import entropy
 from ._pairwise_penalty import (
     COMPARISONS,
+    LEAST_HESSIAN,
+    LogisticRows,
     PreferencePairs,
-    ScoreCorrelation,
+    SquaredRows,
     candidates,
     draw_by_group,
     smooth_absolute,
-    without_pairs,
 )
 
 LOSSES = ("squared", "logistic", "pairwise")
-_LEAST_HESSIAN = 1e-6
 #: |r| is rounded off below this, and below the strength: trees take steps, and cannot
 #: follow a kink.
 _WIDTH = 0.05
@@ -40,64 +38,20 @@ _WIDTH = 0.05
 _SPREAD = 0.3
 
 
-@dataclass
-class SquaredRows:
-    """Σ (y - s)² / 2."""
-
-    y: Array
-
-    def __post_init__(self) -> None:
-        """Set the units."""
-        self.constant = float(self.y.mean())
-        self.of_constant = float(((self.y - self.y.mean()) ** 2).sum()) / 2
-        self.unit = float(self.y.std())
-
-    def value(self, score: Array) -> float:
-        """Return the loss."""
-        return float(((score - self.y) ** 2).sum()) / 2
-
-    def derivatives(self, score: Array) -> tuple[Array, Array]:
-        """Return the gradient and the diagonal of the Hessian."""
-        return score - self.y, np.ones_like(score)
-
-
-@dataclass
-class LogisticRows:
-    """Σ log(1 + exp(-t s)), t = ±1 for the outcomes 1 and 0."""
-
-    y: Array
-
-    def __post_init__(self) -> None:
-        """Set the units."""
-        rate = float(self.y.mean())
-        self.constant = float(logit(rate)) if 0 < rate < 1 else 0.0
-        self.of_constant = entropy(self.y)
-        self.unit = 2.0
-
-    def value(self, score: Array) -> float:
-        """Return the loss."""
-        return float((np.logaddexp(0, score) - self.y * score).sum())
-
-    def derivatives(self, score: Array) -> tuple[Array, Array]:
-        """Return the gradient and the diagonal of the Hessian."""
-        p = expit(score)
-        return p - self.y, np.maximum(p * (1 - p), _LEAST_HESSIAN)
-
-
-@dataclass
+@dataclass(frozen=True)
 class PairwiseRows:
     """n times the mean of log(1 + exp(s_j - s_i)) over pairs, i the better one."""
 
     better: Array
     worse: Array
     n_rows: int
+    constant = 0.0
+    unit = 2.0
 
-    def __post_init__(self) -> None:
-        """Set the units."""
-        self.constant = 0.0
-        self.of_constant = self.n_rows * float(np.log(2))
-        self.unit = 2.0
-        self.scale = self.n_rows / self.better.size
+    @property
+    def scale(self) -> float:
+        """The weight of a pair."""
+        return self.n_rows / self.better.size
 
     def value(self, score: Array) -> float:
         """Return the loss."""
@@ -110,15 +64,15 @@ class PairwiseRows:
         gradient = self._sum(self.worse, wrong) - self._sum(self.better, wrong)
         curvature = wrong * (1 - wrong)
         hessian = self._sum(self.worse, curvature) + self._sum(self.better, curvature)
-        return gradient, np.maximum(hessian, _LEAST_HESSIAN)
+        return gradient, np.maximum(hessian, LEAST_HESSIAN)
 
     def _sum(self, row: Array, value: Array) -> Array:
         total: Array = self.scale * np.bincount(row, value, minlength=self.n_rows)
         return total
 
 
-#: A summed loss of scores: `constant`, the best constant score; `of_constant`, its
-#: loss, which is the unit of the strength; `unit`, a usual difference of scores.
+#: A summed loss of scores: `constant` is the best constant score, whose loss is the
+#: unit of the strength, and `unit` a usual difference of scores.
 RowLoss = SquaredRows | LogisticRows | PairwiseRows
 
 
@@ -166,13 +120,13 @@ class PairwiseFairnessObjective:
         self.learning_rate = learning_rate
         self.base_score = loss.constant
         self._loss = loss
-        self._terms = {k: ScoreCorrelation(p, y_true.size) for k, p in terms.items()}
+        self._terms = terms
         self._floors = {
             k: (_SPREAD * loss.unit) ** 2 * float(p.weight @ p.margin**2)
             for k, p in terms.items()
         }
         self._width = max(_WIDTH, strength)
-        self._weight = strength * loss.of_constant
+        self._weight = strength * loss.value(np.full(y_true.size, loss.constant))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what tells of the people in the training rows."""
@@ -229,8 +183,8 @@ class PairwiseFairnessObjective:
             )
         gradient, hessian = self._loss.derivatives(score)
         if self._weight > 0:
-            for label, term in self._terms.items():
-                value, slope = term(score, self._floors[label])
+            for label, pairs in self._terms.items():
+                value, slope = pairs.correlation(score, self._floors[label])
                 factor = smooth_absolute(value, self._width)[1]
                 gradient = gradient + self._weight * factor * slope
                 size = np.abs(slope)
@@ -252,11 +206,10 @@ class PairwiseFairnessObjective:
             By group; negative: good items of the group win by less than good items of
             the rest. NaN where all scores are equal.
         """
-        score = as_numbers(score, "score")
-        check_lengths(y_true=self.y_true.size, score=score.size)
+        score = self._checked(score)
         return {
-            label: term(score)[0] if term.spread(score) > 0 else float("nan")
-            for label, term in self._terms.items()
+            label: pairs.correlation(score)[0] if pairs.spread(score) > 0 else np.nan
+            for label, pairs in self._terms.items()
         }
 
     def value(self, score: Any) -> float:
@@ -271,13 +224,17 @@ class PairwiseFairnessObjective:
         -------
         float
         """
-        score = as_numbers(score, "score")
-        check_lengths(y_true=self.y_true.size, score=score.size)
+        score = self._checked(score)
         total = self._loss.value(score)
-        for label, term in self._terms.items():
-            correlation = term(score, self._floors[label])[0]
+        for label, pairs in self._terms.items():
+            correlation = pairs.correlation(score, self._floors[label])[0]
             total += self._weight * smooth_absolute(correlation, self._width)[0]
         return total
+
+    def _checked(self, score: Any) -> Array:
+        score = as_numbers(score, "score")
+        check_lengths(y_true=self.y_true.size, score=score.size)
+        return score
 
 
 def pairwise_fairness_objective(
@@ -411,19 +368,16 @@ def pairwise_fairness_objective(
     check_lengths(y_true=y.size, sensitive_features=groups.n_rows, qid=query.size)
     rng = generator(random_state)
     rows = _loss_of(loss, y, query, int(max_pairs), rng)
-    terms, without = {}, []
-    for label, pairs in draw_by_group(
-        y, query, groups, comparison, int(max_pairs), rng
-    ):
-        if pairs is None:
-            without.append(label)
-        else:
-            terms[label] = pairs
-    if without:
-        warn_user(
-            f"{without_pairs(without, comparison)}: their part of the penalty is left "
-            "out."
-        )
+    pairs = draw_by_group(
+        y,
+        query,
+        groups,
+        comparison,
+        int(max_pairs),
+        rng,
+        consequence="their part of the penalty is left out.",
+    )
+    terms = {label: drawn for label, drawn in pairs.items() if drawn is not None}
     return PairwiseFairnessObjective(
         y, rows, terms, float(strength), float(learning_rate)
     )
@@ -448,7 +402,4 @@ def _loss_of(
             "y_true must differ within a query for a pairwise loss; no query has a "
             "better and a worse item."
         )
-    number = np.arange(every.size)
-    if every.size > max_pairs:
-        number = np.sort(rng.integers(every.size, size=max_pairs))
-    return PairwiseRows(*every.take(number), y.size)
+    return PairwiseRows(*every.draw(max_pairs, rng), y.size)

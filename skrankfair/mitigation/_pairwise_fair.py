@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
+from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -30,26 +36,134 @@ from .._inputs.validation import (
     check_number,
     generator,
 )
-from ._linear_loss import (
-    FEW_FEATURES,
-    LogisticLoss,
-    Loss,
-    Objective,
-    SquaredLoss,
-    Term,
-    descend,
-)
 from ._metadata import quoted
 from ._pairwise_penalty import (
     COMPARISONS,
-    LinearCorrelation,
+    LogisticRows,
     PreferencePairs,
-    ScoreCorrelation,
+    SquaredRows,
     draw_by_group,
-    without_pairs,
+    smooth_absolute,
 )
 
+#: The pairs of a group, and what is added to the variance of A.
+Term = tuple[PreferencePairs, float]
+
 _FLOOR = 1e-12  # of the variance of A at the start
+#: Up to so many features, a matrix of their products is held.
+_FEW_FEATURES = 256
+_SINGULAR = 1e-12
+
+
+@dataclass(frozen=True)
+class LinearObjective:
+    """Loss of a linear score, ridge, and strength times absolute correlations.
+
+    The parameters are the coefficients and, last, the score at the mean of the
+    features. The absolute values are smoothed.
+    """
+
+    X: Any  # array or sparse matrix of shape (n, d)
+    loss: SquaredRows | LogisticRows
+    alpha: float
+    terms: Sequence[Term]
+    strength: float
+
+    @cached_property
+    def mean(self) -> Array:
+        """The mean of each feature, shape (d,)."""
+        return np.asarray(self.X.mean(axis=0), dtype=float).ravel()
+
+    def score(self, parameters: Array) -> Array:
+        """Return the linear score of each row."""
+        level = parameters[-1] - self.mean @ parameters[:-1]
+        return np.asarray(self.X @ parameters[:-1]) + level
+
+    def __call__(self, parameters: Array) -> tuple[float, Array]:
+        """Return the objective and its gradient."""
+        coef, score = parameters[:-1], self.score(parameters)
+        value = self.loss.value(score) + self.alpha * float(coef @ coef) / 2
+        by_row = self.loss.derivatives(score)[0]
+        for pairs, floor in self.terms:
+            correlation, slope = pairs.correlation(score, floor)
+            penalty, factor = smooth_absolute(correlation)
+            value += self.strength * penalty
+            by_row = by_row + self.strength * factor * slope
+        total = by_row.sum()
+        gradient = np.asarray(self.X.T @ by_row) - self.mean * total
+        return value, np.append(gradient + self.alpha * coef, total)
+
+    def penalty(self, parameters: Array) -> float:
+        """Return the sum of absolute correlations."""
+        score = self.score(parameters)
+        return float(sum(abs(p.correlation(score, f)[0]) for p, f in self.terms))
+
+    def whitening(self, parameters: Array) -> Any:
+        """Return T with TᵀHT = 1, H the Hessian of the loss and the ridge.
+
+        With many features H is its diagonal.
+        """
+        weight = self.loss.derivatives(self.score(parameters))[1]
+        X, mean, is_sparse = self.X, self.mean, bool(sparse.issparse(self.X))
+        if not is_sparse:
+            X, mean = X - mean, np.zeros_like(mean)
+        total, sums = weight.sum(), np.asarray(X.T @ weight)
+        ridge = np.append(np.full(mean.size, self.alpha), 0.0)
+        if mean.size > _FEW_FEATURES:
+            squares = X.multiply(X) if is_sparse else X**2
+            about_mean = squares.T @ weight + mean * (total * mean - 2 * sums)
+            return sparse.diags_array(
+                _inverse_root(np.append(about_mean, total) + ridge)
+            )
+        product = X.T @ sparse.diags_array(weight) @ X
+        product = product.toarray() if is_sparse else product
+        border = sums - total * mean
+        about_mean = product - np.outer(mean, sums) - np.outer(border, mean)
+        hessian = np.block([[about_mean, border[:, None]], [border, total]])
+        value, vector = np.linalg.eigh(hessian + np.diag(ridge))
+        return vector * _inverse_root(value)
+
+    def descend(
+        self, start: Array, max_iter: int, tol: float
+    ) -> tuple[Array, Array, int]:
+        """Return the parameters at the minimum, the penalties on the way, their number.
+
+        The descent is in coordinates in which the loss is round. There it is |z|²/2 in
+        units of the strength, near the start, so one tolerance fits all data.
+        """
+        scale = self.whitening(start) * np.sqrt(self.strength)
+        at_start = self(start)[0]
+
+        def scaled(z: Array) -> tuple[float, Array]:
+            value, gradient = self(start + scale @ z)
+            return (
+                value - at_start
+            ) / self.strength, scale.T @ gradient / self.strength
+
+        path = [self.penalty(start)]
+        result = minimize(
+            scaled,
+            np.zeros_like(start),
+            jac=True,
+            method="L-BFGS-B",
+            callback=lambda z: path.append(self.penalty(start + scale @ z)),
+            options={"maxiter": max_iter, "gtol": tol, "ftol": 1e-15, "maxls": 50},
+        )
+        if result.status == 1:
+            warn_user(
+                f"The fit did not converge in max_iter={max_iter} iterations: the "
+                f"largest scaled gradient is {np.abs(result.jac).max():.3g}, more than "
+                f"tol={tol:g}. Increase max_iter or scale the features.",
+                ConvergenceWarning,
+            )
+        return start + scale @ result.x, np.array(path), max(1, int(result.nit))
+
+
+def _inverse_root(curvature: Array) -> Array:
+    """Return 1 / sqrt of curvatures, and 0 in directions without data."""
+    curved = curvature > _SINGULAR * max(float(curvature.max()), 0.0)
+    root = np.sqrt(curvature, out=np.ones_like(curvature), where=curved)
+    return np.where(curved, 1 / root, 0.0)
 
 
 class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
@@ -107,19 +221,34 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         """
         given = {"sensitive_features": sensitive_features, "qid": qid}
         features, y, groups, query = self._read(X, y, given)
-        loss = self._loss(features, y)
-        parameters = self._fit(features, loss, groups, query)
-        coefficients = parameters[: features.shape[1]]
-        self._set_model(coefficients, loss.intercept(parameters))
+        loss, start = self._unpenalised(features, y)
+        coef, level = np.ravel(start.coef_), np.ravel(start.intercept_)[0]
+        terms = self._terms(loss.y, features @ coef + level, groups, query)
+        strength = float(self.strength) * loss.value(np.full(y.size, loss.constant))
+        objective = LinearObjective(
+            features, loss, float(self.alpha), list(terms.values()), strength
+        )
+        parameters = np.append(coef, level + objective.mean @ coef)
+        self.penalty_path_, self.n_iter_ = np.empty(0), 1
+        if terms:
+            self.penalty_path_ = np.array([objective.penalty(parameters)])
+        if terms and strength > 0:
+            parameters, self.penalty_path_, self.n_iter_ = objective.descend(
+                parameters, self.max_iter, self.tol
+            )
+        score = objective.score(parameters)
+        self.correlation_ = {
+            label: pairs.correlation(score, floor)[0]
+            for label, (pairs, floor) in terms.items()
+        }
+        coef, level = parameters[:-1], parameters[-1] - objective.mean @ parameters[:-1]
+        self.coef_ = coef.reshape(np.shape(start.coef_))
+        self.intercept_: Any = np.full_like(start.intercept_, level)[()]
         return self
 
     @abstractmethod
-    def _loss(self, X: Any, y: Any) -> Loss:
-        """Return the loss of the model without the penalty."""
-
-    def _set_model(self, coefficients: Array, intercept: float) -> None:
-        self.coef_ = coefficients
-        self.intercept_: Any = intercept
+    def _unpenalised(self, X: Any, y: Any) -> tuple[SquaredRows | LogisticRows, Any]:
+        """Return the loss, and scikit-learn's model with the smallest."""
 
     def _check_parameters(self) -> None:
         check_number(self.strength, "strength", 0, np.inf, inclusive=(True, False))
@@ -132,7 +261,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
     def _read(self, X: Any, y: Any, given: dict[str, Any]) -> tuple[Any, Any, Any, Any]:
         """Return features, outcomes, groups (or None) and query codes."""
         self._check_parameters()
-        found = {
+        columns = {
             name: take_column(X, getattr(self, name), value, name)
             for name, value in given.items()
         }
@@ -149,40 +278,23 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
             check_magnitude(y=y)
         n_rows = features.shape[0]
         groups, query = None, np.zeros(n_rows, dtype=np.int64)
-        if found["sensitive_features"] is not None:
-            groups = as_groups(found["sensitive_features"])
+        if columns["sensitive_features"] is not None:
+            groups = as_groups(columns["sensitive_features"])
             check_lengths(X=n_rows, sensitive_features=groups.n_rows)
-        if found["qid"] is not None:
-            query = encode(found["qid"], "qid").dense().codes
+        if columns["qid"] is not None:
+            query = encode(columns["qid"], "qid").dense().codes
             check_lengths(X=n_rows, qid=query.size)
         return features, y, groups, query
-
-    def _fit(self, X: Any, loss: Loss, groups: Groups | None, query: Array) -> Array:
-        """Set what is known of the penalty and return the parameters."""
-        terms = self._terms(X, loss.y, loss.start[: X.shape[1]], groups, query)
-        parameters, path, n_iter = loss.start, np.empty(0), 1
-        if terms:
-            strength = float(self.strength) * loss.of_constant
-            objective = Objective(loss, list(terms.values()), strength)
-            if strength > 0:
-                parameters, path, n_iter = descend(objective, self.max_iter, self.tol)
-            else:
-                path = np.array([objective.penalty(parameters)])
-        self.penalty_path_ = path
-        self.correlation_ = {k: term(parameters)[0] for k, term in terms.items()}
-        self.n_iter_ = max(1, n_iter)
-        return parameters
 
     def _features(self, X: Any) -> Any:
         """Return X without the columns that the constructor names, if it has them."""
         return without_columns(X, named_columns(self.sensitive_features, self.qid))
 
     def _terms(
-        self, X: Any, y: Array, start: Array, groups: Groups | None, query: Array
+        self, y: Array, score: Array, groups: Groups | None, query: Array
     ) -> dict[Hashable, Term]:
-        """Return the correlation of each group that has one."""
-        n_pairs: dict[Hashable, int] = {}
-        self.n_pairs_ = n_pairs
+        """Return the pairs of each group that has some, with unequal scores."""
+        self.n_pairs_: dict[Hashable, int] = {}
         if groups is None:
             return {}
         if len(groups) == 1 and not groups.overlapping:
@@ -191,27 +303,30 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
                 "to compare it with: the model is fitted without the penalty."
             )
             return {}
+        consequence = "the model is fitted without their part of the penalty."
+        drawn = draw_by_group(
+            y,
+            query,
+            groups,
+            self.comparison,
+            int(self.max_pairs),
+            generator(self.random_state),
+            consequence=consequence,
+        )
         terms: dict[Hashable, Term] = {}
-        without, constant = [], []
-        rng = generator(self.random_state)
-        options = (self.comparison, int(self.max_pairs), rng)
-        for label, pairs in draw_by_group(y, query, groups, *options):
-            n_pairs[label] = 0 if pairs is None else pairs.better.size
+        constant = []
+        for label, pairs in drawn.items():
+            self.n_pairs_[label] = 0 if pairs is None else pairs.better.size
             if pairs is None:
-                without.append(label)
                 continue
-            term = _term(X, pairs, start)
-            if term is None:
-                constant.append(label)
+            if (floor := _FLOOR * pairs.spread(score)) > 0:
+                terms[label] = pairs, floor
             else:
-                terms[label] = term
-        rest = "the model is fitted without their part of the penalty."
-        if without:
-            warn_user(f"{without_pairs(without, self.comparison)}: {rest}")
+                constant.append(label)
         if constant:
             warn_user(
                 "All scores of the unpenalised model are equal in the pairs of the "
-                f"groups {quoted(constant)}, so nothing is correlated: {rest}"
+                f"groups {quoted(constant)}, so nothing is correlated: {consequence}"
             )
         return terms
 
@@ -232,23 +347,6 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _term(X: Any, pairs: PreferencePairs, start: Array) -> Term | None:
-    """Return the correlation by the parameters; None if scores are equal."""
-    size = start.size
-    if size <= FEW_FEATURES:
-        linear = LinearCorrelation.of_pairs(X, pairs)
-        floor = _FLOOR * linear.spread(start)
-        return (lambda w: linear(w[:size], floor)) if floor > 0 else None
-    of_score = ScoreCorrelation(pairs, X.shape[0])
-    floor = _FLOOR * of_score.spread(np.asarray(X @ start))
-
-    def term(parameters: Array) -> tuple[float, Array]:
-        value, gradient = of_score(np.asarray(X @ parameters[:size]), floor)
-        return value, np.asarray(X.T @ gradient)
-
-    return term if floor > 0 else None
 
 
 class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
@@ -341,8 +439,7 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
     ``|r|`` is smoothed to sqrt(r² + 10⁻⁶) - 10⁻³. The correlation does not change with
     the scale of the score, so the penalty turns the vector of coefficients without
     shrinking it. The penalty is not convex; the descent starts at the unpenalised
-    model. With at most 256 features an iteration does not depend on the number of
-    pairs.
+    model. An iteration takes time in proportion to rows and pairs.
 
     References
     ----------
@@ -366,8 +463,9 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
     rest / subgroup: 0.9641 (95% interval 0.924 to 1.008, p = 0.103)
     """
 
-    def _loss(self, X: Any, y: Any) -> Loss:
-        return SquaredLoss(X, np.asarray(y, dtype=float), float(self.alpha))
+    def _unpenalised(self, X: Any, y: Any) -> tuple[SquaredRows, Any]:
+        model = Ridge(self.alpha, tol=1e-10) if self.alpha else LinearRegression()
+        return SquaredRows(np.asarray(y, dtype=float)), model.fit(X, y)
 
     def predict(self, X: Any) -> Array:
         """Return the scores.
@@ -501,7 +599,7 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
     rest / subgroup: 0.9645 (95% interval 0.9243 to 1.008, p = 0.106)
     """
 
-    def _loss(self, X: Any, y: Any) -> Loss:
+    def _unpenalised(self, X: Any, y: Any) -> tuple[LogisticRows, Any]:
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if self.classes_.size > 2:
@@ -515,10 +613,14 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
                 "y must have two classes, one of them better; it has one class, "
                 f"{self.classes_.tolist()[0]!r}."
             )
-        return LogisticLoss(X, codes.astype(float), float(self.alpha))
-
-    def _set_model(self, coefficients: Array, intercept: float) -> None:
-        self.coef_, self.intercept_ = coefficients[None], np.array([intercept])
+        few = X.shape[1] <= _FEW_FEATURES
+        model = LogisticRegression(
+            C=1 / self.alpha if self.alpha else np.inf,
+            solver="newton-cholesky" if few else "lbfgs",
+            tol=1e-8 if few else 1e-6,
+            max_iter=1000,
+        )
+        return LogisticRows(codes.astype(float)), model.fit(X, codes)
 
     def decision_function(self, X: Any) -> Array:
         """Return the linear scores, positive for the second class.

@@ -1,23 +1,23 @@
-"""|Corr(A, B)| over pairs, with its gradient: of a linear score, and of any score.
+"""What pairwise regularisation minimises: losses of scores, and |Corr(A, B)| of pairs.
 
 A is the score difference of the better and the worse item times the difference of their
-outcomes, B is the group membership. Both kernels give the correlation and its gradient;
-`smooth_absolute` makes the penalty of them.
+outcomes, B is the group membership. `PreferencePairs.correlation` gives the correlation
+and its gradient, of which `smooth_absolute` makes the penalty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy.special import expit, logit
 
 from .._inputs.groups import Groups
 from .._inputs.ranking import stable_order
 from .._inputs.validation import Array
+from .._inputs.warn import warn_user
 from ._metadata import quoted
 
 COMPARISONS = ("inter", "intra", "all")
@@ -38,6 +38,41 @@ class PreferencePairs:
     #: group.
     weight: Array
 
+    @cached_property
+    def direction(self) -> Array:
+        """B minus its mean, divided by its standard deviation and times the weight."""
+        b = self.membership - self.weight @ self.membership
+        direction: Array = self.weight * b / np.sqrt(self.weight @ b**2)
+        return direction
+
+    def _centred(self, score: Array) -> Array:
+        """Return A minus its mean."""
+        a = (score[self.better] - score[self.worse]) * self.margin
+        centred: Array = a - (self.weight * a).sum()
+        return centred
+
+    def spread(self, score: Array) -> float:
+        """Return the variance of A."""
+        return float((self.weight * self._centred(score) ** 2).sum())
+
+    def correlation(self, score: Array, floor: float = 0.0) -> tuple[float, Array]:
+        """Return the correlation of A and B, and its gradient in the scores.
+
+        The `floor` is added to the variance of A.
+        """
+        # Sums of products: as dot products they wait for threads that others use.
+        a = self._centred(score)
+        weighted = self.weight * a
+        deviation = np.sqrt(float((weighted * a).sum()) + floor)
+        value = float((self.direction * a).sum()) / deviation
+        # Both a and b have mean 0, so has what the weights multiply: centring A again
+        # in the derivative changes nothing.
+        slope = (self.direction - value / deviation * weighted) / deviation
+        by_pair = self.margin * slope
+        gradient = np.bincount(self.better, by_pair, minlength=score.size)
+        gradient -= np.bincount(self.worse, by_pair, minlength=score.size)
+        return float(value), gradient
+
 
 @dataclass(frozen=True)
 class Candidates:
@@ -53,8 +88,14 @@ class Candidates:
         """The number of pairs."""
         return int(self.until[-1]) if self.until.size else 0
 
-    def take(self, number: Array) -> tuple[Array, Array]:
-        """Return better and worse items of the pairs with these numbers."""
+    def draw(self, n_pairs: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return better and worse items of pairs drawn with replacement.
+
+        These are all pairs if there are no more than `n_pairs`.
+        """
+        number = np.arange(self.size)
+        if self.size > n_pairs:
+            number = np.sort(rng.integers(self.size, size=n_pairs))
         at = np.searchsorted(self.until, number, side="right")
         before = np.where(at > 0, self.until[at - 1], 0)
         return self.rows[at], self.order[self.first[at] + number - before]
@@ -66,19 +107,19 @@ def candidates(
     """Return the pairs whose better item is outside, and inside, the group."""
     rank = np.unique(y, return_inverse=True)[1].astype(np.int64)
     n_ranks = int(rank.max()) + 1
-    own = member.astype(np.int64) if comparison != "all" else np.zeros_like(rank)
-    partner = 1 - own if comparison == "inter" else own
-    key = (2 * query + own) * n_ranks + rank
+    side = member.astype(np.int64) if comparison != "all" else np.zeros_like(rank)
+    partner = 1 - side if comparison == "inter" else side
+    key = (2 * query + side) * n_ranks + rank
     order = stable_order(key)
     ordered = key[order]
-    found = []
-    for side in (False, True):
-        rows = order[(member == side)[order] & (rank > 0)[order]]
+    sides = []
+    for inside in (False, True):
+        rows = order[(member == inside)[order] & (rank > 0)[order]]
         start = (2 * query[rows] + partner[rows]) * n_ranks
         first = np.searchsorted(ordered, start)
         until = np.cumsum(np.searchsorted(ordered, start + rank[rows]) - first)
-        found.append(Candidates(rows, first, until, order))
-    return found
+        sides.append(Candidates(rows, first, until, order))
+    return sides
 
 
 def draw_pairs(
@@ -97,27 +138,17 @@ def draw_pairs(
     sides = candidates(y, query, member, comparison)
     if not all(side.size for side in sides):
         return None
-    better, worse, weight = [], [], []
-    for side in sides:
-        whole = side.size <= n_pairs // 2
-        number = (
-            np.arange(side.size)
-            if whole
-            else np.sort(rng.integers(side.size, size=n_pairs // 2))
-        )
-        i, j = side.take(number)
-        better.append(i)
-        worse.append(j)
-        weight.append(np.full(i.size, 0.5 / i.size))
-    i, j = np.concatenate(better), np.concatenate(worse)
-    margin = y[i] - y[j]
-    sign = member[i].astype(float)
-    sign = 2 * sign - 1 if comparison == "intra" else sign - member[j]
+    drawn = [side.draw(n_pairs // 2, rng) for side in sides]
+    better, worse = map(np.concatenate, zip(*drawn, strict=True))
+    weight = np.concatenate([np.full(i.size, 0.5 / i.size) for i, _ in drawn])
+    margin = y[better] - y[worse]
+    inside = member[better].astype(float)
+    sign = 2 * inside - 1 if comparison == "intra" else inside - member[worse]
     membership = sign * margin
     if not np.ptp(membership) > 0:
         # "all" without a pair between groups.
         return None
-    return PreferencePairs(i, j, margin, membership, np.concatenate(weight))
+    return PreferencePairs(better, worse, margin, membership, weight)
 
 
 def draw_by_group(
@@ -127,33 +158,30 @@ def draw_by_group(
     comparison: str,
     n_pairs: int,
     rng: np.random.Generator,
-) -> Iterator[tuple[Hashable, PreferencePairs | None]]:
-    """Yield each group and its pairs against the rest.
+    *,
+    consequence: str,
+) -> dict[Hashable, PreferencePairs | None]:
+    """Return the pairs of each group against the rest; warn of those without any.
 
-    Two disjoint groups are one comparison, which is yielded for the first of them.
+    Two disjoint groups are one comparison, that of the first of them. The
+    `consequence` ends the warning.
     """
     twice = len(groups) == 2 and not groups.overlapping
-    for k, label in enumerate(groups.labels[:1] if twice else groups.labels):
-        yield label, draw_pairs(y, query, groups.mask(k), comparison, n_pairs, rng)
-
-
-def without_pairs(labels: list[Hashable], comparison: str) -> str:
-    """Return the message that groups have no comparable pair."""
-    return (
-        "There is no comparable pair (a better and a worse item of one query, "
-        f"comparison={comparison!r}, with the better item once in the group and once "
-        f"outside it) for the groups {quoted(labels)}"
-    )
+    pairs = {
+        label: draw_pairs(y, query, groups.mask(k), comparison, n_pairs, rng)
+        for k, label in enumerate(groups.labels[:1] if twice else groups.labels)
+    }
+    if without := [label for label, drawn in pairs.items() if drawn is None]:
+        warn_user(
+            "There is no comparable pair (a better and a worse item of one query, "
+            f"comparison={comparison!r}, with the better item once in the group and "
+            f"once outside it) for the groups {quoted(without)}: {consequence}"
+        )
+    return pairs
 
 
 #: Where |r| is rounded off: sqrt(r² + WIDTH²) - WIDTH.
 WIDTH = 1e-3
-_CHUNK = 1 << 12  # pairs whose differences stay in the cache
-
-
-def is_sparse(X: Any) -> bool:
-    """Return whether X is a sparse matrix or array."""
-    return bool(sparse.issparse(X))
 
 
 def smooth_absolute(value: float, width: float = WIDTH) -> tuple[float, float]:
@@ -163,92 +191,51 @@ def smooth_absolute(value: float, width: float = WIDTH) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class LinearCorrelation:
-    """The correlation of a linear score, from the moments of feature differences.
+class SquaredRows:
+    """Σ (y - s)² / 2."""
 
-    Corr(w) = c · w / sqrt(wᵀ V w + floor).
-    """
+    y: Array
 
-    #: Shape (d,). c, the covariance of the features of A with B, over the deviation of
-    #: B.
-    covariance: Array
-    variance: Array  # shape (d, d): v, the covariance of the features of A
+    @cached_property
+    def constant(self) -> float:
+        """The constant score with the smallest loss."""
+        return float(self.y.mean())
 
-    @classmethod
-    def of_pairs(cls, X: Any, pairs: PreferencePairs) -> LinearCorrelation:
-        """Sum the moments over pairs, a chunk of them at a time."""
-        size = X.shape[1]
-        mean, square, cross = np.zeros(size), np.zeros((size, size)), np.zeros(size)
-        b, spread = _standardised(pairs)
-        root = np.sqrt(pairs.weight)
-        scale, b = pairs.margin * root, b * root
-        for start in range(0, root.size, _CHUNK):
-            part = slice(start, start + _CHUNK)
-            i, j = pairs.better[part], pairs.worse[part]
-            if is_sparse(X):
-                difference = (X[i] - X[j]).toarray()
-            else:  # Twice as fast as an index.
-                difference = np.take(X, i, axis=0) - np.take(X, j, axis=0)
-            difference *= scale[part, None]
-            mean += root[part] @ difference
-            cross += b[part] @ difference
-            square += difference.T @ difference
-        return cls(cross / spread, square - np.outer(mean, mean))
+    @property
+    def unit(self) -> float:
+        """A usual difference of scores."""
+        return float(self.y.std())
 
-    def spread(self, coef: Array) -> float:
-        """Return the variance of A."""
-        return max(0.0, float(coef @ self.variance @ coef))
+    def value(self, score: Array) -> float:
+        """Return the loss."""
+        return float(((score - self.y) ** 2).sum()) / 2
 
-    def __call__(self, coef: Array, floor: float = 0.0) -> tuple[float, Array]:
-        """Return the correlation and its gradient with respect to the coefficients."""
-        slope = self.variance @ coef
-        deviation = np.sqrt(max(0.0, float(coef @ slope)) + floor)
-        value = float(self.covariance @ coef) / deviation
-        gradient = (self.covariance - value * slope / deviation) / deviation
-        return float(value), gradient
+    def derivatives(self, score: Array) -> tuple[Array, Array]:
+        """Return the gradient and the diagonal of the Hessian."""
+        return score - self.y, np.ones_like(score)
+
+
+LEAST_HESSIAN = 1e-6
 
 
 @dataclass(frozen=True)
-class ScoreCorrelation:
-    """The correlation of any score, with memory in proportion to rows and pairs."""
+class LogisticRows:
+    """Σ log(1 + exp(-t s)), t = ±1 for the outcomes 1 and 0."""
 
-    pairs: PreferencePairs
-    n_rows: int
+    y: Array
+    unit = 2.0
 
     @cached_property
-    def direction(self) -> Array:
-        """B minus its mean, divided by its standard deviation and times the weight."""
-        b, spread = _standardised(self.pairs)
-        direction: Array = self.pairs.weight * b / spread
-        return direction
+    def constant(self) -> float:
+        """The constant score with the smallest loss, 0 with one outcome only."""
+        rate = float(self.y.mean())
+        return float(logit(rate)) if 0 < rate < 1 else 0.0
 
-    def spread(self, score: Array) -> float:
-        """Return the variance of A."""
-        return float((self.pairs.weight * self._centred(score) ** 2).sum())
+    def value(self, score: Array) -> float:
+        """Return the loss."""
+        return float((np.logaddexp(0, score) - self.y * score).sum())
 
-    def _centred(self, score: Array) -> Array:
-        p = self.pairs
-        a = (score[p.better] - score[p.worse]) * p.margin
-        centred: Array = a - (p.weight * a).sum()
-        return centred
-
-    def __call__(self, score: Array, floor: float = 0.0) -> tuple[float, Array]:
-        """Return the correlation and its gradient with respect to the scores."""
-        # Sums of products: as dot products they wait for threads that others use.
-        p, direction = self.pairs, self.direction
-        a = self._centred(score)
-        weighted = p.weight * a
-        deviation = np.sqrt(float((weighted * a).sum()) + floor)
-        value = float((direction * a).sum()) / deviation
-        # Both a and b have mean 0, so has what the weights multiply: centring A again
-        # in the derivative changes nothing.
-        by_pair = p.margin * (direction - value / deviation * weighted) / deviation
-        gradient = np.bincount(p.better, by_pair, minlength=self.n_rows)
-        gradient -= np.bincount(p.worse, by_pair, minlength=self.n_rows)
-        return float(value), gradient
-
-
-def _standardised(pairs: PreferencePairs) -> tuple[Array, float]:
-    """Return B minus its mean, and its standard deviation."""
-    b = pairs.membership - pairs.weight @ pairs.membership
-    return b, float(np.sqrt(pairs.weight @ b**2))
+    def derivatives(self, score: Array) -> tuple[Array, Array]:
+        """Return the gradient and the diagonal of the Hessian."""
+        p = expit(score)
+        return p - self.y, np.maximum(p * (1 - p), LEAST_HESSIAN)

@@ -78,7 +78,10 @@ def test_hessian_bounds_the_penalty(loss):
         for with_it, of_loss in zip(objective(y, score), without(y, score), strict=True)
     )
     width, weight = objective._width, objective._weight
-    linear = [t(score, objective._floors[k]) for k, t in objective._terms.items()]
+    linear = [
+        pairs.correlation(score, objective._floors[k])
+        for k, pairs in objective._terms.items()
+    ]
     # Along any step the penalty of the linearised correlations is below its bound.
     for size in (0.01, 0.1, 1.0):
         for step in (rng.normal(size=y.size), np.sign(gradient), group == 1):

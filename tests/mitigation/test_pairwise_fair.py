@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 import sklearn
 from scipy import sparse
-from scipy.optimize import approx_fprime
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -19,22 +18,14 @@ from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import compare
 from skrankfair.metrics import ndcg, pairwise_accuracy
 from skrankfair.mitigation import PairwiseFairClassifier, PairwiseFairRegressor
-from skrankfair.mitigation import _linear_loss as linear_loss
 from skrankfair.mitigation import _pairwise_fair as pairwise_base
-from skrankfair.mitigation._pairwise_penalty import (
-    WIDTH,
-    LinearCorrelation,
-    ScoreCorrelation,
-    draw_pairs,
-    smooth_absolute,
-)
+from skrankfair.mitigation._pairwise_penalty import LogisticRows
 from skrankfair.model_selection import fairness_constrained
 from skrankfair.scoring import get_scorer
 from tests.mitigation.pairs import naive_correlation, problem
 from tests.seeds import one_in
 
 MODELS = (PairwiseFairRegressor, PairwiseFairClassifier)
-FEW = {"few features": 256, "many features": 0}
 MATRICES = {
     "dense": np.asarray,
     "array": sparse.csr_array,
@@ -83,53 +74,22 @@ def test_overlapping_groups_are_each_against_the_rest():
         assert value == pytest.approx(naive, rel=1e-9)
 
 
-@each_comparison
-def test_gradients_of_the_correlation_are_finite_differences(comparison):
-    X, y, group, query = problem(grades=4)
-    rng = np.random.default_rng(0)
-    pairs = draw_pairs(y, query, group == 1, comparison, 100, rng)
-    coef = rng.normal(size=4)
-    linear = LinearCorrelation.of_pairs(X, pairs)
-    of_score = ScoreCorrelation(pairs, y.size)
-    for floor in (0.0, 0.3):
-        value, gradient = linear(coef, floor)
-        numeric = approx_fprime(coef, lambda w, f=floor: linear(w, f)[0], 1e-7)
-        np.testing.assert_allclose(gradient, numeric, atol=1e-6)
-        other, by_score = of_score(X @ coef, floor)
-        assert other == pytest.approx(value, rel=1e-10)
-        np.testing.assert_allclose(X.T @ by_score, gradient, atol=1e-12)
-        numeric = approx_fprime(X @ coef, lambda s, f=floor: of_score(s, f)[0], 1e-7)
-        np.testing.assert_allclose(by_score, numeric, atol=1e-6)
-
-
-def test_smooth_absolute():
-    for value in (-0.5, -1e-4, 0.0, 1e-3, 0.9):
-        penalty, slope = smooth_absolute(value)
-        assert abs(value) - WIDTH <= penalty <= abs(value)
-        numeric = smooth_absolute(value + 1e-7)[0] - smooth_absolute(value - 1e-7)[0]
-        assert slope == pytest.approx(numeric / 2e-7, abs=1e-6)
-
-
 @both
 @each_comparison
-@one_in(3, alpha={"0": 0.0, "2": 2.0}, few=FEW, make=MATRICES)
-def test_gradient_of_the_objective(monkeypatch, model, comparison, alpha, few, make):
-    monkeypatch.setattr(linear_loss, "FEW_FEATURES", few)
-    monkeypatch.setattr(pairwise_base, "FEW_FEATURES", few)
+@one_in(3, alpha={"0": 0.0, "2": 2.0}, make=MATRICES)
+def test_gradient_of_the_objective(monkeypatch, model, comparison, alpha, make):
     X, y, group, query = problem(n_groups=3)
     kept = []
 
-    def keep(objective, max_iter, tol):
-        kept.append(objective)
-        start = objective.loss.start
-        return linear_loss.Descent(start, np.zeros(2), 1)
+    def keep(objective, start, max_iter, tol):
+        kept.append((objective, start))
+        return start, np.zeros(2), 1
 
-    monkeypatch.setattr(pairwise_base, "descend", keep)
+    monkeypatch.setattr(pairwise_base.LinearObjective, "descend", keep)
     model(0.05, comparison=comparison, alpha=alpha).fit(make(X), y, group, query)
-    (objective,) = kept
+    ((objective, start),) = kept
     rng = np.random.default_rng(0)
     for _ in range(3):
-        start = objective.loss.start
         at = start + 0.3 * rng.normal(size=start.size)
         step = 1e-5 * np.eye(at.size)
         numeric = [(objective(at + h)[0] - objective(at - h)[0]) / 2e-5 for h in step]
@@ -142,13 +102,10 @@ def test_gradient_of_the_objective(monkeypatch, model, comparison, alpha, few, m
 @one_in(
     3,
     alpha={"0.01": 0.01, "1": 1.0, "100": 100.0},
-    few=FEW,
     make=MATRICES,
     strength={"0": 0, "1e-9": 1e-9},
 )
-def test_without_strength_it_is_scikit_learn(monkeypatch, alpha, few, make, strength):
-    monkeypatch.setattr(linear_loss, "FEW_FEATURES", few)
-    monkeypatch.setattr(pairwise_base, "FEW_FEATURES", few)
+def test_without_strength_it_is_scikit_learn(alpha, make, strength):
     X, y, group, query = problem(400)
     ours = PairwiseFairRegressor(strength, alpha=alpha).fit(make(X), y, group, query)
     ridge = Ridge(alpha=alpha).fit(X, y)
@@ -172,24 +129,17 @@ def test_strength_is_in_units_of_the_loss_of_a_constant():
     assert 0.1 < one.penalty_path_[-1] / one.penalty_path_[0] < 0.9
     loss = LogisticRegression(C=1e-9).fit(X, y > 0)
     constant = loss.predict_proba(X)[np.arange(y.size), (y > 0).astype(int)]
-    of_constant = linear_loss.LogisticLoss(X, (y > 0).astype(float), 1.0).of_constant
-    assert of_constant == pytest.approx(-np.log(constant).sum(), rel=1e-4)
-
-
-def test_blocks_of_rows_add_up(monkeypatch):
-    X, y, group, query = problem(400)
-    whole = PairwiseFairClassifier(0.1).fit(X, y, group, query)
-    monkeypatch.setattr(linear_loss, "_BLOCK", 37)
-    in_blocks = PairwiseFairClassifier(0.1).fit(X, y, group, query)
-    np.testing.assert_allclose(in_blocks.coef_, whole.coef_, rtol=1e-6)
+    ours = LogisticRows((y > 0).astype(float))
+    assert ours.value(np.full(y.size, ours.constant)) == pytest.approx(
+        -np.log(constant).sum(), rel=1e-4
+    )
 
 
 @both
 def test_many_features_give_the_same_model(monkeypatch, model):
     X, y, group, query = problem(400)
     few = model(1.0, tol=1e-8).fit(X, y, group, query)
-    monkeypatch.setattr(linear_loss, "FEW_FEATURES", 0)
-    monkeypatch.setattr(pairwise_base, "FEW_FEATURES", 0)
+    monkeypatch.setattr(pairwise_base, "_FEW_FEATURES", 0)
     many = model(1.0, tol=1e-8).fit(sparse.csr_array(X), y, group, query)
     np.testing.assert_allclose(many.coef_, few.coef_, rtol=1e-3, atol=1e-4)
     assert few.penalty_path_[-1] < 0.1 * few.penalty_path_[0]

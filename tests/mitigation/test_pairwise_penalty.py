@@ -1,10 +1,16 @@
-"""Pairs of a query: counted without being written down, drawn evenly."""
+"""Pairs of a query: counted without being written down, drawn evenly, correlated."""
 
 import numpy as np
 import pytest
+from scipy.optimize import approx_fprime
 
-from skrankfair.mitigation._pairwise_penalty import candidates, draw_pairs
-from tests.mitigation.pairs import naive_pairs, problem
+from skrankfair.mitigation._pairwise_penalty import (
+    WIDTH,
+    candidates,
+    draw_pairs,
+    smooth_absolute,
+)
+from tests.mitigation.pairs import naive_correlation, naive_pairs, problem
 
 each_comparison = pytest.mark.parametrize("comparison", ["inter", "intra", "all"])
 
@@ -16,7 +22,7 @@ def test_candidates_are_the_naive_pairs(comparison, grades):
     member = group == 1
     naive = naive_pairs(y, query, member, comparison)
     for side, found in enumerate(candidates(y, query, member, comparison)):
-        pairs = sorted(zip(*found.take(np.arange(found.size)), strict=True))
+        pairs = sorted(zip(*found.draw(found.size, None), strict=True))
         assert pairs == sorted((i, j) for i, j, _ in naive[bool(side)])
         assert found.size > 10
 
@@ -43,3 +49,27 @@ def test_drawn_pairs_are_balanced_and_uniform(comparison):
         chi2 = ((counts - expected) ** 2 / expected).sum()
         # A chi-square variable is within 4.5 deviations of its mean.
         assert abs(chi2 - counts.size) < 4.5 * np.sqrt(2 * counts.size)
+
+
+@each_comparison
+def test_correlation_is_corrcoef_and_its_gradient_finite_differences(comparison):
+    _, y, group, query = problem(grades=4)
+    rng = np.random.default_rng(0)
+    member, score = group == 1, rng.normal(size=y.size)
+    pairs = draw_pairs(y, query, member, comparison, 10**6, rng)
+    naive = naive_correlation(y, score, query, member, comparison)
+    assert pairs.correlation(score)[0] == pytest.approx(naive, rel=1e-9)
+    for floor in (0.0, 0.3):
+        gradient = pairs.correlation(score, floor)[1]
+        numeric = approx_fprime(
+            score, lambda s, f=floor: pairs.correlation(s, f)[0], 1e-7
+        )
+        np.testing.assert_allclose(gradient, numeric, atol=1e-6)
+
+
+def test_smooth_absolute():
+    for value in (-0.5, -1e-4, 0.0, 1e-3, 0.9):
+        penalty, slope = smooth_absolute(value)
+        assert abs(value) - WIDTH <= penalty <= abs(value)
+        numeric = smooth_absolute(value + 1e-7)[0] - smooth_absolute(value - 1e-7)[0]
+        assert slope == pytest.approx(numeric / 2e-7, abs=1e-6)
