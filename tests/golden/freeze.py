@@ -20,13 +20,11 @@ import numpy as np
 import pandas as pd
 
 from skrankfair import AuditReport
-from skrankfair.metrics import (
-    ConfidenceInterval,
-    EqualizedOdds,
-    Estimate,
-    GroupEstimates,
-    GroupTest,
-)
+from skrankfair._estimates.estimates import Estimate
+from skrankfair._estimates.group_test import GroupTest
+from skrankfair._estimates.scales import ConfidenceInterval
+from skrankfair.metrics import GroupEstimates
+from skrankfair.metrics._disparities import EqualizedOdds
 from tests.golden import of_curves, of_models, of_rankings
 
 NUMBERS = Path(__file__).parent / "numbers"
