@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,22 +11,14 @@ import numpy as np
 from scipy import special
 
 from .._estimates.read_only import ReadOnlyArrays
-from .._estimates.scales import (
-    ConfidenceInterval,
-    t_ends,
-    t_quantile,
-)
+from .._estimates.scales import ConfidenceInterval, t_ends, t_quantile
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import Array, as_numbers, check_choice
 from ._bandwidth import check_bandwidth, choose_bandwidth
 from ._kernels import Kernel, get_kernel
-from ._sums import EXACT_WORK, kernel_sums, kernel_sums_of_clusters
+from ._sums import kernel_sums, kernel_sums_of_clusters
 
 METHODS = ("auto", "exact", "fast")
-# Relative to the sums that it is the difference of: what their rounding may show in.
-_CANCELLED = 1e-4
-# Kernels of all rows so small that their squares underflow.
-_FAR = 1e-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,43 +71,11 @@ class SmoothCurve(ReadOnlyArrays):
     @cached_property
     def _squares(self) -> tuple[Array, Array]:
         """``Σ_m (A_m - f B_m)²`` and ``Σ_m B_m²``, shape (J,) each."""
-        if (of_rows := self._squares_of_rows()) is not None:
-            return of_rows
         squares, masses = np.zeros((2, self.grid.size))
         for _, psi, mass in self._clusters():
             squares += np.einsum("mj,mj->j", psi, psi)
             masses += np.einsum("mj,mj->j", mass, mass)
         return squares * self.mass**2, masses
-
-    def _squares_of_rows(self) -> tuple[Array, Array] | None:
-        """Return the same if each row is a cluster.
-
-        They are sums of the squared kernel, and the square of a gaussian is a gaussian
-        whose bandwidth is smaller by the root of 2: three kernel sums are enough for
-        any number of points. None for other kernels, for points far from all rows,
-        where not much is to be summed, and where a difference of sums would show their
-        rounding.
-        """
-        sample, kernel = self._sample, get_kernel(self.kernel)
-        few = sample.x.size * self.grid.size <= EXACT_WORK
-        if self._method == "exact" or (self._method == "auto" and few):
-            return None
-        if not sample.alone or self.kernel != "gaussian":
-            return None
-        if not (self.mass > _FAR).all():
-            return None
-        centre = sample.y.mean()
-        y, f = sample.y - centre, self.estimate - centre
-        columns = sample.share * sample.columns(y * y, y)
-        narrow = self.bandwidth / math.sqrt(2)
-        squares, products, mass = kernel_sums(
-            self.grid, sample.x, columns, narrow, kernel
-        )
-        total = squares - 2 * f * products + f**2 * mass
-        if not (total > _CANCELLED * (squares + f**2 * mass)).all():
-            return None
-        peak = kernel(np.zeros(1))
-        return peak * total, peak * mass
 
     def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
         """Return an interval of the smoothed curve at each point.
