@@ -34,10 +34,8 @@ def documented():
     for line in (DOCS / "api.rst").read_text(encoding="utf-8").splitlines():
         if current := re.match(r"\.\. currentmodule:: (\S+)", line):
             module = current[1]
-        elif match := re.match(r"   ([A-Za-z_]\w*)$", line):
+        elif match := re.match(r"   ~?([A-Za-z_][\w.]*)$", line):
             names.append(f"{module}.{match[1]}")
-        elif match := re.match(r"   ~([\w.]+)$", line):
-            names.append(match[1])
     return {name: resolve_name(name) for name in names}
 
 
