@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from . import __version__
 from ._cli.terminal import (
+    BROKEN_PIPE,
     FAILED,
     INTERRUPTED,
     UNUSABLE,
     InputError,
     complain,
-    printed,
 )
 
 
@@ -29,28 +29,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     condition of ``--fail-if``, 130 for Ctrl-C, and 141 if nobody reads what is printed.
     Without `argv` the arguments are those of the process.
     """
-    own_process = argv is None
-    words = list(sys.argv[1:] if own_process else argv or ())
-    if own_process:
-        # Ctrl-C in the middle of an import would become another error.
-        _end_by(os._exit)
+    words = list(sys.argv[1:] if argv is None else argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A label that the terminal cannot show is no reason to stop.
         sys.stdout.reconfigure(errors="replace")
     try:
-        from ._cli.options import parser
-
-        version = f"skrankfair {__version__}"
-        arguments = parser(version, words).parse_args(words)
-        arguments.words, arguments.version = words, version
-        with _short_warnings():
-            from ._cli.commands import COMMANDS
-
-            if own_process:
-                _end_by(sys.exit)
-            return int(COMMANDS[arguments.command](arguments))
-    except SystemExit as end:  # of --help, --version or a signal
-        return printed(lambda: None) or int(end.code or 0)
+        status = _run(words)
+        sys.stdout.flush()
+        return status
     except InputError as error:
         complain(str(error))
         return UNUSABLE
@@ -63,13 +49,37 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:  # the reader has gone, and knows why
+        _print_to_nowhere()
+        return BROKEN_PIPE
+    except OSError as error:
+        if error.filename is None:
+            _print_to_nowhere()
+        what = error.filename or "standard output"
+        complain(f"{what} cannot be written: {error.strerror or error}.")
+        return FAILED
 
 
-def _end_by(leave: Callable[[int], object]) -> None:
-    """Let Ctrl-C and SIGTERM end the process with the status that shells give them."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as after & in a script
-            signal.signal(number, lambda number, frame: leave(128 + number))
+def _run(words: list[str]) -> int:
+    """Run the command that the words ask for, and return its exit status."""
+    from ._cli.options import parser
+
+    version = f"skrankfair {__version__}"
+    try:
+        arguments = parser(version, words).parse_args(words)
+    except SystemExit:  # of --help and --version, which have printed
+        return 0
+    arguments.words, arguments.version = words, version
+    with _short_warnings():
+        from ._cli.commands import COMMANDS
+
+        return COMMANDS[arguments.command](arguments)
+
+
+def _print_to_nowhere() -> None:
+    """Let Python discard what standard output has not taken when it ends."""
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 @contextmanager

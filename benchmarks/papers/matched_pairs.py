@@ -27,12 +27,12 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy.optimize import isotonic_regression
 
-from skrankfair._cli.demo import rank_with_svd, split_by_time
 from skrankfair._estimates.formatting import text_table
 from skrankfair._estimates.group_test import correct
 from skrankfair._inputs.groups import as_groups
 from skrankfair._inputs.ranking import RankedData, ranked_data
 from skrankfair.datasets import fetch_movielens
+from skrankfair.datasets._recommender import rank_with_svd, split_by_time
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import compare
 from skrankfair.metrics import GroupEstimates
@@ -80,13 +80,13 @@ class Ranked:
         say("reading")
         data = fetch_movielens(path)
         train = split_by_time(data.ratings)
-        found = rank_with_svd(data.ratings, train, n_components, progress=say)
-        rows = data.ratings.iloc[found.positions]
+        held_out, score = rank_with_svd(data.ratings, train, n_components, progress=say)
+        rows = data.ratings.iloc[held_out]
         return cls(
             rows["rating"].to_numpy(dtype=float),
             rows["user_id"].to_numpy(),
-            found.scores,
-            data.genres.iloc[found.positions].reset_index(drop=True),
+            score,
+            data.genres.iloc[held_out].reset_index(drop=True),
         )
 
 

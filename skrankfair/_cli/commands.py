@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from .._estimates.formatting import label
+from .._estimates.group_estimates import GroupEstimates
 from .._reports.audit import AuditReport, audit
 from .._reports.conditions import checked, conditions_section
 from .._reports.files import write_text
+from .._reports.findings import jsonable
 from .._reports.html import check_report_packages
 from .._reports.pilot import plan_of
 from .._reports.provenance import command_of, now
-from . import stories, watch
-from .input import MOST_GROUPS, read_arguments
+from ..monitoring import Monitor
+from . import demo
+from .input import MOST_GROUPS, option, read_arguments
 from .options import COLUMNS
 from .stream import is_streamed, streamed
 from .terminal import (
@@ -29,7 +33,6 @@ from .terminal import (
     InputError,
     complain,
     print_report,
-    printed,
     progress,
 )
 
@@ -38,6 +41,9 @@ _PASSED = (
     *("task", "favorable", "threshold", "k", "metrics", "confidence_level"),
     *("correction", "margin", "missing", "impact_ratio"),
 )
+#: What the store of a monitor is made with, and keeps; and what it is made of.
+_SETTINGS = ("margin", "alpha", "baseline", "tolerance")
+_NEEDED = ("metric", "y_true", "y_score", "sensitive_features")
 
 
 @contextmanager
@@ -143,8 +149,9 @@ def _text(path: str) -> str:
     """Return the text of a file, or raise an InputError."""
     try:
         return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise InputError(f"{path} cannot be read: {why}.") from None
 
 
 def _conditions(arguments: argparse.Namespace) -> list[Any]:
@@ -174,31 +181,83 @@ def _plan(arguments: argparse.Namespace) -> int:
 
 
 def _monitor(arguments: argparse.Namespace) -> int:
-    only = arguments.json == "-"
-    written = None if only else arguments.json
-    if written is not None:
-        for other in (arguments.store, arguments.add):
-            _check_output(f"--json {written!r}", Path(written), other)
-    try:
-        with _working() as say:
-            monitor = watch.opened(arguments, tuple(COLUMNS))
-            if arguments.add is not None:
-                say(f"adding {arguments.add}")
-                watch.add(monitor, arguments, tuple(COLUMNS))
-            numbers = watch.numbers(monitor)
-            status = printed(lambda: print(numbers if only else repr(monitor)))
-            if written is not None:
-                write_text(written, f"{numbers}\n")
-    except OSError as error:
-        complain(f"{error.filename or arguments.store}: {error.strerror or error}.")
-        return FAILED
-    return status or (ALARMED if any(alarm.active for alarm in monitor.alarms) else 0)
+    _check_outputs(arguments)
+    with _working() as say:
+        monitor = _opened(arguments)
+        if arguments.add is not None:
+            say(f"adding {arguments.add}")
+            _add(monitor, arguments)
+        numbers = _numbers(monitor)
+        if arguments.json not in (None, "-"):
+            write_text(arguments.json, f"{numbers}\n")
+    print(numbers if arguments.json == "-" else repr(monitor))
+    return ALARMED if any(alarm.active for alarm in monitor.alarms) else 0
+
+
+def _opened(arguments: argparse.Namespace) -> Monitor:
+    """Return the monitor of a store, which need not be there yet.
+
+    What decides what a monitor says is given when the store is made, and only then.
+    """
+    names = ("metric", "task", *COLUMNS, *_SETTINGS)
+    given = {name: getattr(arguments, name) for name in names}
+    given = {name: value for name, value in given.items() if value is not None}
+    path = Path(arguments.store)
+    if path.exists():
+        if given:
+            raise InputError(
+                f"{option(next(iter(given)))} is given when the store is made, and "
+                f"{arguments.store} is there already; leave it out."
+            )
+        return Monitor.open(path)
+    if arguments.add is None:
+        raise InputError(f"there is no store {arguments.store}; --add makes it.")
+    missing = [option(name) for name in _NEEDED if name not in given]
+    if missing and not _is_result(arguments.add):
+        raise InputError(f"a new store needs {', '.join(missing)}.")
+    settings = {name: given.pop(name) for name in _SETTINGS if name in given}
+    return Monitor(path, **settings, spec=given or None)
+
+
+def _add(monitor: Monitor, arguments: argparse.Namespace) -> None:
+    """Add a file to a monitor: rows to be measured, or a result."""
+    when = str(date.today() if arguments.when is None else arguments.when)
+    if when in monitor.when and not arguments.replace:
+        raise InputError(f"{when} is there already; --replace takes its place.")
+    spec = monitor.settings.spec
+    if _is_result(arguments.add):
+        result = GroupEstimates.from_json(_text(arguments.add))
+    elif spec:
+        rows = read_arguments(arguments.add, {name: spec.get(name) for name in COLUMNS})
+        report = audit(**rows, task=spec.get("task"), metrics=spec["metric"])
+        (result,) = report.results.values()
+    else:
+        raise InputError(
+            f"{arguments.store} was made of results; give --add one, as to_json() "
+            "writes it."
+        )
+    monitor.update(result, when, replace=arguments.replace)
+
+
+def _is_result(path: str) -> bool:
+    """Return whether a file is a result, by its name and its beginning."""
+    return path.endswith(".json") and _text(path).startswith("{")
+
+
+def _numbers(monitor: Monitor) -> str:
+    """Return the alarms and the sequences as JSON."""
+    content = {
+        "updates": list(monitor.when),
+        "alarms": [jsonable(vars(alarm)) for alarm in monitor.alarms],
+        "sequences": [jsonable(row) for row in monitor.to_frame().to_dict("records")],
+    }
+    return json.dumps(content, indent=2, allow_nan=False)
 
 
 def _demo(arguments: argparse.Namespace) -> int:
     _check_outputs(arguments)
     with _working() as say:
-        report = stories.audit_story(arguments.story, arguments.data, progress=say)
+        report = demo.audit_story(arguments.story, arguments.data, say)
     report = replace(report, provenance=_made(arguments))
     return _give(report, arguments, lambda: print_report(report))
 
@@ -214,60 +273,49 @@ COMMANDS = {
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
     """Complain of outputs that cannot be written, before any work is done."""
-    names = ("before", "file", "data")
-    sources = [getattr(arguments, name) for name in names if name in arguments]
-    html, json = getattr(arguments, "html", None), arguments.json
-    if json == "-":
-        json = None
-    for name, path in (("html", html), ("json", json)):
-        if path is not None:
-            for source in sources:
-                _check_output(f"--{name} {path!r}", Path(path), source)
-    if html is not None and json is not None and _same_file(html, json):
+    names = ("before", "file", "data", "store", "add")
+    given = [getattr(arguments, name, None) for name in names]
+    inputs = [os.path.realpath(path) for path in given if path is not None]
+    outputs = {}
+    for name, path in _outputs(arguments).items():
+        what = f"--{name} {path!r}"
+        try:
+            if Path(path).is_dir():
+                raise InputError(f"{what} is a folder; give the name of a file.")
+            if not Path(path).parent.is_dir():
+                raise InputError(
+                    f"{what} cannot be written: there is no folder "
+                    f"{str(Path(path).parent)!r}; make it first."
+                )
+            outputs[name] = os.path.realpath(path)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{what} cannot be written: {error}.") from None
+        if outputs[name] in inputs:
+            raise InputError(f"{what} would overwrite the input; give another name.")
+    if len(set(outputs.values())) < len(outputs):
         raise InputError(
-            f"--html and --json are the same file, {json!r}; give two names."
+            f"--html and --json are the same file, {arguments.json!r}; give two names."
         )
-    if html is not None:
+    if "html" in outputs:
         with _working():
             check_report_packages()
 
 
-def _check_output(what: str, path: Path, source: str | None) -> None:
-    try:
-        if path.is_dir():
-            raise InputError(f"{what} is a folder; give the name of a file.")
-        if not path.parent.is_dir():
-            raise InputError(
-                f"{what} cannot be written: there is no folder {str(path.parent)!r}; "
-                "make it first."
-            )
-        if source is not None and _same_file(path, source):
-            raise InputError(f"{what} would overwrite the input; give another name.")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{what} cannot be written: {error}.") from None
-
-
-def _same_file(path: str | Path, other: str | Path) -> bool:
-    """Return whether two names are of one file, which need not exist yet."""
-    path, other = Path(path), Path(other)
-    if path.exists() and other.exists():
-        return path.samefile(other)
-    return os.path.realpath(path) == os.path.realpath(other)
+def _outputs(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the files that are to be written, by the name of their option."""
+    paths = {name: getattr(arguments, name, None) for name in ("html", "json")}
+    if paths["json"] == "-":
+        del paths["json"]
+    return {name: path for name, path in paths.items() if path is not None}
 
 
 def _give(
     report: Any, arguments: argparse.Namespace, show: Callable[[], object]
 ) -> int:
-    """Print a report and write its files, each whatever becomes of the others."""
-    only = arguments.json == "-"
-    if only:
-        status = printed(lambda: print(str(report.to_json()).rstrip()))
-    else:
-        status = printed(show)
-    for name in ("html", "json"):
-        path = getattr(arguments, name, None)
-        if path is None or (only and name == "json"):
-            continue
+    """Write the files of a report, and print it whatever becomes of them."""
+    written = []
+    outputs = _outputs(arguments)
+    for name, path in outputs.items():
         try:
             with progress() as say:
                 say(f"writing {path}")
@@ -275,8 +323,12 @@ def _give(
         except (OSError, MemoryError) as error:
             why = getattr(error, "strerror", None) or error
             complain(f"--{name} {path!r} is not written: {why}.")
-            done = FAILED
         else:
-            done = 0 if only else printed(partial(print, "Written:", label(path)))
-        status = status or done
-    return status
+            written.append(path)
+    if arguments.json == "-":
+        print(str(report.to_json()).rstrip())
+    else:
+        show()
+        for path in written:
+            print("Written:", label(path))
+    return 0 if len(written) == len(outputs) else FAILED

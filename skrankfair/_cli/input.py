@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import lzma
+import re
 import stat
 import warnings
 import zipfile
@@ -17,6 +18,7 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._inputs.groups import sort_labels
+from .._inputs.validation import Array
 from .terminal import InputError
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ MOST_GROUPS = 1000
 # Of text that pandas has not read as numbers.
 _COMMA_NUMBER = r"\s*[-+]?\d*,?\d+(?:[eE][-+]?\d+)?\s*"
 _THOUSANDS = r"\s*[-+]?[1-9]\d{0,2}(?:,\d{3})+\s*"
+
+#: What is wrong with a row without a value.
+_NONE = "row {} has none"
 
 #: By the end of a name; pandas guesses only from a path.
 _COMPRESSIONS = {"gz": "gzip", "bz2": "bz2", "zip": "zip", "xz": "xz", "zst": "zstd"}
@@ -112,7 +117,8 @@ def read_arguments(
                 )
                 frame[name] = _numbers(column, what, may_lack)
             elif not (missing and argument == "sensitive_features"):
-                _check_labels(frame[name], what)
+                rule = f"{what} must have a label in each row"
+                _refuse(frame[name].isna().to_numpy(), rule, _NONE, frame[name])
         values[argument] = frame[names] if len(names) > 1 else frame[names[0]]
     crossed = values.pop(_BY)
     groups = frame[columns["sensitive_features"]]
@@ -354,7 +360,7 @@ def _labels_of_text(column: pd.Series[Any]) -> pd.Series[Any]:
     if all(label.lower() in _TRUTH for label in labels):
         return column.str.lower().map(_TRUTH).astype(bool)
     # "007" is a name and no number.
-    if all(_is_whole_number(label) for label in labels):
+    if all(re.fullmatch(r"0|[1-9][0-9]{0,17}", label) for label in labels):
         return column.astype(np.int64)
     return column
 
@@ -425,10 +431,6 @@ def _check_number_of_groups(groups: pd.DataFrame, most: float) -> None:
         )
 
 
-def _is_whole_number(label: str) -> bool:
-    return label.isdecimal() and len(label) <= 18 and str(int(label)) == label
-
-
 def _numbers(column: pd.Series[Any], what: str, allow_missing: bool) -> Any:
     """Return a column of finite numbers."""
     import pandas as pd
@@ -441,28 +443,20 @@ def _numbers(column: pd.Series[Any], what: str, allow_missing: bool) -> Any:
         first = column.iloc[0]
         raise InputError(f"{what} must hold numbers; row 1 has {first!r}.") from None
     missing = column.isna().to_numpy()
-    for bad, problem in (
-        (np.isnan(values) & ~missing, "must hold numbers; row {} has {!r}"),
-        (np.isinf(values), "must hold finite numbers; row {} has {}"),
-        (
-            missing & (not allow_missing),
-            "must have a number in each row; row {} has none",
-        ),
-    ):
-        if bad.any():
-            row = int(np.argmax(bad))
-            value = column.iloc[row]
-            value = value.item() if isinstance(value, np.generic) else value
-            rows = f" ({bad.sum():,} such rows)" if bad.sum() > 1 else ""
-            raise InputError(f"{what} {problem.format(row + 1, value)}{rows}.")
+    bad = np.isnan(values) & ~missing
+    _refuse(bad, f"{what} must hold numbers", "row {} has {!r}", column)
+    bad = np.isinf(values)
+    _refuse(bad, f"{what} must hold finite numbers", "row {} has {}", column)
+    if not allow_missing:
+        _refuse(missing, f"{what} must have a number in each row", _NONE, column)
     return values
 
 
-def _check_labels(column: pd.Series[Any], what: str) -> None:
-    missing = column.isna().to_numpy()
-    if missing.any():
-        row = int(np.argmax(missing)) + 1
-        rows = f" ({missing.sum():,} such rows)" if missing.sum() > 1 else ""
-        raise InputError(
-            f"{what} must have a label in each row; row {row} has none{rows}."
-        )
+def _refuse(bad: Array, rule: str, problem: str, column: pd.Series[Any]) -> None:
+    """Raise an InputError that names the first of the bad rows, if there are any."""
+    if bad.any():
+        row = int(np.argmax(bad))
+        value = column.iloc[row]
+        value = value.item() if isinstance(value, np.generic) else value
+        rows = f" ({bad.sum():,} such rows)" if bad.sum() > 1 else ""
+        raise InputError(f"{rule}; {problem.format(row + 1, value)}{rows}.")

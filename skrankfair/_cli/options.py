@@ -79,16 +79,6 @@ def _metrics_of(text: str) -> str | list[str]:
     return names
 
 
-def _metric_of(text: str) -> str:
-    """Return the name of a metric that is tested."""
-    tested = [name for name, words in METRICS.items() if "untested" not in words]
-    if text not in tested:
-        raise argparse.ArgumentTypeError(
-            f"must be one of {', '.join(tested)}; got {text!r}"
-        )
-    return text
-
-
 def _margin_of(text: str) -> float | dict[str, float]:
     """Return a margin, or those of metrics by name."""
     margins = [margin.partition("=") for margin in text.split(",")]
@@ -125,19 +115,6 @@ def _places_of(text: str) -> int:
     if not (text.isdecimal() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"must be a number such as 10; got {text!r}")
     return int(text)
-
-
-def _level_of(text: str) -> float:
-    """Return a number between 0 and 1."""
-    try:
-        level = float(text)
-    except ValueError:
-        level = float("nan")
-    if not 0 < level < 1:
-        raise argparse.ArgumentTypeError(
-            f"must be a number between 0 and 1, such as 0.95; got {text!r}"
-        )
-    return level
 
 
 def _baseline_of(text: str) -> int | str:
@@ -194,7 +171,7 @@ def _options() -> dict[str, dict[str, Any]]:
             "K", _places_of, "only the first K places of a query count (default: all)"
         ),
         "confidence-level": value(
-            *("P", _level_of),
+            *("P", float),
             "confidence level of the intervals and verdicts (default: 0.95)",
             default=0.95,
         ),
@@ -238,9 +215,9 @@ def _options() -> dict[str, dict[str, Any]]:
             "true difference from fair that shall be found, in units of the metric, "
             "such as 0.02 for two points",
         ),
-        "power": value("P", _level_of, "chance to find it (default: 0.8)", default=0.8),
+        "power": value("P", float, "chance to find it (default: 0.8)", default=0.8),
         "alpha": value(
-            *("A", _level_of),
+            *("A", float),
             "level of the tests, divided by the number of groups (default: 0.05)",
             default=0.05,
         ),
@@ -252,9 +229,11 @@ def _options() -> dict[str, dict[str, Any]]:
             "action": "store_true",
             "help": "put it in the place of that of the day",
         },
-        "metric": value(
-            *("NAME", _metric_of), "metric of a new store, as of audit --metrics"
-        ),
+        "metric": {
+            "choices": [name for name in METRICS if "untested" not in METRICS[name]],
+            "metavar": "NAME",
+            "help": "metric of a new store, as of audit --metrics",
+        },
         "tolerance": value(
             "X", float, "change of a gap that does not matter (default: 0)"
         ),

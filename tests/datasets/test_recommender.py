@@ -1,14 +1,14 @@
-"""The ranker of the demonstration against plain loops and the dense SVD."""
+"""The recommender of MovieLens against plain loops and the dense SVD."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from skrankfair._cli.demo import rank_with_svd, split_by_time
+from skrankfair.datasets._recommender import rank_with_svd, split_by_time
 
 
 def make_ratings(n_users=60, n_movies=40, share=0.4, seed=0):
-    """Some pairs of users and movies in random order, ids with gaps."""
+    """Return some pairs of users and movies in random order, ids with gaps."""
     rng = np.random.default_rng(seed)
     user, movie = np.nonzero(rng.random((n_users, n_movies)) < share)
     taste = rng.normal(size=(n_users, 3)) @ rng.normal(size=(3, n_movies))
@@ -25,7 +25,7 @@ def make_ratings(n_users=60, n_movies=40, share=0.4, seed=0):
 
 
 def dense_scores(ratings, train, n_components):
-    """Positions and scores from the filled matrix and numpy's SVD, row by row."""
+    """Return positions and scores by the filled matrix and numpy's SVD, row by row."""
     table = ratings.reset_index(drop=True)
     known = table[train]
     users, movies = sorted(set(known["user_id"])), sorted(set(known["movie_id"]))
@@ -44,11 +44,11 @@ def dense_scores(ratings, train, n_components):
 
 
 def split_by_loop(ratings, train_share):
-    """The earliest ratings of each user, found with Python's stable sort."""
+    """Return the earliest ratings of each user by Python's stable sort."""
     table = ratings.reset_index(drop=True)
     train = np.zeros(len(table), dtype=bool)
-    for _, own in table.groupby("user_id"):
-        rows = sorted(own.index, key=lambda row: table["timestamp"][row])
+    for _, rated in table.groupby("user_id"):
+        rows = sorted(rated.index, key=lambda row: table["timestamp"][row])
         train[rows[: int(round(train_share * len(rows), 6))]] = True
     return train
 
@@ -72,22 +72,21 @@ class TestSplitByTime:
 class TestRankWithSvd:
     @pytest.mark.parametrize("n_components", [1, 5, 20])
     @pytest.mark.parametrize("shape", [(60, 40), (30, 70), (50, 50)])
-    def test_matches_the_dense_svd(self, n_components, shape, monkeypatch):
-        monkeypatch.setattr("skrankfair._cli.demo._CHUNK", 7)
+    def test_matches_the_dense_svd(self, n_components, shape):
         ratings = make_ratings(*shape)
         train = split_by_time(ratings)
-        ranked = rank_with_svd(ratings, train, n_components)
+        ranked, scored = rank_with_svd(ratings, train, n_components)
         positions, scores = dense_scores(ratings, train, n_components)
-        assert ranked.positions.tolist() == positions
-        np.testing.assert_allclose(ranked.scores, scores, rtol=0, atol=1e-10)
+        assert ranked.tolist() == positions
+        np.testing.assert_allclose(scored, scores, rtol=0, atol=1e-10)
 
     @pytest.mark.parametrize("shape", [(12, 40), (40, 12)])
     def test_more_components_than_users_or_movies(self, shape):
         ratings = make_ratings(*shape)
         train = split_by_time(ratings)
-        ranked = rank_with_svd(ratings, train)
+        _, scored = rank_with_svd(ratings, train)
         np.testing.assert_allclose(
-            ranked.scores, dense_scores(ratings, train, 11)[1], rtol=0, atol=1e-10
+            scored, dense_scores(ratings, train, 11)[1], rtol=0, atol=1e-10
         )
 
     def test_unseen_users_and_movies_are_dropped(self):
@@ -96,9 +95,9 @@ class TestRankWithSvd:
         new_user = ratings["user_id"].to_numpy() == ratings["user_id"].iloc[0]
         new_movie = ratings["movie_id"].to_numpy() == ratings["movie_id"].iloc[0]
         train &= ~new_user & ~new_movie
-        ranked = rank_with_svd(ratings, train, 2)
+        ranked, _ = rank_with_svd(ratings, train, 2)
         np.testing.assert_array_equal(
-            ranked.positions, np.flatnonzero(~train & ~new_user & ~new_movie)
+            ranked, np.flatnonzero(~train & ~new_user & ~new_movie)
         )
 
     def test_progress(self):

@@ -1,0 +1,408 @@
+"""The commands: right input gives a report, wrong input one line and status 2."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+mpl.use("Agg")
+
+from skrankfair import audit
+from skrankfair.__main__ import main
+from skrankfair._inputs.warn import collected_warnings
+from skrankfair.metrics import selection_rate
+from skrankfair.monitoring import Monitor
+from tests.cli.common import (
+    FAST,
+    REQUIRED,
+    WHO,
+    columns_of,
+    complaint,
+    frame,
+    numbers,
+)
+
+
+def numbers_of(report):
+    """Return what a report from Python would write."""
+    content = json.loads(json.dumps(report.to_dict()))
+    assert content.pop("provenance") == {}
+    return content
+
+
+class TestAudit:
+    def test_prints_the_report_of_audit(self, file, capsys):
+        assert main(["audit", file, *WHO]) == 0
+        expected = audit(**columns_of(frame()))
+        captured = capsys.readouterr()
+        report, made = captured.out.split("\n\nfile: ")
+        assert report == repr(expected)
+        assert made.endswith(f"\n\n{expected.headline}\n")
+        assert captured.err == ""
+
+    def test_every_option_reaches_audit(self, file, tmp_path):
+        data = frame()
+        options = ["--cluster", "user", "--engagement", "watched"]
+        options += ["--sample-weight", "weight", "--confidence-level", "0.8"]
+        options += ["--metrics", "inter_group_accuracy, ndcg"]
+        options += ["--margin", "inter_group_accuracy=0.1"]
+        data["weight"] = 1.0 + data["session"] % 3
+        data.to_csv(file, index=False)
+        expected = audit(
+            **columns_of(data),
+            cluster=data["user"],
+            engagement=data["watched"],
+            sample_weight=data["weight"],
+            metrics=["inter_group_accuracy", "ndcg"],
+            confidence_level=0.8,
+            margin={"inter_group_accuracy": 0.1},
+        )
+        assert numbers(["audit", file, *WHO, *options], tmp_path) == numbers_of(
+            expected
+        )
+
+    def test_title_and_labels_are_in_all_outputs(self, file, tmp_path, capsys):
+        data = frame()
+        data["region"] = "<script>alert(1)</script>" + data["region"]
+        data.to_csv(file, index=False)
+        page = tmp_path / "report.html"
+        options = ["--title", "Loans of May", "--html", str(page)]
+        assert (
+            numbers(["audit", file, *FAST, *options], tmp_path)["title"] == options[1]
+        )
+        out = capsys.readouterr().out
+        assert out.startswith("Loans of May: 600 rows")
+        assert f"Written: {page}\n" in out
+        html = page.read_text(encoding="utf-8")
+        assert html.startswith("<!doctype html>")
+        assert "<title>Loans of May</title>" in html
+        assert "<script>alert" not in html
+
+    def test_warnings_are_short_lines(self, file, capsys):
+        frame().assign(nobody=False).to_csv(file, index=False)
+        arguments = [*REQUIRED[:-1], "drama,nobody", "--metrics", "pairwise_exposure"]
+        assert main(["audit", file, *arguments]) == 0
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line == (
+            "skrankfair: warning: pairwise_exposure is undefined (NaN) for groups "
+            "without pairs: nobody."
+        )
+
+    def test_json_on_standard_output_is_all_there_is(self, file, capsys):
+        assert main(["audit", file, *FAST, "--json", "-"]) == 0
+        assert json.loads(capsys.readouterr().out)["n_rows"] == 600
+
+    @pytest.mark.parametrize(
+        ("change", "says"),
+        [
+            (["--y-score", "scores"], "did you mean 'score'?"),
+            (["--y-score", "Score"], "did you mean 'score'?"),
+            (["--y-score", "nothing"], "it has 'session', 'user', 'region'"),
+            (["--sensitive-features", "region,nix"], "no column 'nix' (--sensitive-f"),
+            (["--qid", ""], "no column '' (--qid)"),
+            (["--metrics", "auc"], "metrics must be among pairwise_accuracy"),
+            (["--metrics", ","], "got none"),
+            (["--confidence-level", "95"], "confidence_level must be"),
+            (["--confidence-level", "high"], "invalid float value: 'high'"),
+            (["--margin", "small"], "such as 0.02, or NAME=NUMBER"),
+            (["--margin", "0"], "margin must hold 0 inside its bounds"),
+            (["--margin", "ndcg=1"], "margin must be of metrics of this audit"),
+            (["--sep", ";;"], "must be one character; got ';;'"),
+            (["--max-groups", "0"], "must be a number such as 10; got '0'"),
+            (["--nothing", "x"], "unrecognized arguments"),
+            (["--cluster", "code"], "cluster must be constant within a query"),
+            (["--sample-weight", "watched"], "sample_weight must be constant within"),
+            (["--engagement", "watched", "--metrics", "ndcg"], "engagement is for"),
+            (["--fail-if", "inter_group_accuracy"], "such as impact_ratio<0.8"),
+            (["--fail-if", "f1<0.5"], "no 'f1'"),
+            (["--fail-if", "pairwise_accuracy[west]<0.5"], "none is 'west'"),
+        ],
+    )
+    def test_wrong_options_are_one_line(self, change, says, file, capsys):
+        assert says in complaint(["audit", file, *WHO, *change], capsys)
+
+    @pytest.mark.parametrize("name", ["html", "json"])
+    def test_outputs_that_cannot_be_written(self, name, file, tmp_path, capsys):
+        def line(path):
+            return complaint(["audit", file, *WHO, f"--{name}", str(path)], capsys)
+
+        before = Path(file).read_bytes()
+        assert "is a folder" in line(tmp_path)
+        assert "make it first" in line(tmp_path / "nowhere" / "a.html")
+        assert "would overwrite the input" in line(file)
+        assert "cannot be written" in line(tmp_path / ("x" * 300))
+        assert Path(file).read_bytes() == before
+
+    def test_outputs_are_two_files(self, tmp_path, capsys, monkeypatch):
+        (tmp_path / "link").symlink_to(tmp_path)
+        monkeypatch.chdir(tmp_path)
+        for other in ("a", "./a", str(tmp_path / "a"), "link/a"):
+            # Before anything is read.
+            outputs = ["--html", other, "--json", "a"]
+            line = complaint(["audit", "nothing.csv", *WHO, *outputs], capsys)
+            assert "--html and --json are the same file" in line
+
+    def test_report_packages_are_missed_before_the_work(
+        self, tmp_path, capsys, monkeypatch
+    ):
+        monkeypatch.setitem(sys.modules, "jinja2", None)
+        arguments = ["audit", "no file", *WHO, "--html", str(tmp_path / "a.html")]
+        assert "pip install" in complaint(arguments, capsys)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Return two weeks, of which the second has no gap any more."""
+    before, now = frame(120), frame(100)
+    now["score"] += 10_000 * (now["region"] == "NA")
+    paths = tmp_path / "old.csv", tmp_path / "new.csv"
+    for data, path in zip((before, now), paths, strict=True):
+        data.to_csv(path, index=False)
+    return list(map(str, paths))
+
+
+def report_of(path):
+    data = pd.read_csv(path, keep_default_na=False)
+    return audit(**columns_of(data), metrics="inter_group_accuracy")
+
+
+class TestCompare:
+    def test_is_the_change_of_the_audits(self, files, capsys):
+        assert main(["compare", *files, *FAST]) == 0
+        expected = report_of(files[1]).changes_since(report_of(files[0]))
+        out = capsys.readouterr().out
+        assert out.startswith(repr(expected))
+        assert "closer to fair: NA, south" in out
+        assert "\nbefore: " in out
+
+    def test_a_stored_report_does_as_well(self, files, tmp_path, capsys):
+        stored = str(tmp_path / "old.json")
+        assert main(["audit", files[0], *FAST, "--json", stored]) == 0
+        capsys.readouterr()
+        assert main(["compare", stored, files[1], *FAST]) == 0
+        from_rows = report_of(files[1]).changes_since(report_of(files[0]))
+        assert from_rows.headline in capsys.readouterr().out
+
+    def test_two_scores_of_the_same_queries(self, files, tmp_path, capsys):
+        data = frame(120)
+        data["score"] += np.random.default_rng(0).normal(size=len(data)).round()
+        again = str(tmp_path / "again.csv")
+        data.to_csv(again, index=False)
+        assert main(["compare", files[0], again, *FAST, "--paired"]) == 0
+        out = capsys.readouterr().out
+        assert "on the same clusters" in out
+        paired = report_of(again).changes_since(report_of(files[0]), paired=True)
+        assert repr(paired) in out
+
+    def test_a_change_can_fail(self, files, capsys):
+        condition = ["--fail-if", "inter_group_accuracy_gap[south]<-0.02"]
+        assert main(["compare", *files, *FAST, *condition]) == 4
+        assert main(["compare", *files[::-1], *FAST, *condition]) == 0
+        assert "fails" in capsys.readouterr().out
+
+    def test_wrong_input_is_one_line(self, files, tmp_path, capsys):
+        wrong = tmp_path / "old.json"
+        wrong.write_text("{}")
+        for first, says in (
+            (str(wrong), "text must"),
+            (str(tmp_path / "no.json"), "cannot be read"),
+            (str(tmp_path / "no.csv"), "There is no file"),
+        ):
+            assert says in complaint(["compare", first, files[1], *WHO], capsys)
+        overwritten = ["compare", *files, *WHO, "--json", files[0]]
+        assert "would overwrite the input" in complaint(overwritten, capsys)
+
+
+class TestFailIf:
+    @pytest.mark.parametrize(
+        ("conditions", "status", "says"),
+        [
+            ("inter_group_accuracy<0.8", 4, "fails"),
+            ("inter_group_accuracy<0.1", 0, "not beyond chance"),
+            ("inter_group_accuracy[south]<0.8", 0, "not beyond chance"),
+            ("impact_ratio<0.8,inter_group_accuracy>2", 4, "Impact ratios by region"),
+        ],
+    )
+    def test_status_and_the_report_all_the_same(
+        self, conditions, status, says, files, tmp_path, capsys
+    ):
+        path = tmp_path / "r.json"
+        options = ["--fail-if", conditions, "--json", str(path)]
+        assert main(["audit", files[0], *FAST, *options]) == status
+        assert says in capsys.readouterr().out
+        sections = json.loads(path.read_text())["sections"]
+        assert sections[0]["title"] == "Conditions"
+
+
+class TestProvenance:
+    def test_names_all_that_the_numbers_come_from(self, file, tmp_path, monkeypatch):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+        paths = [str(tmp_path / f"r.{kind}") for kind in ("json", "html")]
+        command = ["audit", file, *FAST, "--json", paths[0], "--html", paths[1]]
+        for _ in range(2):  # the second time it overwrites
+            assert main(command) == 0
+        made = json.loads((tmp_path / "r.json").read_text())["provenance"]
+        assert made["file"] == file
+        assert made["rows"] == "600"
+        assert made["made"] == "2023-11-14 22:13 UTC"
+        assert "sensitive_features region, qid session" in made["columns"]
+        assert shlex.split(made["command"]) == ["skrankfair", *command]
+        page = (tmp_path / "r.html").read_text()
+        assert file in page
+        assert made["made"] in page
+
+    def test_the_command_repeats_it_whatever_the_name_is(self, file, tmp_path, capsys):
+        name = tmp_path / "it's $(touch x); \x1b[31m\n'é\\.csv"
+        Path(file).rename(name)
+        assert main(["audit", str(name), *FAST]) == 0
+        out = capsys.readouterr().out
+        assert "\x1b" not in out
+        (line,) = re.findall(r"^command: (.*)$", out, flags=re.MULTILINE)
+        echo = f"{shlex.quote(sys.executable)} -c 'import sys; print(ascii(sys.argv))' "
+        shell = ["bash", "-c", line.replace("skrankfair ", echo, 1)]
+        done = subprocess.run(shell, capture_output=True, check=True, text=True)
+        assert done.stdout.strip().endswith(ascii(["audit", str(name), *FAST])[1:])
+        assert not (tmp_path / "x").exists()
+
+
+class TestPlan:
+    def test_is_what_the_results_require(self, file, tmp_path, capsys):
+        options = ["--gap", "0.05", "--power", "0.9", "--alpha", "0.1"]
+        options += ["--metrics", "inter_group_accuracy,matched_pair_calibration,ndcg"]
+        content = numbers(["plan", file, *WHO, *options], tmp_path)
+        names = ["inter_group_accuracy", "matched_pair_calibration"]
+        report = audit(**columns_of(frame()), metrics=names)
+        captured = capsys.readouterr()
+        assert "warning: The power of matched_pair_calibration cannot" in captured.err
+        assert "To find a gap of 0.05 with power 0.9 (level 0.1" in captured.out
+        assert "Without a test to plan: ndcg." in captured.out
+        for metric in content["metrics"]:
+            result = report.results[metric["metric"]]
+            with collected_warnings():  # of few effective clusters
+                sizes = result.required(0.05, power=0.9, alpha=0.1)
+                detectable = result.minimum_detectable(power=0.9, alpha=0.1)
+            for i, group in enumerate(metric["groups"]):
+                assert group["group"] == result.groups[i]
+                assert group["n_clusters"] == sizes.n_clusters[i]
+                assert group["factor"] == pytest.approx(sizes.factor[i])
+                assert group["promised"] == sizes.promised[i]
+                assert group["minimum_detectable"] == pytest.approx(detectable[i])
+                assert f"{sizes.n_clusters[i]:,.0f}" in captured.out
+
+    def test_no_gap_is_larger_than_there_can_be(self, file, tmp_path, capsys):
+        """The group has one item in each of nine lists."""
+        data = frame().iloc[:90].assign(region="north")
+        data.loc[data.index[::10], "region"] = "south"
+        data["clicked"] = (np.arange(90) % 10 < 3).astype(int)
+        data.to_csv(file, index=False)
+        options = ["--gap", "1.5", "--alpha", "0.001"]
+        content = numbers(["plan", file, *WHO, *options], tmp_path)
+        printed = capsys.readouterr().out
+        assert "No gap of inter_group_accuracy is that large: 1 at most." in printed
+        assert "no possible gap" in printed
+        for metric in content["metrics"]:
+            share = 0.5 if metric["metric"] == "pairwise_exposure" else 1
+            assert metric["largest_possible"] == share
+            gaps = [g["minimum_detectable"] for g in metric["groups"]]
+            beyond = [gap for gap in gaps if gap is not None and gap > share]
+            assert not any(f"{gap:.4f}" in printed for gap in beyond)
+
+    @pytest.mark.parametrize(
+        ("change", "says"),
+        [
+            (["--gap", "0"], "gap must be"),
+            (["--gap", "a"], "invalid float value"),
+            (["--power", "0.01"], "power must be above alpha"),
+            (["--metrics", "ndcg"], "None of the metrics has a test"),
+        ],
+    )
+    def test_wrong_options_are_one_line(self, change, says, file, capsys):
+        arguments = ["plan", file, *WHO, "--gap", "0.1", *change]
+        assert says in complaint(arguments, capsys)
+
+
+class TestMonitor:
+    """A store is made by the first file, which says what all are measured by."""
+
+    MADE = ("--metric", "inter_group_accuracy", "--baseline", "4", *WHO)
+
+    def add(self, tmp_path, number, *options, bias=0.0):
+        """Return the words that add the file of a day, which it writes."""
+        data = frame(100)
+        noise = np.random.default_rng(number).normal(scale=10_000, size=len(data))
+        data["clicked"] = (data["score"] + noise > 0).astype(int)
+        data["score"] -= 12_000 * bias * (data["region"] == "NA")
+        path = tmp_path / f"day{number}.csv"
+        data.to_csv(path, index=False)
+        when = f"2026-11-{number:02}"
+        store = str(tmp_path / "gap.jsonl")
+        return ["monitor", store, "--add", str(path), "--when", when, *options]
+
+    def test_days_are_added_until_there_is_an_alarm(self, tmp_path, capsys):
+        statuses = [main(self.add(tmp_path, 1, *self.MADE))]
+        for number in range(2, 15):
+            statuses.append(main(self.add(tmp_path, number, bias=number > 6)))
+        assert set(statuses[:6]) == {0}
+        assert statuses[-1] == 3
+        store = str(tmp_path / "gap.jsonl")
+        path = tmp_path / "alarms.json"
+        assert main(["monitor", store, "--json", str(path)]) == 3
+        assert "ALARM NA: the gap has changed" in capsys.readouterr().out
+        content = json.loads(path.read_text(encoding="utf-8"))
+        assert len(content["updates"]) == 14
+        assert {alarm["group"] for alarm in content["alarms"]} == {"NA", "south"}
+        assert len(content["sequences"]) == 28
+        last = report_of(tmp_path / "day14.csv").results["inter_group_accuracy"]
+        result = Monitor.open(store).result(last=1)
+        np.testing.assert_allclose(result.estimate, last.estimate, rtol=1e-12)
+
+    def test_results_are_added_as_they_are(self, tmp_path):
+        rng = np.random.default_rng(0)
+        store, path = tmp_path / "gap.jsonl", tmp_path / "result.json"
+        result = selection_rate(
+            None, rng.random(200) < 0.5, sensitive_features=rng.choice(["a", "b"], 200)
+        )
+        path.write_text(result.to_json(), encoding="utf-8")
+        assert main(["monitor", str(store), "--add", str(path), "--margin", "0.4"]) == 0
+        monitor = Monitor.open(store)
+        assert monitor.when == (datetime.now().date().isoformat(),)
+        assert monitor.settings.margin == 0.4
+        np.testing.assert_array_equal(monitor.result().estimate, result.estimate)
+
+    @pytest.mark.parametrize(
+        ("options", "says"),
+        [
+            ([], "2026-11-01 is there already; --replace"),
+            (["--when", "someday"], "when must be a day"),
+            (["--when", "2026-11-02", "--margin", "0.1"], "--margin is given when"),
+            (["--when", "2026-11-02", "--qid", "session"], "--qid is given when"),
+        ],
+    )
+    def test_wrong_options_are_one_line(self, options, says, tmp_path, capsys):
+        assert main(self.add(tmp_path, 1, *self.MADE)) == 0
+        again = self.add(tmp_path, 1)
+        assert says in complaint([*again, *options], capsys)
+        assert main([*again, "--replace"]) == 0
+        assert Monitor.open(tmp_path / "gap.jsonl").when == ("2026-11-01",)
+
+    def test_wrong_stores_are_one_line(self, tmp_path, capsys, file):
+        store = str(tmp_path / "gap.jsonl")
+        assert "there is no store" in complaint(["monitor", store], capsys)
+        needs = complaint(["monitor", store, "--add", file], capsys)
+        assert "needs --metric, --y-true, --y-score, --sensitive-features" in needs
+        assert "is no store" in complaint(["monitor", file], capsys)
+        assert not (tmp_path / "gap.jsonl").exists()
+
+    def test_a_store_that_cannot_be_written(self, tmp_path, capsys):
+        arguments = self.add(tmp_path, 1, *self.MADE)
+        arguments[1] = str(tmp_path / "nowhere" / "gap.jsonl")
+        assert main(arguments) == 1
+        assert "No such file or directory" in capsys.readouterr().err

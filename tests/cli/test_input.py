@@ -1,0 +1,316 @@
+"""Files of the command line: what is read from them, and what is refused in words."""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skrankfair.__main__ import main
+from skrankfair._cli import commands
+from tests.cli.common import FAST, REQUIRED, SCORED, WHO, complaint, frame, numbers
+
+
+def write(data, path, kind):
+    """Write a frame in one of the ways that the command line reads."""
+    if kind in ("parquet", "indexed"):
+        pytest.importorskip("pyarrow")
+        (
+            data if kind == "parquet" else data.set_index(["session", "region"])
+        ).to_parquet(path)
+    elif kind == "xlsx":
+        pytest.importorskip("openpyxl")
+        data.to_excel(path, index=False)
+    else:
+        options = {"tsv": {"sep": "\t"}, "bom": {"encoding": "utf-8-sig"}}
+        data.to_csv(path, index=False, **options.get(kind, {}))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "indexed", "tsv", "csv.gz", "bom", "xlsx"])
+def test_reads_the_same_from(kind, file, tmp_path):
+    path = tmp_path / f"other.{kind}"
+    write(frame(), path, kind)
+    expected = numbers(["audit", file, *FAST], tmp_path)
+    assert numbers(["audit", str(path), *FAST], tmp_path) == expected
+
+
+CROSSED = [["NA", "007"], ["NA", "12"], ["south", "007"], ["south", "12"]]
+
+
+class TestLabels:
+    def labels(self, file, columns, tmp_path):
+        arguments = [*REQUIRED[:-1], columns, "--metrics", "pairwise_exposure"]
+        content = numbers(["audit", file, *arguments], tmp_path)
+        return [group["group"] for group in content["groups"]], content["overlapping"]
+
+    @pytest.mark.parametrize(
+        ("columns", "labels", "overlapping"),
+        [
+            ("region", ["NA", "south"], False),
+            ("code", ["007", "12"], False),
+            ("drama", [False, True], False),
+            ("number", list(range(12)), False),
+            ("region, home", ["NA", "south"], False),  # a name with a comma
+            (
+                "region, drama",
+                [["NA", False], ["NA", True], *(["south", b] for b in (False, True))],
+                False,
+            ),
+            ("drama,comedy", ["drama", "comedy"], True),
+            ("DRAMA,COMEDY", ["DRAMA", "COMEDY"], True),
+        ],
+    )
+    def test_are_what_is_written(self, columns, labels, overlapping, file, tmp_path):
+        data = frame()
+        data["number"] = np.arange(len(data)) % 12
+        data["region, home"] = data["region"]
+        for name in ("drama", "comedy"):
+            data[name.upper()] = data[name].astype(str).str.upper()
+        data.to_csv(file, index=False)
+        assert self.labels(file, columns, tmp_path) == (labels, overlapping)
+
+    @pytest.mark.parametrize("words", [("False", "True"), ("no", "yes"), ("0", "1")])
+    def test_of_groups_that_overlap_are_crossed_by_a_column(
+        self, words, file, tmp_path
+    ):
+        data = frame()
+        expected = {
+            (name, region): int((data[name] & (data["region"] == region)).sum())
+            for name in ("drama", "comedy")
+            for region in ("NA", "south")
+        }
+        for name in ("drama", "comedy"):
+            data[name] = np.where(data[name], *words[::-1])
+        data.to_csv(file, index=False)
+        arguments = [
+            "audit",
+            file,
+            *WHO[:4],
+            *WHO[-2:],
+            "--metrics",
+            "pairwise_exposure",
+        ]
+        arguments += ["--overlapping", "drama,comedy", "--by", "region"]
+        content = numbers(arguments, tmp_path)
+        rows = {tuple(row["group"]): row["n_rows"] for row in content["groups"]}
+        assert (rows, content["by"]) == (expected, "group × region")
+
+    @pytest.mark.parametrize(
+        ("options", "says"),
+        [
+            (["--overlapping", "user"], "must hold True and False"),
+            (["--sensitive-features", "region", "--by", "code"], "--by is for"),
+            ([], "--sensitive-features --overlapping is required"),
+            ([*REQUIRED[-2:], "--overlapping", "drama"], "not allowed with"),
+        ],
+    )
+    def test_wrong_groups_that_overlap(self, options, says, file, capsys):
+        assert says in complaint(["audit", file, *SCORED, *options], capsys)
+
+    def test_a_column_of_scores_is_no_group(self, file, tmp_path, monkeypatch, capsys):
+        frame(120).assign(score=np.arange(1200)).to_csv(file, index=False)
+        arguments = ["audit", file, *REQUIRED[:-1]]
+        line = complaint([*arguments, "score"], capsys)
+        assert "'score' (--sensitive-features) has 1,200 distinct groups" in line
+        assert "or --max-groups 1200 if they are" in line
+        line = complaint([*arguments, "region,score"], capsys)
+        assert "'region', 'score' (--sensitive-features) has 1,200 distinct" in line
+        few = ["session", "--max-groups", "119"]
+        assert "more than 119" in complaint([*arguments, *few], capsys)
+        monkeypatch.setattr(commands, "MOST_GROUPS", 100)
+        exposure = ["--metrics", "pairwise_exposure", "--max-groups", "120"]
+        content = numbers([*arguments, "session", *exposure], tmp_path)
+        assert len(content["groups"]) == 120
+
+    def test_that_differ_by_white_space_are_named(self, file, capsys):
+        data = frame()
+        data.loc[::2, "region"] += " "
+        data.to_csv(file, index=False)
+        assert main(["audit", file, *FAST]) == 0
+        out = capsys.readouterr().out
+        assert "Labels of different groups look alike in this report" in out
+        assert "'NA' and 'NA '; 'south' and 'south '" in out
+
+
+class TestNumbers:
+    def test_semicolons_and_decimal_commas_are_recognised(self, file, tmp_path, capsys):
+        data, path = frame(), str(tmp_path / "german.csv.gz")
+        data["score"] /= 8  # eighths, which have few digits
+        data.to_csv(file, index=False)
+        expected = numbers(["audit", file, *FAST], tmp_path)
+        marks = ["--sep", "|", "--decimal", ","]
+        for sep, decimal, options in (
+            *((";", ",", []), (";", ".", []), ("\t", ",", []), ("|", ",", marks)),
+        ):
+            data.to_csv(path, index=False, sep=sep, decimal=decimal)
+            assert numbers(["audit", path, *FAST, *options], tmp_path) == expected
+        assert "or give --sep" in complaint(["audit", path, *FAST], capsys)
+
+    def test_thousands_are_no_fractions(self, file, tmp_path, capsys):
+        data = frame()
+        data["score"] = [f"{5000 + score // 20:,.0f}" for score in data["score"]]
+        data.to_csv(file, index=False, sep=";")
+        line = complaint(["audit", file, *WHO], capsys)
+        assert "the commas of column 'score' may be decimal commas or" in line
+        point = ["--decimal", "."]
+        assert "must hold numbers" in complaint(["audit", file, *WHO, *point], capsys)
+
+    @pytest.mark.parametrize("kind", ["csv", "parquet"])
+    @pytest.mark.parametrize(
+        ("words", "options"),
+        [
+            (("no", "yes"), []),
+            (("FALSE", "True "), []),
+            ((False, True), []),
+            (("turned down", "hired"), ["--positive", "hired"]),
+            ((2, 1), ["--positive", "1"]),
+            ((False, True), ["--positive", "true"]),
+        ],
+    )
+    def test_outcomes_may_be_words(self, words, options, kind, file, tmp_path):
+        expected = numbers(["audit", file, *FAST], tmp_path)
+        data, path = frame(), tmp_path / f"words.{kind}"
+        data["clicked"] = [words[i] for i in data["clicked"]]
+        write(data, path, kind)
+        assert numbers(["audit", str(path), *FAST, *options], tmp_path) == expected
+
+    def test_decisions_may_be_words(self, file, tmp_path):
+        data = frame()
+        data["score"] = np.where(data["score"] > 0, "Yes", "No")
+        data.to_csv(file, index=False)
+        assert numbers(["audit", file, *REQUIRED], tmp_path)["task"] == "decision"
+
+    def test_other_outcomes_are_named(self, file, capsys):
+        data = frame()
+        data["clicked"] = np.array(["yes", "no", "maybe"])[np.arange(len(data)) % 3]
+        data.to_csv(file, index=False)
+        arguments = ["audit", file, *FAST]
+        assert "must hold numbers; row 1 has 'yes'" in complaint(arguments, capsys)
+        assert main([*arguments, "--positive", "yes"]) == 0
+        assert "'yes' counts as 1, and no, maybe as 0." in capsys.readouterr().err
+        line = complaint([*arguments, "--positive", "y"], capsys)
+        assert "no outcome 'y' (--positive); it has yes, no, maybe." in line
+
+    @pytest.mark.parametrize("options", [[], ["--positive", "yes"]])
+    def test_missing_outcomes_stay_missing(self, options, file, capsys):
+        data = frame()
+        data["clicked"] = data["clicked"].map({0: "no", 1: "yes"}).astype(object)
+        data.loc[3, "clicked"] = np.nan
+        data.to_csv(file, index=False)
+        arguments = ["audit", file, *FAST, *options]
+        assert "row 4 has none" in complaint(arguments, capsys)
+        assert main([*arguments, "--missing", "drop"]) == 0
+        assert "1 of 600 rows are left out" in capsys.readouterr().err
+
+    def test_engagement_may_be_missing_where_it_is_not_used(self, file, tmp_path):
+        data = frame()
+        data.loc[data["clicked"] == 0, "watched"] = np.nan
+        data.to_csv(file, index=False)
+        arguments = ["audit", file, *WHO, "--engagement", "watched"]
+        assert numbers(arguments, tmp_path)["n_rows"] == len(data)
+
+
+def changed(**columns):
+    """Return a function that writes the file with other values in its sixth row."""
+
+    def write_changed(path):
+        data = frame().astype(dict.fromkeys(columns, object))
+        for name, value in columns.items():
+            data.loc[5, name] = value
+        data.to_csv(path, index=False)
+
+    return write_changed
+
+
+def written(content):
+    """Return a function that writes the content."""
+    return lambda path: path.write_bytes(content)
+
+
+HEADER = b"clicked,score,region,session\n"
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda path: None, "There is no file"),
+        (Path.mkdir, "is a folder; give a CSV or Parquet file"),
+        (written(b""), "is empty"),
+        (written(b"\n\n"), "is empty"),
+        (written(HEADER), "has no rows"),
+        (written("région\né\n".encode("latin-1")), "is not UTF-8 text"),
+        (written(bytes(range(256)) * 9), "is not UTF-8 text"),
+        (written(b"PAR1 and then nothing"), "cannot be read"),
+        (written(HEADER + b"1,2,a,1,9\n1,2,a,1\n"), "more fields than its header"),
+        (written(HEADER + b"1,2,a,1\n1,2,a,1,9\n"), "cannot be read as CSV"),
+        (
+            written(HEADER + b"1,2,a,1\n1,2\n"),
+            "must have a label in each row; row 2 has none",
+        ),
+        (
+            changed(score="abc"),
+            "column 'score' (--y-score) must hold numbers; row 6 has 'abc'",
+        ),
+        (
+            changed(score=np.nan),
+            "'score' (--y-score) must have a number in each row; row 6 has none",
+        ),
+        (
+            changed(score="inf"),
+            "column 'score' (--y-score) must hold finite numbers; row 6 has inf",
+        ),
+        (
+            changed(session=""),
+            "'session' (--qid) must have a label in each row; row 6 has none",
+        ),
+    ],
+)
+def test_a_wrong_file_is_one_line(make, says, tmp_path, capsys):
+    path = tmp_path / "scores.csv"
+    make(path)
+    assert says in complaint(["audit", str(path), *WHO], capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("scores.csv.gz", b"\x1f\x8b and no more", "cannot be read"),
+        ("scores.xlsx", b"PK\x03\x04 and nothing more", "Excel"),
+    ],
+)
+def test_a_damaged_archive(name, content, says, tmp_path, capsys):
+    (tmp_path / name).write_bytes(content)
+    assert says in complaint(["audit", str(tmp_path / name), *WHO], capsys)
+
+
+def test_an_unreadable_file(file, capsys):
+    Path(file).chmod(0)
+    if os.access(file, os.R_OK):
+        pytest.skip("the superuser reads everything")
+    assert "cannot be opened" in complaint(["audit", file, *WHO], capsys)
+
+
+def test_parquet_of_other_types(tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "scores.parquet"
+    frame().assign(score=pd.Timestamp("2020-01-01")).to_parquet(path)
+    line = complaint(["audit", str(path), *WHO], capsys)
+    assert "column 'score' (--y-score) must hold numbers; it holds times" in line
+    frame().assign(score=[[1.0]] * 600).to_parquet(path)
+    assert "must hold numbers" in complaint(["audit", str(path), *WHO], capsys)
+
+
+@pytest.mark.parametrize(
+    ("start", "module", "suffix"),
+    [(b"PAR1", "pyarrow.parquet", "parquet"), (b"PK\x03\x04", "openpyxl", "xlsx")],
+)
+def test_packages_that_are_missing(
+    start, module, suffix, tmp_path, capsys, monkeypatch
+):
+    path = tmp_path / f"scores.{suffix}"
+    path.write_bytes(start)
+    monkeypatch.setitem(sys.modules, module, None)
+    line = complaint(["audit", str(path), *WHO], capsys)
+    assert f"needs {module.partition('.')[0]}" in line
