@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Without `argv` the arguments are those of the process.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:  # SIGTERM too leaves no unfinished file
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A label that the terminal cannot show is no reason to stop.
         sys.stdout.reconfigure(errors="replace")

@@ -7,14 +7,8 @@ import pandas as pd
 
 from skrankfair.__main__ import main
 
-REQUIRED = [
-    "--y-true",
-    "clicked",
-    "--y-score",
-    "score",
-    "--sensitive-features",
-    "region",
-]
+SCORED = ["--y-true", "clicked", "--y-score", "score"]
+REQUIRED = [*SCORED, "--sensitive-features", "region"]
 WHO = [*REQUIRED, "--qid", "session"]
 FAST = [*WHO, "--metrics", "inter_group_accuracy"]
 

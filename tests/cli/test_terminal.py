@@ -263,14 +263,15 @@ class TestProcess:
         assert process.wait(timeout=60) == 141
 
     @pytest.mark.simulation
-    def test_interrupt(self, tmp_path):
+    @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+    def test_signals(self, name, tmp_path):
         fifo = tmp_path / "slow.csv"
         os.mkfifo(fifo)
         process = run("audit", str(fifo), *WHO)
         # Opening the other end waits until the command reads.
         with fifo.open("wb"):
             time.sleep(0.2)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.Signals[name])
             out, err = process.communicate(timeout=300)
-        assert process.returncode == 130
+        assert process.returncode == 128 + signal.Signals[name]
         assert (out, err) == (b"", b"")
