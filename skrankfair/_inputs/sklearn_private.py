@@ -22,7 +22,12 @@ from sklearn.utils.metadata_routing import (
     MetadataRouter,
     get_routing_for_object,
 )
-from sklearn.utils.validation import _check_response_method, _num_samples
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    _check_method_params,
+    _check_response_method,
+    _num_samples,
+)
 
 #: Call an estimator's response method without sharing the result.
 call_once: Callable[..., Any] = partial(_cached_call, None)
@@ -38,6 +43,13 @@ rows_of: Callable[..., Any] = _safe_indexing
 
 #: ``n_rows_of(values)``: the number of rows, or a TypeError for what has none.
 n_rows_of: Callable[[Any], int] = _num_samples
+
+#: ``parameters_of_rows(X, parameters, rows)``: those with one value per row of X, cut
+#: to some rows, and all others.
+parameters_of_rows: Callable[..., dict[str, Any]] = _check_method_params
+
+#: ``names_of_features(estimator, names)``: the names of the columns of X, checked.
+names_of_features: Callable[..., Any] = _check_feature_names_in
 
 # Earlier versions ask a frame for the interchange protocol, which polars 2 lacks.
 _FINDS_NAMES = parse_version(sklearn.__version__) >= parse_version("1.9")

@@ -1,4 +1,4 @@
-"""What calibrators of scores share: the rows of a fit, and a calibration per group."""
+"""What mitigations by group share: columns of a fit, and a calibration per group."""
 
 from __future__ import annotations
 
@@ -20,22 +20,63 @@ from .._inputs.by_name import (
     take_column,
     take_frame,
 )
-from .._inputs.groups import Groups
+from .._inputs.groups import Codes, Groups, as_groups, encode
 from .._inputs.score_rows import CLUSTER_WEIGHTS, ScoreRows
-from .._inputs.sklearn_private import with_names
+from .._inputs.sklearn_private import names_of_features, with_names
 from .._inputs.validation import (
     Array,
     as_numbers,
+    as_weights,
     check_choice,
     check_lengths,
     check_number,
 )
-from ._metadata import (
-    check_given_alike,
-    columns_of_fit,
-    disjoint_groups,
-    quoted,
-)
+
+
+def disjoint_groups(values: Any) -> Groups:
+    """Return the groups of the rows, each row in one of them."""
+    groups = as_groups(values)
+    if groups.overlapping:
+        raise ValueError(
+            "sensitive_features must be disjoint groups here, one per row, since each "
+            "row is calibrated once; got a boolean membership matrix of "
+            f"{len(groups)} groups, which may overlap. Labels, .astype(str), are "
+            "crossed."
+        )
+    return groups
+
+
+def columns_of_fit(
+    n_rows: int, labels: Any, units: Any, sample_weight: Any
+) -> tuple[Groups, Codes | None, Array | None]:
+    """Return groups, and clusters and weights or None, of the rows of a fit."""
+    everyone = Groups.of_everyone(n_rows)
+    groups = everyone if labels is None else disjoint_groups(labels)
+    clusters = None if units is None else encode(units, "cluster").dense()
+    weight = None if sample_weight is None else as_weights(sample_weight)
+    check_lengths(
+        X=n_rows,
+        sensitive_features=groups.n_rows,
+        cluster=None if clusters is None else clusters.codes.size,
+        sample_weight=None if weight is None else weight.size,
+    )
+    return groups, clusters, weight
+
+
+def quoted(labels: list[Hashable]) -> str:
+    """Return labels for a message, the first ten of them."""
+    text = ", ".join(repr(label) for label in labels[:10])
+    return text + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")
+
+
+def check_given_alike(labels: Any, in_fit: bool) -> None:
+    """Raise a ValueError if groups are given to `fit` alone, or to all but `fit`."""
+    if (labels is not None) != in_fit:
+        raise ValueError(
+            "sensitive_features must be given both to fit and afterwards, or to "
+            f"neither; fit had {'some' if in_fit else 'none'}. Tools that pass "
+            "metadata to fit alone need a column of X, by name."
+        )
 
 
 class CalibratesByGroup(
@@ -205,7 +246,6 @@ class CalibratesByGroup(
         if not reset:
             check_given_alike(labels, self._grouped)
         self._grouped = labels is not None
-        groups = Groups.of_everyone(n_rows) if groups is None else groups
         rows = ScoreRows(outcome, score, groups, clusters, weight, np.arange(n_rows))
         return rows.of_positive_weight()
 
@@ -319,19 +359,7 @@ class CalibratesByGroup(
     def _score_names(self, input_features: Any) -> Array:
         """Return the names of the columns of X that are scores."""
         check_is_fitted(self)
-        own = getattr(self, "feature_names_in_", None)
-        if input_features is None:
-            names = [f"x{i}" for i in range(self.n_features_in_)]
-            names = names if own is None else list(own)
-        else:
-            names = list(input_features)
-            if own is not None and list(own) != names:
-                raise ValueError("input_features is not equal to feature_names_in_")
-            if len(names) != self.n_features_in_:
-                raise ValueError(
-                    "input_features should have length equal to number of features "
-                    f"({self.n_features_in_}), got {len(names)}"
-                )
+        names = names_of_features(self, input_features)
         left_out = self._left_out()
         return np.array([name for name in names if name not in left_out], dtype=object)
 

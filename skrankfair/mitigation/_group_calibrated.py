@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.sklearn_private import fit_parameters
 from .._inputs.validation import Array, check_choice
 from ._curves import check_calibrator, link_of
-from ._fold_scores import out_of_fold, scores_of
+from ._fold_scores import scores_of
 from ._group_calibrator import GroupCalibrator
-from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, once_each
+from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, joined, once_each
 
 
 def _estimator_has(name: str) -> Any:
@@ -65,39 +63,22 @@ class _GroupCalibrated(ModelWrapper):
 
     def _fit(self, rows: FitRows) -> None:
         """Fit models and calibrators."""
-        classifier, outcome = isinstance(self, ClassifierMixin), rows.y
-        if classifier:
+        outcome = rows.y
+        if isinstance(self, ClassifierMixin):
             outcome = (rows.y == self.classes_[1]).astype(float)
-        folds = out_of_fold(
-            self.estimator,
-            rows.X,
-            rows.y,
-            rows.metadata,
-            cv=self.cv,
-            cluster=rows.cluster_codes,
-            classifier=classifier,
-            n_jobs=self.n_jobs,
-        )
-        parts = [(fold.rows, fold.scores) for fold in folds]
-        models = [fold.estimator for fold in folds]
-        if not self.ensemble and not isinstance(self.estimator, FrozenEstimator):
-            parts = [
-                (
-                    np.concatenate([fold.rows for fold in folds]),
-                    np.concatenate([fold.scores for fold in folds]),
-                )
-            ]
-            models = [clone(self.estimator)]
-            models[0].fit(
-                rows.X, rows.y, **fit_parameters(self.estimator, rows.metadata)
-            )
+        folds = self._out_of_fold(rows)
+        if self.ensemble:
+            models = [fold.estimator for fold in folds]
+            scored = [(fold.rows, fold.scores) for fold in folds]
+        else:
+            models, scored = [self._fit_model(rows)], [joined(folds)]
         with once_each():
             calibrators = [
                 self._new_calibrator()._fit_scores(
                     rows.calibration(chosen, scores, outcome[chosen]),
-                    grouped=rows.groups is not None,
+                    grouped=self._grouped,
                 )
-                for chosen, scores in parts
+                for chosen, scores in scored
             ]
         self.estimators_, self.group_calibrators_ = models, calibrators
 

@@ -15,9 +15,8 @@ from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array, check_choice, check_number
 from ..smoothing import NadarayaWatsonRegressor
 from ..smoothing._regressor import Pooled, adds_up
-from ._by_group import CalibratesByGroup, check_shares, parts_of, within_unit
+from ._by_group import CalibratesByGroup, check_shares, parts_of, quoted, within_unit
 from ._curves import METHODS, Curve, check_calibrator, fit_curve, row_weights
-from ._metadata import quoted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -36,7 +36,7 @@ from .._inputs.validation import (
     check_number,
     generator,
 )
-from ._metadata import quoted
+from ._by_group import quoted
 from ._pairwise_penalty import (
     COMPARISONS,
     LogisticRows,

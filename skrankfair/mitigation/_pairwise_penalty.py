@@ -18,7 +18,7 @@ from .._inputs.groups import Groups
 from .._inputs.ranking import stable_order
 from .._inputs.validation import Array
 from .._inputs.warn import warn_user
-from ._metadata import quoted
+from ._by_group import quoted
 
 COMPARISONS = ("inter", "intra", "all")
 

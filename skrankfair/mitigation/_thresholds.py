@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, clone
-from sklearn.frozen import FrozenEstimator
+from scipy.optimize import isotonic_regression
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._estimates.metric import warn_user
 from .._inputs.groups import Groups
-from .._inputs.sklearn_private import fit_parameters, rows_of
+from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import (
     Array,
     check_choice,
@@ -20,31 +21,95 @@ from .._inputs.validation import (
     check_number,
     generator,
 )
+from .._inputs.warn import warn_user
 from ..smoothing import nadaraya_watson
+from ._by_group import disjoint_groups, parts_of, quoted
 from ._curves import Curve, Line, check_calibrator, fit_curve
-from ._equal_rates import (
-    RATES,
-    Hull,
-    RateCurve,
-    common_rate,
-    random_thresholds,
-    rate_shares,
-)
-from ._fold_scores import labelled, out_of_fold, scores_of, taken
-from ._metadata import disjoint_groups, quoted
-from ._wrapper import FitRows, ModelWrapper, ScoresByGroup
+from ._fold_scores import scores_of
+from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, joined
 
+#: What `constraint` makes equal between groups, instead of marginal outcomes.
+RATES = ("demographic_parity", "equal_opportunity", "equalized_odds")
 # A line through fewer rows above the threshold says little.
 _NEAR_ROWS, _NEAR_SHARE = 50, 0.25
 
 
-def extrapolated(curve: Curve, score: Array, outcome: Array, low: float) -> Line:
+@dataclass(frozen=True)
+class Side:
+    """The out-of-fold scores of a group, and the outcome to expect at each of them."""
+
+    rows: ScoreRows  # of positive weight; outcomes are NaN where they are unknown
+    curve: Curve  # does not decrease
+
+    @property
+    def score(self) -> Array:
+        """The scores, shape (n,)."""
+        return self.rows.x[:, 0]
+
+    @property
+    def weight(self) -> Array:
+        """The weights of the rows, shape (n,)."""
+        weight = self.rows.weight
+        return np.ones(len(self.rows.x)) if weight is None else weight
+
+    @cached_property
+    def known(self) -> ScoreRows:
+        """The rows whose outcome is known."""
+        return of_known_outcome(self.rows)
+
+    @property
+    def lowest(self) -> float:
+        """The lowest score of a known outcome, or -inf if all are known."""
+        if len(self.known.x) == len(self.rows.x):
+            return -np.inf
+        return float(self.known.x.min(initial=np.inf))
+
+    @cached_property
+    def expected(self) -> Array:
+        """The outcome to expect in each row, shape (n,)."""
+        return self.curve.predict(self.score)
+
+    def outcome_at(self, threshold: float) -> float:
+        """Return the outcome to expect at a threshold."""
+        return float(self.curve.predict(np.array([threshold]))[0])
+
+    def threshold_of(self, outcome: float) -> float:
+        """Return the lowest score at which an outcome is to be expected."""
+        return float(self.curve.inverse(np.array([outcome]))[0])
+
+    def positive(self, threshold: float) -> float:
+        """Return the weight of the rows that reach a threshold."""
+        return float(self.weight @ (self.score >= threshold))
+
+    def error_at(self, threshold: float) -> float:
+        """Return the standard error of the outcome at a threshold, NaN without data."""
+        score = self.known.x[:, 0]
+        low, high = score.min(initial=np.inf), score.max(initial=-np.inf)
+        if not low <= threshold <= high or low == high:
+            return np.nan
+        curve = nadaraya_watson(
+            self.known.y[:, 0],
+            score,
+            [threshold],
+            cluster=self.known.cluster_codes,
+            sample_weight=self.known.weight,
+        )
+        return float(curve.standard_error[0])
+
+
+def of_known_outcome(rows: ScoreRows) -> ScoreRows:
+    """Return the rows whose outcome is known."""
+    return rows.take(np.flatnonzero(np.isfinite(rows.y[:, 0])))
+
+
+def extrapolated(curve: Curve, known: ScoreRows, low: float) -> Line:
     """Return the curve, with a line below the lowest score of a known outcome (§6.1).
 
     The line is that of least squares through the nearest quarter of the rows, at least
-    50. It does not fall. The curve does not either; it is fitted to the scores and
-    outcomes, shape (n,), and `low` is the lowest score of all rows.
+    50. It does not fall. The curve does not either; it is fitted to the rows of `known`
+    outcomes, and `low` is the lowest score of all rows.
     """
+    score, outcome = known.x[:, 0], known.y[:, 0]
     order = np.argsort(score, kind="stable")
     near = order[: max(_NEAR_ROWS, int(_NEAR_SHARE * score.size))]
     start, mean = float(score[order[0]]), float(score[near].mean())
@@ -62,25 +127,19 @@ def extrapolated(curve: Curve, score: Array, outcome: Array, low: float) -> Line
     return Line(points, np.maximum.accumulate(line[first]))
 
 
-def common_level(
-    curves: Sequence[Curve],
-    score: Array,
-    group: Array,
-    weight: Array,
-    positive: float,
-) -> tuple[float, Array]:
-    """Return the level of outcomes at which as many rows are positive, and which are.
+def common_level(sides: Sequence[Side], positive: float) -> tuple[float, list[Array]]:
+    """Return the outcome at which as many rows are positive, and which are, by group.
 
     Rows are taken by the outcome to expect of them; where a curve is flat, by score.
-    The curves do not decrease; `positive` is the weight that is to be positive.
+    `positive` is the weight that is to be positive.
     """
-    expected = np.empty(score.size)
-    rank = np.empty(score.size)
-    for g, curve in enumerate(curves):
-        rows = np.flatnonzero(group == g)
-        expected[rows] = curve.predict(score[rows])
-        values, place = np.unique(score[rows], return_inverse=True)
-        rank[rows] = (place + 1) / (values.size + 1)
+    expected = np.concatenate([side.expected for side in sides])
+    weight = np.concatenate([side.weight for side in sides])
+    ranks = []
+    for side in sides:
+        values, place = np.unique(side.score, return_inverse=True)
+        ranks.append((place + 1) / (values.size + 1))
+    rank = np.concatenate(ranks)
     order = np.lexsort((-rank, -expected))
     reached = np.concatenate(([0.0], np.cumsum(weight[order])))
     # Rows that tie are taken together.
@@ -88,20 +147,221 @@ def common_level(
     same[1:-1] = (np.diff(expected[order]) == 0) & (np.diff(rank[order]) == 0)
     distance = np.where(same, np.inf, np.abs(reached - positive))
     n_chosen = int(np.argmin(distance))
-    chosen = np.zeros(score.size, dtype=bool)
+    chosen = np.zeros(expected.size, dtype=bool)
     chosen[order[:n_chosen]] = True
     edges = expected[order[max(n_chosen - 1, 0) : n_chosen + 1]]
-    return float(edges.mean()), chosen
+    ends = np.cumsum([side.score.size for side in sides])
+    return float(edges.mean()), np.split(chosen, ends[:-1])
 
 
-def threshold_at(curve: Curve, level: float, score: Array, chosen: Array) -> float:
+def threshold_between(side: Side, level: float, chosen: Array) -> float:
     """Return the threshold of a group at the level, that parts its chosen rows."""
-    threshold = float(curve.inverse(np.array([level]))[0])
+    threshold = side.threshold_of(level)
     if not chosen.all():
-        threshold = max(threshold, float(np.nextafter(score[~chosen].max(), np.inf)))
+        highest = side.score[~chosen].max()
+        threshold = max(threshold, float(np.nextafter(highest, np.inf)))
     if chosen.any():
-        threshold = min(threshold, float(score[chosen].min()))
+        threshold = min(threshold, float(side.score[chosen].min()))
     return threshold
+
+
+def rate_shares(constraint: str, expected: Array, weight: Array) -> Array:
+    """Return what each row of a group adds to the rate that is to be equal, shape (n,).
+
+    Its share of all rows, of the good outcomes, or the mean of its shares of good and
+    of bad outcomes. The sums are 1, or NaN where there are no such outcomes.
+    """
+    expected = np.clip(expected, 0, 1)
+    good, bad = weight * expected, weight * (1 - expected)
+    with np.errstate(invalid="ignore"):
+        if constraint == "demographic_parity":
+            return weight / weight.sum()
+        if constraint == "equal_opportunity":
+            return good / good.sum()
+        return (good / good.sum() + bad / bad.sum()) / 2
+
+
+@dataclass(frozen=True)
+class RateCurve:
+    """What follows from each threshold of a group, from the highest on."""
+
+    threshold: Array  # shape (k,): decreasing, between the scores
+    rate: Array  # shape (k,): from 0 to 1
+    positive: Array  # shape (k,): weight of the rows that are positive
+
+    @classmethod
+    def of_rows(cls, score: Array, share: Array, weight: Array) -> RateCurve:
+        """Return the curve of rows, each of which adds its share to the rate."""
+        values, place = np.unique(-score, return_inverse=True)
+        values = -values
+        between = (values[:-1] + values[1:]) / 2
+        between = np.where(between > values[1:], between, values[:-1])
+        ends = np.nextafter(values[:1], np.inf), values[-1:]
+        return cls(
+            np.concatenate([ends[0], between, ends[1]]),
+            np.append(0.0, np.cumsum(np.bincount(place, share))),
+            np.append(0.0, np.cumsum(np.bincount(place, weight))),
+        )
+
+    @property
+    def changes(self) -> Array:
+        """Levels at which the nearest rate is that of the next threshold."""
+        return (self.rate[1:] + self.rate[:-1]) / 2
+
+    def at(self, level: Any) -> Any:
+        """Return the number of the threshold whose rate is nearest to the level."""
+        return np.searchsorted(self.changes, level, side="right")
+
+    def threshold_at(self, level: float) -> float:
+        """Return the threshold whose rate is nearest to the level."""
+        return float(self.threshold[self.at(level)])
+
+
+def common_rate(curves: Sequence[RateCurve], positive: float) -> float:
+    """Return the rate of all groups at which this weight of rows is positive."""
+    levels = np.unique(np.concatenate([[0.0], *(curve.changes for curve in curves)]))
+    total = np.sum([curve.positive[curve.at(levels)] for curve in curves], axis=0)
+    return float(levels[np.argmin(np.abs(total - positive))])
+
+
+@dataclass(frozen=True)
+class Hull:
+    """The rates of a group that thresholds reach, one at a time or drawn between.
+
+    It is the upper convex hull of the ROC curve (Hardt et al. 2016, §3.2), with the sum
+    of both rates as the abscissa, so that no edge is vertical.
+    """
+
+    threshold: Array  # shape (k,): decreasing
+    total: Array  # shape (k,): true plus false positive rate, from 0 to 2
+    ahead: Array  # shape (k,): true minus false positive rate, concave
+    positive: Array  # shape (k,): weight of the rows that are positive
+
+    @classmethod
+    def of_rows(cls, score: Array, expected: Array, weight: Array) -> Hull:
+        """Return the hull of rows with outcomes, or expected outcomes, in [0, 1]."""
+        good, bad = weight * expected, weight * (1 - expected)
+        true = RateCurve.of_rows(score, good / good.sum(), weight)
+        false = RateCurve.of_rows(score, bad / bad.sum(), weight)
+        total, ahead = true.rate + false.rate, true.rate - false.rate
+        # The ends are exact, whatever is rounded in the sums.
+        total[-1], ahead[-1] = 2, 0
+        rising = np.flatnonzero(np.append(True, np.diff(total) > 0))
+        step = np.diff(total[rising])
+        slopes = np.diff(ahead[rising]) / step
+        # The slopes of a concave majorant are a decreasing isotonic regression.
+        pooled = isotonic_regression(slopes, weights=step, increasing=False)
+        kept = rising[pooled.blocks]
+        return cls(true.threshold[kept], total[kept], ahead[kept], true.positive[kept])
+
+    def line(self, total: float) -> tuple[float, float]:
+        """Return the height of the hull at an abscissa, and the slope of the edge."""
+        left = self.edge(total)
+        rise = self.ahead[left + 1] - self.ahead[left]
+        height = np.interp(total, self.total, self.ahead)
+        return float(height), float(rise / (self.total[left + 1] - self.total[left]))
+
+    def edge(self, total: float) -> int:
+        """Return the number of the left end of the edge at an abscissa."""
+        right = int(np.searchsorted(self.total, total, side="right"))
+        return min(max(right - 1, 0), self.total.size - 2)
+
+    def mixture(self, total: float, ahead: float) -> dict[float, float]:
+        """Return the thresholds to draw between, with their probabilities.
+
+        They reach the point, which is on the hull or below it, in expectation.
+        """
+        left = self.edge(total)
+        if self.line(total)[0] - ahead <= _ON_HULL:
+            part = total - self.total[left]
+            part /= self.total[left + 1] - self.total[left]
+            return self._named([left, left + 1], [1 - part, part])
+        return self._named(*self._chord(total, ahead))
+
+    def _named(self, places: Any, shares: Any) -> dict[float, float]:
+        shares_of: dict[float, float] = {}
+        for place, share in zip(places, shares, strict=True):
+            if share > _NO_CHANCE:
+                threshold = float(self.threshold[place])
+                shares_of[threshold] = shares_of.get(threshold, 0.0) + float(share)
+        return shares_of
+
+    def _chord(self, total: float, ahead: float) -> tuple[Array, Array]:
+        """Return the ends of the two edges that a chord through a point joins.
+
+        And their shares. Of the chords through a vertex the one with the least variance
+        of the decisions is taken: those of the fewest people are drawn.
+        """
+        right = int(np.searchsorted(self.total, total, side="right"))
+        left = int(np.searchsorted(self.total, total, side="left"))
+        before = (ahead - self.ahead[:left]) / (total - self.total[:left])
+        after = (self.ahead[right:] - ahead) / (self.total[right:] - total)
+        # Seen from the point, the vertices are in the order of their slopes.
+        slope = np.concatenate([before, after])
+        slope = slope[(slope >= after[-1]) & (slope <= before[0])]
+        start = np.searchsorted(-before, -slope, side="right") - 1
+        end = right + np.searchsorted(-after, -slope, side="left")
+        places = np.array([start, start + 1, end - 1, end])
+        above = self.ahead[places] - ahead - slope * (self.total[places] - total)
+        first = np.clip(above[0] / (above[0] - above[1]), 0, 1)
+        last = np.clip(above[2] / (above[2] - above[3]), 0, 1)
+        at = self.total[places]
+        low = at[0] + first * (at[1] - at[0])
+        high = at[2] + last * (at[3] - at[2])
+        part = (total - low) / (high - low)
+        accepted = np.array([part + (1 - part) * first, part, part * last])
+        rows = np.diff(self.positive[places], axis=0)
+        best = int(np.argmin((rows * accepted * (1 - accepted)).sum(axis=0)))
+        share = -np.diff(np.concatenate([[1.0], accepted[:, best], [0.0]]))
+        return places[:, best], share
+
+
+# Rounding: how near the hull a point is on it, and what is never drawn.
+_ON_HULL, _NO_CHANCE = 1e-12, 1e-15
+
+
+def cheapest_point(hulls: Sequence[Hull], slope: float) -> tuple[float, float]:
+    """Return the highest point above a line that is below all hulls.
+
+    The line has the slope, and the point is (total, ahead) as in `Hull`. The lowest
+    of the hulls is concave: two of its edges that bound the point from either side are
+    replaced by the edge below their crossing until there is none (Kelley 1960).
+    """
+
+    def lowest(total: float) -> tuple[float, float]:
+        return min(hull.line(total) for hull in hulls)
+
+    left, right = 0.0, 2.0
+    (low, rise), (high, fall) = lowest(left), lowest(right)
+    if rise <= slope:
+        return left, low
+    if fall >= slope:
+        return right, high
+    while True:
+        total = (high - low + rise * left - fall * right) / (rise - fall)
+        total = min(max(total, left), right)
+        bound = low + rise * (total - left)
+        ahead, edge = lowest(total)
+        if bound - ahead <= _ON_HULL / 100 or edge == slope:
+            return total, ahead
+        if edge > slope:
+            left, low, rise = total, ahead, edge
+        else:
+            right, high, fall = total, ahead, edge
+
+
+def random_thresholds(
+    hulls: Sequence[Hull], good: float, bad: float, cost: float
+) -> tuple[list[dict[float, float]], float]:
+    """Return the thresholds of each group, with their probabilities, and the level.
+
+    Their true and their false positive rates are equal and cost the least, if a false
+    positive costs `cost` and a false negative ``1 - cost``; `good` and `bad` are the
+    weights of the outcomes. The level is the mean of the two rates.
+    """
+    loss, gain = cost * bad, (1 - cost) * good
+    total, ahead = cheapest_point(hulls, (loss - gain) / (loss + gain))
+    return [hull.mixture(total, ahead) for hull in hulls], total / 2
 
 
 _RESPONSES = ("predict_proba", "decision_function")
@@ -309,26 +569,14 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     _unknown_outcomes = True
 
     def _fit(self, rows: FitRows) -> None:
-        """Fit the model and find the thresholds."""
-        folds = out_of_fold(
-            self.estimator,
-            rows.X,
-            rows.y,
-            rows.metadata,
-            cv=self.cv,
-            cluster=rows.cluster_codes,
-            classifier=True,
-            n_jobs=self.n_jobs,
-            methods=self._methods(),
-        )
-        self.estimator_ = clone(self.estimator)
-        if not isinstance(self.estimator, FrozenEstimator):
-            known = labelled(rows.y, np.arange(len(rows.y)))
-            fit = fit_parameters(self.estimator, rows.metadata)
-            fit = taken(fit, known, len(rows.y))
-            self.estimator_.fit(rows_of(rows.X, known), rows.y[known], **fit)
-        scored = np.concatenate([fold.rows for fold in folds])
-        self._find(rows, scored, np.concatenate([fold.scores for fold in folds]))
+        """Fit the model, and find the common outcome and its thresholds."""
+        folds = self._out_of_fold(rows, self._methods())
+        self.estimator_ = self._fit_model(rows)
+        scored, score = joined(folds)
+        outcome = (rows.y[scored] == self.classes_[1]).astype(float)
+        outcome[~np.isin(scored, rows.known)] = np.nan
+        sides, pooled = self._sides(rows.calibration(scored, score, outcome))
+        self._set_thresholds(sides, pooled)
 
     def decision_function(self, X: Any, sensitive_features: Any = None) -> Array:
         """Return the score minus the threshold of the row's group.
@@ -376,16 +624,16 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
 
     def _draw(self, groups: Groups, threshold: Array) -> None:
         """Draw the threshold of each row whose group has several."""
-        several = {g: s for g, s in self.randomized_thresholds_.items() if len(s) > 1}
-        if not several:
+        cuts = [self.randomized_thresholds_.get(g, {}) for g in groups.labels]
+        if all(len(shares) <= 1 for shares in cuts):
             return
         chance = generator(self.random_state).random(threshold.size)
-        for label, rows in zip(groups.labels, groups_rows(groups), strict=True):
-            if label in several:
-                values = np.array(list(several[label]))
-                shares = list(several[label].values())
-                place = np.searchsorted(np.cumsum(shares[:-1]), chance[rows], "right")
-                threshold[rows] = values[place]
+        for g, shares in enumerate(cuts):
+            if len(shares) > 1:
+                rows = np.flatnonzero(groups.mask(g))
+                upper = np.cumsum(list(shares.values())[:-1])
+                place = np.searchsorted(upper, chance[rows], "right")
+                threshold[rows] = np.array(list(shares))[place]
 
     def predict(self, X: Any, sensitive_features: Any = None) -> Array:
         """Return the second class where the score reaches the group's threshold.
@@ -425,236 +673,81 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         check_number(self.min_group_size, "min_group_size", 1, np.inf, integer=True)
         check_calibrator(self.calibrator)
 
-    def _find(self, rows: FitRows, scored: Array, score: Array) -> None:
-        """Find the common outcome and the thresholds that go with it."""
-        groups = Groups.of_everyone(len(rows.y)) if rows.groups is None else rows.groups
-        weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
-        counted = np.flatnonzero(weight[scored] > 0)
-        scored, score = scored[counted], score[counted]
-        weight, groups = weight[scored], groups.take(scored).without_unused()
-        outcome = (rows.y[scored] == self.classes_[1]).astype(float)
-        if rows.y.dtype.kind == "f":
-            outcome[np.isnan(rows.y[scored])] = np.nan
-        curves = self._curves(rows, scored, score, outcome, groups)
-        pooled, by_group = curves[-1], curves[:-1]
-        before = score >= self.threshold
-        at = np.array([self.threshold])
-        marginal = [float(curve.predict(at)[0]) for curve in by_group]
-        if len(by_group) == 1:
-            level = marginal[0]
-            found: list[Any] = [float(self.threshold)]
-            self.pooled_threshold_ = float(pooled.inverse(np.array([level]))[0])
-        elif self.randomize:
-            found = self._random(curves, groups, score, outcome, weight)
-        elif self.constraint in RATES:
-            found = self._equal_rates(curves, groups, score, weight)
-        else:
-            found = self._equal_marginals(curves, groups, score, weight, marginal)
-        drawn = [t if isinstance(t, dict) else {t: 1.0} for t in found]
-        self.randomized_thresholds_: dict[Hashable, dict[float, float]] = dict(
-            zip(groups.labels, drawn, strict=True)
-        )
-        means = [sum(cut * share for cut, share in s.items()) for s in drawn]
-        thresholds = dict(zip(groups.labels, means, strict=True))
-        self.thresholds_: dict[Hashable, float] = thresholds
-        self.marginal_outcomes_before_ = dict(zip(groups.labels, marginal, strict=True))
-        self.marginal_outcomes_ = {
-            label: float(curve.predict(np.array([thresholds[label]]))[0])
-            for label, curve in zip(groups.labels, by_group, strict=True)
-        }
-        self.marginal_outcome_errors_ = self._errors(
-            rows, scored, score, outcome, groups
-        )
-        positive = np.empty(score.size)
-        for mine, shares in zip(groups_rows(groups), drawn, strict=True):
-            positive[mine] = np.sum(
-                [share * (score[mine] >= cut) for cut, share in shares.items()], axis=0
-            )
-        self.positive_rate_ = float(np.average(positive, weights=weight))
-        self.positive_rate_before_ = float(np.average(before, weights=weight))
-        self._warn_of_lines(groups)
-
-    def _equal_marginals(
-        self,
-        curves: Sequence[Curve],
-        groups: Groups,
-        score: Array,
-        weight: Array,
-        marginal: list[float],
-    ) -> list[float]:
-        """Return the thresholds of the groups at one outcome of those who just pass."""
-        *by_group, pooled = curves
-        if self.adjust == "both" and self.constraint is not None:
-            positive = float(weight @ (score >= self.threshold))
-            level, chosen = common_level(
-                by_group, score, groups.values, weight, positive
-            )
-            found = [
-                threshold_at(curve, level, score[mine], chosen[mine])
-                for curve, mine in zip(by_group, groups_rows(groups), strict=True)
-            ]
-        else:
-            level = {
-                "both": float(pooled.predict(np.array([self.threshold]))[0]),
-                "raise": max(marginal),
-                "lower": min(marginal),
-            }[self.adjust]
-            found = [
-                float(self.threshold)
-                if marginal[g] == level
-                else float(curve.inverse(np.array([level]))[0])
-                for g, curve in enumerate(by_group)
-            ]
-        self.pooled_threshold_ = float(pooled.inverse(np.array([level]))[0])
-        return found
-
-    def _equal_rates(
-        self, curves: Sequence[Curve], groups: Groups, score: Array, weight: Array
-    ) -> list[float]:
-        """Return the thresholds of the groups at one rate of positives."""
-        rates, now = [], []
-        everybody = np.arange(score.size)
-        for rows, curve in zip([*groups_rows(groups), everybody], curves, strict=True):
-            expected = curve.predict(score[rows])
-            share = rate_shares(str(self.constraint), expected, weight[rows])
-            if np.isnan(share).any():
-                raise self._one_kind()
-            rates.append(RateCurve.of_rows(score[rows], share, weight[rows]))
-            now.append(float(share @ (score[rows] >= self.threshold)))
-        *by_group, pooled = rates
-        level = {
-            "both": common_rate(by_group, float(weight @ (score >= self.threshold))),
-            "raise": min(now[:-1]),
-            "lower": max(now[:-1]),
-        }[self.adjust]
-        self.pooled_threshold_ = float(pooled.threshold[pooled.at(level)])
-        stays = [self.adjust != "both" and rate == level for rate in now[:-1]]
-        return [
-            float(self.threshold if stay else curve.threshold[curve.at(level)])
-            for curve, stay in zip(by_group, stays, strict=True)
-        ]
-
-    def _random(
-        self,
-        curves: Sequence[Curve],
-        groups: Groups,
-        score: Array,
-        outcome: Array,
-        weight: Array,
-    ) -> list[dict[float, float]]:
-        """Return the thresholds of the groups that are drawn, with probabilities."""
-        pooled, hulls = curves[-1], []
-        expected = np.empty(score.size)
-        for mine, curve in zip(groups_rows(groups), curves[:-1], strict=True):
-            fitted = np.clip(curve.predict(score[mine]), 0, 1)
-            observed = np.isfinite(outcome[mine]) & (curve is not pooled)
-            expected[mine] = np.where(observed, outcome[mine], fitted)
-            good = float(weight[mine] @ expected[mine])
-            if not 0 < good < weight[mine].sum():
-                raise self._one_kind()
-            hulls.append(Hull.of_rows(score[mine], expected[mine], weight[mine]))
-        response = next(m for m in self._methods() if hasattr(self.estimator_, m))
-        cost = float(self.threshold)
-        if response != "predict_proba":
-            cost = float(pooled.predict(np.array([cost]))[0])
-        good = float(weight @ expected)
-        bad = float(weight.sum()) - good
-        found, level = random_thresholds(hulls, good, bad, float(np.clip(cost, 0, 1)))
-        share = rate_shares(str(self.constraint), expected, weight)
-        of_all = RateCurve.of_rows(score, share, weight)
-        self.pooled_threshold_ = float(of_all.threshold[of_all.at(level)])
-        return found
-
-    def _one_kind(self) -> ValueError:
-        return ValueError(
-            f"constraint={self.constraint!r} needs good and bad outcomes in every "
-            "group; a group has outcomes of one kind."
-        )
-
-    def _curves(
-        self,
-        rows: FitRows,
-        scored: Array,
-        score: Array,
-        outcome: Array,
-        groups: Groups,
-    ) -> list[Curve]:
-        """Return the curves of the groups and, last, that of all rows."""
-        known = ~np.isnan(outcome)
+    def _sides(self, rows: ScoreRows) -> tuple[dict[Hashable, Side], Side]:
+        """Return the scores and curves of the groups, and those of all rows."""
+        score = rows.x[:, 0]
         odds = bool(score.min() >= 0 and score.max() <= 1)
 
-        def fitted(mine: Array) -> Curve:
-            used = np.flatnonzero(mine & known)
-            which = scored[used]
-            codes = rows.cluster_codes
+        def fitted(part: ScoreRows) -> Side:
+            known = of_known_outcome(part)
             curve = fit_curve(
                 self.calibrator,
-                score[used],
-                outcome[used],
-                weight=None if rows.weight is None else rows.weight[which],
-                cluster=None if codes is None else codes[which],
+                known.x[:, 0],
+                known.y[:, 0],
+                weight=known.weight,
+                cluster=known.cluster_codes,
                 monotonic=True,
                 log_odds=odds,
             )
-            low = float(score[mine].min())
-            if used.size == np.count_nonzero(mine) or low >= score[used].min():
-                return curve
-            return extrapolated(curve, score[used], outcome[used], low)
+            if (low := float(part.x.min())) < known.x.min():
+                curve = extrapolated(curve, known, low)
+            return Side(part, curve)
 
-        pooled = fitted(np.ones(scored.size, dtype=bool))
-        curves, small, lowest = [], [], {}
-        for g, label in enumerate(groups.labels):
-            mine = groups.mask(g)
-            n_known = np.count_nonzero(mine & known)
+        pooled, sides, small = fitted(rows), {}, []
+        for label, part in parts_of(rows):
+            n_known = np.count_nonzero(np.isfinite(part.y))
             if self._grouped and n_known < self.min_group_size:
                 small.append(label)
-            curves.append(pooled if label in small else fitted(mine))
-            if n_known < np.count_nonzero(mine):
-                lowest[label] = float(score[mine & known].min(initial=np.inf))
-        self._lowest = lowest
+                sides[label] = Side(part, pooled.curve)
+            else:
+                sides[label] = fitted(part)
         if small:
             warn_user(
                 f"Groups with fewer than min_group_size={self.min_group_size} known "
                 f"outcomes have the curve of all rows: {quoted(small)}.",
                 UserWarning,
             )
-        return [*curves, pooled]
+        return sides, pooled
 
-    def _errors(
-        self,
-        rows: FitRows,
-        scored: Array,
-        score: Array,
-        outcome: Array,
-        groups: Groups,
-    ) -> dict[Hashable, float]:
-        """Return the standard error of each group's outcome at its threshold."""
-        errors = {}
-        known = ~np.isnan(outcome)
-        for g, label in enumerate(groups.labels):
-            own, errors[label] = np.flatnonzero(groups.mask(g) & known), np.nan
-            at = self.thresholds_[label]
-            low, high = score[own].min(initial=np.inf), score[own].max(initial=-np.inf)
-            if not low <= at <= high or low == high:
-                continue
-            which = scored[own]
-            weight, codes = rows.weight, rows.cluster_codes
-            curve = nadaraya_watson(
-                outcome[own],
-                score[own],
-                [at],
-                cluster=None if codes is None else codes[which],
-                sample_weight=None if weight is None else weight[which],
-            )
-            errors[label] = float(curve.standard_error[0])
-        return errors
-
-    def _warn_of_lines(self, groups: Groups) -> None:
-        lowest = {g: min(shares) for g, shares in self.randomized_thresholds_.items()}
+    def _set_thresholds(self, sides: dict[Hashable, Side], pooled: Side) -> None:
+        """Set the thresholds of the groups, and what follows from them."""
+        of_groups = list(sides.values())
+        if self.randomize and len(sides) > 1:
+            drawn, self.pooled_threshold_ = self._random(of_groups, pooled)
+        else:
+            several = self.constraint in RATES and len(sides) > 1
+            find = self._equal_rates if several else self._equal_marginals
+            thresholds, self.pooled_threshold_ = find(of_groups, pooled)
+            drawn = [{threshold: 1.0} for threshold in thresholds]
+        self.randomized_thresholds_ = dict(zip(sides, drawn, strict=True))
+        self.thresholds_ = {
+            label: sum(cut * share for cut, share in cuts.items())
+            for label, cuts in self.randomized_thresholds_.items()
+        }
+        self.marginal_outcomes_before_ = {
+            label: side.outcome_at(self.threshold) for label, side in sides.items()
+        }
+        self.marginal_outcomes_ = {
+            label: side.outcome_at(self.thresholds_[label])
+            for label, side in sides.items()
+        }
+        self.marginal_outcome_errors_ = {
+            label: side.error_at(self.thresholds_[label])
+            for label, side in sides.items()
+        }
+        total = float(pooled.weight.sum())
+        positive = [
+            share * side.positive(cut)
+            for side, cuts in zip(of_groups, drawn, strict=True)
+            for cut, share in cuts.items()
+        ]
+        self.positive_rate_ = sum(positive) / total
+        self.positive_rate_before_ = pooled.positive(self.threshold) / total
         below = [
             label
-            for label in groups.labels
-            if lowest[label] < min(self._lowest.get(label, -np.inf), self.threshold)
+            for label, side in sides.items()
+            if min(self.randomized_thresholds_[label])
+            < min(side.lowest, self.threshold)
         ]
         if below:
             warn_user(
@@ -664,12 +757,91 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
                 UserWarning,
             )
 
+    def _equal_marginals(
+        self, sides: Sequence[Side], pooled: Side
+    ) -> tuple[list[float], float]:
+        """Return the thresholds at one outcome of those who just pass.
+
+        Those of the groups and, second, that of all rows.
+        """
+        now = [side.outcome_at(self.threshold) for side in sides]
+        if self.adjust == "both" and self.constraint is not None and len(sides) > 1:
+            level, chosen = common_level(sides, pooled.positive(self.threshold))
+            thresholds = [
+                threshold_between(side, level, of_side)
+                for side, of_side in zip(sides, chosen, strict=True)
+            ]
+        else:
+            level = {
+                "both": pooled.outcome_at(self.threshold),
+                "raise": max(now),
+                "lower": min(now),
+            }[self.adjust]
+            thresholds = [
+                float(self.threshold) if outcome == level else side.threshold_of(level)
+                for side, outcome in zip(sides, now, strict=True)
+            ]
+        return thresholds, pooled.threshold_of(level)
+
+    def _equal_rates(
+        self, sides: Sequence[Side], pooled: Side
+    ) -> tuple[list[float], float]:
+        """Return the thresholds at one rate of positives, likewise."""
+        curves, now = [], []
+        for side in (*sides, pooled):
+            share = self._shares(side.expected, side.weight)
+            curves.append(RateCurve.of_rows(side.score, share, side.weight))
+            now.append(float(share @ (side.score >= self.threshold)))
+        *of_groups, of_all = curves
+        level = {
+            "both": common_rate(of_groups, pooled.positive(self.threshold)),
+            "raise": min(now[:-1]),
+            "lower": max(now[:-1]),
+        }[self.adjust]
+        thresholds = [
+            float(self.threshold)
+            if self.adjust != "both" and rate == level
+            else curve.threshold_at(level)
+            for curve, rate in zip(of_groups, now[:-1], strict=True)
+        ]
+        return thresholds, of_all.threshold_at(level)
+
+    def _random(
+        self, sides: Sequence[Side], pooled: Side
+    ) -> tuple[list[dict[float, float]], float]:
+        """Return the thresholds that are drawn, with probabilities, and that of all."""
+        expected, hulls = [], []
+        for side in sides:
+            outcome, fitted = side.rows.y[:, 0], np.clip(side.expected, 0, 1)
+            observed = np.isfinite(outcome) & (side.curve is not pooled.curve)
+            expected.append(np.where(observed, outcome, fitted))
+            self._shares(expected[-1], side.weight)
+            hulls.append(Hull.of_rows(side.score, expected[-1], side.weight))
+        score = np.concatenate([side.score for side in sides])
+        weight = np.concatenate([side.weight for side in sides])
+        outcome = np.concatenate(expected)
+        good = float(weight @ outcome)
+        response = next(m for m in self._methods() if hasattr(self.estimator_, m))
+        cost = float(self.threshold)
+        if response != "predict_proba":
+            cost = pooled.outcome_at(cost)
+        drawn, level = random_thresholds(
+            hulls, good, float(weight.sum()) - good, float(np.clip(cost, 0, 1))
+        )
+        share = self._shares(outcome, weight)
+        return drawn, RateCurve.of_rows(score, share, weight).threshold_at(level)
+
+    def _shares(self, expected: Array, weight: Array) -> Array:
+        """Return what the rows of a group add to its rate."""
+        share = rate_shares(str(self.constraint), expected, weight)
+        if np.isnan(share).any():
+            raise ValueError(
+                f"constraint={self.constraint!r} needs good and bad outcomes in every "
+                "group; a group has outcomes of one kind."
+            )
+        return share
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def groups_rows(groups: Groups) -> list[Array]:
-    """Return the rows of each group."""
-    return [np.flatnonzero(groups.mask(g)) for g in range(len(groups))]

@@ -1,20 +1,24 @@
-"""What the estimators around a model share: columns, metadata, checks of X and y."""
+"""What the estimators around a model share: columns, metadata, folds, checks."""
 
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import assert_all_finite, column_or_1d, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
 from .._estimates.metric import collected_warnings, warn_user
@@ -27,10 +31,15 @@ from .._inputs.by_name import (
 )
 from .._inputs.groups import Codes, Groups
 from .._inputs.score_rows import ScoreRows
-from .._inputs.sklearn_private import consumed_metadata, tags_of, with_names
+from .._inputs.sklearn_private import (
+    consumed_metadata,
+    fit_parameters,
+    tags_of,
+    with_names,
+)
 from .._inputs.validation import Array, as_numbers, as_weights
-from ._fold_scores import labelled
-from ._metadata import check_given_alike, columns_of_fit
+from ._by_group import check_given_alike, columns_of_fit
+from ._fold_scores import METHODS, Fold, fit_clone, fitted_fold, scores_of
 
 
 @dataclass(frozen=True)
@@ -39,23 +48,22 @@ class FitRows:
 
     X: Any  # shape (n, d): for the wrapped model
     y: Array  # shape (n,)
-    groups: Groups | None  # disjoint; None if none are given
+    groups: Groups  # disjoint
     cluster: Codes | None
     weight: Array | None  # shape (n,) or None
     metadata: dict[str, Any]  # for the wrapped model, what is given
 
     @property
-    def cluster_codes(self) -> Array | None:
-        """Codes of the clusters, if there are any."""
-        return None if self.cluster is None else self.cluster.codes
+    def known(self) -> Array:
+        """The numbers of the rows whose outcome is known."""
+        return np.flatnonzero(_is_known(self.y))
 
     def calibration(self, rows: Array, score: Array, outcome: Array) -> ScoreRows:
         """Return what a calibration of the scores of some rows is fitted to."""
-        groups = Groups.of_everyone(len(self.y)) if self.groups is None else self.groups
         of_all = ScoreRows(
             outcome[:, None],
             score[:, None],
-            groups.take(rows),
+            self.groups.take(rows),
             None if self.cluster is None else self.cluster.take(rows).dense(),
             None if self.weight is None else as_weights(self.weight[rows]),
             rows,
@@ -69,7 +77,9 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     estimator: Any
     sensitive_features: Any
     cluster: Any
+    cv: Any
     drop_metadata_columns: bool
+    n_jobs: Any
     _unknown_outcomes = False
 
     def get_metadata_routing(self) -> Any:
@@ -171,8 +181,8 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             y = as_numbers(y, "y")
         groups, clusters, weight = columns_of_fit(len(y), labels, units, sample_weight)
         if classifier:
-            counted = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-            self._set_classes(y[labelled(y, counted)])
+            counted = _is_known(y) if weight is None else _is_known(y) & (weight > 0)
+            self._set_classes(y[counted])
         metadata = {
             "sample_weight": weight,
             "sensitive_features": labels,
@@ -180,7 +190,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         }
         given = {name: value for name, value in metadata.items() if value is not None}
         self._warn_of_weights(given)
-        self._grouped = groups is not None
+        self._grouped = labels is not None
         return FitRows(self._for_model(X), y, groups, clusters, weight, given)
 
     def _set_classes(self, y: Array) -> None:
@@ -212,6 +222,59 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 "not request it: only what comes after it is weighted.",
                 UserWarning,
             )
+
+    def _out_of_fold(
+        self, rows: FitRows, methods: Sequence[str] = METHODS
+    ) -> list[Fold]:
+        """Return the models of the folds, with their scores of the rows left out.
+
+        A `FrozenEstimator` is not fitted and scores all rows, in one fold. With
+        clusters an integer `cv` is `GroupKFold`; else it keeps the shares of the
+        classes of a classifier. `methods` are the responses of a classifier that may
+        be the score, the best one first.
+        """
+        estimator, cv = self.estimator, self.cv
+        if isinstance(estimator, FrozenEstimator):
+            scores = scores_of(estimator, rows.X, rows.metadata, methods)
+            return [Fold(estimator, np.arange(len(rows.y)), scores)]
+        codes, strata = None, rows.y
+        if rows.cluster is not None:
+            codes = rows.cluster.codes
+        if rows.cluster is not None and (cv is None or isinstance(cv, Integral)):
+            n_splits = 5 if cv is None else int(cv)
+            if rows.cluster.size < n_splits:
+                raise ValueError(
+                    f"cluster must have at least cv={n_splits} clusters; got "
+                    f"{rows.cluster.size}."
+                )
+            splitter = GroupKFold(n_splits)
+        else:
+            if rows.known.size < len(rows.y):
+                # Rows of unknown outcome are a stratum of their own.
+                strata = np.unique(rows.y, return_inverse=True)[1]
+            splitter = check_cv(
+                cv, strata, classifier=isinstance(self, ClassifierMixin)
+            )
+        splits = list(splitter.split(rows.X, strata, groups=codes))
+        fold = partial(
+            fitted_fold,
+            fit=fit_parameters(estimator, rows.metadata),
+            metadata=rows.metadata,
+            respond=partial(scores_of, methods=methods),
+        )
+        return Parallel(n_jobs=self.n_jobs)(
+            delayed(fold)(
+                estimator, rows.X, rows.y, train[np.isin(train, rows.known)], test
+            )
+            for train, test in splits
+        )
+
+    def _fit_model(self, rows: FitRows) -> Any:
+        """Return the model of all rows whose outcome is known; a frozen one stays."""
+        if isinstance(self.estimator, FrozenEstimator):
+            return self.estimator
+        fit = fit_parameters(self.estimator, rows.metadata)
+        return fit_clone(self.estimator, rows.X, rows.y, rows.known, fit)
 
     def _for_model(self, X: Any) -> Any:
         """Return X as the wrapped model gets it."""
@@ -272,6 +335,11 @@ class ScoresByGroup:
         return float(measure(y, predicted, sample_weight=sample_weight))
 
 
+def _is_known(y: Array) -> Array:
+    """Return which outcomes are known."""
+    return ~np.isnan(y) if y.dtype.kind == "f" else np.ones(y.shape, dtype=bool)
+
+
 def _check_table(X: Any) -> None:
     shape = getattr(X, "shape", (1, 1))
     if len(shape) != 2:
@@ -292,3 +360,11 @@ def once_each() -> Iterator[None]:
         yield
     for category, message in dict.fromkeys(collected):
         warn_user(message, category)
+
+
+def joined(folds: Sequence[Fold]) -> tuple[Array, Array]:
+    """Return the rows that the folds have scored, and their scores."""
+    return (
+        np.concatenate([fold.rows for fold in folds]),
+        np.concatenate([fold.scores for fold in folds]),
+    )
