@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,8 +17,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
-from ._first_pass import first_pass
-from ._plan import MeasurePlan, split_query
+from ._plan import MeasurePlan, Results
 
 _ROWS_OF_A_PART, _ROWS_OF_A_BATCH = 2_000_000, 100_000
 # Seconds that processes must save, since each takes about two to start; and how often
@@ -26,18 +28,86 @@ _CSV = (".csv", ".csv.gz", ".tsv")
 _MISSING = 'DuckDB is missing; pip install "skrankfair[duckdb]" brings it.'
 
 
-def parts_of_duckdb(
+@dataclass
+class DuckdbSource:
+    """A view of rows in a connection of DuckDB, which closes once these are parted.
+
+    Attributes
+    ----------
+    connection : duckdb.DuckDBPyConnection
+    columns : list of str
+    plan : MeasurePlan
+    n_partitions : int or None
+        None is one for 2 million rows.
+    folder : Path
+        Where the parts are written.
+    n_jobs, progress
+        As `measure` takes them.
+    """
+
+    connection: Any
+    columns: list[str]
+    plan: MeasurePlan
+    n_partitions: int | None
+    folder: Path
+    n_jobs: int | None
+    progress: Callable[[str], object] | None
+
+    @cached_property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        query = f"SELECT count(*) FROM {_ROWS}"  # noqa: S608
+        return int(self.connection.execute(query).fetchall()[0][0])
+
+    def query_of_several(self, qid: str, cluster: str) -> Any:
+        """Return a query with rows of several clusters, or None."""
+        query, unit = _quoted(qid), _quoted(cluster)
+        with _reading():
+            split = self.connection.execute(
+                f"SELECT {query} FROM {_ROWS} GROUP BY {query} "  # noqa: S608
+                f"HAVING min({unit}) <> max({unit}) LIMIT 1"
+            ).fetchone()
+        return None if split is None else split[0]
+
+    @cached_property
+    def parts(self) -> list[Any]:
+        """Parts of the rows; a table, or files of Arrow."""
+        with _reading():
+            n_partitions = self.n_partitions
+            if n_partitions is None:
+                n_partitions = max(1, -(-self.n_rows // _ROWS_OF_A_PART))
+            parts = _parts(self.connection, self.plan, n_partitions, self.folder)
+        self.connection.close()  # its memory is wanted by the parts
+        return parts
+
+    def rows(self, choose: Callable[[Any], Any]) -> Any:
+        """Return a table of the rows that a function takes of each part."""
+        import pyarrow as pa
+
+        return pa.concat_tables(choose(_opened(part)) for part in self.parts)
+
+    def results(self, plan: MeasurePlan) -> Iterator[Results]:
+        """Yield the results of each part."""
+        n_rows, n_done = self.n_rows, 0
+        for result, n_of_part in _measured(plan, self.parts, self.n_jobs):
+            yield result
+            n_done += n_of_part
+            if self.progress is not None:
+                self.progress(f"{n_done:,} of {n_rows:,} rows")
+
+
+@contextmanager
+def duckdb_source(
     data: Any,
     plan: MeasurePlan,
     n_partitions: int | None,
+    *,
     memory_limit: str | None,
     temp_directory: Any,
     n_jobs: int | None,
     progress: Callable[[str], object] | None,
-) -> list[Mapping[Any, Any]]:
-    """Return the total of the parts of a source; nothing of one without rows."""
-    import pyarrow as pa
-
+) -> Iterator[DuckdbSource]:
+    """Read files or a table by DuckDB, in a folder that is deleted afterwards."""
     try:
         import duckdb
     except ImportError as error:
@@ -55,35 +125,26 @@ def parts_of_duckdb(
             options["memory_limit"] = memory_limit
         for name, value in options.items():
             connection.execute(f"SET {name} = '{value}'")
-        try:
-            plan.check_columns(_read(connection, data, Path(folder), plan))
-            _check_nested(connection, plan)
-            count = connection.execute(f"SELECT count(*) FROM {_ROWS}")  # noqa: S608
-            n_rows = count.fetchall()[0][0]
-            if n_partitions is None:
-                n_partitions = max(1, -(-n_rows // _ROWS_OF_A_PART))
-            parts = _parts(connection, plan, n_partitions, Path(folder))
-        except duckdb.Error as error:
-            raise ValueError(f"data cannot be read by DuckDB: {error}") from error
-        except OSError as error:
-            raise ValueError(
-                f"temp_directory must have room for the parts of the data: {error}"
-            ) from error
-        connection.close()  # its memory is wanted by the parts
-        plan, results = first_pass(
-            plan,
-            lambda: n_rows,
-            lambda choose: pa.concat_tables(choose(_opened(part)) for part in parts),
+        with _reading():
+            columns = _read(connection, data, Path(folder), plan)
+        yield DuckdbSource(
+            connection, columns, plan, n_partitions, Path(folder), n_jobs, progress
         )
-        if results and not plan.metrics:
-            return results
-        n_done = 0
-        for result, n_of_part in _measured(plan, parts, n_jobs):
-            results = [plan.added([*results, result])]  # which may be large
-            n_done += n_of_part
-            if progress is not None:
-                progress(f"{n_done:,} of {n_rows:,} rows")
-        return results
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Raise a ValueError of the data or of the folder for what DuckDB cannot do."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise ValueError(f"data cannot be read by DuckDB: {error}") from error
+    except OSError as error:
+        raise ValueError(
+            f"temp_directory must have room for the parts of the data: {error}"
+        ) from error
 
 
 def _read(connection: Any, data: Any, folder: Path, plan: MeasurePlan) -> list[str]:
@@ -146,19 +207,6 @@ def _of_files(connection: Any, paths: Sequence[Any], plan: MeasurePlan) -> Any:
     return source
 
 
-def _check_nested(connection: Any, plan: MeasurePlan) -> None:
-    """Raise a ValueError for a query in two clusters, whose pairs would be lost."""
-    if plan.nested is None:
-        return
-    query, unit = map(_quoted, plan.nested)
-    split = connection.execute(
-        f"SELECT {query} FROM {_ROWS} GROUP BY {query} "  # noqa: S608
-        f"HAVING min({unit}) <> max({unit}) LIMIT 1"
-    ).fetchone()
-    if split is not None:
-        raise split_query(plan, split[0])
-
-
 def _parts(
     connection: Any, plan: MeasurePlan, n_partitions: int, folder: Path
 ) -> list[Any]:
@@ -205,7 +253,7 @@ def _quoted(name: str) -> str:
 
 def _measured(
     plan: MeasurePlan, parts: Sequence[Any], n_jobs: int | None
-) -> Iterator[tuple[Mapping[Any, Any], int]]:
+) -> Iterator[tuple[Results, int]]:
     """Yield the result of each part, in order and once, with its number of rows.
 
     Processes are started if the first part says that it saves time. Parts that a killed
@@ -243,7 +291,7 @@ def _opened(part: Any) -> Any:
     return part
 
 
-def _measure_part(plan: MeasurePlan, part: Any) -> tuple[Mapping[Any, Any], int]:
+def _measure_part(plan: MeasurePlan, part: Any) -> tuple[Results, int]:
     """Return the results of one part, and its number of rows."""
     import pyarrow as pa
 

@@ -22,7 +22,7 @@ from .. import metrics as library
 from .._estimates.metric import collected_warnings
 from .._estimates.replicates import label_hashes
 from .._inputs.validation import to_numpy
-from ._plan import MeasurePlan, plain_of
+from ._plan import MeasurePlan, Results, Source, plain_of
 
 # About how many rows the sample has. Samples of 1e5 rows of 1e6 moved the calipers of
 # three groups by 1.5%, and their estimates by an eighth of the standard error of all.
@@ -35,33 +35,17 @@ _FEWEST_CLUSTERS = 10
 _ESTIMATES = "estimates and errors"
 
 
-def first_pass(
-    plan: MeasurePlan,
-    count_rows: Callable[[], int],
-    rows_of: Callable[[Callable[[Any], Any]], Any],
-) -> tuple[MeasurePlan, list[Mapping[Any, Any]]]:
+def first_pass(plan: MeasurePlan, source: Source) -> tuple[MeasurePlan, Results]:
     """Return the plan with the numbers of a sample, and the results of the sample.
 
-    Parameters
-    ----------
-    plan : MeasurePlan
-    count_rows : callable
-        Returns the number of rows of all data.
-    rows_of : callable
-        From a function that takes some rows of each part to a frame of all of them.
-
-    Returns
-    -------
-    plan : MeasurePlan
-        Of the metrics that add up over parts, with all numbers given.
-    results : list of dict of str to GroupEstimates
-        One for the metrics that do not add up, which are measured on the sample.
+    The plan has the metrics that add up over parts, with all numbers given; the results
+    are of those that do not, which are measured on the sample.
     """
     chosen = _chosen_from_data(plan)
-    n_rows = count_rows() if chosen else 0
+    n_rows = source.n_rows if chosen else 0
     if not n_rows:
-        return plan, []
-    frame, sample = _sampled(plan, list(chosen), n_rows, rows_of)
+        return plan, {}
+    frame, sample = _sampled(plan, list(chosen), source)
     if sample:
         sampled = {name: {"gives": chosen[name], **sample} for name in chosen}
         plan = replace(plan, sampled=sampled)
@@ -86,17 +70,15 @@ def first_pass(
             if sample:  # other rows may lie outside those of the sample
                 edges = (-np.inf, *edges[1:-1], np.inf)
             metrics[name] = partial(metric, bins=edges)
-    return replace(plan, metrics=metrics), [results]
+    return replace(plan, metrics=metrics), results
 
 
 def _sampled(
-    plan: MeasurePlan,
-    names: Sequence[str],
-    n_rows: int,
-    rows_of: Callable[[Callable[[Any], Any]], Any],
+    plan: MeasurePlan, names: Sequence[str], source: Source
 ) -> tuple[Any, dict[str, int]]:
     """Return the rows of the sample and its size; no size if it has all rows."""
-    by, share = plan.partition_by, _SAMPLE_ROWS / n_rows
+    n_rows, by = source.n_rows, plan.partition_by
+    share = _SAMPLE_ROWS / n_rows
     if share < 1 and by is None:
         raise ValueError(
             f"{', '.join(names)} of {n_rows:,} rows takes a sample of units, which "
@@ -105,14 +87,14 @@ def _sampled(
         )
     while share < 1 and by is not None:
         choose = partial(_rows_of_clusters, by=by, share=share, seed=plan.random_state)
-        frame = rows_of(choose)
+        frame = source.rows(choose)
         labels = to_numpy(frame[by], by)
         n_clusters = len(set(labels.tolist()))
         if n_clusters >= _FEWEST_CLUSTERS:
             size = {"rows": labels.size, "clusters": n_clusters, "of_rows": n_rows}
             return frame, size
         share *= 2
-    return rows_of(_all_rows), {}
+    return source.rows(_all_rows), {}
 
 
 def _rows_of_clusters(frame: Any, by: str, share: float, seed: int) -> Any:

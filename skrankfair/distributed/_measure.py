@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from .._estimates.metric import warn_undefined, warn_user
 from .._inputs.columns import missing_said
 from .._inputs.validation import check_number
 from ..metrics import GroupEstimates
-from ._plan import MeasurePlan, make_plan, total_of
+from ._first_pass import first_pass
+from ._plan import MeasurePlan, Results, Source, added, make_plan
 
 
 def measure(
@@ -160,51 +161,68 @@ def measure(
         n_replicates,
         random_state,
     )
-    engine = engine_of(
-        data, n_partitions, memory_limit, temp_directory, n_jobs, progress
-    )
-    results = total_of(plan, engine(data, plan))
+    if n_partitions is not None:
+        check_number(n_partitions, "n_partitions", 1, np.inf, integer=True)
+    if _in_memory(data):
+        plan.check_columns(data.columns)
+        results = plan.measure(data)
+    else:
+        with _source(
+            data,
+            plan,
+            n_partitions,
+            memory_limit=memory_limit,
+            temp_directory=temp_directory,
+            n_jobs=n_jobs,
+            progress=progress,
+        ) as source:
+            results = _total(plan, source)
     missing = [missing_said(result.missing) for result in results.values()]
     for sentences in dict.fromkeys(filter(None, missing)):
         warn_user(" ".join(sentences), UserWarning)
     return {name: warn_undefined(results[name]) for name in plan.metrics}
 
 
-def engine_of(
-    data: Any,
-    n_partitions: int | None,
-    memory_limit: str | None,
-    temp_directory: Any,
-    n_jobs: int | None,
-    progress: Callable[[str], object] | None = None,
-) -> Callable[[Any, MeasurePlan], list[Mapping[Any, Any]]]:
-    """Return the function from data and plan to the results of the parts."""
-    if n_partitions is not None:
-        check_number(n_partitions, "n_partitions", 1, np.inf, integer=True)
-    root = type(data).__module__.partition(".")[0]
-    if root in ("pandas", "polars") and type(data).__name__ != "LazyFrame":
-        return _in_memory
-    if root in ("dask", "dask_expr"):
-        from ._dask import parts_of_dask
-
-        return partial(parts_of_dask, n_partitions=n_partitions)
-    if root == "pyspark":
-        from ._spark import parts_of_spark
-
-        return partial(parts_of_spark, n_partitions=n_partitions)
-    from ._duckdb import parts_of_duckdb
-
-    return partial(
-        parts_of_duckdb,
-        n_partitions=n_partitions,
-        memory_limit=memory_limit,
-        temp_directory=temp_directory,
-        n_jobs=n_jobs,
-        progress=progress,
-    )
+def _module(data: Any) -> str:
+    """Return the name of the package that the data are of."""
+    return type(data).__module__.partition(".")[0]
 
 
-def _in_memory(data: Any, plan: MeasurePlan) -> list[Mapping[Any, Any]]:
-    """Return the results of a frame as one part."""
-    plan.check_columns(data.columns)
-    return [plan.measure(data)]
+def _in_memory(data: Any) -> bool:
+    """Return whether the data are a frame of pandas or polars."""
+    return _module(data) in ("pandas", "polars") and type(data).__name__ != "LazyFrame"
+
+
+def _source(
+    data: Any, plan: MeasurePlan, n_partitions: int | None, **options: Any
+) -> AbstractContextManager[Source]:
+    """Return the data as a source of their engine; `options` are those of DuckDB."""
+    if _module(data) in ("dask", "dask_expr"):
+        from ._dask import DaskSource
+
+        return nullcontext(DaskSource(data, plan, n_partitions))
+    if _module(data) == "pyspark":
+        from ._spark import SparkSource
+
+        return nullcontext(SparkSource(data, plan, n_partitions))
+    from ._duckdb import duckdb_source
+
+    return duckdb_source(data, plan, n_partitions, **options)
+
+
+def _total(plan: MeasurePlan, source: Source) -> Results:
+    """Return the sums of the results of all parts of a source."""
+    plan.check_columns(source.columns)
+    qid, cluster = plan.columns.get("qid"), plan.columns.get("cluster")
+    if qid is not None and cluster not in (None, qid):
+        query = source.query_of_several(qid, cluster)
+        if query is not None:
+            raise ValueError(
+                f"{cluster} must be constant within a query; {qid} {query!r} has rows "
+                "of several clusters."
+            )
+    plan, of_sample = first_pass(plan, source)
+    total = added([of_sample, *(source.results(plan) if plan.metrics else ())])
+    if not total:
+        raise ValueError("data must have at least one row; it has none.")
+    return total

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -17,8 +16,9 @@ from .._inputs.validation import check_number, to_numpy
 from .._reports.catalog import catalog
 from ..metrics import GroupEstimates
 
-#: Metrics by name.
-AnyMetrics: TypeAlias = Mapping[str, Callable[..., GroupEstimates]]
+#: Metrics by name, and what they give.
+Metrics: TypeAlias = Mapping[str, Callable[..., GroupEstimates]]
+Results: TypeAlias = Mapping[str, GroupEstimates]
 #: The arguments of a metric that are columns.
 COLUMNS = (
     "y_true",
@@ -51,7 +51,7 @@ class MeasurePlan:
         What a sample gives for a metric, and how many rows and clusters the sample has.
     """
 
-    metrics: AnyMetrics
+    metrics: Metrics
     columns: Mapping[str, Any]
     n_replicates: int = 0
     random_state: int = 0
@@ -69,14 +69,6 @@ class MeasurePlan:
     def partition_by(self) -> str | None:
         """The column whose equal values must be in one part; None for rows."""
         return self.columns.get("cluster", self.columns.get("qid"))
-
-    @property
-    def nested(self) -> tuple[str, str] | None:
-        """The columns of queries and clusters, where a query must be in one cluster."""
-        qid, cluster = self.columns.get("qid"), self.columns.get("cluster")
-        if qid is None or cluster is None or qid == cluster:
-            return None
-        return qid, cluster
 
     def check_columns(self, columns: Iterable[Any]) -> None:
         """Raise a ValueError if the data lack a column."""
@@ -100,7 +92,7 @@ class MeasurePlan:
             for argument, name in self.columns.items()
         }
 
-    def measure(self, frame: Any) -> Mapping[Any, Any]:
+    def measure(self, frame: Any) -> Results:
         """Return the results of one part of the data, without their tables.
 
         Parameters
@@ -132,22 +124,35 @@ class MeasurePlan:
             result = replace(result, first_pass=first_pass)
         return result
 
-    def added(self, parts: Sequence[Mapping[Any, Any]]) -> Mapping[Any, Any]:
-        """Return the sums by name of the results of some parts."""
-        total = dict(parts[0])
-        for part in parts[1:]:
-            for name, result in part.items():
-                total[name] = total[name] + result if name in total else result
-        return total
 
-    def to_text(self, results: Mapping[Any, Any]) -> str:
-        """Return results as text, without a pickle."""
-        return json.dumps({name: one.to_json() for name, one in results.items()})
+class Source(Protocol):
+    """Data of an engine, the rows of each cluster of a plan in one part."""
 
-    def from_text(self, text: str) -> Mapping[Any, Any]:
-        """Return the results that `to_text` wrote."""
-        results = json.loads(text)
-        return {name: GroupEstimates.from_json(one) for name, one in results.items()}
+    @property
+    def columns(self) -> Iterable[Any]:
+        """The names of the columns."""
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+
+    def query_of_several(self, qid: str, cluster: str) -> Any:
+        """Return a query with rows of several clusters, or None."""
+
+    def rows(self, choose: Callable[[Any], Any]) -> Any:
+        """Return a frame of the rows that a function takes of each part."""
+
+    def results(self, plan: MeasurePlan) -> Iterable[Results]:
+        """Return the results of parts, which add up to those of all rows."""
+
+
+def added(parts: Iterable[Results]) -> dict[str, GroupEstimates]:
+    """Return the sums by name of the results of some parts."""
+    total: dict[str, GroupEstimates] = {}
+    for part in parts:
+        for name, result in part.items():
+            total[name] = total[name] + result if name in total else result
+    return total
 
 
 def parameters_of(metric: Callable[..., Any]) -> set[str]:
@@ -269,21 +274,3 @@ def _check_additive(
 def plain_of(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function that a partial is of, or the function itself."""
     return function.func if isinstance(function, partial) else function
-
-
-def split_query(plan: MeasurePlan, query: Any) -> ValueError:
-    """Return the error of a query in two clusters, whose pairs would be lost."""
-    qid, cluster = plan.columns["qid"], plan.columns["cluster"]
-    return ValueError(
-        f"{cluster} must be constant within a query; {qid} {query!r} has rows of "
-        "several clusters."
-    )
-
-
-def total_of(
-    plan: MeasurePlan, parts: Sequence[Mapping[Any, Any]]
-) -> Mapping[Any, Any]:
-    """Return the results of all parts."""
-    if not parts:
-        raise ValueError("data must have at least one row; it has none.")
-    return plan.added(parts)

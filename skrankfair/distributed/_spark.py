@@ -4,51 +4,86 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
-from ._first_pass import first_pass
-from ._plan import MeasurePlan, split_query
+from ..metrics import GroupEstimates
+from ._plan import MeasurePlan, Results, added
 
 # A worker of Spark has much less memory than a machine.
 _ROWS_AT_A_TIME = 500_000
 
 
-def parts_of_spark(
-    data: Any, plan: MeasurePlan, n_partitions: int | None
-) -> list[Mapping[Any, Any]]:
-    """Return the results of the partitions of a Spark DataFrame, classic or Connect."""
-    plan.check_columns(data.columns)
-    # Spark reads dots and backticks in names, so that its workers see others.
-    safe = {name: f"c{number}" for number, name in enumerate(plan.names)}
-    frame = data.selectExpr(
-        *(f"{_backticked(name)} AS {c}" for name, c in safe.items())
-    )
-    _check_nested_frame(frame, plan, safe)
-    names = plan.names
-    plan, results = first_pass(
-        plan,
-        frame.count,
-        lambda choose: _mapped(
-            frame, partial(_chosen, names, choose), frame.schema
-        ).rename_columns(names),
-    )
-    if results and not plan.metrics:
-        return results
-    by = plan.partition_by
-    if by is not None:
-        keys = [] if n_partitions is None else [n_partitions]
-        frame = frame.repartition(*keys, safe[by]).sortWithinPartitions(safe[by])
-    elif n_partitions is not None:
-        frame = frame.repartition(n_partitions)
-    table = _mapped(frame, partial(_measured, plan), "part int, answer string")
-    rows = zip(table["part"].to_pylist(), table["answer"].to_pylist(), strict=True)
-    for answer in map(json.loads, answers_of(rows)):
-        if "error" in answer:
-            raise ValueError(answer["error"])
-        results.append(plan.from_text(answer["results"]))
-    return results
+@dataclass
+class SparkSource:
+    """A Spark DataFrame, classic or Connect.
+
+    Attributes
+    ----------
+    data : pyspark.sql.DataFrame
+    plan : MeasurePlan
+    n_partitions : int or None
+        None is the number of the session.
+    """
+
+    data: Any
+    plan: MeasurePlan
+    n_partitions: int | None
+
+    @property
+    def columns(self) -> Iterable[Any]:
+        """The names of the columns."""
+        return self.data.columns
+
+    @cached_property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return self.frame.count()
+
+    @cached_property
+    def frame(self) -> Any:
+        """The columns that are needed, named by number.
+
+        Spark reads dots and backticks in names, so that its workers see others.
+        """
+        names = (name.replace("`", "``") for name in self.plan.names)
+        return self.data.selectExpr(*(f"`{n}` AS c{i}" for i, n in enumerate(names)))
+
+    def _safe(self, name: str) -> str:
+        """Return the name of a column in `frame`."""
+        return f"c{self.plan.names.index(name)}"
+
+    def query_of_several(self, qid: str, cluster: str) -> Any:
+        """Return a query with rows of several clusters, or None."""
+        query, unit = self._safe(qid), self._safe(cluster)
+        ends = self.frame.selectExpr(f"{query} AS q", f"{unit} AS low", f"{unit} AS up")
+        ends = ends.groupBy("q").agg({"low": "min", "up": "max"})
+        split = ends.where("`min(low)` <> `max(up)`").limit(1).collect()
+        return split[0][0] if split else None
+
+    def rows(self, choose: Callable[[Any], Any]) -> Any:
+        """Return a table of the rows that a function takes of each batch."""
+        names = self.plan.names
+        chosen = partial(_chosen, names, choose)
+        return _mapped(self.frame, chosen, self.frame.schema).rename_columns(names)
+
+    def results(self, plan: MeasurePlan) -> Iterator[Results]:
+        """Yield the results of each partition."""
+        frame, by = self.frame, plan.partition_by
+        if by is not None:
+            keys = [] if self.n_partitions is None else [self.n_partitions]
+            frame = frame.repartition(*keys, self._safe(by))
+            frame = frame.sortWithinPartitions(self._safe(by))
+        elif self.n_partitions is not None:
+            frame = frame.repartition(self.n_partitions)
+        table = _mapped(frame, partial(_measured, plan), "answer string")
+        for answer in map(json.loads, table["answer"].to_pylist()):
+            if "error" in answer:
+                raise ValueError(answer["error"])
+            texts = answer["results"].items()
+            yield {name: GroupEstimates.from_json(text) for name, text in texts}
 
 
 def _mapped(frame: Any, function: Callable[[Any], Any], schema: Any) -> Any:
@@ -73,29 +108,18 @@ def _chosen(
 def _measured(plan: MeasurePlan, batches: Iterable[Any]) -> Iterator[Any]:
     """Yield the total of a partition as JSON; nothing of one without rows."""
     import pyarrow as pa
-    from pyspark import TaskContext
 
     try:
         named = (batch.rename_columns(plan.names) for batch in batches)
         tables = cut(named, plan.partition_by, _ROWS_AT_A_TIME)
-        results = [plan.measure(table) for table in tables]
-        if not results:
+        total = added(plan.measure(table) for table in tables)
+        if not total:
             return
-        answer = {"results": plan.to_text(plan.added(results))}
+        texts = {name: result.to_json() for name, result in total.items()}
+        answer: dict[str, Any] = {"results": texts}
     except ValueError as error:  # of the data: another attempt would find it again
         answer = {"error": str(error)}
-    part = pa.array([TaskContext.get().partitionId()], pa.int32())
-    texts = pa.array([json.dumps(answer)])
-    yield pa.RecordBatch.from_arrays([part, texts], ["part", "answer"])
-
-
-def answers_of(rows: Iterable[Any]) -> list[str]:
-    """Return the answer of each partition once, however often it was delivered.
-
-    Spark itself takes the result of one attempt of a task and drops that of others,
-    such as speculative copies; nothing here relies on it.
-    """
-    return list(dict(rows).values())
+    yield pa.RecordBatch.from_arrays([pa.array([json.dumps(answer)])], ["answer"])
 
 
 def cut(batches: Iterable[Any], by: str | None, n_rows: int) -> Iterator[Any]:
@@ -137,18 +161,3 @@ def _last_border(column: Any) -> int:
 
     ends = pc.run_end_encode(column.combine_chunks()).run_ends
     return ends[-2].as_py() if len(ends) > 1 else 0
-
-
-def _check_nested_frame(frame: Any, plan: MeasurePlan, safe: Mapping[str, str]) -> None:
-    """Raise a ValueError for a query in two clusters, whose pairs would be lost."""
-    if plan.nested is None:
-        return
-    query, unit = (safe[name] for name in plan.nested)
-    ends = frame.selectExpr(f"{query} AS q", f"{unit} AS low", f"{unit} AS high")
-    ends = ends.groupBy("q").agg({"low": "min", "high": "max"})
-    for row in ends.where("`min(low)` <> `max(high)`").limit(1).collect():
-        raise split_query(plan, row[0])
-
-
-def _backticked(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -17,7 +17,6 @@ from skrankfair.metrics import (
     pairwise_exposure,
     selection_rate,
 )
-from tests.metrics.cases import CASES
 
 METRICS = {
     "inter": partial(pairwise_accuracy, comparison="inter"),
@@ -40,38 +39,6 @@ WHO = {
 }
 
 
-def every_case():
-    """Return all metrics with all options, in sets that are given the same columns.
-
-    Each is metrics by name, and the columns that they are given. Errors of items have
-    no clusters.
-    """
-    found = {}
-    for name, case in CASES.items():
-        options = {**case.options, **case.first_pass}
-        if "estimator" in options:  # lines through pairs at the threshold are rounding
-            options["epsilon"] = 0.255
-        if case.metric is ndcg:
-            options["sensitive_features"] = None
-        who = WHO | {"sample_weight": "w"}
-        if "bins" in options:
-            who |= {"engagement": "z"}
-        elif not case.of_decisions:
-            who |= {"y_true": "grade"}
-        if case.by_item:
-            del who["cluster"]
-        kind = tuple(who), who["y_true"]
-        found.setdefault(kind, ({}, who))[0][name] = partial(case.metric, **options)
-    return found.values()
-
-
-def assert_every_case(frame, measured):
-    """Compare all metrics of a source with those in memory."""
-    for metrics, who in every_case():
-        found, whole = measured(metrics, who), measure(frame, metrics, **who)
-        assert_same(found, whole)
-
-
 def click_log():
     """Return rows of 400 queries of 90 users in no order, with a column too many."""
     rng = np.random.default_rng(0)
@@ -83,6 +50,14 @@ def click_log():
     frame["grade"], frame["z"] = frame["y"] * (1 + query % 3), rng.random(len(frame))
     frame["w"] = 1.0 + frame["u"] % 2
     return frame.sample(frac=1, random_state=0).reset_index(drop=True)
+
+
+def written(folder, *frames, kind="parquet"):
+    """Write each frame to a file of its own."""
+    for number, frame in enumerate(frames):
+        path = folder / f"{number}.{kind}"
+        frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+    return str(folder / f"*.{kind}")
 
 
 def assert_same(found, whole, of_tests=1e-12):

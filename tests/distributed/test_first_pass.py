@@ -18,7 +18,7 @@ from skrankfair.metrics import (
 )
 from tests.seeds import rarely
 
-from .logs import WHO, assert_same, click_log
+from .logs import WHO, assert_same
 
 OF_RANKINGS = {
     "quantile": partial(matched_pair_calibration, direction="both", quantile=0.3),
@@ -39,11 +39,6 @@ METRICS = OF_RANKINGS | OF_ROWS
 #: What is measured on the sample alone.
 ON_SAMPLE = ("rank", "rate", "smooth", "binned", "sweep")
 ALL = WHO | {"engagement": "z"}
-
-
-@pytest.fixture(scope="module", name="frame")
-def _frame():
-    return click_log()
 
 
 def written(kind, frame, folder):

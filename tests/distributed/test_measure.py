@@ -26,24 +26,7 @@ from skrankfair.metrics import (
 )
 from tests.seeds import rarely
 
-from .logs import (
-    METRICS,
-    WHO,
-    assert_every_case,
-    assert_same,
-    assert_same_replicates,
-    click_log,
-)
-
-
-@pytest.fixture(scope="module", name="frame")
-def _frame():
-    return click_log()
-
-
-@pytest.fixture(scope="module", name="whole")
-def _whole(frame):
-    return measure(frame, METRICS, **WHO)
+from .logs import METRICS, WHO, assert_same, assert_same_replicates
 
 
 @pytest.fixture(scope="module", name="sources")
@@ -86,15 +69,6 @@ def test_any_number_of_parts_is_the_whole(n_partitions, sources, whole):
     for kind in ("pattern", "dask"):
         results = measure(sources[kind](), METRICS, n_partitions=n_partitions, **WHO)
         assert_same(results, whole)
-
-
-@pytest.mark.simulation
-@pytest.mark.parametrize(("kind", "n_partitions"), [("pattern", 7), ("dask", 2)])
-def test_every_metric_and_option_is_the_whole(kind, n_partitions, sources, frame):
-    def measured(metrics, who):
-        return measure(sources[kind](), metrics, n_partitions=n_partitions, **who)
-
-    assert_every_case(frame, measured)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from skrankfair import AuditReport
 from skrankfair.distributed import _first_pass, _spark, measure
-from skrankfair.distributed._plan import make_plan
 from skrankfair.metrics import (
     brier_score,
     make_metric,
@@ -24,14 +22,7 @@ from skrankfair.metrics import (
 )
 from tests.seeds import rarely
 
-from .logs import (
-    METRICS,
-    WHO,
-    assert_every_case,
-    assert_same,
-    assert_same_replicates,
-    click_log,
-)
+from .logs import METRICS, WHO, assert_same, assert_same_replicates
 
 
 @pytest.fixture(scope="module", name="spark")
@@ -50,19 +41,9 @@ def _spark_session():
     session.stop()
 
 
-@pytest.fixture(scope="module", name="log")
-def _log():
-    return click_log()
-
-
-@pytest.fixture(scope="module", name="whole")
-def _whole(log):
-    return measure(log, METRICS, **WHO)
-
-
 @pytest.fixture(scope="module", name="table")
-def _table(spark, log):
-    return spark.createDataFrame(pa.Table.from_pandas(log))
+def _table(spark, frame):
+    return spark.createDataFrame(pa.Table.from_pandas(frame))
 
 
 @pytest.mark.parametrize("n_partitions", [None, 1, 7, *rarely(64)])
@@ -71,27 +52,19 @@ def test_any_number_of_partitions_is_the_whole(n_partitions, table, whole):
     assert_same(found, whole)
 
 
-@pytest.mark.simulation
-def test_every_metric_and_option_is_the_whole(table, log):
-    def measured(metrics, who):
-        return measure(table, metrics, n_partitions=7, **who)
-
-    assert_every_case(log, measured)
-
-
-def test_replicates_are_those_of_memory(table, log):
+def test_replicates_are_those_of_memory(table, frame):
     found = measure(
         table, METRICS, n_partitions=5, n_replicates=20, random_state=4, **WHO
     )
-    assert_same_replicates(found, log)
+    assert_same_replicates(found, frame)
 
 
 @pytest.mark.parametrize("n_rows", [10**6, 600])
-def test_first_passes_are_those_of_other_engines(n_rows, table, log, monkeypatch):
+def test_first_passes_are_those_of_other_engines(n_rows, table, frame, monkeypatch):
     monkeypatch.setattr(_first_pass, "_SAMPLE_ROWS", n_rows)
     metrics = {"matched": matched_pair_calibration, "rank": rank_shift}
     results = measure(table, metrics, n_partitions=3, **WHO)
-    expected = measure(pa.Table.from_pandas(log), metrics, n_partitions=2, **WHO)
+    expected = measure(pa.Table.from_pandas(frame), metrics, n_partitions=2, **WHO)
     assert_same(results, expected)
     for name, key in (
         ("matched", "epsilon"),
@@ -102,26 +75,16 @@ def test_first_passes_are_those_of_other_engines(n_rows, table, log, monkeypatch
         assert first_pass.get(key) == other.get(key)
 
 
-def test_audit(table, log):
-    names = ["inter_group_accuracy", "pairwise_exposure"]
-    found, whole = (
-        AuditReport.from_results(measure(data, names, **WHO)) for data in (table, log)
-    )
-    assert_same(found.results, whole.results)
-    assert found.headline == whole.headline
-    assert found.counts == whole.counts
-
-
-def test_rows_alone_need_no_cluster(table, log):
+def test_rows_alone_need_no_cluster(table, frame):
     who = {name: WHO[name] for name in ("y_true", "y_score", "sensitive_features")}
-    expected = brier_score(log["y"], log["s"], sensitive_features=log["g"])
+    expected = brier_score(frame["y"], frame["s"], sensitive_features=frame["g"])
     for n_partitions in (None, 5):
         found = measure(table, "brier_score", n_partitions=n_partitions, **who)
         assert_same(found, {"brier_score": expected.compact()})
 
 
-def test_names_of_columns_are_quoted(spark, log):
-    odd = log.rename(columns={"q": "a.query `id`", "g": "select"})
+def test_names_of_columns_are_quoted(spark, frame):
+    odd = frame.rename(columns={"q": "a.query `id`", "g": "select"})
     table = spark.createDataFrame(pa.Table.from_pandas(odd))
     who = WHO | {"qid": "a.query `id`", "sensitive_features": "select"}
     found = measure(table, METRICS, **who)
@@ -135,16 +98,6 @@ def test_an_attempt_that_fails_counts_nothing_twice(table, whole, tmp_path):
         found = measure(table, {"inter": metric}, n_partitions=4, **WHO)
         assert marker.exists()
         assert_same(found, {"inter": whole["inter"]})
-
-
-def test_an_answer_that_comes_twice_counts_once(log, whole):
-    plan = make_plan(METRICS, WHO)
-    parts = [log[log["u"] % 2 == part] for part in (0, 1)]
-    first, second = (plan.to_text(plan.measure(part)) for part in parts)
-    rows = [(7, first), (8, second), (7, first)]
-    texts = _spark.answers_of(rows)
-    found = plan.added([plan.from_text(text) for text in texts])
-    assert_same(found, whole)
 
 
 def _raise():
@@ -182,15 +135,11 @@ class TestErrors:
         with pytest.raises(ValueError, match=message):
             measure(table, metrics, **WHO | columns)
 
-    def test_a_missing_group(self, spark, log):
-        log = log.assign(g=log["g"].where(log.index != 5))
-        table = spark.createDataFrame(pa.Table.from_pandas(log))
+    def test_a_missing_group(self, spark, frame):
+        frame = frame.assign(g=frame["g"].where(frame.index != 5))
+        table = spark.createDataFrame(pa.Table.from_pandas(frame))
         with pytest.raises(ValueError, match="sensitive_features"):
             measure(table, "dips", **WHO)
-
-    def test_no_rows(self, table):
-        with pytest.raises(ValueError, match="at least one row"):
-            measure(table.limit(0), "dips", **WHO)
 
 
 class TestCut:
