@@ -24,8 +24,10 @@ def stable_order(codes: Array, *, copy: bool = True) -> Array:
 
     `copy`: whether the codes must stay as they are.
     """
-    bits = codes.size.bit_length()
-    if int(codes.max(initial=0)).bit_length() + bits > 62:
+    bits, most = codes.size.bit_length(), int(codes.max(initial=0))
+    if most < 1 << 16:  # a radix sort
+        return np.argsort(codes.astype(np.uint16), kind="stable")
+    if most.bit_length() + bits > 62:
         return np.argsort(codes, kind="stable")
     # Sorting values is several times as fast as sorting their places.
     key: Array = codes.astype(np.int64, copy=copy)
