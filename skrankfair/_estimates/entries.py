@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -43,7 +44,10 @@ class Entries:
         return low
 
     def _by_group(self, of_entries: Array) -> Array:
-        return np.bincount(self.group, of_entries, minlength=len(self.right))
+        shape = len(self.left), len(self.right)
+        if of_entries.size == math.prod(shape):
+            return np.einsum("qg->g", of_entries.reshape(shape))
+        return np.bincount(self.group, of_entries, minlength=shape[1])
 
     def sum(self) -> Array:
         """Return the sums over rows, shape (G,)."""

@@ -143,9 +143,8 @@ class Rows:
     ) -> Rows:
         """Return the table of all groups of each row, (Q, G, C) and (Q, D)."""
         n_rows, n_groups, n_columns = by_group.shape
-        row, group = small_codes(
-            np.repeat(np.arange(n_rows), n_groups), np.tile(np.arange(n_groups), n_rows)
-        )
+        row, group = small_codes(np.arange(n_rows), np.arange(n_groups))
+        row, group = np.repeat(row, n_groups), np.tile(group, n_rows)
         values = by_group.reshape(n_rows * n_groups, n_columns)
         member = None if member is None else member.ravel()
         return cls(row, group, values, shared, n_groups, labels, member, unweighted)
@@ -189,6 +188,12 @@ class Rows:
                 values = dense_values(self.values[:, [column]])[:, 0]
                 by_group[:, column] = np.bincount(self.group, values, self.n_groups)
         return by_group, np.ones(self.n_rows) @ self.shared
+
+    def of_group(self, values: Array) -> Array:
+        """Return what the group of each entry has, shape (N,)."""
+        if self.complete:
+            return np.tile(values, self.n_rows)
+        return values.take(self.group)
 
     def at_entries(
         self, function: Finalize, totals: tuple[Array, Array] | None = None

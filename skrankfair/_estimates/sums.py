@@ -23,8 +23,10 @@ from .replicates import Replicates, replicates_of_both
 from .rows import Layout, Rows, count_chunks, draw_counts
 from .storage import stored
 
-# Entries that are looked at together, and numbers of rows that `compact` leaves.
-_BLOCK = 1 << 20
+# Entries that are looked at together, which stay in the processor's cache.
+_BLOCK = 1 << 17
+# Numbers of rows that `compact` leaves.
+_MOST_LEADING = 1 << 20
 #: A row with a larger share of the data of a group is left out exactly.
 LARGE_SHARE = 1 / 400
 # Of so few places all are looked at.
@@ -147,17 +149,15 @@ class ClusterSums:
 
     @cached_property
     def _support_and_active(self) -> tuple[Array, Array]:
-        support, active = [], []
-        for finalize in self.supports:
-            strata = self.rows.amounts(finalize)
-            support.append([part.sum() for part in strata])
-            there = [
-                replace(part, value=1.0 * (part.value > 0), left=1.0 * (part.left > 0))
-                for part in strata
-            ]
-            active.append([part.sum() for part in there])
-        sums: Array = np.array(support)
-        numbers: Array = np.rint(active)
+        n_strata = 1 if self.rows.member is None else 2
+        sums, numbers = np.zeros((2, len(self.supports), n_strata, len(self.groups)))
+        for rows in self.rows.blocks(_BLOCK):
+            for number, finalize in enumerate(self.supports):
+                for stratum, part in enumerate(rows.amounts(finalize)):
+                    sums[number, stratum] += part.sum()
+                    there = replace(part, value=part.value > 0, left=part.left > 0)
+                    numbers[number, stratum] += there.sum()
+        numbers = np.rint(numbers)
         sums[numbers == 0] = 0.0  # what rounding leaves of nothing
         if self.remainder is not None:
             sums = sums + self.remainder.support[..., :-1]
@@ -250,7 +250,7 @@ class ClusterSums:
         first = np.argsort(-share, kind="stable")
         first = first[share[first] > LARGE_SHARE]
         sizes = np.diff(rows.starts) * (rows.n_columns + 2) + rows.shared.shape[1]
-        number = np.searchsorted(np.cumsum(sizes[first]), _BLOCK // n_results, "right")
+        number = np.searchsorted(np.cumsum(sizes[first]), _MOST_LEADING // n_results, "right")
         leading = np.sort(first[: max(1, number)])
         remainder = self.remainder
         if leading.size < rows.n_rows:
@@ -303,12 +303,12 @@ class ClusterSums:
         for rows in self.exact_rows.blocks(_BLOCK):
             with np.errstate(divide="ignore", invalid="ignore"):
                 change = rows.at_entries(finalize, self.totals)
-                change -= estimate[rows.group]
-                change[np.abs(change) <= noise[rows.group]] = 0.0
+                change -= rows.of_group(estimate)
+                change *= np.abs(change) > rows.of_group(noise)
             if rows.member is None:
-                change *= factor[0][rows.group]
+                change *= rows.of_group(factor[0])
             else:
-                change *= np.where(rows.member, *factor[:, rows.group])
+                change *= np.where(rows.member, *map(rows.of_group, factor))
             yield rows.entries(change, rows.shared, right)
 
     def _remainder_slopes(self, finalize: Finalize) -> Array:

@@ -282,7 +282,7 @@ def test_without_shared_columns_many_groups_are_exact():
     for found, expected in zip(
         degrees_of_freedom(sparse, ratio), degrees_of_freedom(dense, ratio), strict=True
     ):
-        assert_allclose(found, expected, rtol=1e-8)
+        assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_rows_without_a_group_are_small_enough_for_first_order():

@@ -173,8 +173,8 @@ def _item_rows(data: RankedData, make_pairs: MakePairs) -> tuple[Pairs, Array, A
 
 def _empty_rows(data: RankedData, pairs: Pairs) -> Array:
     """Return zeros of shape (n, G, blocks, B), each column in one piece of memory."""
-    shape = len(pairs.groups), pairs.n_blocks, pairs.n_buckets, data.ranking.n_rows
-    n_groups, n_items = shape[0], shape[-1]
+    shape = data.ranking.n_rows, len(pairs.groups), pairs.n_blocks, pairs.n_buckets
+    n_items, n_groups = shape[:2]
     if n_groups * n_items > _MOST_CELLS:
         raise ValueError(
             f"variance='item' needs a number for each item and group, at most "
@@ -187,7 +187,7 @@ def _empty_rows(data: RankedData, pairs: Pairs) -> Array:
         f"The pairs of each of {n_items} items of one list with {n_groups} groups",
         "pass qid= to compare items within queries, or measure fewer groups at once.",
     )
-    return np.moveaxis(np.zeros(shape), -1, 0)
+    return np.zeros(shape)
 
 
 def _item_clusters(
