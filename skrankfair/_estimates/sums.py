@@ -155,7 +155,9 @@ class ClusterSums:
             for number, finalize in enumerate(self.supports):
                 for stratum, part in enumerate(rows.amounts(finalize)):
                     sums[number, stratum] += part.sum()
-                    there = replace(part, value=part.value > 0, left=part.left > 0)
+                    there = replace(
+                        part, value=1.0 * (part.value > 0), left=1.0 * (part.left > 0)
+                    )
                     numbers[number, stratum] += there.sum()
         numbers = np.rint(numbers)
         sums[numbers == 0] = 0.0  # what rounding leaves of nothing
@@ -250,7 +252,8 @@ class ClusterSums:
         first = np.argsort(-share, kind="stable")
         first = first[share[first] > LARGE_SHARE]
         sizes = np.diff(rows.starts) * (rows.n_columns + 2) + rows.shared.shape[1]
-        number = np.searchsorted(np.cumsum(sizes[first]), _MOST_LEADING // n_results, "right")
+        room = _MOST_LEADING // n_results
+        number = np.searchsorted(np.cumsum(sizes[first]), room, "right")
         leading = np.sort(first[: max(1, number)])
         remainder = self.remainder
         if leading.size < rows.n_rows:

@@ -136,14 +136,14 @@ class Memberships:
         return some, replace(self, cells=cells, rows=self.rows[some], starts=starts)
 
     def sums(self, values: Array) -> Array:
-        """Return the sums by cell of a column of memberships, shape (E,)."""
+        """Return the sums by cell of columns of memberships, shape (..., E)."""
         if not values.size:
-            return np.zeros(self.sizes.size)
-        return np.add.reduceat(values, self.starts[:-1], dtype=float)
+            return np.zeros((*values.shape[:-1], self.sizes.size))
+        return np.add.reduceat(values, self.starts[:-1], axis=-1, dtype=float)
 
     def sums_of_rows(self, values: Array) -> Array:
-        """Return the sums by cell of a column of ranked rows, shape (E,)."""
-        return self.sums(values[self.rows])
+        """Return the sums by cell of columns of ranked rows, shape (..., E)."""
+        return self.sums(values[..., self.rows])
 
     def tie_starts(self, places: Places) -> Array | None:
         """Return the first membership of each tied block of a cell, None without."""

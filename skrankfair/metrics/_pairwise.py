@@ -21,11 +21,9 @@ from .._inputs.validation import (
     weighted_quantile,
 )
 from ._pairs.cluster_rows import support_columns
-from ._pairs.counts import OutcomeCounts
 from ._pairs.item_rows import pair_sums, warn_undefined_pairs
 from ._pairs.levels import outcome_codes
-from ._pairs.outcome import OutcomePairs
-from ._pairs.score import ScorePairs
+from ._pairs.pairwise import OutcomeCounts, OutcomePairs, ScorePairs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +94,7 @@ def _buckets(
 def preferred_engagement(data: RankedData, engagement: Any) -> tuple[Array, Array]:
     """Return the engagement of the ranked rows, and which of them are preferred."""
     values = data.column(engagement, "engagement", allow_nan=True)
-    preferred = _outcome_counts(data).all_worse.count > 0
+    preferred = _outcome_counts(data).all_worse[1] > 0
     unknown = np.isnan(values) & preferred
     if unknown.any():
         row = data.input_row(int(np.argmax(unknown)))

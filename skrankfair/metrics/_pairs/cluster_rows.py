@@ -1,4 +1,4 @@
-"""From pairs to the table of sums: one driver for every metric over pairs.
+"""The pairs of a metric, and from pairs to the table of sums.
 
 Columns of a group, each of them once a bucket: value and number of its pairs; for
 metrics that compare a group with the rest also value and number of the rest's pairs,
@@ -10,6 +10,7 @@ where the average is over queries.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,9 +20,63 @@ from ..._estimates.finalize import ColumnSum, Finalize
 from ..._estimates.rows import Rows
 from ..._estimates.sums import ClusterSums
 from ..._inputs.cells import Cells, Memberships
-from ..._inputs.ranking import RankedData
+from ..._inputs.groups import Groups
+from ..._inputs.ranking import RankedData, Ranking
 from ..._inputs.validation import Array, check_choice
-from .pairs import REST, Pairs
+
+#: The columns of the pairs of the rest, value and number.
+REST = slice(2, 4)
+
+
+class Pairs(ABC):
+    """The ordered pairs (i, j) of one metric, the focal item i and its partner j.
+
+    Each pair adds to `n_columns` columns, in one of `n_buckets` strata: its value, its
+    number, and more. With two sides the pairs of the rest have columns of their own
+    beside the group's. No pair is ever written down.
+
+    Attributes
+    ----------
+    ranking : Ranking
+    groups : Groups
+        The groups of the rows in ranked order.
+    """
+
+    ranking: Ranking
+    groups: Groups
+    n_columns: int = 2
+    n_buckets: int = 1
+    n_sides: int = 1
+
+    @property
+    def has_shared(self) -> bool:
+        """Whether the sums of all pairs are shared columns, and part of the rest's."""
+        return False
+
+    @property
+    def n_blocks(self) -> int:
+        """The number of columns of a stratum."""
+        return self.n_columns * self.n_sides
+
+    @abstractmethod
+    def cell_sums(self, members: Memberships) -> Array:
+        """Return the sums over the pairs of all cells, shape (E, n_blocks, B)."""
+
+    @abstractmethod
+    def item_sums(self, group: int) -> Array:
+        """Return each item's sums over the group's pairs, shape (n_blocks, B, n).
+
+        A pair is in the sums of both its items.
+        """
+
+    def query_sums(self) -> Array:
+        """Return the shared sums by query, shape (Q, 2, B), or (Q, 0, B) if none."""
+        return np.zeros((self.ranking.n_queries, 0, self.n_buckets))
+
+    def shared_item_sums(self) -> Array:
+        """Return the shared sums of each item, shape (n, 2, B), or (n, 0, B)."""
+        return np.zeros((self.ranking.n_rows, 0, self.n_buckets))
+
 
 MakePairs = Callable[[RankedData], Pairs]
 

@@ -16,7 +16,9 @@ from ..._inputs.groups import Codes, Groups
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array, check_choice, check_number
 from .cluster_rows import (
+    REST,
     MakePairs,
+    Pairs,
     cluster_sums,
     pairs_there,
     query_sums,
@@ -24,7 +26,6 @@ from .cluster_rows import (
     sum_rows,
     supports_of,
 )
-from .pairs import REST, Pairs
 
 #: Items times groups of one list: 3 GB of sums of `pairwise_accuracy`.
 _MOST_CELLS = 10**8

@@ -13,8 +13,8 @@ from ..._inputs.cells import Memberships
 from ..._inputs.groups import Groups
 from ..._inputs.ranking import Ranking, stable_order
 from ..._inputs.validation import Array
+from .cluster_rows import Pairs
 from .near import ROUNDED, Matching, PairWeight, Ranges, weighted_rank
-from .pairs import Pairs
 from .prefix_sums import exclusive_cumsum, sum_between, times
 
 #: From places in the ranking, one of each focal row, to places in a list of some rows.
@@ -74,7 +74,7 @@ class MatchedPairs(NearPairs):
         if self.n_positions:
             return self._sums_by_position(matching, ranges)
         columns = self._focal_columns(matching, ranges)
-        return np.stack([members.sums(c) for c in columns], axis=1)[..., None]
+        return members.sums(columns).T[..., None]
 
     def _focal_columns(self, matching: Matching, ranges: Ranges) -> Array:
         """Return the columns of each membership over its partners, (n_columns, M)."""

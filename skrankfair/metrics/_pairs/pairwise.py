@@ -1,0 +1,279 @@
+"""Pairs of unlike outcomes, and pairs of a member and another item; value: their order.
+
+Kernels that sum over the pairs of a query without writing a pair down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..._inputs.cells import Memberships
+from ..._inputs.groups import Groups
+from ..._inputs.ranking import Ranking
+from ..._inputs.validation import Array
+from .cluster_rows import REST, Pairs
+from .levels import Level, outcome_levels
+from .prefix_sums import count_dtype, exclusive_cumsum, sum_between, times
+
+#: What halves of pairs, and pairs, count.
+_UNITS = np.array([[0.5], [1.0]])
+
+
+@dataclass(frozen=True)
+class OutcomeCounts:
+    """Values and numbers of the pairs of each row with partners of other outcomes."""
+
+    ranking: Ranking
+    #: Shape (n,). Small integers in the order of the outcomes within each query.
+    codes: Array
+    #: Shape (n,) or None. A pair counts the product of the weights of its items.
+    item_weight: Array | None = None
+
+    @cached_property
+    def all_worse(self) -> Array:
+        """Value and number of the pairs of each row with worse ones, shape (2, n)."""
+        return self.count([None], focal=True)[0]
+
+    def count(self, masks: Sequence[Array | None], focal: bool) -> Array:
+        """Count worse partners in each mask, or (not `focal`) better rows in it.
+
+        The shape is (masks, 2, n): values, of which a score tie has one half, and
+        numbers.
+        """
+        n, weight = self.ranking.n_rows, self.item_weight
+        dtype: type = count_dtype(n) if weight is None else float
+        counts = np.zeros((len(masks), 2, n), dtype)
+        for level in outcome_levels(self.ranking, self.codes):
+            if level.bit is not None:
+                _add_level(level, level.bit, masks, weight, counts, focal)
+        return times(counts * _UNITS, weight)
+
+    def within(self, members: Memberships) -> OutcomeCounts:
+        """Return the counts of each cell as a list of its own."""
+        rows, weight = members.rows, self.item_weight
+        weight = None if weight is None else weight[rows]
+        return OutcomeCounts(members.ranking(self.ranking), self.codes[rows], weight)
+
+
+def _add_level(
+    level: Level,
+    bit: Array,
+    masks: Sequence[Array | None],
+    weight: Array | None,
+    counts: Array,
+    focal: bool,
+) -> None:
+    """Add the pairs that are decided at one level: halves of them, and their number."""
+    counted, sought = (bit, ~bit) if focal else (~bit, bit)
+    rows, sizes = level.rows, np.diff(level.starts)
+    weight = None if weight is None else weight[rows]
+    for mask, (halves, number) in zip(masks, counts, strict=True):
+        before = exclusive_cumsum(
+            sought if mask is None else sought & mask[rows], weight
+        )
+        begin, end = (
+            np.repeat(before[edges], sizes)
+            for edges in (level.starts[:-1], level.starts[1:])
+        )
+        if level.bounds is None:  # the row itself is not sought
+            above = 2 * before[:-1]
+        else:
+            above = before[level.bounds[0]] + before[level.bounds[1]]
+        # Partners after the row, or focal rows before it.
+        halves[rows] += (2 * end - above if focal else above - 2 * begin) * counted
+        number[rows] += (end - begin) * counted
+
+
+@dataclass(frozen=True)
+class OutcomePairs(Pairs):
+    """Pairs (i, j) of a query, i the better one; value: i is ranked above j."""
+
+    ranking: Ranking
+    groups: Groups
+    counts: OutcomeCounts
+    #: {"all", "intra", "inter"}. Which partners count for a focal item of a group: all,
+    #: those of the group, or those outside it.
+    comparison: str
+    bucket: Array | None = None  # shape (n,) or None: stratum of the focal item
+    n_buckets: int = 1
+    n_sides = 2
+
+    @property
+    def has_shared(self) -> bool:
+        """Whether all pairs are of a group or of its rest: not those across."""
+        return self.comparison != "inter"
+
+    def cell_sums(self, members: Memberships) -> Array:
+        """Return the sums over the pairs of all cells, shape (E, 4, B).
+
+        A pair is in the group's own sums or not, as are both its items: what has the
+        focal item in the group, the partner, or both makes up all four cases.
+        """
+        rows, cell, n_cells = members.rows, members.cell, members.sizes.size
+        own = self._focal_sums(self.counts.all_worse[:, rows], cell, n_cells, rows)
+        rest = -own
+        if self.comparison != "all" and rows.size:
+            inside, (some, several) = np.zeros(own.shape), members.in_company()
+            if some.size:
+                inner = self.counts.within(several).all_worse
+                inside = self._focal_sums(inner, cell[some], n_cells, rows[some])
+            partner = np.moveaxis(members.sums_of_rows(self._all_better), 0, -1)
+            if self.comparison == "intra":
+                own, rest = inside, inside - own - partner
+            else:
+                own, rest = own - inside, partner - inside
+        out = np.concatenate([own, rest]).transpose(1, 0, 2)
+        if self.has_shared:
+            out[:, REST] += self.query_sums()[members.cells.query]
+        return out
+
+    def query_sums(self) -> Array:
+        """Return value and number of all pairs of each query, shape (Q, 2 or 0, B)."""
+        if not self.has_shared:
+            return super().query_sums()
+        query, every = self.ranking.query.astype(np.int64), self.counts.all_worse
+        return self._focal_sums(every, query, self.ranking.n_queries).swapaxes(0, 1)
+
+    def _focal_sums(
+        self, counts: Array, code: Array, size: int, rows: Array | slice = slice(None)
+    ) -> Array:
+        """Sum the counts of focal rows by code and stratum, shape (2, size, B)."""
+        if self.bucket is not None:
+            code = code * self.n_buckets + self.bucket[rows]
+        length = size * self.n_buckets
+        sums = [np.bincount(code, column, length) for column in counts]
+        return np.reshape(sums, (2, size, self.n_buckets))
+
+    def item_sums(self, group: int) -> Array:
+        """Return each item's sums over the pairs of group and rest, (4, B, n)."""
+        member = self.groups.mask(group)
+        # Of a focal row its partners, and those in the group; of a partner its focal
+        # rows, and those in the group.
+        partners = own_partners = self._partners
+        if self.comparison != "all":
+            counts = self.counts.count([member], focal=True)
+            own_partners = self._in_strata(counts)
+        focal = self._all_better
+        own_focal = self.counts.count(self._strata(member), focal=False)
+        if self.comparison == "all":
+            own = own_focal + partners * member
+            rest = focal - own_focal + partners * ~member
+        elif self.comparison == "inter":
+            own = np.where(member, partners - own_partners, own_focal)
+            rest = np.where(member, focal - own_focal, own_partners)
+        else:
+            own = (own_partners + own_focal) * member
+            rest = partners - own_partners + focal - own_focal
+            rest *= ~member
+        return np.concatenate([own, rest], axis=1).swapaxes(0, 1)
+
+    def shared_item_sums(self) -> Array:
+        """Return the sums over all pairs that each item is in, shape (n, 2 or 0, B)."""
+        if not self.has_shared:
+            return super().shared_item_sums()
+        return (self._partners + self._all_better).transpose(2, 1, 0)
+
+    def _strata(self, mask: Array | None) -> list[Array | None]:
+        """Return the rows of a mask in each stratum of focal items."""
+        if self.bucket is None:
+            return [mask]
+        strata = [self.bucket == bucket for bucket in range(self.n_buckets)]
+        return [s if mask is None else s & mask for s in strata]
+
+    def _in_strata(self, counts: Array) -> Array:
+        """Return the counts (1, 2, n) of focal rows in their strata, (B, 2, n)."""
+        if self.bucket is None:
+            return counts
+        return counts * np.array(self._strata(None))[:, None]
+
+    @cached_property
+    def _partners(self) -> Array:
+        """Counts of all worse rows of each focal row, by its stratum, (B, 2, n)."""
+        return self._in_strata(self.counts.all_worse[None])
+
+    @cached_property
+    def _all_better(self) -> Array:
+        """Counts of all better rows of each partner, by their stratum, (B, 2, n)."""
+        return self.counts.count(self._strata(None), focal=False)
+
+
+@dataclass(frozen=True)
+class ScorePairs(Pairs):
+    """Pairs (i, j), i in the group and j outside it; value: i is ranked above j."""
+
+    ranking: Ranking
+    groups: Groups
+    #: Leave out pairs of equal scores, which otherwise have value one half.
+    strict: bool = False
+    item_weight: Array | None = None  # a pair counts the product of its items'
+
+    def cell_sums(self, members: Memberships) -> Array:
+        """Return the sums over the pairs of all cells, shape (E, 2, 1).
+
+        All pairs of the members, less those between them, of which half are won.
+        """
+        ranking, rows, weight = self.ranking, members.rows, self.item_weight
+        starts, own = ranking.starts, 1.0 if weight is None else weight
+        first, last = ranking.tie_bounds()
+        below = sum_between(last, starts[1:][ranking.query], weight)
+        tied = sum_between(first, last, weight)
+        won = members.sums_of_rows(
+            times(below + (0 if self.strict else (tied - own) / 2), weight)
+        )
+        length = sum_between(starts[:-1], starts[1:], weight)[members.cells.query]
+        size = squares = members.sizes
+        if weight is not None:
+            size = members.sums_of_rows(weight)
+            squares = members.sums_of_rows(weight**2)
+        number = size * (length - size)
+        won -= (size * size - squares) / 2
+        if self.strict and ranking.has_ties and rows.size:
+            first, last = members.ranking(ranking).tie_bounds()
+            inner = None if weight is None else weight[rows]
+            level = times(sum_between(first, last, inner), inner)
+            between = members.sums(level) - squares  # each tied pair twice
+            won += between / 2
+            tied = times(tied, weight)
+            number = number - (members.sums_of_rows(tied) - squares - between)
+        return np.stack([won, number], axis=1)[..., None]
+
+    def _around(self, mask: Array) -> tuple[Array, Array, Array]:
+        """Return how many of a mask are below, level with and above each row."""
+        ranking = self.ranking
+        before = exclusive_cumsum(mask, self.item_weight)
+        low, high = before[:-1], before[1:]
+        if ranking.has_ties:
+            low, high = (before[bound] for bound in self._bounds)
+        begin, end = (
+            np.repeat(before[edges], ranking.lengths)
+            for edges in (ranking.starts[:-1], ranking.starts[1:])
+        )
+        return end - high, high - low, low - begin
+
+    @cached_property
+    def _bounds(self) -> tuple[Array, Array]:
+        return self.ranking.tie_bounds()
+
+    @cached_property
+    def _around_all(self) -> tuple[Array, Array, Array]:
+        return self._around(np.ones(self.ranking.n_rows, dtype=bool))
+
+    def item_sums(self, group: int) -> Array:
+        """Return each item's sums over the group's pairs, shape (2, 1, n)."""
+        member = self.groups.mask(group)
+        below, level, above = self._around(member)
+        all_below, all_level, all_above = self._around_all
+        out = np.empty((2, 1, member.size))
+        # Of members the partners are all others, and of others the members.
+        won, count = out[:, 0]
+        won[:] = np.where(member, all_below - below, above)
+        np.add(won, np.where(member, all_above - above, below), out=count)
+        if not self.strict and self.ranking.has_ties:
+            tied = np.where(member, all_level - level, level)
+            won += tied / 2
+            count += tied
+        return times(out, self.item_weight)
