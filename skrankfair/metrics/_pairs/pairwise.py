@@ -69,7 +69,8 @@ def _add_level(
 ) -> None:
     """Add the pairs that are decided at one level: halves of them, and their number."""
     counted, sought = (bit, ~bit) if focal else (~bit, bit)
-    rows, sizes = level.rows, np.diff(level.starts)
+    rows, sizes, at = level.rows, np.diff(level.starts), np.flatnonzero(counted)
+    target = at if isinstance(rows, slice) else rows[at]
     weight = None if weight is None else weight[rows]
     for mask, (halves, number) in zip(masks, counts, strict=True):
         before = exclusive_cumsum(
@@ -84,8 +85,9 @@ def _add_level(
         else:
             above = before[level.bounds[0]] + before[level.bounds[1]]
         # Partners after the row, or focal rows before it.
-        halves[rows] += (2 * end - above if focal else above - 2 * begin) * counted
-        number[rows] += (end - begin) * counted
+        half = 2 * end - above if focal else above - 2 * begin
+        halves[target] += half[at]
+        number[target] += (end - begin)[at]
 
 
 @dataclass(frozen=True)
