@@ -164,7 +164,7 @@ def test_curves_add_up():
 def test_memory_is_not_for_each_threshold(monkeypatch):
     n, n_groups, thresholds = 10_000, 200, np.linspace(0.1, 0.2, 8)
     # What all results may keep is as large beside the rows as for a million.
-    monkeypatch.setattr(sums, "_BLOCK", n)
+    monkeypatch.setattr(sums, "_MOST_LEADING", n)
     monkeypatch.setattr(remainder, "_FEW_NUMBERS", n // 10)
     rng = np.random.default_rng(0)
     score, y = rng.random((2, n))

@@ -148,7 +148,7 @@ class OutcomePairs(Pairs):
             code = code * self.n_buckets + self.bucket[rows]
         length = size * self.n_buckets
         sums = [np.bincount(code, column, length) for column in counts]
-        return np.reshape(sums, (2, size, self.n_buckets))
+        return np.array(sums, dtype=float).reshape(2, size, self.n_buckets)
 
     def item_sums(self, group: int) -> Array:
         """Return each item's sums over the pairs of group and rest, (4, B, n)."""
