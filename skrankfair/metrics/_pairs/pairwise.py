@@ -46,7 +46,7 @@ class OutcomeCounts:
         """
         n, weight = self.ranking.n_rows, self.item_weight
         dtype: type = count_dtype(n) if weight is None else float
-        counts = np.zeros((len(masks), 2, n), dtype)
+        counts: Array = np.zeros((len(masks), 2, n), dtype)
         for level in outcome_levels(self.ranking, self.codes):
             if level.bit is not None:
                 _add_level(level, level.bit, masks, weight, counts, focal)
