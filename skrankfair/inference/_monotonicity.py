@@ -24,7 +24,7 @@ from ..metrics._pairs.cluster_rows import QuerySums, sum_over_queries
 if TYPE_CHECKING:
     from ..display._monotonicity import MonotonicityDisplay
 
-_FEW_POSITIONS, _MOST_POSITIONS = 50, 1000
+_MOST_POSITIONS = 1000
 _EQUAL = 1e-12
 _SLACK = 1e-9
 
@@ -131,27 +131,9 @@ class MonotonicityTest(ReadOnlyArrays):
 
 
 def _increasing_fits(rows: Array, weight: Array) -> Array:
-    """Return the isotonic regression of each row.
-
-    Few positions: the largest, over the starts of a stretch that contains the position,
-    of the smallest weighted mean over its ends, for all rows at once. Many: one by one.
-    """
-    n = weight.size
-    if n > _FEW_POSITIONS:
-        return np.array(
-            [isotonic_regression(row, weights=weight).x for row in rows]
-        ).reshape(rows.shape)
-    sums = np.zeros((len(rows), n + 1))
-    np.cumsum(rows * weight, axis=1, out=sums[:, 1:])
-    total = np.append(0.0, np.cumsum(weight))
-    forward = np.tri(n, dtype=bool).T
-    size = np.where(forward, total[None, 1:] - total[:-1, None], 1.0)
-    means = (sums[:, None, 1:] - sums[:, :-1, None]) / size
-    means[:, ~forward] = np.inf
-    smallest = np.minimum.accumulate(means[:, :, ::-1], axis=2)[:, :, ::-1]
-    smallest[:, ~forward] = -np.inf
-    fits: Array = smallest.max(axis=1)
-    return fits
+    """Return the isotonic regression of each row."""
+    fits = [isotonic_regression(row, weights=weight).x for row in rows]
+    return np.array(fits).reshape(rows.shape)
 
 
 @dataclass(frozen=True)
