@@ -13,7 +13,7 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
-from tests.metrics.simulate import coverage, result_of, slices, tolerance
+from tests.metrics.simulate import result_of
 from tests.reference import matched_pairs, pairwise, utility, variance
 
 METRICS = {
@@ -332,49 +332,6 @@ def test_items_are_aligned_by_row():
     # Members of the group and others are two samples of 30.
     expected = 29 / 30 * (changes**2).sum()
     assert compare(*results).covariance[0, 0] == pytest.approx(expected, rel=1e-10)
-
-
-@pytest.mark.simulation
-def test_item_coverage():
-    # Both scores are as good: the true difference is 0.
-    n_lists = 400
-    intervals = []
-    for seed in range(n_lists):
-        y, a, b = one_list(200, seed)
-        results = [pairwise_accuracy(y, s, sensitive_features=0 * y) for s in (a, b)]
-        intervals.append(compare(*results).confidence_interval())
-    covered = coverage(intervals, 0.0)
-    assert np.all(np.abs(covered - 0.95) < tolerance(0.95, n_lists))
-
-
-# Clusters in simulation
-
-
-@pytest.fixture(scope="module")
-def replications():
-    """Results of 600 data sets of 200 queries, by score."""
-    data = frame(n_queries=120_000)
-    starts = np.arange(0, 120_001, 200)
-    results = both("accuracy", data)
-    return [list(slices(result, starts)) for result in results], results
-
-
-@pytest.mark.simulation
-def test_coverage(replications):
-    # The truth is the difference over all 120 000 queries, whose own error is
-    # 1 / sqrt(600) of a replication's.
-    (new, old), whole = replications
-    truth = whole[0].estimate - whole[1].estimate
-    differences = [compare(a, b) for a, b in zip(new, old, strict=True)]
-    error = tolerance(0.95, len(differences))
-    for method in ("t", "bootstrap"):
-        intervals = [
-            difference.confidence_interval(
-                method=method, n_resamples=500, random_state=seed
-            )
-            for seed, difference in enumerate(differences)
-        ]
-        assert np.all(np.abs(coverage(intervals, truth) - 0.95) < error)
 
 
 def test_bootstrap_resamples_both_at_once():

@@ -16,7 +16,6 @@ from skrankfair.metrics import (
     selection_rate,
 )
 from tests.inference.test_compare import METRICS, frame, measure
-from tests.metrics.simulate import tolerance
 
 
 def weeks(name, **changes):
@@ -157,26 +156,3 @@ def test_what_has_no_comparison_is_refused():
     ):
         with pytest.raises(ValueError, match=message):
             compare_independent(*pair)
-
-
-@pytest.mark.simulation
-def test_size_where_nothing_has_changed():
-    # Users have 1 to 8 queries each; the second sample is a third of the first.
-    rng = np.random.default_rng(0)
-    n_data, rejected = 250, np.zeros(2)
-
-    def week(n_users):
-        query_user = np.repeat(np.arange(n_users), rng.integers(1, 9, n_users))
-        user = np.repeat(query_user, 6)
-        query = np.repeat(np.arange(query_user.size), 6)
-        taste = rng.normal(size=n_users)[user]
-        group = rng.choice(["f", "m"], user.size, p=[0.3, 0.7])
-        score = rng.normal(size=user.size) + taste * (group == "f")
-        who = {"sensitive_features": group, "qid": query, "cluster": user}
-        return pairwise_exposure(None, score, **who)
-
-    for _ in range(n_data):
-        result = compare_independent(week(60), week(20))
-        rejected += result.test().pvalue < 0.05
-    share = rejected / n_data
-    assert (np.abs(share - 0.05) < tolerance(0.05, n_data)).all(), share

@@ -239,53 +239,6 @@ def test_infra_marginal_means_mislead_and_the_test_does_not():
     assert t.difference[0] > 0
 
 
-@pytest.mark.simulation
-def test_a_line_is_unbiased_at_the_boundary():
-    """Outcomes rise by 1 for 1 of score; a mean looks above the threshold."""
-    n_replications, n = 120, 1000
-    found = {"constant": [], "local_linear": []}
-    for seed in range(n_replications):
-        rng = np.random.default_rng(seed)
-        s = rng.random(n)
-        group = rng.choice(["a", "b"], size=n)
-        y = (rng.random(n) < s).astype(float)
-        for boundary, values in found.items():
-            t = marginal_outcome_test(
-                *(y, s),
-                sensitive_features=group,
-                threshold=T,
-                bandwidth=0.2,
-                kernel="gaussian",
-                boundary=boundary,
-            )
-            values.append(t.outcomes[0])
-    mean = {name: np.mean(values) for name, values in found.items()}
-    error = {
-        name: np.std(values) / np.sqrt(n_replications) for name, values in found.items()
-    }
-    assert abs(mean["local_linear"] - T) < 3 * error["local_linear"]
-    # A half normal of scale 0.2, cut at 0.6: about 0.16 above.
-    assert mean["constant"] - T > 0.1 > 10 * error["constant"]
-
-
-@pytest.mark.simulation
-def test_rejects_a_true_null_at_its_level():
-    n_replications, rejected = 200, 0
-    for seed in range(n_replications):
-        rng = np.random.default_rng(1000 + seed)
-        cluster = np.repeat(np.arange(250), 1 + rng.poisson(3, 250))
-        own = special.ndtr(rng.normal(size=250))
-        group = rng.choice(["a", "b"], size=250)[cluster]
-        s = rng.random(cluster.size) ** np.where(group == "a", 1.0, 0.7)
-        y = (0.5 * (own[cluster] + rng.random(s.size)) < s).astype(float)
-        t = marginal_outcome_test(
-            y, s, sensitive_features=group, cluster=cluster, threshold=T
-        )
-        rejected += t.pvalue < 0.05
-    # Four binomial standard errors above 5%.
-    assert rejected / n_replications < 0.05 + 4 * np.sqrt(0.05 * 0.95 / n_replications)
-
-
 def test_several_groups():
     y, s, group, cluster = rows(labels="abc")
     options = {"sensitive_features": group, "cluster": cluster, "threshold": T}
@@ -503,30 +456,6 @@ def test_mortgages_have_marginal_outcomes_near_the_means_above_the_threshold(nea
         assert interval.low < value < interval.high
         assert 0 < low < near.mean() < high < 1
     assert t.pvalue > 0.05
-
-
-@pytest.mark.simulation
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-@pytest.mark.parametrize("n", [400, 2000])
-def test_a_rare_group_is_not_accused(n):
-    """A group of 5% has another slope and the same outcome at the threshold."""
-    n_replications, rejected, known, covered = 100, 0, 0, 0
-    for seed in range(n_replications):
-        rng = np.random.default_rng([seed, 8])
-        s = rng.beta(3, 2, n)
-        group = np.where(rng.random(n) < 0.05, "b", "a")
-        above = s - 0.5
-        mean = np.where(group == "b", s, 0.5 + 0.5 * above + 1.5 * above**2)
-        y = (rng.random(n) < mean).astype(float)
-        t = marginal_outcome_test(y, s, sensitive_features=group, threshold=0.5)
-        rejected += t.pvalue < 0.05
-        low, high = t.confidence_interval()
-        known += not np.isnan(low[0])
-        covered += low[0] <= 0 <= high[0]
-    # Four binomial standard errors; without a p-value there is no accusation.
-    limit = 0.05 + 4 * np.sqrt(0.05 * 0.95 / n_replications)
-    assert rejected / n_replications < limit
-    assert known - covered <= limit * n_replications
 
 
 @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
