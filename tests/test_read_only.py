@@ -80,6 +80,10 @@ def walk(thing, name, found):
         for attribute in dir(thing):
             if not attribute.startswith("_"):
                 value = value_of(thing, attribute)
+                if isinstance(value, np.ndarray) and not np.shares_memory(
+                    value, value_of(thing, attribute)
+                ):
+                    continue  # made anew each time, so that it belongs to nobody
                 if not callable(value) or dataclasses.is_dataclass(value):
                     walk(value, f"{name}.{attribute}", found)
 

@@ -126,15 +126,13 @@ class Resampler(ReadOnlyArrays):
             slopes = slopes_at(self.finalize, *totals)
             drawn.append((self._combined(values), self._errors(counts, values, slopes)))
         values, errors = (np.concatenate(part) for part in zip(*drawn, strict=True))
-        estimate = np.atleast_1d(scale.estimate)
+        estimate, link = np.atleast_1d(scale.estimate), scale.link
         with np.errstate(divide="ignore", invalid="ignore"):
-            middle = scale.forward(estimate)
-            t = (scale.forward(values) - middle) / (errors * scale.slope(values))
+            middle = link.forward(estimate)
+            t = (link.forward(values) - middle) / (errors * link.slope(values))
             low_t, high_t = _quantiles(np.where(np.isfinite(t), t, np.nan), tail)
-            error = np.atleast_1d(scale.standard_error) * scale.slope(estimate)
-            return scale.back(middle - high_t * error), scale.back(
-                middle - low_t * error
-            )
+            error = np.atleast_1d(scale.standard_error) * link.slope(estimate)
+            return link.back(middle - high_t * error), link.back(middle - low_t * error)
 
     def _errors(self, counts: Array, values: Array, slopes: Array) -> Array:
         """Return the standard errors within each resample, shape (B, m).

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._inputs.validation import Array, check_choice, check_number
-from . import power as planning
+from .._inputs.validation import Array, check_choice
 from .bootstrap import Resampler
-from .equivalence import EquivalenceTest, check_alpha, equivalence, margin_bounds
-from .leverage import contrast_degrees, degrees_of_freedom
-from .read_only import ReadOnlyArrays
+from .group_test import EquivalenceTest, equivalence
+from .leverage import contrast_degrees
+from .power import PILOT_ERRORS, Pilot, RequiredSize, keeps_promise
+from .read_only import ReadOnlyArrays, cached_read_only
 from .scales import (
     ConfidenceInterval,
     DifferenceScale,
@@ -27,7 +26,6 @@ from .scales import (
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
-    from .power import RequiredSize
 
 METHODS = ("t", "bootstrap", "percentile")
 
@@ -48,8 +46,6 @@ class Estimates(ReadOnlyArrays):
     kind : {"difference", "ratio", "value"}
     resampler : Resampler or None
         The clusters behind them.
-    name : str or None
-        What messages call them; None is the only name.
     """
 
     names: tuple[Hashable, ...]
@@ -58,7 +54,6 @@ class Estimates(ReadOnlyArrays):
     null_value: float | None
     kind: str = "value"
     resampler: Resampler | None = None
-    name: str | None = None
 
     @property
     def estimate(self) -> Array:
@@ -70,27 +65,13 @@ class Estimates(ReadOnlyArrays):
         """Their standard errors, shape (m,)."""
         return self.scale.standard_error
 
-    @property
-    def n_clusters(self) -> float:
-        """The number of clusters behind them; NaN if they are not known."""
-        return np.nan if self.resampler is None else float(self.resampler.sums.count)
-
     def ends(self, reach: Array) -> tuple[Array, Array]:
         """Return intervals of a number of standard errors each way."""
         return self.scale.ends(reach, self.df)
 
-    @property
-    def statistic(self) -> Array:
-        """Student's t of the null value; NaN without one."""
-        return self._test[0]
-
-    @property
-    def pvalue(self) -> Array:
-        """Two-sided p-values of the null value; NaN without one."""
-        return self._test[1]
-
-    @cached_property
-    def _test(self) -> tuple[Array, Array]:
+    @cached_read_only
+    def test(self) -> tuple[Array, Array]:
+        """Student's t and two-sided p-values of the null value; NaN without one."""
         if self.null_value is None:
             unknown = np.full(np.shape(self.df), np.nan)
             return unknown, unknown
@@ -111,81 +92,44 @@ class Estimates(ReadOnlyArrays):
             *(method, n_resamples, random_state),
         )
 
-    def equivalence_test(self, margin: Any, alpha: float) -> EquivalenceTest:
-        """Test whether each is shown to be within a margin of the null value."""
-        bounds = margin_bounds(margin, self.kind)
-        shift = 0.0 if self.kind == "ratio" else self.null_value or 0.0
-
-        def ends(reach: Array) -> tuple[Array, Array]:
-            low, high = self.ends(reach)
-            return low - shift, high - shift
-
-        return equivalence(
-            self.names, self.estimate - shift, ends, self.df, bounds, alpha
-        )
-
-    def minimum_detectable(
-        self, power: float, alpha: float, pilot_error: str, n_tests: int = 1
-    ) -> Array:
-        """Return the true gaps that data like these find, shape (m,)."""
-        planning.check_design(power, alpha, pilot_error)
-        self.promised(pilot_error)
-        gap = planning.detectable(
-            self.scale.linear_error,
-            self.df,
-            power,
-            alpha / n_tests,
-            known=pilot_error == "known",
-        )
-        with np.errstate(over="ignore"):  # no ratio is large enough
-            return np.where(self.on_log_scale, np.exp(gap), gap)
-
-    def required(
+    def pilot(
         self,
-        gap: float,
-        power: float,
-        alpha: float,
         pilot_error: str,
+        name: str | None = None,
         n_effective: Array | None = None,
         n_tests: int = 1,
-    ) -> RequiredSize:
-        """Return how many clusters like these find a gap."""
-        planning.check_design(power, alpha, pilot_error)
-        check_number(gap, "gap", 0, planning.LARGEST_GAP, inclusive=(False, True))
-        size = np.where(self.on_log_scale, abs(np.log(gap)), gap)
-        if (size == 0).any():
-            raise ValueError("gap must be a ratio other than 1; got 1.")
-        promised = self.promised(pilot_error)
-        factor = planning.factors(
-            self.scale.linear_error,
-            self.df,
-            size,
-            power,
-            alpha / n_tests,
-            known=pilot_error == "known",
-        )
-        count = self.n_clusters
-        effective = self.df + 1 if n_effective is None else n_effective
-        return planning.RequiredSize(
-            *(self.names, gap, power, factor),
-            *(np.ceil(factor * count), factor * effective),
-            promised & ~np.isnan(factor),
-        )
+    ) -> Pilot:
+        """Return what they say of more such data, and warn where that is little.
 
-    @property
-    def on_log_scale(self) -> Array:
-        """Whether errors are those of the logarithm: of positive ratios."""
-        return np.asarray((self.kind == "ratio") & (self.estimate > 0))
-
-    def promised(self, pilot_error: str) -> Array:
-        """Return which of them can promise power as pilots, and warn of the others."""
-        if self.resampler is None or pilot_error == "known":
-            return np.ones(len(self.names), dtype=bool)
-        sums, finalize = self.resampler.of_their_groups()
-        name = str(self.names[0]) if self.name is None else self.name
-        rests = degrees_of_freedom(sums, finalize)
-        promised = planning.promised_by(name, sums, finalize, *rests)
-        return promised if self.kind == "value" else np.array([promised.all()])
+        Parameters
+        ----------
+        pilot_error : {"estimated", "known"}
+        name : str or None, default=None
+            What is planned; None is the only name.
+        n_effective : ndarray of shape (m,) or None, default=None
+            Effective clusters; None: as many as the degrees of freedom say.
+        n_tests : int, default=1
+        """
+        check_choice(pilot_error, "pilot_error", PILOT_ERRORS)
+        known, resampler = pilot_error == "known", self.resampler
+        promised = np.ones(len(self.names), dtype=bool)
+        if resampler is not None and not known:
+            sums, finalize = resampler.of_their_groups()
+            promised = keeps_promise(name or str(self.names[0]), sums, finalize)
+            if self.kind != "value":
+                promised = np.array([promised.all()])
+        ratio = self.kind == "ratio" and bool((self.estimate > 0).all())
+        return Pilot(
+            names=self.names,
+            standard_error=self.standard_error / (self.estimate if ratio else 1.0),
+            df=self.df,
+            n_effective=self.df + 1 if n_effective is None else n_effective,
+            promised=promised,
+            n_clusters=np.nan if resampler is None else float(resampler.sums.count),
+            n_tests=n_tests,
+            ratio=ratio,
+            known=known,
+        )
 
     def one(self) -> Estimate:
         """Return the only one of them."""
@@ -233,17 +177,16 @@ class Estimate:
 
         For shares it is the t at which their interval begins to hold the null value.
         """
-        return float(self._estimates.statistic[0])
+        return float(self._estimates.test[0][0])
 
     @property
     def pvalue(self) -> float:
         """Two-sided p-value of the null value; NaN without variance or null value."""
-        return float(self._estimates.pvalue[0])
+        return float(self._estimates.test[1][0])
 
-    @property
-    def as_estimates(self) -> Estimates:
-        """The number as the only one of several."""
-        return self._estimates
+    def as_pilot(self, pilot_error: str) -> Pilot:
+        """Return what it says of more such data, and warn where that is little."""
+        return self._estimates.pilot(pilot_error)
 
     def confidence_interval(
         self,
@@ -310,10 +253,9 @@ class Estimate:
             If the margin has no difference outside of it, or for a level outside
             (0, 0.5), or if the estimate is no contrast.
         """
-        check_alpha(alpha)
         if self.null_value is None:
             raise ValueError(f"{self.name} is no contrast, so it has no margin.")
-        return self._estimates.equivalence_test(margin, alpha)
+        return equivalence(self._estimates, margin, alpha)
 
     def minimum_detectable(
         self,
@@ -351,8 +293,7 @@ class Estimate:
             clusters, or an error that is mostly of a few clusters with extreme values.
             Not with ``pilot_error="known"``.
         """
-        gaps = self._estimates.minimum_detectable(power, alpha, pilot_error)
-        return float(gaps[0])
+        return float(self.as_pilot(pilot_error).detectable(power, alpha)[0])
 
     def required(
         self,
@@ -393,7 +334,7 @@ class Estimate:
             clusters, or an error that is mostly of a few clusters with extreme values.
             Not with ``pilot_error="known"``.
         """
-        return self._estimates.required(gap, power, alpha, pilot_error)
+        return self.as_pilot(pilot_error).required(gap, power, alpha)
 
     def __repr__(self) -> str:
         """Return the contrast, its 95% interval and p-value on one line."""
@@ -432,13 +373,12 @@ def contrasts_of(
     finalize = result.metric.finalize
     df = contrast_degrees(result.sums, finalize, first, second)
     scale = LogScale(value, error) if kind == "ratio" else PlainScale(value, error)
-    if isinstance(result.scale, ShareScale) and not same.any():
-        correlation = correlation_of(shared, one, other)
-        sides = [result.scale.take(part) for part in (first, second)]
-        if result.variance == "cluster":
-            sides = [replace(side, df=df) for side in sides]
+    shares = result.scale
+    if isinstance(shares, ShareScale) and not same.any():
+        side_df = df if result.variance == "cluster" else None
+        sides = shares.take(first, side_df), shares.take(second, side_df)
         of_shares = RatioScale if kind == "ratio" else DifferenceScale
-        scale = of_shares(value, error, sides[0], sides[1], correlation)
+        scale = of_shares(value, error, *sides, correlation_of(shared, one, other))
     null_value = 1.0 if kind == "ratio" else 0.0
     resampler = Resampler(result.sums, finalize, first, second, kind == "ratio")
     return Estimates(tuple(names), scale, df, null_value, kind, resampler)

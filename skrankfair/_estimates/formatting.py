@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._inputs.validation import Array
 from .scales import t_quantile
 
 #: Fewer effective clusters behind a group, and its errors are hardly known.
@@ -101,6 +102,20 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
+def table(groups: Sequence[Hashable], columns: Mapping[str, Iterable[str]]) -> str:
+    """Return a table of text with a row per group, of cells by column."""
+    rows = zip(map(label, groups), *columns.values(), strict=True)
+    return text_table(["group", *columns], list(rows))
+
+
+def frame(groups: Sequence[Hashable], columns: Mapping[str, Array]) -> pd.DataFrame:
+    """Return a frame with a row per group; crossed groups stay tuples."""
+    import pandas as pd
+
+    index = pd.Index(list(groups), name="group", tupleize_cols=False)
+    return pd.DataFrame(columns, index=index)
+
+
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return an HTML table; every cell is escaped."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
@@ -129,21 +144,15 @@ def rich_table(
 
 def _cells(result: GroupEstimates) -> tuple[list[str], list[list[str]]]:
     low, high = result.ends(t_quantile(0.95, result.df))
-    pvalues = result.pvalue
-    header = ["group", "estimate", "95% interval", result.metric.unit, "p"]
-    rows = [
-        [
-            label(group),
-            number(result.estimate[i]),
-            interval(np.asarray(low)[i], np.asarray(high)[i]),
-            count(result.support[i]),
-            pvalue(pvalues[i]),
-        ]
-        for i, group in enumerate(result.groups)
-    ]
-    if not result.has_pvalue:
-        header, rows = header[:-1], [row[:-1] for row in rows]
-    return header, rows
+    columns = {
+        "group": map(label, result.groups),
+        "estimate": map(number, result.estimate),
+        "95% interval": map(interval, low, high),
+        result.metric.unit: map(count, result.support),
+    }
+    if result.has_pvalue:
+        columns["p"] = map(pvalue, result.pvalue)
+    return list(columns), list(map(list, zip(*columns.values(), strict=True)))
 
 
 def _caption(result: GroupEstimates) -> str:
@@ -178,29 +187,6 @@ def _footer(result: GroupEstimates) -> str:
     if result.fair_value is not None:
         return f"{text}; fair value {result.fair_value:g}"
     return f"{text}; fair: equal to the rest" if result.metric.against_rest else text
-
-
-def estimates_frame(result: GroupEstimates, confidence_level: float) -> pd.DataFrame:
-    """Return a result as a frame, one row per group."""
-    import pandas as pd
-
-    low, high = result.confidence_interval(confidence_level)
-    frame = pd.DataFrame(
-        {
-            "estimate": result.estimate,
-            "standard_error": result.standard_error,
-            "ci_low": low,
-            "ci_high": high,
-            "support": result.support,
-            "n_effective": result.n_effective,
-            "df": result.df,
-            "pvalue": result.pvalue,
-        },
-        index=pd.Index(list(result.groups), name="group", tupleize_cols=False),
-    )
-    if result.missing:
-        frame.attrs["missing"] = dict(result.missing)
-    return frame
 
 
 def described_estimates(result: GroupEstimates) -> tuple[str, ...]:

@@ -16,15 +16,20 @@ from . import formatting as fmt
 from . import storage
 from .allocation import check_memory
 from .bootstrap import Resampler
-from .equivalence import EquivalenceTest, check_alpha
 from .estimates import Estimate, Estimates, contrasts_of, correlation_of
 from .finalize import of_one_length
-from .group_test import GroupTest, correct, permutation_test
+from .group_test import (
+    EquivalenceTest,
+    GroupTest,
+    correct,
+    equivalence,
+    permutation_test,
+)
 from .leverage import degrees_of_freedom
 from .metric import Metric, merge_first_pass, warn_small, warn_undefined, warn_user
 from .of_totals import metric_of_totals, table_of_sums
-from .power import RequiredSize, n_tests, tested
-from .read_only import ReadOnlyArrays
+from .power import Pilot, RequiredSize, n_tests, tested
+from .read_only import ReadOnlyArrays, cached_read_only
 from .scales import (
     ConfidenceInterval,
     DifferenceScale,
@@ -49,8 +54,6 @@ if TYPE_CHECKING:
 
     from ..display import GroupEstimatesDisplay
 
-# Of so few groups the covariance of all is as quick as that of some.
-_MOST_COVARIANCES = 64
 # Of more groups than this the largest t is bounded without their correlation.
 _MOST_CORRELATED = 1000
 
@@ -200,7 +203,7 @@ class GroupEstimates(ReadOnlyArrays):
         count = self.sums.count
         return int(count) if float(count).is_integer() else count
 
-    @cached_property
+    @cached_read_only
     def _leverage(self) -> tuple[Array, Array]:
         return degrees_of_freedom(self.sums, self.metric.finalize)
 
@@ -222,12 +225,12 @@ class GroupEstimates(ReadOnlyArrays):
         """
         return self._leverage[1]
 
-    @cached_property
+    @cached_read_only
     def estimate(self) -> Array:
         """The metric by group, shape (G,); NaN for a group without support."""
         return self.sums.estimate(self.metric.finalize)
 
-    @cached_property
+    @cached_read_only
     def covariance(self) -> Array:
         """Covariance of the estimates, shape (G, G), by the jackknife over clusters."""
         return self.sums.covariance(self.metric.finalize)
@@ -245,12 +248,9 @@ class GroupEstimates(ReadOnlyArrays):
         -------
         of_first, of_second, between : ndarray of shape (m,)
         """
-        if len(self.groups) > _MOST_COVARIANCES:
-            return self.sums.covariances(self.metric.finalize, first, second)
-        variance = np.diag(self.covariance)
-        return variance[first], variance[second], self.covariance[first, second]
+        return self.sums.covariances(self.metric.finalize, first, second)
 
-    @cached_property
+    @cached_read_only
     def standard_error(self) -> Array:
         """Standard errors, shape (G,)."""
         return np.sqrt(self.sums.variance(self.metric.finalize))
@@ -318,7 +318,7 @@ class GroupEstimates(ReadOnlyArrays):
             pooled, names=("overall",), null_value=None, resampler=None
         ).one()
 
-    @cached_property
+    @cached_read_only
     def support(self) -> Array:
         """Pairs (or rows, or queries) behind each estimate, shape (G,).
 
@@ -538,13 +538,9 @@ class GroupEstimates(ReadOnlyArrays):
                 f"{self.fair_value:g} in fair rankings; got 't'."
             )
         return GroupTest(
-            groups=self.groups,
-            estimate=self.estimate,
-            standard_error=self.standard_error,
-            statistic=self.as_estimates.statistic,
-            pvalue=self.as_estimates.pvalue,
-            df=self.df,
-            null_value=self.fair_value,
+            *(self.groups, self.estimate, self.standard_error),
+            *self.as_estimates.test,
+            *(self.df, self.fair_value),
         )
 
     def equivalence_test(
@@ -600,9 +596,8 @@ class GroupEstimates(ReadOnlyArrays):
         >>> r.equivalence_test(margin=0.05).equivalent
         array([ True,  True])
         """
-        check_alpha(alpha)
         result = self if self.fair_value is not None else self.against_rest()
-        test = result.as_estimates.equivalence_test(margin, alpha)
+        test = equivalence(result.as_estimates, margin, alpha)
         warn_small(result)
         return test
 
@@ -664,10 +659,7 @@ class GroupEstimates(ReadOnlyArrays):
         >>> int(r.required(gap=0.02).n_clusters[0])
         939
         """
-        result = tested(self)
-        return replace(result.as_estimates, name=self.name).minimum_detectable(
-            power, alpha, pilot_error, n_tests(result)
-        )
+        return self.as_pilot(pilot_error).detectable(power, alpha)
 
     def required(
         self,
@@ -711,11 +703,13 @@ class GroupEstimates(ReadOnlyArrays):
             clusters, or an error that is mostly of a few clusters with extreme values.
             Not with ``pilot_error="known"``.
         """
+        return self.as_pilot(pilot_error).required(gap, power, alpha)
+
+    def as_pilot(self, pilot_error: str) -> Pilot:
+        """Return what it says of more such data, and warn where that is little."""
         result = tested(self)
-        return replace(result.as_estimates, name=self.name).required(
-            *(gap, power, alpha, pilot_error),
-            n_effective=result.n_effective,
-            n_tests=n_tests(result),
+        return result.as_estimates.pilot(
+            pilot_error, self.name, result.n_effective, n_tests(result)
         )
 
     def _check_compared(self) -> None:
@@ -802,6 +796,7 @@ class GroupEstimates(ReadOnlyArrays):
         warn_small(self)
         values = contrasts_of(self, first, second, kind)
         low, high = values.ends(t_quantile(confidence_level, values.df))
+        pvalue = values.test[1]
         return pd.DataFrame(
             {
                 "a": pd.Series([a for a, _ in pairs], dtype=object),
@@ -811,8 +806,8 @@ class GroupEstimates(ReadOnlyArrays):
                 "df": values.df,
                 "ci_low": low,
                 "ci_high": high,
-                "pvalue": values.pvalue,
-                "pvalue_corrected": correct(values.pvalue, correction),
+                "pvalue": pvalue,
+                "pvalue_corrected": correct(pvalue, correction),
             }
         )
 
@@ -887,13 +882,13 @@ class GroupEstimates(ReadOnlyArrays):
         fair = self.fair_value is not None or self.metric.against_rest is not None
         return fair and self.metric.test_method == "t"
 
-    @cached_property
+    @cached_read_only
     def pvalue(self) -> Array:
         """P-values of the t-test by group, shape (G,); NaN if there is none."""
         if not self.has_pvalue:
             return np.full(len(self.groups), np.nan)
         result = self if self.fair_value is not None else self.against_rest()
-        return result.as_estimates.pvalue
+        return result.as_estimates.test[1]
 
     def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
         """Return one row per group.
@@ -909,7 +904,21 @@ class GroupEstimates(ReadOnlyArrays):
             Indexed by group: estimate, standard_error, ci_low, ci_high, support and
             pvalue. Its ``attrs`` say how many rows lacked a value, if any did.
         """
-        return fmt.estimates_frame(self, confidence_level)
+        low, high = self.confidence_interval(confidence_level)
+        columns = {
+            "estimate": self.estimate,
+            "standard_error": self.standard_error,
+            "ci_low": np.asarray(low),
+            "ci_high": np.asarray(high),
+            "support": self.support,
+            "n_effective": self.n_effective,
+            "df": self.df,
+            "pvalue": self.pvalue,
+        }
+        frame = fmt.frame(self.groups, columns)
+        if self.missing:
+            frame.attrs["missing"] = dict(self.missing)
+        return frame
 
     def breakdown(self) -> pd.DataFrame:
         """Return the table by stratum, for a metric that averages over strata.

@@ -20,17 +20,19 @@ allowing for uncertainty about the variance". Pharmaceutical Statistics 5(1).
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import optimize, special
 
-from .._inputs.validation import Array, check_choice, check_number
+from .._inputs.validation import Array, check_number
 from .._inputs.warn import warn_user
 from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
+from .leverage import degrees_of_freedom
 from .read_only import ReadOnlyArrays
 
 if TYPE_CHECKING:
@@ -40,17 +42,21 @@ if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
     from .sums import ClusterSums
 
+#: Whether the power is the mean over pilots, or that of their errors.
+PILOT_ERRORS = ("estimated", "known")
 #: Pilots of fewer effective clusters promise no power, and those whose error is made of
 #: fewer clusters that are no normal values: see docs/decide.md.
 ENOUGH = 12
 _FEW_BEHIND = 10
-#: How many times the data of the pilot are thought of, at most.
+#: The most clusters, and times the data of the pilot, that are asked for.
 MOST_DATA = 1e12
 #: Below this level rounding decides the critical value, and beyond this gap squares
 #: overflow.
 LEAST_ALPHA, LARGEST_GAP = 1e-9, 1e60
 #: Beside a noncentrality beyond it the deviate of a normal estimate does not matter.
 _FAR = 1e3
+# The gaps among which one is searched, in critical values of the test.
+_SMALLEST_SIZE, _LARGEST_SIZE = 1e-6, 1e12
 # Levels and weights of a mean over the error of the test: right to 1e-4.
 _LEVELS, _WEIGHTS = (
     np.array([*np.polynomial.legendre.leggauss(16)]) + [[1.0], [0.0]]
@@ -96,31 +102,104 @@ class RequiredSize(ReadOnlyArrays):
         DataFrame
             Indexed by group: factor, n_clusters, n_effective, promised.
         """
-        import pandas as pd
-
-        index = pd.Index(list(self.groups), name="group", tupleize_cols=False)
         columns = ("factor", "n_clusters", "n_effective", "promised")
-        return pd.DataFrame({name: getattr(self, name) for name in columns}, index)
+        return fmt.frame(self.groups, {name: getattr(self, name) for name in columns})
 
     def __repr__(self) -> str:
         """Return a small table."""
-        rows = [
-            [
-                fmt.label(group),
-                fmt.number(self.factor[i], 2),
-                fmt.count(self.n_clusters[i]),
-                fmt.number(self.n_effective[i], 1),
-            ]
-            for i, group in enumerate(self.groups)
-        ]
-        header = ["group", "times the pilot", "clusters", "effective clusters"]
-        table = fmt.text_table(header, rows)
+        table = fmt.table(
+            self.groups,
+            {
+                "times the pilot": [fmt.number(factor, 2) for factor in self.factor],
+                "clusters": map(fmt.count, self.n_clusters),
+                "effective clusters": [fmt.number(n, 1) for n in self.n_effective],
+            },
+        )
         return f"To find {self.gap:g} with power {self.power:g}:\n{table}"
 
 
-def check_design(power: float, alpha: float, pilot_error: str = "known") -> None:
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """What data say about the tests of more data like them, per group or contrast.
+
+    Attributes
+    ----------
+    names : tuple of hashable, length m
+    standard_error : ndarray of shape (m,)
+        Those of the logarithms, if gaps are ratios.
+    df, n_effective : ndarray of shape (m,)
+    promised : ndarray of shape (m,), bool
+        Whether the errors say enough about those of other data.
+    n_clusters : float
+    n_tests : int
+        Number of tests, by which the level is divided.
+    ratio : bool
+        Whether gaps are ratios, and not differences.
+    known : bool
+        Whether the errors count as the true ones.
+    """
+
+    names: tuple[Hashable, ...]
+    standard_error: Array
+    df: Array
+    n_effective: Array
+    promised: Array
+    n_clusters: float
+    n_tests: int
+    ratio: bool
+    known: bool
+
+    def on_scale(self, gaps: Array | float) -> Array:
+        """Return gaps on the scale of the errors."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.abs(np.log(gaps)) if self.ratio else gaps)
+
+    def power(self, n_clusters: float, size: float, alpha: float) -> Array:
+        """Return the chances that a number of clusters finds a gap, shape (m,).
+
+        The gap is on the scale of the errors.
+        """
+        factor = n_clusters / self.n_clusters
+        df = np.where(self.df > 0, self.df, np.nan)
+        return self._power(self.standard_error, df, factor, size, alpha)
+
+    def _power(
+        self, error: Array, df: Array, factor: float, size: float, alpha: float
+    ) -> Array:
+        """Return the power of a number of times the data."""
+        more_df = np.maximum(1, factor * (df + 1) - 1)  # the least that a test has
+        error = error / np.sqrt(factor)
+        pilot_df = None if self.known else df
+        return power_at(error, more_df, size, alpha / self.n_tests, pilot_df)
+
+    def detectable(self, power: float, alpha: float) -> Array:
+        """Return the true gaps that data like these find, shape (m,)."""
+        check_design(power, alpha)
+        error, level = self.standard_error, alpha / self.n_tests
+        gap = detectable(error, self.df, power, level, known=self.known)
+        with np.errstate(over="ignore"):  # no ratio is large enough
+            return np.exp(gap) if self.ratio else gap
+
+    def required(self, gap: float, power: float, alpha: float) -> RequiredSize:
+        """Return how many clusters like these find a gap."""
+        check_design(power, alpha)
+        check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
+        size = float(self.on_scale(gap))
+        if size == 0:
+            raise ValueError("gap must be a ratio other than 1; got 1.")
+        factor = np.full(len(self.names), np.nan)
+        for i in np.flatnonzero((self.standard_error > 0) & (self.df > 0)):
+            error, df = self.standard_error[i], self.df[i]
+            power_of = partial(self._power, error, df, size=size, alpha=alpha)
+            factor[i] = smallest(power_of, power, 2 / (df + 1), MOST_DATA)
+        return RequiredSize(
+            *(self.names, gap, power, factor, np.ceil(factor * self.n_clusters)),
+            *(factor * self.n_effective, self.promised & ~np.isnan(factor)),
+        )
+
+
+def check_design(power: float, alpha: float) -> None:
     """Raise a ValueError unless there is power to be had at this level."""
-    check_choice(pilot_error, "pilot_error", ("estimated", "known"))
     check_number(alpha, "alpha", LEAST_ALPHA, 1, inclusive=(True, False))
     check_number(power, "power", 0, 1, inclusive=(False, False))
     if power <= alpha:
@@ -130,8 +209,38 @@ def check_design(power: float, alpha: float, pilot_error: str = "known") -> None
         )
 
 
+def smallest(
+    power_of: Callable[[float], Array], power: float, least: float, most: float
+) -> float:
+    """Return the smallest size with this power; infinity if it is above the most.
+
+    Parameters
+    ----------
+    power_of : callable
+        From a size to its power, which grows with it.
+    power : float
+    least, most : float
+        The sizes among which it is searched.
+    """
+
+    def excess(log_size: float) -> float:
+        return float(power_of(np.exp(log_size))) - power
+
+    low, high = np.log(least), np.log(most)
+    if excess(low) >= 0:
+        return float(least)
+    if excess(high) < 0:
+        return float("inf")
+    return float(np.exp(optimize.brentq(excess, low, high, xtol=1e-11)))
+
+
 def detectable(
-    standard_error: Array, df: Array, power: float, alpha: float, *, known: bool = True
+    standard_error: Array | float,
+    df: Array | float,
+    power: float,
+    alpha: float,
+    *,
+    known: bool = True,
 ) -> Array:
     """Return the true gaps that two-sided t-tests find with this power.
 
@@ -140,38 +249,22 @@ def detectable(
     error, df = np.broadcast_arrays(np.asarray(standard_error, dtype=float), df)
     usable = (df > 0) & (error > 0)
     degrees, place = np.unique(np.where(usable, df, 1.0), return_inverse=True)
-    critical = special.stdtrit(degrees, 1 - alpha / 2)
-    far = critical > _FAR
-    size = special.nctdtrinc(degrees, 1 - power, np.where(far, 1.0, critical))
-    spread = np.sqrt(special.chdtri(degrees, 1 - power) / degrees)
-    size = np.where(far, critical * spread, size)
-    if not known:
-        size = np.array(
-            [_averaged(*pair, power, alpha) for pair in zip(degrees, size, strict=True)]
-        )
-    return np.where(usable, size[place].reshape(df.shape) * error, np.nan)
-
-
-def _averaged(df: float, size: float, power: float, alpha: float) -> float:
-    """Return the gap, in errors of pilots, that is found on average over them."""
-    one, degrees = np.ones(()), np.asarray(df)
-
-    def excess(log_size: float) -> float:
-        gap = size * np.exp(log_size)
-        return float(power_at(one, degrees, gap, alpha, degrees)) - power
-
-    most = 1.0
-    while excess(most) < 0:
-        most *= 2
-    return float(size * np.exp(optimize.brentq(excess, -20.0, most, xtol=1e-10)))
+    sizes = np.empty(degrees.shape)
+    for i, one_df in enumerate(degrees):
+        critical = special.stdtrit(one_df, 1 - alpha / 2)
+        pilot_df = None if known else one_df
+        power_of = partial(power_at, 1.0, one_df, alpha=alpha, pilot_df=pilot_df)
+        ends = _SMALLEST_SIZE * critical, _LARGEST_SIZE * critical
+        sizes[i] = smallest(power_of, power, *ends)
+    return np.where(usable, sizes[place].reshape(df.shape) * error, np.nan)
 
 
 def power_at(
-    standard_error: Array,
-    df: Array,
+    standard_error: Array | float,
+    df: Array | float,
     gap: float,
     alpha: float,
-    pilot_df: Array | None = None,
+    pilot_df: Array | float | None = None,
 ) -> Array:
     """Return the chances that two-sided t-tests find this true gap, on its side.
 
@@ -183,13 +276,13 @@ def power_at(
     critical = special.stdtrit(known, 1 - alpha / 2)
     size = np.divide(gap, standard_error, out=np.ones(df.shape), where=usable)
     if pilot_df is None:
-        found = 1 - _at_most(known, size, critical)
+        chance = 1 - _at_most(known, size, critical)
     else:
         spread = np.sqrt(special.chdtri(known[..., None], _LEVELS) / known[..., None])
         pilots = np.where(usable, pilot_df, 1.0)[..., None]
         reached = critical[..., None] * spread
-        found = _at_most(pilots, reached, size[..., None]) @ _WEIGHTS
-    return np.where(usable, np.clip(found, 0.0, 1.0), np.nan)
+        chance = _at_most(pilots, reached, size[..., None]) @ _WEIGHTS
+    return np.where(usable, np.clip(chance, 0.0, 1.0), np.nan)
 
 
 def _at_most(df: Array, noncentrality: Array, value: Array) -> Array:
@@ -205,34 +298,6 @@ def _at_most(df: Array, noncentrality: Array, value: Array) -> Array:
     return np.asarray(np.nan_to_num(np.where(far, beyond, near)))
 
 
-def factors(
-    standard_error: Array,
-    df: Array,
-    gap: Array,
-    power: float,
-    alpha: float,
-    *,
-    known: bool,
-) -> Array:
-    """Return how many times the data of pilots find their gaps; NaN without an error.
-
-    Parameters
-    ----------
-    standard_error, df, gap : ndarray of shape (m,)
-    power, alpha : float
-    known : bool
-        Whether the errors of the pilots count as the true ones.
-    """
-    return np.array(
-        [
-            _factor(*pilot, power, alpha, known=known)
-            for pilot in zip(
-                standard_error.tolist(), df.tolist(), gap.tolist(), strict=True
-            )
-        ]
-    )
-
-
 def tested(result: GroupEstimates) -> GroupEstimates:
     """Return the result itself, or its difference from the rest, to be tested by t."""
     if result.metric.test_method != "t":
@@ -242,23 +307,12 @@ def tested(result: GroupEstimates) -> GroupEstimates:
     return result if result.fair_value is not None else result.against_rest()
 
 
-def promised_by(
-    name: str, sums: ClusterSums, finalize: Finalize, df: Array, n_effective: Array
-) -> Array:
-    """Return which groups a pilot can promise power, (G,), and warn of the others.
+def keeps_promise(name: str, sums: ClusterSums, finalize: Finalize) -> Array:
+    """Return which groups of a pilot can promise power, (G,), and warn of the others.
 
     Their error says too little of that of other data.
-
-    Parameters
-    ----------
-    name : str
-        What is planned.
-    sums : ClusterSums
-        Of the pilot.
-    finalize : callable
-    df, n_effective : ndarray of shape (G,)
-        Degrees of freedom and effective clusters that the errors rest on.
     """
+    df, n_effective = degrees_of_freedom(sums, finalize)
     few, uneven = doubts(sums, finalize, df, n_effective)
     names, unit = [fmt.label(group) for group in sums.groups], f"{sums.kind}s"
     small = [f"{names[i]} ({n_effective[i]:.1f})" for i in np.flatnonzero(few)]
@@ -308,30 +362,3 @@ def n_tests(result: GroupEstimates) -> int:
         if np.isclose(a, -b, rtol=1e-6, atol=0):
             return 1
     return max(1, known.size)
-
-
-def grown(df: Array | float, factor: float) -> Array:
-    """Return the degrees of freedom of so many times the clusters; at least 1."""
-    return np.asarray(np.maximum(1.0, factor * (df + 1) - 1))
-
-
-def _factor(
-    error: float, df: float, gap: float, power: float, alpha: float, *, known: bool
-) -> float:
-    """Return how many times the data of the pilot find the gap."""
-    if not (error > 0 and df > 0):
-        return float("nan")
-    own = None if known else np.asarray(df)
-
-    def excess(log_factor: float) -> float:
-        factor = np.exp(log_factor)
-        spread = np.asarray(error / np.sqrt(factor))
-        return float(power_at(spread, grown(df, factor), gap, alpha, own)) - power
-
-    # One degree of freedom is the least that a test has.
-    least, most = np.log(2 / (df + 1)), np.log(MOST_DATA)
-    if excess(least) >= 0:
-        return float(np.exp(least))
-    if excess(most) < 0:
-        return float("inf")
-    return float(np.exp(optimize.brentq(excess, least, most, xtol=1e-9)))

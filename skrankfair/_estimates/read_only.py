@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
+
+
+def read_only(value: T) -> T:
+    """Return an array, or a tuple of arrays, that was just made, as read-only."""
+    for array in value if isinstance(value, tuple) else (value,):
+        if isinstance(array, np.ndarray):
+            array.setflags(write=False)
+    return value
+
+
+class cached_read_only(cached_property[T]):  # noqa: N801
+    """A property that is computed once, and whose arrays nobody can write to."""
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        super().__init__(function)
+        self.func = lambda result: read_only(function(result))
+
 
 class ReadOnlyArrays:
-    """A base of results: every array that an attribute or property gives is read-only.
+    """A base of results, whose arrays become read-only when the result is made.
 
-    It holds for copies and for results from other processes too, which lose the flags
-    of their arrays.
+    So do those of copies and of results from other processes, which lose the flags.
     """
 
-    if not TYPE_CHECKING:  # so that unknown attributes are still errors
+    def __post_init__(self) -> None:
+        """Make all arrays that the result holds read-only."""
+        read_only(tuple(vars(self).values()))
 
-        def __getattribute__(self, name: str) -> Any:
-            """Return an attribute; of a writeable array, a view that is not."""
-            value = super().__getattribute__(name)
-            if isinstance(value, np.ndarray) and value.flags.writeable:
-                value = value.view()
-                value.flags.writeable = False
-            return value
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over what a copy or another process gives."""
+        vars(self).update(state)
+        for value in state.values():
+            read_only(value)

@@ -14,8 +14,8 @@ Student's t of a null value, which agree: p < α where the interval excludes it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -43,9 +43,13 @@ def check_level(level: float) -> None:
 def t_quantile(confidence_level: float, df: Any) -> Array:
     """Return the two-sided quantile of Student's t; NaN without degrees of freedom."""
     check_level(confidence_level)
+    return quantile_of((1 - confidence_level) / 2, df)
+
+
+def quantile_of(tail: Any, df: Any) -> Array:
+    """Return the t above which Student's t has this probability; NaN without df."""
     df = np.asarray(df, dtype=float)
-    quantile = special.stdtrit(np.where(df > 0, df, 1.0), 0.5 + confidence_level / 2)
-    return np.where(df > 0, quantile, np.nan)
+    return np.where(df > 0, -special.stdtrit(np.where(df > 0, df, 1.0), tail), np.nan)
 
 
 def tail_of(t: Array, df: Any) -> Array:
@@ -56,34 +60,27 @@ def tail_of(t: Array, df: Any) -> Array:
     return np.where(df > 0, tail, np.nan)
 
 
+class Link(NamedTuple):
+    """A function of estimates whose resamples are symmetric, slope and inverse."""
+
+    forward: Callable[[Array], Array]
+    slope: Callable[[Array], Array]
+    back: Callable[[Array], Array]
+
+
+PLAIN = Link(np.positive, np.ones_like, np.positive)
+LOG = Link(np.log, np.reciprocal, np.exp)
+LOGIT = Link(special.logit, lambda share: 1 / (share * (1 - share)), special.expit)
+
+
 @dataclass(frozen=True, eq=False)
 class PlainScale(ReadOnlyArrays):
     """Estimates whose errors are symmetric as they are; arrays of one shape."""
 
     estimate: Array
     standard_error: Array
-
-    def take(self, rows: Array) -> Self:
-        """Return some of the estimates."""
-        parts = {each.name: getattr(self, each.name) for each in fields(self)}
-        return replace(self, **{name: part.take(rows) for name, part in parts.items()})
-
-    def forward(self, values: Array) -> Array:
-        """Return values on the scale on which resamples are studentised."""
-        return values
-
-    def slope(self, values: Array) -> Array:
-        """Return the derivative of `forward`."""
-        return np.ones_like(values)
-
-    def back(self, values: Array) -> Array:
-        """Return the inverse of `forward`."""
-        return values
-
-    @property
-    def linear_error(self) -> Array:
-        """Standard errors on the scale of Student's t, in which gaps are planned."""
-        return self.standard_error
+    #: The scale on which resamples are studentised.
+    link: ClassVar[Link] = PLAIN
 
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
         """Return the interval of a number of standard errors each way.
@@ -98,42 +95,10 @@ class PlainScale(ReadOnlyArrays):
         return t_test(self.estimate, self.standard_error, null_value, df)
 
 
-class _OnLog:
-    """What scales of the logarithm share: errors of positive estimates are its own."""
-
-    estimate: Array
-    standard_error: Array
-
-    def forward(self, values: Array) -> Array:
-        """Return the logarithm."""
-        return np.log(values)
-
-    def slope(self, values: Array) -> Array:
-        """Return the derivative of the logarithm."""
-        return 1 / values
-
-    def back(self, values: Array) -> Array:
-        """Return the inverse of the logarithm."""
-        return np.exp(values)
-
-    @property
-    def linear_error(self) -> Array:
-        """Standard errors of the logarithm, of positive estimates."""
-        return self._linear(1.0)[1]
-
-    def _linear(self, null_value: Any) -> tuple[Array, Array, Array]:
-        """Return estimates, errors and null values on the scale of Student's t."""
-        positive = np.asarray(self.estimate > 0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return (
-                np.where(positive, np.log(self.estimate), self.estimate),
-                self.standard_error / np.where(positive, self.estimate, 1.0),
-                np.where(positive, np.log(null_value), null_value),
-            )
-
-
-class LogScale(_OnLog, PlainScale):
+class LogScale(PlainScale):
     """Ratios: on the scale of the logarithm where they are positive, else plain."""
+
+    link = LOG
 
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
         """Return the interval of a number of standard errors; NaN without variance."""
@@ -150,11 +115,21 @@ class LogScale(_OnLog, PlainScale):
         """Return t of the logarithm and its p-value."""
         return t_test(*self._linear(null_value), df)
 
+    def _linear(self, null_value: Any) -> tuple[Array, Array, Array]:
+        """Return estimates, errors and null values on the scale of Student's t."""
+        positive = np.asarray(self.estimate > 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (
+                np.where(positive, np.log(self.estimate), self.estimate),
+                self.standard_error / np.where(positive, self.estimate, 1.0),
+                np.where(positive, np.log(null_value), null_value),
+            )
+
 
 class PositiveScale(LogScale):
     """Means of what is never negative: intervals of the logarithm, plain resamples."""
 
-    forward, slope, back = PlainScale.forward, PlainScale.slope, PlainScale.back
+    link = PLAIN
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,18 +148,14 @@ class ShareScale(PlainScale):
 
     n_effective: Array
     df: Array
+    link = LOGIT
 
-    def forward(self, values: Array) -> Array:
-        """Return the logit."""
-        return np.asarray(special.logit(values))
-
-    def slope(self, values: Array) -> Array:
-        """Return the derivative of the logit."""
-        return 1 / (values * (1 - values))
-
-    def back(self, values: Array) -> Array:
-        """Return the inverse of the logit."""
-        return np.asarray(special.expit(values))
+    def take(self, rows: Array, df: Array | None = None) -> ShareScale:
+        """Return some of the shares, with these degrees of freedom if there are any."""
+        return ShareScale(
+            *(self.estimate[rows], self.standard_error[rows], self.n_effective[rows]),
+            self.df[rows] if df is None else df,
+        )
 
     @property
     def _at_an_end(self) -> Array:
@@ -224,9 +195,7 @@ class ShareScale(PlainScale):
             statistic = np.where(shift == 0, 0.0, shift / self._logit_error)
             chance = np.where(self.estimate >= 1, null_value, 1 - null_value)
             exact = np.minimum(1.0, 2 * chance**self.n_effective)
-            at_an_end = np.sign(shift) * -special.stdtrit(
-                np.where(np.asarray(df) > 0, df, 1.0), exact / 2
-            )
+            at_an_end = np.sign(shift) * quantile_of(exact / 2, df)
         pvalue = np.where(self._at_an_end, exact, 2 * tail_of(statistic, df))
         statistic = np.where(self._at_an_end, at_an_end, statistic)
         unknown = np.isnan(self.standard_error) | np.isnan(self.estimate)
@@ -264,13 +233,8 @@ class DifferenceScale(PlainScale):
 
     def _sides(self, reach: Array, df: Any) -> list[tuple[Array, Array]]:
         """Return the intervals of both shares, of the level that the reach means."""
-        tail = tail_of(reach, df)
-        ends = []
-        for side in (self.first, self.second):
-            known = np.where(side.df > 0, side.df, 1.0)
-            quantile = np.where(side.df > 0, -special.stdtrit(known, tail), np.nan)
-            ends.append(side.ends(quantile, side.df))
-        return ends
+        tail, sides = tail_of(reach, df), (self.first, self.second)
+        return [side.ends(quantile_of(tail, side.df), side.df) for side in sides]
 
     def _both_ways(self, one: Array, other: Array) -> Array:
         squares = one**2 + other**2 - 2 * self.correlation * one * other
@@ -291,8 +255,10 @@ class DifferenceScale(PlainScale):
         return statistic, 2 * tail_of(statistic, df)
 
 
-class RatioScale(_OnLog, DifferenceScale):
+class RatioScale(DifferenceScale):
     """Ratios of two shares: the same on the scale of the logarithm."""
+
+    link = LOG
 
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
         """Return the interval of a number of standard errors each way."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from scipy import special
 from .._inputs.validation import Array, check_choice, generator
 from .estimates import contrasts_of
 from .group_test import correct
+from .read_only import cached_read_only
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
@@ -168,7 +168,7 @@ class Simultaneous:
     #: `standard_error`: the covariance is then only asked for correlations.
     spread: Array | None = None
 
-    @cached_property
+    @cached_read_only
     def statistic(self) -> Array:
         """Student's t of each contrast, shape (T,)."""
         known = ~np.isnan(self.estimate) & ~np.isnan(self.standard_error)
@@ -178,18 +178,18 @@ class Simultaneous:
         t[~known] = np.nan
         return t
 
-    @cached_property
+    @cached_read_only
     def pvalue(self) -> Array:
         """Two-sided p-value of each contrast on its own, shape (T,)."""
         with np.errstate(invalid="ignore"):
             return 2 * special.stdtr(self.df, -np.abs(self.statistic))
 
-    @cached_property
+    @cached_read_only
     def deviate(self) -> Array:
         """``|z|`` with the p-value of each contrast, shape (T,)."""
         return -special.ndtri(np.maximum(self.pvalue / 2, _SMALLEST))
 
-    @cached_property
+    @cached_read_only
     def largest(self) -> Array:
         """Largest ``|z|`` of normal vectors, sorted, shape (n_resamples,)."""
         spread = self.standard_error if self.spread is None else self.spread

@@ -10,8 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.equivalence import margin_bounds
-from .._estimates.group_test import corrected_pvalues, one_test
+from .._estimates.group_test import (
+    corrected_pvalues,
+    equivalence,
+    margin_bounds,
+    one_test,
+)
 from .._estimates.scales import t_quantile, t_test
 from .._inputs.validation import Array
 from ..metrics import GroupEstimates
@@ -214,7 +218,7 @@ class MetricFinding:
         if self.margin is None or not self.tested:
             return np.full(len(self.result.groups), np.nan)
         alpha = 1 - self.confidence_level
-        test = self.judged.as_estimates.equivalence_test(self.margin, alpha)
+        test = equivalence(self.judged.as_estimates, self.margin, alpha)
         return np.where(list(map(bool, self._missing)), np.nan, test.pvalue)
 
     @cached_property

@@ -5,13 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
 
-from .._estimates.read_only import ReadOnlyArrays
+from .._estimates.read_only import ReadOnlyArrays, cached_read_only
 from .._estimates.scales import ConfidenceInterval, check_level
 from .._estimates.simultaneous import CORRECTIONS, Simultaneous
 from .._inputs.validation import Array, check_choice, check_number, generator
@@ -50,14 +49,14 @@ class ContrastTest(ReadOnlyArrays, ABC):
         """The smallest and the largest outcome."""
         return self.sums.outcomes[0], self.sums.outcomes[-1]
 
-    @cached_property
+    @cached_read_only
     def contrasts(self) -> tuple[tuple[Hashable, Hashable], ...]:
         """What is compared: two groups, or a group and "rest"; of length C."""
         if self.sums.rests:
             return tuple((group, "rest") for group in self.groups)
         return tuple((self.groups[a], self.groups[b]) for a, b in self._pairs)
 
-    @cached_property
+    @cached_read_only
     def _pairs(self) -> Array:
         """The two curves of each contrast, shape (C, 2)."""
         return compared_pairs(
@@ -74,7 +73,7 @@ class ContrastTest(ReadOnlyArrays, ABC):
     def _tests(self) -> Simultaneous:
         """The differences, one after the other."""
 
-    @cached_property
+    @cached_read_only
     def pvalues(self) -> Array:
         """P-values corrected for their number, of the shape of `difference`."""
         corrected = self._tests.corrected(self.parameters["correction"])

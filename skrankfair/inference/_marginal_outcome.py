@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,6 +13,7 @@ from .._estimates import formatting as fmt
 from .._estimates.allocation import check_memory
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.metric import Metric, warn_undefined, warn_user
+from .._estimates.read_only import cached_read_only
 from .._estimates.rows import cluster_table, weights_of_rows
 from .._estimates.scales import ConfidenceInterval, welch_df
 from .._estimates.simultaneous import Simultaneous
@@ -85,7 +85,7 @@ class MarginalOutcomeTest(ContrastTest):
         """Whether there are no more than two distinct outcomes."""
         return len(self.sums.outcomes) <= 2
 
-    @cached_property
+    @cached_read_only
     def outcomes(self) -> Array:
         """Marginal outcome of each group, shape (G,); NaN with too little data.
 
@@ -103,7 +103,7 @@ class MarginalOutcomeTest(ContrastTest):
         """
         return self.sums.fits.effective[:, 0]
 
-    @cached_property
+    @cached_read_only
     def covariance(self) -> Array:
         """Cluster-robust covariance of the marginal outcomes, shape (G, G)."""
         size = len(self.groups)
@@ -115,13 +115,13 @@ class MarginalOutcomeTest(ContrastTest):
         first, second = divmod(np.arange(size**2), size)
         return self._products(first, second).reshape(size, size)
 
-    @cached_property
+    @cached_read_only
     def _own(self) -> Array:
         """The diagonal of `covariance`, without the rest of it."""
         every = np.arange(len(self.groups))
         return self._products(every, every)
 
-    @cached_property
+    @cached_read_only
     def _between(self) -> Array:
         """The covariance of the two groups of each contrast, shape (C,)."""
         return self._products(*self._pairs.T)
@@ -131,7 +131,7 @@ class MarginalOutcomeTest(ContrastTest):
         pairs = zip(first.tolist(), second.tolist(), strict=True)
         return np.array([self.sums.fit_covariance(a, b)[0] for a, b in pairs])
 
-    @cached_property
+    @cached_read_only
     def standard_errors(self) -> Array:
         """Standard errors of the marginal outcomes, shape (G,).
 
@@ -154,13 +154,13 @@ class MarginalOutcomeTest(ContrastTest):
         common = np.average(mean[known], weights=weight[known])
         return float((common - low) * (high - common))
 
-    @cached_property
+    @cached_read_only
     def difference(self) -> Array:
         """First minus second marginal outcome of each contrast, shape (C,)."""
         first, second = self._pairs.T
         return self.outcomes[first] - self.outcomes[second]
 
-    @cached_property
+    @cached_read_only
     def standard_error(self) -> Array:
         """Standard errors of the differences, shape (C,).
 
@@ -176,14 +176,14 @@ class MarginalOutcomeTest(ContrastTest):
             error[few[first] | few[second]] = np.nan
         return error
 
-    @cached_property
+    @cached_read_only
     def df(self) -> Array:
         """Welch's degrees of freedom of the differences, shape (C,)."""
         first, second = self._pairs.T
         own, variance = self.effective_clusters - 1, self.standard_errors**2
         return welch_df(variance[first], variance[second], own[first], own[second])
 
-    @cached_property
+    @cached_read_only
     def _tests(self) -> Simultaneous:
         first, second = self._pairs.T
         spread = self._own[first] + self._own[second] - 2 * self._between
@@ -201,7 +201,7 @@ class MarginalOutcomeTest(ContrastTest):
             np.sqrt(np.maximum(spread, 0)),
         )
 
-    @cached_property
+    @cached_read_only
     def pvalues(self) -> Array:
         """P-value of each contrast, corrected for their number, shape (C,)."""
         return self._tests.pvalue if len(self.contrasts) == 1 else super().pvalues

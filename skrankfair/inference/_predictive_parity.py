@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.metric import warn_user
+from .._estimates.read_only import cached_read_only
 from .._estimates.scales import ConfidenceInterval, welch_df
 from .._estimates.simultaneous import MOST_TOGETHER, Simultaneous
 from .._inputs.score_rows import ScoreRows, score_rows
@@ -93,7 +93,7 @@ class PredictiveParityTest(ContrastTest):
     def _quadratic(self) -> bool:
         return self.sums.degree > 0
 
-    @cached_property
+    @cached_read_only
     def _curves(self) -> Values:
         """The curves of the groups."""
         sums, size = self.sums, len(self.groups)
@@ -136,7 +136,7 @@ class PredictiveParityTest(ContrastTest):
         """Where both groups have enough data to be compared, shape (C, J), bool."""
         return ~np.isnan(self.difference_standard_error)
 
-    @cached_property
+    @cached_read_only
     def effective_clusters(self) -> Array:
         """How many clusters each difference rests on, shape (C, J).
 
@@ -146,7 +146,7 @@ class PredictiveParityTest(ContrastTest):
         effective = np.where(self.sums.defined, self.sums.effective_clusters, 0.0)
         return effective[self._pairs].min(axis=1)
 
-    @cached_property
+    @cached_read_only
     def _differences(self) -> Values:
         sums = self.sums
         first, second = self._pairs.T
@@ -169,12 +169,12 @@ class PredictiveParityTest(ContrastTest):
             values.df[c, known] = np.inf
         return values
 
-    @cached_property
+    @cached_read_only
     def _spread(self) -> Array:
         """Standard errors of the differences of weighted means, shape (C, J)."""
         return self.sums.spread(self._pairs)
 
-    @cached_property
+    @cached_read_only
     def _tests(self) -> Simultaneous:
         """The differences, one after the other."""
         blocks, places = self.sums.joint(self._pairs)

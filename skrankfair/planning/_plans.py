@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize
 
-from .._estimates.power import LARGEST_GAP, check_design, detectable
+from .._estimates.power import (
+    LARGEST_GAP,
+    MOST_DATA,
+    check_design,
+    detectable,
+    power_at,
+    smallest,
+)
 from .._inputs.validation import Array, check_choice, check_number
 
-# As many clusters are thought of, at most.
-_MOST = 1e12
 # A rate or share nearer to 0 or 1 has a variance that is only rounding.
 _RAREST = 1e-12
 # So many has a test at least: one degree of freedom.
@@ -108,8 +112,14 @@ class Plan:
             Unless ``0 < alpha < power < 1``, and for fewer than three clusters.
         """
         check_design(power, alpha)
-        check_number(n_clusters, "n_clusters", _LEAST, _MOST)
-        return self._detectable(n_clusters, power, alpha)
+        check_number(n_clusters, "n_clusters", _LEAST, MOST_DATA)
+        error, df = self.standard_error(n_clusters), self.df(n_clusters)
+        return float(detectable(error, df, power, alpha / self.n_tests))
+
+    def power(self, n_clusters: float, gap: float, alpha: float) -> Array:
+        """Return the chance that a number of clusters finds a true difference."""
+        error, df = self.standard_error(n_clusters), self.df(n_clusters)
+        return power_at(error, df, gap, alpha / self.n_tests)
 
     def required(self, gap: float, power: float = 0.8, alpha: float = 0.05) -> float:
         """Return the number of clusters that finds a gap.
@@ -136,21 +146,11 @@ class Plan:
         check_design(power, alpha)
         check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
 
-        def excess(log_clusters: float) -> float:
-            smallest = self._detectable(np.exp(log_clusters), power, alpha)
-            return float(np.log(smallest) - np.log(gap))
+        def power_of(n_clusters: float) -> Array:
+            return self.power(n_clusters, gap, alpha)
 
-        if self._detectable(_LEAST, power, alpha) <= gap:
-            return _LEAST
-        if excess(np.log(_MOST)) > 0:
-            return float("inf")
-        log = optimize.brentq(excess, np.log(_LEAST), np.log(_MOST), xtol=1e-10)
-        return float(np.ceil(np.exp(log) - 1e-6))
-
-    def _detectable(self, n_clusters: float, power: float, alpha: float) -> float:
-        error = np.asarray(self.standard_error(n_clusters))
-        df = np.asarray(self.df(n_clusters))
-        return float(detectable(error, df, power, alpha / self.n_tests))
+        least = smallest(power_of, power, _LEAST, MOST_DATA)
+        return float(np.ceil(least - 1e-6))
 
     def __repr__(self) -> str:
         """Return the comparison, and the gaps that some numbers of clusters find."""
@@ -313,7 +313,7 @@ def plan_pairs(
     check_number(accuracy, "accuracy", _RAREST, 1 - _RAREST)
     check_number(rate, "rate", _RAREST, 1 - _RAREST)
     _check_common(share, n_items, queries_per_cluster, correlation, n_tests)
-    check_number(n_items, "n_items", 2, _MOST, integer=True)
+    check_number(n_items, "n_items", 2, MOST_DATA, integer=True)
     n, shares = n_items, np.array([share, 1 - share])
     good, bad = shares * rate, (1 - shares) * (1 - rate)
     square = accuracy**2
@@ -335,8 +335,8 @@ def _check_common(
 ) -> None:
     """Raise a ValueError for a number that both kinds of plans have, out of range."""
     check_number(share, "share", _RAREST, 1 - _RAREST)
-    check_number(n_items, "n_items", 1, _MOST, integer=True)
-    check_number(queries, "queries_per_cluster", 1, _MOST)
+    check_number(n_items, "n_items", 1, MOST_DATA, integer=True)
+    check_number(queries, "queries_per_cluster", 1, MOST_DATA)
     check_number(correlation, "correlation", 0, 1)
     check_number(n_tests, "n_tests", 1, np.inf, integer=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +11,7 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.estimates import Estimate
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.power import (
-    LEAST_ALPHA,
-    MOST_DATA,
-    grown,
-    n_tests,
-    power_at,
-    tested,
-)
+from .._estimates.power import LEAST_ALPHA, MOST_DATA, PILOT_ERRORS, Pilot
 from .._estimates.read_only import ReadOnlyArrays
 from .._inputs.validation import (
     Array,
@@ -178,94 +171,38 @@ def power_curve(
            [0.25, 0.73, 1.  ]])
     """
     check_number(alpha, "alpha", LEAST_ALPHA, 1, inclusive=(True, False))
-    check_choice(pilot_error, "pilot_error", ("estimated", "known"))
+    check_choice(pilot_error, "pilot_error", PILOT_ERRORS)
     gaps = np.atleast_1d(as_numbers(np.atleast_1d(gap), "gap")).copy()
     check_magnitude(gap=gaps)
-    pilots = _Pilots.of(pilot, pilot_error)
-    sizes = pilots.sizes(gaps)
+    names: tuple[Hashable, ...]
+    source: Plan | Pilot
+    if isinstance(pilot, Plan):
+        names, source, sizes, n_pilot = (pilot.name,), pilot, gaps, np.nan
+    elif isinstance(pilot, GroupEstimates | Estimate):
+        source = pilot.as_pilot(pilot_error)
+        names, sizes, n_pilot = source.names, source.on_scale(gaps), source.n_clusters
+        if not (source.standard_error > 0).any() or not n_pilot > 0:
+            raise ValueError("pilot must have an error for some group; it has none.")
+    else:
+        raise ValueError(
+            f"pilot must be a result, a contrast or a plan; got {type(pilot).__name__}."
+        )
     if not (gaps > 0).all() or not (sizes > 0).all():
         raise ValueError(f"gap must be positive (a ratio other than 1); got {gap!r}.")
     if n_clusters is None:
-        counts = pilots.counts(float(sizes.min()), alpha)
+        largest = 10.0
+        for _ in range(40):
+            if np.nanmin(source.power(largest, sizes.min(), alpha)) >= _LARGEST:
+                break
+            largest *= 2
+        counts = np.geomspace(3, min(largest, MOST_DATA), _POINTS)
+        counts = np.unique(counts.round())
     else:
         counts = as_numbers(n_clusters, "n_clusters").copy()
         if not (counts >= 3).all():
             raise ValueError(f"n_clusters must be at least 3; got {counts.min():g}.")
-    power = pilots.powers(counts, sizes, alpha)
-    return PowerCurve(pilots.groups, gaps, counts, power, alpha, pilots.n_clusters)
-
-
-@dataclass(frozen=True, eq=False)
-class _Pilots:
-    """Errors by number of clusters, of a pilot or of a plan."""
-
-    groups: tuple[Hashable, ...]
-    standard_error: Array
-    df: Array
-    n_clusters: float
-    n_tests: int
-    plan: Plan | None = None
-    on_log_scale: bool = False
-    known: bool = False
-
-    @classmethod
-    def of(cls, pilot: GroupEstimates | Estimate | Plan, pilot_error: str) -> _Pilots:
-        """Return the errors of either, or raise a ValueError."""
-        unknown = np.array([np.nan])
-        if isinstance(pilot, Plan):
-            one = (pilot.name,)
-            return cls(one, unknown, unknown, np.nan, pilot.n_tests, plan=pilot)
-        if isinstance(pilot, Estimate):
-            values, tests = pilot.as_estimates, 1
-        elif isinstance(pilot, GroupEstimates):
-            result = tested(pilot)
-            values, tests = (
-                replace(result.as_estimates, name=pilot.name),
-                n_tests(result),
-            )
-        else:
-            raise ValueError(
-                "pilot must be a result, a contrast or a plan; got "
-                f"{type(pilot).__name__}."
-            )
-        values.promised(pilot_error)
-        error, count = values.scale.linear_error, values.n_clusters
-        if not (error > 0).any() or not count > 0:
-            raise ValueError("pilot must have an error for some group; it has none.")
-        return cls(
-            *(values.names, error, values.df, count, tests),
-            on_log_scale=bool(values.on_log_scale.any()),
-            known=pilot_error == "known",
-        )
-
-    def sizes(self, gaps: Array) -> Array:
-        """Return gaps on the scale of the errors."""
-        if not self.on_log_scale:
-            return gaps
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.abs(np.log(gaps))
-
-    def powers(self, counts: Array, gaps: Array, alpha: float) -> Array:
-        """Return the power by group, gap and number of clusters, of shape (G, K, N)."""
-        chances = [[self.power(count, gap, alpha) for count in counts] for gap in gaps]
-        return np.moveaxis(np.array(chances), 2, 0)
-
-    def power(self, count: float, gap: float, alpha: float) -> Array:
-        """Return the power of each group for one gap and number of clusters."""
-        level = alpha / self.n_tests
-        if self.plan is not None:
-            error = np.array([self.plan.standard_error(count)])
-            return power_at(error, np.array([self.plan.df(count)]), gap, level)
-        factor = count / self.n_clusters
-        df = np.where(self.df > 0, grown(self.df, factor), np.nan)
-        error = self.standard_error / np.sqrt(factor)
-        return power_at(error, df, gap, level, None if self.known else self.df)
-
-    def counts(self, gap: float, alpha: float) -> Array:
-        """Return numbers of clusters up to where the smallest gap is surely found."""
-        largest = 10.0
-        for _ in range(40):
-            if np.nanmin(self.power(largest, gap, alpha)) >= _LARGEST:
-                break
-            largest *= 2
-        return np.unique(np.geomspace(3, min(largest, MOST_DATA), _POINTS).round())
+    power = np.empty((len(names), gaps.size, counts.size))
+    for i, size in enumerate(sizes.tolist()):
+        for j, count in enumerate(counts.tolist()):
+            power[:, i, j] = source.power(count, size, alpha)
+    return PowerCurve(names, gaps, counts, power, alpha, n_pilot)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import special
 
-from .._estimates.read_only import ReadOnlyArrays
+from .._estimates.read_only import ReadOnlyArrays, cached_read_only
 from .._estimates.scales import ConfidenceInterval, t_ends, t_quantile
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import Array, as_numbers, check_choice
@@ -49,7 +48,7 @@ class SmoothCurve(ReadOnlyArrays):
     _sample: Sample
     _method: str
 
-    @cached_property
+    @cached_read_only
     def covariance(self) -> Array:
         """Covariance over the grid, shape (J, J)."""
         total = np.zeros((self.grid.size,) * 2)
@@ -68,7 +67,7 @@ class SmoothCurve(ReadOnlyArrays):
         with np.errstate(divide="ignore", invalid="ignore"):
             return self.mass**2 / self._squares[1]
 
-    @cached_property
+    @cached_read_only
     def _squares(self) -> tuple[Array, Array]:
         """``Σ_m (A_m - f B_m)²`` and ``Σ_m B_m²``, shape (J,) each."""
         squares, masses = np.zeros((2, self.grid.size))

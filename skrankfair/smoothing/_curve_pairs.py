@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations_with_replacement, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from .._estimates.allocation import check_memory
-from .._estimates.read_only import ReadOnlyArrays
+from .._estimates.read_only import ReadOnlyArrays, cached_read_only
 from .._estimates.simultaneous import MOST_TOGETHER
 from .._inputs.groups import Groups, sort_labels
 from .._inputs.score_rows import Sample, ScoreRows
@@ -124,7 +123,8 @@ class CurvePairs(ReadOnlyArrays):
     outcomes: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Make the cross products read-only."""
+        """Make the arrays and the cross products read-only."""
+        super().__post_init__()
         for table in (self.products, self.scatter):
             for values in table.values():
                 values.setflags(write=False)
@@ -262,7 +262,7 @@ class CurvePairs(ReadOnlyArrays):
             return values
         return np.concatenate([values[:size], values[size:-1] + values[-1]])
 
-    @cached_property
+    @cached_read_only
     def totals(self) -> Array:
         """`sums` of groups, then of their rests, shape (H, C + 2 d + 2, J)."""
         return self._of_curves(self.sums)
@@ -290,20 +290,20 @@ class CurvePairs(ReadOnlyArrays):
                     total += table[j, i].swapaxes(-1, -2)
         return total
 
-    @cached_property
+    @cached_read_only
     def _own_products(self) -> Array:
         """The products of the columns of each curve, shape (H, J, C, C)."""
         return np.stack(
             [self._cross(self.products, h, h) for h in range(self.n_curves)]
         )
 
-    @cached_property
+    @cached_read_only
     def effective_clusters(self) -> Array:
         """``(Σ_m B_m)² / Σ_m B_m²`` by curve and point, shape (H, J)."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return self.totals[:, 0] ** 2 / self._own_products[..., 0, 0]
 
-    @cached_property
+    @cached_read_only
     def defined(self) -> Array:
         """Where a curve has an estimate and an error, shape (H, J), bool.
 
@@ -319,7 +319,7 @@ class CurvePairs(ReadOnlyArrays):
                 & (self.grid <= high)
             )
 
-    @cached_property
+    @cached_read_only
     def means(self) -> Array:
         """Weighted mean outcomes of the curves, shape (H, J); NaN where undefined."""
         means = np.full(self.defined.shape, np.nan)
@@ -345,7 +345,7 @@ class CurvePairs(ReadOnlyArrays):
     def _factor(self) -> float:
         return self.count / (self.count - 1) if self.count > 1 else np.nan
 
-    @cached_property
+    @cached_read_only
     def variance(self) -> Array:
         """Variance of the means, shape (H, J)."""
         return np.stack([np.diag(self.covariance(h, h)) for h in range(self.n_curves)])
@@ -381,7 +381,7 @@ class CurvePairs(ReadOnlyArrays):
         places = numbers[:, None, :] * size + point
         return tuple(covariances), places.reshape(-1, 2)
 
-    @cached_property
+    @cached_read_only
     def fits(self) -> CurveFits:
         """The curves as polynomials of the score around each point."""
         outcome, powers = self._outcome, np.arange(self.degree + 1)
