@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
     from ..display import GroupEstimatesDisplay
 
+# Of so few groups the covariance of all is as quick as that of some.
+_MOST_COVARIANCES = 64
 # Of more groups than this the largest t is bounded without their correlation.
 _MOST_CORRELATED = 1000
 
@@ -248,7 +250,10 @@ class GroupEstimates(ReadOnlyArrays):
         -------
         of_first, of_second, between : ndarray of shape (m,)
         """
-        return self.sums.covariances(self.metric.finalize, first, second)
+        if len(self.groups) > _MOST_COVARIANCES:
+            return self.sums.covariances(self.metric.finalize, first, second)
+        variance = np.diag(self.covariance)
+        return variance[first], variance[second], self.covariance[first, second]
 
     @cached_read_only
     def standard_error(self) -> Array:

@@ -191,7 +191,7 @@ class Pilot:
         for i in np.flatnonzero((self.standard_error > 0) & (self.df > 0)):
             error, df = self.standard_error[i], self.df[i]
             power_of = partial(self._power, error, df, size=size, alpha=alpha)
-            factor[i] = smallest(power_of, power, 2 / (df + 1), MOST_DATA)
+            factor[i] = smallest(power_of, power, 2 / (df + 1), MOST_DATA, 1e-9)
         return RequiredSize(
             *(self.names, gap, power, factor, np.ceil(factor * self.n_clusters)),
             *(factor * self.n_effective, self.promised & ~np.isnan(factor)),
@@ -210,7 +210,11 @@ def check_design(power: float, alpha: float) -> None:
 
 
 def smallest(
-    power_of: Callable[[float], Array], power: float, least: float, most: float
+    power_of: Callable[[float], Array],
+    power: float,
+    least: float,
+    most: float,
+    tolerance: float = 1e-11,
 ) -> float:
     """Return the smallest size with this power; infinity if it is above the most.
 
@@ -221,6 +225,8 @@ def smallest(
     power : float
     least, most : float
         The sizes among which it is searched.
+    tolerance : float, default=1e-11
+        How much the size may be wrong by, relative to it.
     """
 
     def excess(log_size: float) -> float:
@@ -231,7 +237,7 @@ def smallest(
         return float(least)
     if excess(high) < 0:
         return float("inf")
-    return float(np.exp(optimize.brentq(excess, low, high, xtol=1e-11)))
+    return float(np.exp(optimize.brentq(excess, low, high, xtol=tolerance)))
 
 
 def detectable(
@@ -249,13 +255,17 @@ def detectable(
     error, df = np.broadcast_arrays(np.asarray(standard_error, dtype=float), df)
     usable = (df > 0) & (error > 0)
     degrees, place = np.unique(np.where(usable, df, 1.0), return_inverse=True)
-    sizes = np.empty(degrees.shape)
-    for i, one_df in enumerate(degrees):
-        critical = special.stdtrit(one_df, 1 - alpha / 2)
-        pilot_df = None if known else one_df
-        power_of = partial(power_at, 1.0, one_df, alpha=alpha, pilot_df=pilot_df)
-        ends = _SMALLEST_SIZE * critical, _LARGEST_SIZE * critical
-        sizes[i] = smallest(power_of, power, *ends)
+    critical = special.stdtrit(degrees, 1 - alpha / 2)
+    if known:
+        near = special.nctdtrinc(degrees, 1 - power, np.minimum(critical, _FAR))
+        beyond = critical * np.sqrt(special.chdtri(degrees, 1 - power) / degrees)
+        sizes = np.where(critical > _FAR, beyond, near)
+    else:
+        sizes = np.empty(degrees.shape)
+        for i, one_df in enumerate(degrees):
+            power_of = partial(power_at, 1.0, one_df, alpha=alpha, pilot_df=one_df)
+            least, most = _SMALLEST_SIZE * critical[i], _LARGEST_SIZE * critical[i]
+            sizes[i] = smallest(power_of, power, least, most)
     return np.where(usable, sizes[place].reshape(df.shape) * error, np.nan)
 
 
