@@ -102,13 +102,17 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def table(groups: Sequence[Hashable], columns: Mapping[str, Iterable[str]]) -> str:
+def groups_table(
+    groups: Sequence[Hashable], columns: Mapping[str, Iterable[str]]
+) -> str:
     """Return a table of text with a row per group, of cells by column."""
     rows = zip(map(label, groups), *columns.values(), strict=True)
     return text_table(["group", *columns], list(rows))
 
 
-def frame(groups: Sequence[Hashable], columns: Mapping[str, Array]) -> pd.DataFrame:
+def groups_frame(
+    groups: Sequence[Hashable], columns: Mapping[str, Array]
+) -> pd.DataFrame:
     """Return a frame with a row per group; crossed groups stay tuples."""
     import pandas as pd
 

@@ -920,7 +920,7 @@ class GroupEstimates(ReadOnlyArrays):
             "df": self.df,
             "pvalue": self.pvalue,
         }
-        frame = fmt.frame(self.groups, columns)
+        frame = fmt.groups_frame(self.groups, columns)
         if self.missing:
             frame.attrs["missing"] = dict(self.missing)
         return frame

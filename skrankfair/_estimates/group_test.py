@@ -68,7 +68,7 @@ class _Tests(ReadOnlyArrays):
             for name in self._columns
         }
         columns["pvalue_corrected"] = self.corrected(correction)
-        return fmt.frame(self.groups, columns)
+        return fmt.groups_frame(self.groups, columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ class GroupTest(_Tests):
             "df": [fmt.number(df, 1) for df in self.df],
             "p": map(fmt.pvalue, self.pvalue),
         }
-        return fmt.table(self.groups, columns)
+        return fmt.groups_table(self.groups, columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +173,7 @@ class EquivalenceTest(_Tests):
             "p": map(fmt.pvalue, self.pvalue),
         }
         low, high = self.margin
-        return f"Within {low:g} to {high:g}?\n{fmt.table(self.groups, columns)}"
+        return f"Within {low:g} to {high:g}?\n{fmt.groups_table(self.groups, columns)}"
 
 
 def permutation_test(

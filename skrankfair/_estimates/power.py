@@ -103,11 +103,13 @@ class RequiredSize(ReadOnlyArrays):
             Indexed by group: factor, n_clusters, n_effective, promised.
         """
         columns = ("factor", "n_clusters", "n_effective", "promised")
-        return fmt.frame(self.groups, {name: getattr(self, name) for name in columns})
+        return fmt.groups_frame(
+            self.groups, {name: getattr(self, name) for name in columns}
+        )
 
     def __repr__(self) -> str:
         """Return a small table."""
-        table = fmt.table(
+        table = fmt.groups_table(
             self.groups,
             {
                 "times the pilot": [fmt.number(factor, 2) for factor in self.factor],
