@@ -1,11 +1,6 @@
 """Files that are audited part by part, by the command line."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 
 import pandas as pd
 import pytest
@@ -95,28 +90,3 @@ def test_errors_are_one_line(arguments, message, folder, capsys, monkeypatch):
     assert main(["audit", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
-
-
-@pytest.mark.simulation
-def test_an_interrupt_leaves_nothing_behind(folder, tmp_path):
-    log = click_log()  # of 2,400 rows; a part takes up to two million of them
-    large = pd.concat([log.assign(q=log["q"] + 400 * i) for i in range(1000)])
-    large.assign(u=large["q"]).to_parquet(tmp_path / "large.parquet")
-    parts = tmp_path / "parts"
-    parts.mkdir()
-    options = ["--memory", "1GB", "--temp-directory", str(parts)]
-    command = [sys.executable, "-m", "skrankfair", "audit"]
-    process = subprocess.Popen(
-        [*command, str(tmp_path / "large.parquet"), *COLUMNS, *options],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    end = time.monotonic() + 120
-    while not list(parts.rglob("*.arrow")):
-        assert time.monotonic() < end
-        assert process.poll() is None
-        time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(60) == 130
-    assert not list(parts.iterdir())
