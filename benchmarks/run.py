@@ -369,13 +369,15 @@ def document(
     lines = [
         "# Speed and memory",
         "",
+        *ANSWER,
+        "",
         "Times are ratios to L, the time of one `np.lexsort((score, query))` on the",
         "same rows in the same process. The data have lists of about 50 items,",
         "distinct shuffled scores, two groups, and queries in random order. *must* is",
         "what the project promises and *aim* what it hopes for; bytes are the peak",
-        "memory beyond the inputs. Pairs are counted and never listed. Models, which",
-        "learn from a sample of pairs, are measured in fits of the same model without",
-        "the penalty (`strength=0`: `Ridge`, `LogisticRegression`).",
+        "memory beyond the inputs. Models, which learn from a sample of pairs, are",
+        "measured in fits of the same model without the penalty (`strength=0`:",
+        "`Ridge`, `LogisticRegression`).",
         "",
         f"Measured {dt.date.today().isoformat()} on {n:,} rows: {machine()}.",
         "",
@@ -403,11 +405,22 @@ def document(
     return "\n".join(lines)
 
 
+ANSWER = (
+    "A metric of a million rows, with its standard errors, takes about as long as",
+    "sorting the rows, at most two or three times as long, and at most 150 bytes per",
+    "row beyond its inputs: pairs are counted and never listed. Time grows nearly in",
+    "proportion to the rows, and a hundred million rows of files take less than twice",
+    'what the engine itself needs to sort them ("Beyond memory"). Groups are what',
+    "costs more: ten thousand of them take two to three times as long as two, and for",
+    'matched pairs, smooth calibration errors and shifts up to nine times ("Ten',
+    'thousand groups"); one list of more than 10^8 items × groups is refused. Models',
+    "with a penalty take up to three fits.",
+)
+
 OF_MANY_GROUPS = (
-    "Many groups in one list take time for items times groups, of which there may be",
-    "1e8. Standard errors leave out each cluster or item in turn, and bootstraps have",
-    "a standard error in each resample: that is what they take beyond first-order",
-    "errors and plain percentiles.",
+    "Many groups in one list take time for items times groups. Standard errors leave",
+    "out each cluster or item in turn, and bootstraps have a standard error in each",
+    "resample: that is what they take beyond first-order errors and plain percentiles.",
 )
 
 
