@@ -1,7 +1,5 @@
 """What a user passes keeps its meaning: nothing overflows, rounds or is unmasked."""
 
-import datetime as dt
-import json
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -13,7 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skrankfair import audit
-from skrankfair._inputs.groups import as_groups, encode
+from skrankfair._inputs.groups import as_groups
 from skrankfair._inputs.validation import as_numbers
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
@@ -26,71 +24,29 @@ from skrankfair.metrics import (
 from skrankfair.mitigation import GroupCalibratedClassifier, GroupCalibrator
 
 
-def labels_of_rows(groups):
-    return [groups.labels[code] for code in groups.values]
-
-
-@pytest.mark.filterwarnings("ignore:sensitive_features has 65 columns of the numbers")
-@pytest.mark.parametrize("n_labels", [2, 3000])
-def test_any_number_of_columns_is_crossed_exactly(n_labels):
-    """65 columns of two labels, or of 3000, have more combinations than an int64."""
-    rng = np.random.default_rng(0)
-    columns = rng.integers(0, n_labels, (3000, 65))
-    groups = as_groups(columns)
-    assert labels_of_rows(groups) == list(map(tuple, columns.tolist()))
-    assert list(groups.labels) == sorted(set(map(tuple, columns.tolist())))
-
-
-@pytest.mark.filterwarnings("ignore:sensitive_features has 66 columns of the numbers")
-def test_metric_of_one_hot_columns_and_sex():
-    rng = np.random.default_rng(0)
-    n = 4000
-    one_hot = np.eye(65, dtype=int)[rng.integers(0, 65, n)]
-    sex = rng.integers(0, 2, n)
-    y = rng.integers(0, 2, n)
-    right = np.where(sex == 1, 0.9, 0.1)  # the probability of what happened
-    score = np.where(y == 1, right, 1 - right)
-    crossed = np.column_stack([one_hot, sex])
-    result = log_loss(y, score, sensitive_features=crossed)
-    assert len(result.groups) == 130
-    loss = {1: -np.log(0.9), 0: -np.log(0.1)}
-    np.testing.assert_allclose(
-        result.estimate, [loss[label[-1]] for label in result.groups]
-    )
-
-
 def masked(values):
     return np.ma.array(values, mask=np.arange(len(values)) == 1)
 
 
 @pytest.mark.parametrize(
-    ("values", "name"),
-    [
-        ([0, 1, 1, 0], "y_true"),
-        ([0.1, 0.2, 0.3, 0.4], "y_score"),
-        (["a", "b", "a", "b"], "sensitive_features"),
-        ([True, False, True, False], "sensitive_features"),
-        ([1, 1, 2, 2], "qid"),
-        ([1, 1, 2, 2], "cluster"),
-        ([1.0, 1.0, 2.0, 2.0], "sample_weight"),
-    ],
+    "name",
+    ["y_true", "y_score", "sensitive_features", "qid", "cluster", "sample_weight"],
 )
-def test_masked_values_are_missing(values, name):
+def test_masked_values_are_missing(name):
+    query = np.repeat(np.arange(8), 2)
     columns = {
         "y_true": np.tile([0, 1, 1, 0], 4),
         "y_score": np.tile([0.1, 0.2, 0.3, 0.4], 4),
         "sensitive_features": np.tile(["a", "b"], 8),
-        "qid": np.repeat(np.arange(8), 2),
+        "qid": query,
+        "cluster": query,
+        "sample_weight": np.ones(16),
     }
-    values = np.array(values)
-    shift = np.repeat(np.arange(4), 4) * 2 * (name in {"qid", "cluster"})
-    values = np.tile(values, 4) + shift if shift.any() else np.tile(values, 4)
+    whole = {**columns, name: np.ma.array(columns[name])}
     with pytest.raises(ValueError, match=rf"^{name} must .*row 1 "):
-        pairwise_accuracy(**{**columns, name: masked(values)})
-    np.testing.assert_array_equal(
-        pairwise_accuracy(**{**columns, name: np.ma.array(values)}).estimate,
-        pairwise_accuracy(**{**columns, name: values}).estimate,
-    )
+        pairwise_accuracy(**{**columns, name: masked(columns[name])})
+    expected = pairwise_accuracy(**columns).estimate
+    np.testing.assert_array_equal(pairwise_accuracy(**whole).estimate, expected)
 
 
 def test_masked_membership_and_masked_unknown_outcomes():
@@ -132,97 +88,17 @@ def test_large_integers_that_are_exact_are_scores():
         assert as_numbers(column, "y_score").astype(int).tolist() == values
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        [BIG, BIG + 1, BIG + 2, BIG + 1],
-        [2**63, 2**63 + 1, -1, -1],
-        [2**70, 2**70 + 1, 5, 5],
-        [float(BIG), BIG + 1, 0.5, 0.5],
-    ],
-    ids=str,
-)
-def test_large_integers_are_exact_labels(labels):
-    codes = encode(labels, "qid").dense()
-    assert codes.size == 3
-    assert codes.decode(codes.codes).tolist() == labels
-    assert labels_of_rows(as_groups(labels)) == labels
-
-
-DAYS = ["2020-01-01", "2021-06-01", "2020-01-01"]
-DATES = pd.Series(pd.to_datetime(DAYS))
-TOKYO = pl.Series([dt.datetime(2020, 1, 1), dt.datetime(2021, 6, 1)] * 2)
-
-
-@pytest.mark.parametrize(
-    ("column", "first"),
-    [
-        (DATES.to_numpy().astype("M8[ns]"), pd.Timestamp("2020-01-01")),
-        (DATES.to_numpy().astype("M8[us]"), dt.datetime(2020, 1, 1)),
-        (DATES.to_numpy().astype("M8[D]"), dt.date(2020, 1, 1)),
-        (DATES.astype("M8[ns]"), pd.Timestamp("2020-01-01")),
-        (
-            DATES.dt.tz_localize("Europe/Berlin"),
-            pd.Timestamp("2020-01-01", tz="Europe/Berlin"),
-        ),
-        (
-            DATES.astype("M8[ns]").dt.tz_localize("UTC").to_frame(),
-            pd.Timestamp("2020-01-01", tz="UTC"),
-        ),
-        (
-            TOKYO.dt.replace_time_zone("Asia/Tokyo"),
-            pd.Timestamp("2020-01-01", tz="Asia/Tokyo"),
-        ),
-        (np.array([10, 20], dtype="m8[ns]"), pd.Timedelta(10)),
-        (np.array([1], dtype="M8[as]"), "1970-01-01T00:00:00.000000000000000001"),
-    ],
-    ids=str,
-)
-def test_times_stay_times(column, first):
-    groups = as_groups(column)
-    label = groups.labels[0]
-    assert label == first
-    assert hash(label) == hash(first)
-    assert getattr(label, "tzinfo", None) is None or str(label.tzinfo) == str(
-        first.tzinfo
-    )
-    assert json.dumps([str(label) for label in groups.labels])
-
-
-def test_durations_are_sorted_by_length():
-    groups = as_groups(np.array([10, 2, 1], dtype="m8[D]").astype("m8[ns]"))
-    assert [label.days for label in groups.labels] == [1, 2, 10]
-
-
-def test_dates_name_the_groups_of_a_result():
-    dates = np.array(["2020-01-01", "2021-01-01"] * 50, dtype="M8[ns]")
-    rng = np.random.default_rng(0)
-    result = pairwise_accuracy(
-        rng.integers(0, 2, 100), rng.random(100), sensitive_features=dates
-    )
-    old, new = pd.Timestamp("2020-01-01"), pd.Timestamp("2021-01-01")
-    assert result.groups == (old, new)
-    assert np.isfinite(result.contrast(old, new).estimate)
-    assert "2020-01-01" in repr(result)
-
-
-@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.parametrize("cluster", [None, np.arange(40) // 4])
 @pytest.mark.parametrize(
     "metric",
     [calibration_error, log_loss, partial(positive_rate_shift, threshold=0.5)],
     ids=["calibration_error", "log_loss", "positive_rate_shift"],
 )
-def test_groups_without_members(metric, clustered):
-    rng = np.random.default_rng(0)
-    members = pd.DataFrame({"a": [False] * 40, "b": [False] * 40})
-    cluster = np.arange(40) // 4 if clustered else None
+def test_groups_without_members(metric, cluster):
+    y, score = np.random.default_rng(0).integers(0, 2, (2, 40))
+    who = {"sensitive_features": pd.DataFrame({"a": [False] * 40, "b": [False] * 40})}
     with pytest.warns(UndefinedMetricWarning, match="without rows: a, b"):
-        result = metric(
-            rng.integers(0, 2, 40),
-            rng.random(40),
-            sensitive_features=members,
-            cluster=cluster,
-        )
+        result = metric(y, score, **who, cluster=cluster)
     assert np.isnan(result.estimate).all()
 
 

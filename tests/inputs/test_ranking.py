@@ -53,14 +53,6 @@ def test_order_is_that_of_lexsort(code, score, size):
     np.testing.assert_array_equal(values, before[1])
 
 
-def test_order_of_distinct_rows_is_unique():
-    rng = np.random.default_rng(0)
-    codes, values = rng.integers(0, 50, 5000), rng.normal(size=5000)
-    np.testing.assert_array_equal(
-        order_rows(codes, values), np.lexsort((-values, codes))
-    )
-
-
 def test_scores_that_a_sum_with_the_query_would_round():
     codes = np.array([10**15, 10**15, 10**15, 0])
     values = np.array([1e-9, 3e-9, 2e-9, 1e9])
@@ -72,42 +64,6 @@ def test_codes_too_large_to_pack_are_ordered_alike():
     for shift in (0, 60 - 10):
         order = stable_order(codes << shift)
         np.testing.assert_array_equal(order, np.argsort(codes, kind="stable"))
-
-
-QUERY_LABELS = {
-    "int": np.array([3, 1, 2]),
-    "negative": np.array([-5, -1, 7]),
-    "int64 extremes": np.array([-(2**63), 2**63 - 1, 0]),
-    "int64 highest": np.array([2**63 - 1, 2**63 - 2, 2**63 - 3]),
-    "uint64": np.array([2**64 - 1, 2**64 - 2, 2**63], dtype=np.uint64),
-    "uint64 wide": np.array([2**64 - 1, 0, 2**63], dtype=np.uint64),
-    "uint8": np.array([255, 0, 128], dtype=np.uint8),
-    "float": np.array([0.5, -0.0, 1e300]),
-    "text": np.array(["b", "a", "ü"]),
-    "beyond int64": np.array([2**70, -(2**70), 1], dtype=object),
-    "date": np.array(["2020", "2021", "1900"], dtype="M8[Y]"),
-}
-
-
-@pytest.mark.parametrize("labels", QUERY_LABELS.values(), ids=QUERY_LABELS)
-def test_ranking_of_labelled_queries(labels):
-    rng = np.random.default_rng(0)
-    query = labels[rng.integers(0, len(labels), 60)]
-    score = rng.integers(0, 8, 60) / 8
-    data = ranked_data(None, score, qid=query)
-    ranking = data.ranking
-    assert ranking.n_rows == 60
-    assert ranking.n_queries == len(set(query.tolist()))
-    assert set(data.query_labels.tolist()) == set(query.tolist())
-    assert ranking.starts[0] == 0
-    assert ranking.starts[-1] == 60
-    np.testing.assert_array_equal(score[ranking.order], ranking.score)
-    for index, label in enumerate(data.query_labels.tolist()):
-        rows = ranking.order[ranking.starts[index] : ranking.starts[index + 1]]
-        assert {query.tolist()[row] for row in rows} == {label}
-        assert (np.diff(score[rows]) <= 0).all()
-        assert ranking.query[ranking.starts[index]] == index
-        assert ranking.lengths[index] == sum(q == label for q in query.tolist())
 
 
 @one_in(1, at_once=30, code=CODES, score=SCORES)
@@ -128,21 +84,6 @@ def test_tie_bounds(code, score):
     blocks = {}
     expected = [blocks.setdefault(pair, len(blocks)) for pair in pairs]
     np.testing.assert_array_equal(ranking.tie, expected)
-
-
-def test_zeros_of_both_signs_tie():
-    ranking = Ranking.from_scores(np.array([0.0, -0.0, TINY, -TINY]))
-    assert ranking.score[1:3].tolist() == [0.0, 0.0]
-    assert ranking.has_ties
-    assert [bound.tolist() for bound in ranking.tie_bounds()] == [
-        [0, 1, 1, 3],
-        [1, 3, 3, 4],
-    ]
-
-
-def test_equal_scores_of_different_queries_do_not_tie():
-    ranking = Ranking.from_scores(np.ones(3), np.array([0, 1, 2]))
-    assert not ranking.has_ties
 
 
 def test_data_in_ranked_order():

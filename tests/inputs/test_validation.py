@@ -10,13 +10,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from skrankfair._inputs.groups import as_groups
+from skrankfair._inputs.validation import as_numbers, check_number
 from skrankfair.metrics import (
     matched_pair_calibration,
     ndcg,
     pairwise_accuracy,
-    pairwise_exposure,
-    pairwise_preference,
 )
 from tests.calls import (
     ENGAGEMENT,
@@ -65,84 +63,48 @@ def test_missing_or_infinite_number(metric, name, value, convert):
         call(metric, **{name: bad})
 
 
-@of_one_metric(*NUMBERS)
-@pytest.mark.parametrize(
-    "missing",
-    [
-        pd.array([1, 2, None, 4, 5, 6], dtype="Int64"),
-        pd.Series([1, 2, None, 4, 5, 6], dtype="float64[pyarrow]"),
-        pl.Series([1, 2, None, 4, 5, 6]),
-        pl.Series([1.0, 2.0, NAN, 4.0, 5.0, 6.0]),
-        pa.array([1, 2, None, 4, 5, 6]),
-        pa.chunked_array([[1, 2, None], [4, 5, 6]]),
-        [decimal.Decimal(1), 2, decimal.Decimal("nan"), 4, 5, 6],
-    ],
-    ids=["nullable", "arrow", "polars", "nan", "array", "chunked", "decimal"],
+NOT_FINITE = (
+    pd.array([1, 2, None, 4, 5, 6], dtype="Int64"),
+    pl.Series([1, 2, None, 4, 5, 6]),
+    pa.chunked_array([[1, 2, None], [4, 5, 6]]),
+    [decimal.Decimal(1), 2, decimal.Decimal("nan"), 4, 5, 6],
 )
-def test_missing_number_of_a_library(metric, name, missing):
-    with pytest.raises(ValueError, match=f"^{name} must be finite.*got nan in row 2"):
-        call(metric, **{name: missing})
-
-
-@of_one_metric(*NUMBERS)
-@pytest.mark.parametrize(
-    ("bad", "said"),
-    [
-        (["one", "2", "3", "4", "5", "6"], "one"),
-        ([1, "two", 3, 4, 5, 6], "two"),
-        (pd.Series(["1", "2", "3", "4", "5", "6"]), "'1'"),
-        (pd.Series([1, "two", 3, 4, 5, 6]), "two"),
-        (pd.Series(list("abcdef"), dtype="category"), "'a'"),
-        (pl.Series(list("abcdef")), "'a'"),
-        (pa.array(list("abcdef")), "'a'"),
-        (np.array([b"x"] * 6), "b'x'"),
-        (np.array([1j] * 6), "1j"),
-        ([1, 2, 3j, 4, 5, 6], "j"),
-        (np.array(["2020-01-01"] * 6, dtype="M8[D]"), "2020-01-01"),
-        (pd.Series(pd.date_range("2020-01-01", periods=6)), "2020-01-01"),
-        (pl.Series([dt.date(2020, 1, 1)] * 6), "2020-01-01"),
-        (np.array([1] * 6, dtype="m8[s]"), "timedelta64"),
-        ([dt.datetime(2020, 1, 1)] * 6, "2020, 1, 1"),
-        ([{"a": 1}] * 6, "'a': 1"),
-        (np.zeros(6, dtype=[("a", int)]), "int|i8"),
-        (pl.Series([[1], [2], [3], [4], [5], [6]]), "1"),
-    ],
-    ids=str,
+NOT_NUMERIC = (
+    (["one", "2", "3", "4", "5", "6"], "one"),
+    (pd.Series([1, "two", 3, 4, 5, 6]), "two"),
+    (pd.Series(list("abcdef"), dtype="category"), "'a'"),
+    (pl.Series(list("abcdef")), "'a'"),
+    (np.array([b"x"] * 6), "b'x'"),
+    ([1, 2, 3j, 4, 5, 6], "j"),
+    (np.array(["2020-01-01"] * 6, dtype="M8[D]"), "2020-01-01"),
+    (np.array([1] * 6, dtype="m8[s]"), "timedelta64"),
+    ([dt.datetime(2020, 1, 1)] * 6, "2020, 1, 1"),
+    ([{"a": 1}] * 6, "'a': 1"),
+    (np.zeros(6, dtype=[("a", int)]), "int|i8"),
+    (pl.Series([[1], [2], [3], [4], [5], [6]]), "1"),
 )
-def test_not_a_number(metric, name, bad, said):
-    with pytest.raises(ValueError, match=rf"^{name} must be numeric; got .*({said})"):
-        call(metric, **{name: bad})
-
-
-WRONG_SHAPES = {
-    "2-D": (np.ones((6, 1)), "1-dimensional.*(6, 1)"),
-    "list of lists": ([[1], [2], [3], [4], [5], [6]], "1-dimensional.*(6, 1)"),
-    "frame": (pd.DataFrame({"a": [1] * 6}), "1-dimensional.*(6, 1)"),
-    "polars frame": (pl.DataFrame({"a": [1] * 6}), "1-dimensional.*(6, 1)"),
-    "arrow table": (pa.table({"a": [1] * 6}), "1-dimensional.*(6, 1)"),
-    "3-D": (np.ones((6, 1, 1)), "1-dimensional.*(6, 1, 1)"),
-    "number": (3, "1-dimensional.*()"),
-    "text": ("abcdef", "1-dimensional.*()"),
-    "set": ({1, 2, 3, 4, 5, 6}, "1-dimensional.*()"),
-    "dict": ({"a": 1}, "1-dimensional.*()"),
-    "generator": ((i for i in range(6)), "1-dimensional.*()"),
-    "function": (len, "1-dimensional.*()"),
-    "ragged": ([[1], [2, 3], [4], [5], [6], [7]], "a 1-dimensional.*inhomogeneous"),
-    "empty list": ([], "at least one row; it is empty"),
-    "empty array": (np.array([]), "at least one row; it is empty"),
-    "empty series": (pd.Series([], dtype=float), "at least one row; it is empty"),
-    "empty polars": (pl.Series([], dtype=pl.Int64), "at least one row; it is empty"),
-}
+NOT_A_COLUMN = (
+    (np.ones((6, 1)), r"1-dimensional.*\(6, 1\)"),
+    (pd.DataFrame({"a": [1] * 6}), r"1-dimensional.*\(6, 1\)"),
+    (np.ones((6, 1, 1)), r"1-dimensional.*\(6, 1, 1\)"),
+    (3, r"1-dimensional.*\(\)"),
+    ("abcdef", r"1-dimensional.*\(\)"),
+    ((i for i in range(6)), r"1-dimensional.*\(\)"),
+    ([[1], [2, 3], [4], [5], [6], [7]], "a 1-dimensional.*inhomogeneous"),
+    ([], "at least one row; it is empty"),
+    (pl.Series([], dtype=pl.Int64), "at least one row; it is empty"),
+)
 
 
 @of_one_metric(*NUMBERS, "qid", "cluster")
-@pytest.mark.parametrize(
-    ("bad", "said"), WRONG_SHAPES.values(), ids=WRONG_SHAPES.keys()
-)
-def test_not_a_column(metric, name, bad, said):
-    said = said.replace("(", r"\(").replace(")", r"\)")
-    with pytest.raises(ValueError, match=f"^{name} must (be|have) {said}"):
-        call(metric, **{name: bad})
+def test_not_a_column(metric, name):
+    wrong = [(bad, f"(be|have) {said}") for bad, said in NOT_A_COLUMN]
+    if name in NUMBERS:
+        wrong += [(bad, "be finite.*got nan in row 2") for bad in NOT_FINITE]
+        wrong += [(bad, f"be numeric; got .*({said})") for bad, said in NOT_NUMERIC]
+    for bad, message in wrong:
+        with pytest.raises(ValueError, match=f"^{name} must {message}"):
+            call(metric, **{name: bad})
 
 
 @every(*NUMBERS, *LABELS)
@@ -154,6 +116,21 @@ def test_lengths_differ(metric, name, length):
     others = [other for other in columns_of(metric) if other in GOOD and other != name]
     for other in others:
         assert f"{other}: 6" in str(error.value)
+
+
+@every(*NUMBERS, *LABELS)
+def test_every_metric_reads_its_columns(metric, name):
+    wrong = {"must have at least one row; it is empty": []}
+    if name in NUMBERS:
+        wrong["must be numeric; got .*three"] = ["three", 1, 2, 3, 4, 5]
+    else:
+        labels = ["a", "b", "a", "b", None, "b"]
+        wrong["must not have missing labels; row 4 is None .1 such"] = labels
+    if name != "sensitive_features":
+        wrong[r"must be 1-dimensional, .* of shape \(6, 2\)"] = np.ones((6, 2))
+    for message, bad in wrong.items():
+        with pytest.raises(ValueError, match=f"^{name} {message}"):
+            call(metric, **{name: bad})
 
 
 @each_metric
@@ -174,83 +151,56 @@ def test_no_sensitive_features_are_one_group(metric):
         np.testing.assert_array_equal(getattr(everyone, name), getattr(labelled, name))
 
 
-@every(*NUMBERS)
-def test_text_is_not_a_number(metric, name):
-    with pytest.raises(ValueError, match=f"^{name} must be numeric; got .*three"):
-        call(metric, **{name: ["three", 1, 2, 3, 4, 5]})
+def test_as_numbers():
+    for values in ([1, 2.5, True], (1, 2.5, 1), pd.Series([1, 2.5, 1], dtype=object)):
+        np.testing.assert_array_equal(as_numbers(values, "x"), [1, 2.5, 1])
+        assert as_numbers(values, "x").dtype == np.float64
+    np.testing.assert_array_equal(as_numbers([1, NAN], "x", allow_nan=True), [1, NAN])
+    with pytest.raises(ValueError, match="^x must be finite or NaN; got inf in row 1"):
+        as_numbers([NAN, INF], "x", allow_nan=True)
 
 
-@every(*NUMBERS, "qid", "cluster")
-def test_two_dimensions(metric, name):
-    message = rf"^{name} must be 1-dimensional, one value per row; .*\(6, 2\)\.$"
-    with pytest.raises(ValueError, match=message):
-        call(metric, **{name: np.ones((6, 2))})
-
-
-@every(*NUMBERS, *LABELS)
-def test_empty(metric, name):
-    message = rf"^{name} must have at least one row; it is empty\.$"
-    with pytest.raises(ValueError, match=message):
-        call(metric, **{name: []})
+def test_numbers_of_numpy_are_numbers():
+    check_number(np.float32(0.5), "x", 0, 1)
+    check_number(np.int8(1), "x", 0, 1, integer=True)
+    for wrong, options in ((0, {"inclusive": (False, True)}), (np.bool_(1), {})):
+        with pytest.raises(ValueError, match=r"^x must be a number in .*1\]; got"):
+            check_number(wrong, "x", 0, 1, **options)
 
 
 # Labels
 
 
-@every(*LABELS)
-@pytest.mark.parametrize("missing", [None, NAN, pd.NA], ids=str)
-def test_no_label(metric, name, missing):
-    message = rf"^{name} must not have missing labels; row 4 is {missing} \(1 such"
-    bad = pd.Series(["a", "b", "a", "b", missing, "b"], dtype=object)
-    with pytest.raises(ValueError, match=message):
-        call(metric, **{name: bad})
+NO_LABEL = (
+    (["a", "b", None, "a", "b", "b"], "None"),
+    (["a", "b", NAN, "a", "b", "b"], "nan"),
+    (np.array([1.0, 2.0, NAN, 1.0, 2.0, 2.0]), "nan"),
+    (["a", "b", pd.NA, "a", "b", "b"], "<NA>"),
+    (pd.Series(["a", "b", None, "a", "b", "b"], dtype="category"), "nan"),
+    (pd.Series([1, 2, None, 1, 2, 2], dtype="Int64"), "nan|<NA>"),
+    (pd.Series([True, False, None] * 2, dtype="boolean"), "<NA>|None"),
+    (pd.Series(pd.to_datetime(["2020", "2021", None] * 2)), "NaT"),
+    (pl.Series(["a", "b", None, "a", "b", "b"]), "None"),
+    (pl.Series([1, 2, None, 1, 2, 2]), "nan"),
+    (pa.chunked_array([[1, 2, None], [1, 2, 2]]), "nan"),
+    (pa.array(["a", "b", None] * 2).dictionary_encode(), "None|nan"),
+)
+UNHASHABLE = (
+    pd.Series([[1], [2], [1], [2], [1], [2]]),
+    [{"a": 1}] * 6,
+    [{1}] * 6,
+    pl.Series([[1], [2], [1], [2], [1], [2]]),
+)
 
 
 @of_one_metric(*LABELS)
-@pytest.mark.parametrize(
-    ("bad", "said"),
-    [
-        (["a", "b", None, "a", "b", "b"], "None"),
-        (["a", "b", NAN, "a", "b", "b"], "nan"),
-        (("a", "b", np.nan, "a", "b", "b"), "nan"),
-        ([1, 2, None, 1, 2, 2], "None"),
-        ([1.0, 2.0, NAN, 1.0, 2.0, 2.0], "nan"),
-        (np.array([1.0, 2.0, NAN, 1.0, 2.0, 2.0]), "nan"),
-        (np.array(["a", "b", NAN, "a", "b", "b"], dtype=object), "nan"),
-        (["a", "b", pd.NA, "a", "b", "b"], "<NA>"),
-        (pd.Series(["a", "b", None, "a", "b", "b"]), "nan|None|<NA>"),
-        (pd.Series(["a", "b", None, "a", "b", "b"], dtype="category"), "nan"),
-        (pd.Series([1, 2, None, 1, 2, 2], dtype="Int64"), "nan|<NA>"),
-        (pd.Series([True, False, None] * 2, dtype="boolean"), "<NA>|None"),
-        (pd.Series(pd.to_datetime(["2020", "2021", None] * 2)), "NaT"),
-        (pl.Series(["a", "b", None, "a", "b", "b"]), "None"),
-        (pl.Series([1, 2, None, 1, 2, 2]), "nan"),
-        (pl.Series([True, False, None] * 2), "None"),
-        (pa.array(["a", "b", None, "a", "b", "b"]), "None"),
-        (pa.chunked_array([[1, 2, None], [1, 2, 2]]), "nan"),
-        (pa.array(["a", "b", None] * 2).dictionary_encode(), "None|nan"),
-    ],
-)
-def test_missing_label(metric, name, bad, said):
-    message = rf"^{name} must not have missing labels; row 2 is .*({said})"
-    with pytest.raises(ValueError, match=message):
-        call(metric, **{name: bad})
-
-
-@of_one_metric(*LABELS)
-@pytest.mark.parametrize(
-    "bad",
-    [
-        pd.Series([[1], [2], [1], [2], [1], [2]]),
-        [{"a": 1}] * 6,
-        [{1}] * 6,
-        pl.Series([[1], [2], [1], [2], [1], [2]]),
-    ],
-    ids=["lists", "dicts", "sets", "polars lists"],
-)
-def test_unhashable_label(metric, name, bad):
-    with pytest.raises(ValueError, match=f"^{name} must hold hashable labels"):
-        call(metric, **{name: bad})
+def test_not_a_label(metric, name):
+    wrong = [(bad, "hold hashable labels") for bad in UNHASHABLE]
+    missing = "not have missing labels; row 2 is"
+    wrong += [(bad, f"{missing} .*({said})") for bad, said in NO_LABEL]
+    for bad, message in wrong:
+        with pytest.raises(ValueError, match=f"^{name} must {message}"):
+            call(metric, **{name: bad})
 
 
 @each_by_group
@@ -285,28 +235,20 @@ def test_wrong_frame_of_groups(metric, bad, said):
         call(metric, sensitive_features=bad)
 
 
-def test_crossed_columns_may_have_one_name():
-    frame = pd.DataFrame({0: list("ababab"), 1: list("xxyyxy")})
-    frame.columns = ["group", "group"]
-    expected = as_groups(frame.to_numpy())
-    assert as_groups(frame).labels == expected.labels
-
-
 # Weights and clusters
 
 
 @each_metric
-def test_negative_weight(metric):
-    message = r"^sample_weight must not be negative; got -2\.0 in row 3\.$"
-    with pytest.raises(ValueError, match=message):
-        call(metric, sample_weight=[1, 1, 1, -2, -2, -2])
-
-
-@each_metric
-def test_no_positive_weight(metric):
-    message = r"^sample_weight must have a positive value; all are zero\.$"
-    with pytest.raises(ValueError, match=message):
-        call(metric, sample_weight=[0] * 6)
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1, 1, 1, -2, -2, -2], r"must not be negative; got -2\.0 in row 3\.$"),
+        ([0] * 6, r"must have a positive value; all are zero\.$"),
+    ],
+)
+def test_wrong_weights(metric, weight, message):
+    with pytest.raises(ValueError, match=f"^sample_weight {message}"):
+        call(metric, sample_weight=weight)
 
 
 @each_of_queries
@@ -351,69 +293,56 @@ def test_clusters_of_items_need_one_list_and_items():
 # Options
 
 
-def option(metric, name, *values, extra=None):
-    return [
-        pytest.param(metric, name, value, extra or {}, id=f"{name}-{value!r:.30}")
-        for value in values
-    ]
-
-
 NOT_A_CHOICE = ("ALL", "", None, 3, b"all", ["all"], np.array(["all", "x"]), {}, NAN)
 NOT_A_COUNT = (0, -1, 2.0, NAN, INF, "3", [3], True, np.array([3]), 1j, {})
 
 
 @pytest.mark.parametrize(
-    ("metric", "name", "value", "extra"),
+    ("metric", "name"),
     [
-        *option(pairwise_accuracy, "comparison", *NOT_A_CHOICE),
-        *option(pairwise_accuracy, "average", *NOT_A_CHOICE),
-        *option(pairwise_accuracy, "variance", *NOT_A_CHOICE),
-        *option(pairwise_exposure, "average", *NOT_A_CHOICE),
-        *option(pairwise_exposure, "variance", *NOT_A_CHOICE),
-        *option(pairwise_preference, "average", *NOT_A_CHOICE),
-        *option(pairwise_preference, "variance", *NOT_A_CHOICE),
-        *option(matched_pair_calibration, "direction", *NOT_A_CHOICE),
-        *option(matched_pair_calibration, "average", *NOT_A_CHOICE),
-        *option(matched_pair_calibration, "variance", *NOT_A_CHOICE),
-        *option(ndcg, "gain", *NOT_A_CHOICE),
+        (pairwise_accuracy, "comparison"),
+        (matched_pair_calibration, "direction"),
+        (ndcg, "gain"),
+        *((m, name) for m in WITH_VARIANCE for name in ("average", "variance")),
     ],
 )
-def test_unknown_choice(metric, name, value, extra):
-    message = rf"^{name} must be one of '.*; got {re.escape(repr(value))}\.$"
-    with pytest.raises(ValueError, match=message):
-        call(metric, **{name: value}, **extra)
+def test_unknown_choice(metric, name):
+    for value in NOT_A_CHOICE:
+        message = rf"^{name} must be one of '.*; got {re.escape(repr(value))}\.$"
+        with pytest.raises(ValueError, match=message):
+            call(metric, **{name: value})
 
 
 @pytest.mark.parametrize(
-    ("metric", "name", "value", "extra"),
+    ("metric", "name", "values", "extra"),
     [
-        *option(ndcg, "k", *NOT_A_COUNT),
-        *option(
-            matched_pair_calibration, "n_pairs", *NOT_A_COUNT, extra={"epsilon": None}
-        ),
-        *option(
+        (ndcg, "k", NOT_A_COUNT, {}),
+        (matched_pair_calibration, "n_pairs", NOT_A_COUNT, {"epsilon": None}),
+        (
             matched_pair_calibration,
             "quantile",
-            *(0, 0.0, -0.1, 1.01, NAN, INF, "0.1", [0.1], True, 1j, {}),
-            extra={"epsilon": None},
+            (0, 0.0, -0.1, 1.01, NAN, INF, "0.1", [0.1], True, 1j, {}),
+            {"epsilon": None},
         ),
-        *option(
+        (
             matched_pair_calibration,
             "epsilon",
-            *(-1e-9, -1, NAN, -INF, "0.1", [0.1], True, 1j, np.array([0.1])),
+            (-1e-9, -1, NAN, -INF, "0.1", [0.1], True, 1j, np.array([0.1])),
+            {},
         ),
-        *option(
+        (
             pairwise_accuracy,
             "bins",
-            *(0, -3, 2.5, NAN, "4", None, True, {}, 1j),
-            extra=ENGAGEMENT,
+            (0, -3, 2.5, NAN, "4", None, True, {}, 1j),
+            ENGAGEMENT,
         ),
     ],
 )
-def test_number_out_of_range(metric, name, value, extra):
-    message = rf"^{name} must be .*; got {re.escape(repr(value))}\.$"
-    with pytest.raises(ValueError, match=message):
-        call(metric, **{**extra, name: value})
+def test_number_out_of_range(metric, name, values, extra):
+    for value in values:
+        message = rf"^{name} must be .*; got {re.escape(repr(value))}\.$"
+        with pytest.raises(ValueError, match=message):
+            call(metric, **{**extra, name: value})
 
 
 @pytest.mark.parametrize(
@@ -422,15 +351,11 @@ def test_number_out_of_range(metric, name, value, extra):
         [],
         [1.0],
         [0, 0, 1],
-        [1, 0],
         [0, NAN, 1],
-        [0, INF, INF],
         [-INF, -INF, 0],
         ["a", "b"],
         [0, None],
-        [[0, 1], [2, 3]],
         [[0, 1], [2]],
-        [0, 1j],
         np.array([[0, 1]]),
     ],
     ids=str,
@@ -446,6 +371,7 @@ def test_edges_of_one_value_are_one_stratum():
     same = {**ENGAGEMENT, "engagement": np.full(len(ENGAGEMENT["engagement"]), 2.0)}
     whole, edges = (call(pairwise_accuracy, bins=b, **same) for b in (1, [2, 2]))
     np.testing.assert_array_equal(edges.estimate, whole.estimate)
+    np.testing.assert_array_equal(whole.estimate, call(pairwise_accuracy).estimate)
     with pytest.raises(ValueError, match=r"^bins must cover engagement; \d"):
         call(pairwise_accuracy, bins=[0, 0], **same)
 
@@ -458,22 +384,12 @@ def test_edges_that_do_not_cover_the_engagement():
     assert infinite.first_pass["engagement_edges"] == (-INF, INF)
 
 
-@pytest.mark.parametrize("bins", [1, 2, 4, 100])
-def test_constant_engagement_is_one_stratum(bins):
-    plain = call(pairwise_accuracy)
-    r = call(pairwise_accuracy, engagement=[2.5] * 6, bins=bins)
-    np.testing.assert_array_equal(r.estimate, plain.estimate)
-    assert list(r.breakdown()["support"]) == plain.support.tolist()
-
-
 @pytest.mark.parametrize(
     ("value", "message"),
     [
         ([0.1] * 5, "^All columns must have the same number of rows; .*engagement: 5"),
         ([INF, 0.1, 0.2, 0.3, 0.4, 0.5], "^engagement must be finite or NaN; got inf"),
         (list("abcdef"), "^engagement must be numeric; got .*a"),
-        ([[0.1]] * 6, r"^engagement must be 1-dimensional.*\(6, 1\)"),
-        ([], "^engagement must have at least one row"),
         ([0.1, NAN, NAN, 0.3, 0.4, NAN], r"^engagement must be known.*NaN in row 1\.$"),
     ],
 )
@@ -482,19 +398,16 @@ def test_wrong_engagement(value, message):
         call(pairwise_accuracy, engagement=value)
 
 
-def test_engagement_names_the_row_of_the_caller():
-    engagement = [0.1, 0.1, 0.1, NAN, 0.4, 0.5]
+def test_unknown_engagement_has_the_row_of_the_caller():
     weight = {"sample_weight": [0, 0, 0, 1, 1, 1]}
     with pytest.raises(ValueError, match=r"NaN in row 3\.$"):
-        call(pairwise_accuracy, engagement=engagement, **weight)
+        call(pairwise_accuracy, engagement=[0.1, 0.1, 0.1, NAN, 0.4, 0.5], **weight)
 
 
 @pytest.mark.parametrize(
     ("given", "named"),
     [
         ({"epsilon": 1.0, "quantile": 0.1}, "epsilon and quantile"),
-        ({"epsilon": 1.0, "n_pairs": 3}, "epsilon and n_pairs"),
-        ({"epsilon": None, "n_pairs": 3, "quantile": 0.1}, "n_pairs and quantile"),
         (
             {"epsilon": 1.0, "n_pairs": 3, "quantile": 0.1},
             "epsilon and n_pairs and quantile",
@@ -515,10 +428,6 @@ def test_only_one_threshold(given, named):
         ({"f": 1.0}, r"^epsilon must name every group; it has no \['m'\]\.$"),
         ({}, r"^epsilon must name every group; it has no \['f', 'm'\]\.$"),
         ({"f": 1.0, "m": -1}, r"^epsilon\['m'\] must be a number in .*; got -1\.$"),
-        ({"f": 1.0, "m": "x"}, r"^epsilon\['m'\] must be a number in .*; got 'x'\.$"),
-        ({"f": 1.0, "m": None}, r"^epsilon\['m'\] must be a number in .*; got None\.$"),
-        ({"f": 1.0, "m": [1]}, r"^epsilon\['m'\] must be a number in .*; got \[1\]\.$"),
-        ({"f": 1.0, "m": True}, r"^epsilon\['m'\] must be a number in .*; got True\.$"),
     ],
 )
 def test_wrong_epsilon_by_group(epsilon, message):
