@@ -70,8 +70,8 @@ class Sample:
             order = np.argsort(key, kind="stable")
             key, rows = key[order], rows[order]
             group, share = group[order], share[order]
-        starts = np.flatnonzero(np.diff(key, prepend=-1))
         if together:
+            starts = np.flatnonzero(np.diff(key, prepend=-1))
             lengths = np.diff(starts, append=key.size)
             share = share / np.repeat(np.add.reduceat(share, starts), lengths)
         del key
