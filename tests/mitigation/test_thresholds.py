@@ -1,24 +1,15 @@
 """Thresholds by group with equal marginal outcomes."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
-import sklearn
-from scipy.stats import binom
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.svm import LinearSVC
 
-from skrankfair.inference import marginal_outcome_test
 from skrankfair.mitigation import GroupCalibrator, GroupThresholdClassifier
-from skrankfair.scoring import make_fairness_scorer
-from tests.mitigation.data import scores
+from tests.mitigation.data import Score, scores, thresholds_of, uniform
 
 # f_a(s) = s and f_b(s) = s², scores uniform, groups of one size, threshold 1/2. With
 # the level c: t_a = c, t_b = √c, and (1 - c + 1 - √c) / 2 = 1/2: √c = (√5 - 1) / 2.
@@ -27,43 +18,12 @@ ROOT = (np.sqrt(5) - 1) / 2
 TRUTH = {"a": ROOT**2, "b": ROOT}
 
 
-class Score(ClassifierMixin, BaseEstimator):
-    """A fitted classifier whose probability is the column "score"."""
-
-    def __init__(self):
-        self.classes_ = np.array([0, 1])
-
-    def __sklearn_is_fitted__(self):
-        return True
-
-    def fit(self, X, y):
-        return self
-
-    def predict_proba(self, X):
-        score = np.asarray(X["score"])
-        return np.column_stack([1 - score, score])
-
-
-def uniform(n, seed):
-    """Uniform scores; outcomes by SQUARE."""
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame({"score": rng.random(n), "group": rng.permutation(n) % 2})
-    X["group"] = np.where(X["group"] == 0, "a", "b")
-    expected = np.where(X["group"] == "a", X["score"], X["score"] ** 2)
-    return X, (rng.random(n) < expected).astype(float), expected
-
-
-def fitted(X, y, **options):
-    options = {"sensitive_features": "group", **options}
-    return GroupThresholdClassifier(FrozenEstimator(Score()), **options).fit(X, y)
-
-
 class TestClosedForm:
     @pytest.mark.parametrize("calibrator", ["nadaraya_watson", "isotonic"])
     def test_theorem_4(self, calibrator):
         found = []
         for seed in range(10):
-            model = fitted(*uniform(20_000, seed)[:2], calibrator=calibrator)
+            model = thresholds_of(*uniform(20_000, seed)[:2], calibrator=calibrator)
             found.append([model.thresholds_[g] for g in "ab"])
         # Ten fits; isotonic regression is the rougher one.
         np.testing.assert_allclose(np.mean(found, 0), [*TRUTH.values()], atol=0.01)
@@ -71,7 +31,7 @@ class TestClosedForm:
 
     def test_same_positive_rate_and_equal_marginal_outcomes(self):
         X, y, _ = uniform(20_000, 0)
-        model = fitted(X, y)
+        model = thresholds_of(X, y)
         positive = model.predict(X)
         assert abs(positive.sum() - (X["score"] >= 0.5).sum()) <= 1
         assert model.positive_rate_ == positive.mean()
@@ -81,7 +41,7 @@ class TestClosedForm:
 
     def test_on_fresh_data(self):
         X, y, _ = uniform(40_000, 0)
-        model = fitted(X, y)
+        model = thresholds_of(X, y)
         fresh, _, expected = uniform(100_000, 1)
         positive = model.predict(fresh) == 1
         # Two errors of a share of 40,000 and 100,000 rows.
@@ -92,30 +52,13 @@ class TestClosedForm:
         means = [expected[near & (fresh["group"] == g)].mean() for g in "ab"]
         assert abs(means[0] - means[1]) < 0.05
 
-    @pytest.mark.simulation
-    def test_marginal_outcomes_on_fresh_data(self):
-        """Unequal at one threshold, and equal at those of the groups."""
-        n_seeds, before, after = 20, 0, 0
-        for seed in range(n_seeds):
-            model = fitted(*uniform(20_000, seed)[:2], calibrator="nadaraya_watson")
-            fresh, y, _ = uniform(10_000, 1000 + seed)
-            who = {"sensitive_features": fresh["group"]}
-            old = marginal_outcome_test(y, fresh["score"], threshold=0.5, **who)
-            margin = model.decision_function(fresh)
-            new = marginal_outcome_test(y, margin, threshold=0.0, **who)
-            before += old.pvalue < 0.05
-            after += new.pvalue < 0.05
-        assert before >= 18
-        # The level, and a little for the error of the thresholds themselves.
-        assert after <= binom.ppf(0.999, n_seeds, 0.07)
-
     def test_errors_say_how_far_the_outcomes_are_from_the_truth(self):
         truth = {"a": lambda s: s, "b": lambda s: s**2}
         deviations = []
         for seed in range(30):
             X, y, _ = uniform(2000, seed)
             X = X.assign(group=np.where(X["group"] == "b", "b", "a"))
-            model = fitted(X, y)
+            model = thresholds_of(X, y)
             errors = model.marginal_outcome_errors_
             deviations += [
                 (model.marginal_outcomes_[g] - truth[g](model.thresholds_[g]))
@@ -124,13 +67,13 @@ class TestClosedForm:
             ]
         # The outcomes are one level in both groups, so some of the noise cancels.
         assert 0.6 < np.sqrt(np.mean(np.square(deviations))) < 1.5
-        few = fitted(*uniform(200, 0)[:2]).marginal_outcome_errors_
+        few = thresholds_of(*uniform(200, 0)[:2]).marginal_outcome_errors_
         assert all(few[g] > 2 * errors[g] for g in "ab")
 
     def test_is_to_calibrate_and_take_one_threshold(self):
         X, y, _ = scores(20_000, 0)
         fresh = scores(20_000, 1)[0]
-        model = fitted(X, y, threshold=0.6)
+        model = thresholds_of(X, y, threshold=0.6)
         calibrator = GroupCalibrator(sensitive_features="group", monotonic=True)
         calibrated = calibrator.fit(X, y).transform(fresh)[:, 0]
         level = np.mean(list(model.marginal_outcomes_.values()))
@@ -146,7 +89,7 @@ class TestClosedForm:
         ],
     )
     def test_other_levels(self, options, expected):
-        model = fitted(*uniform(40_000, 0)[:2], **options)
+        model = thresholds_of(*uniform(40_000, 0)[:2], **options)
         for group, value in expected.items():
             assert model.thresholds_[group] == pytest.approx(value, abs=0.04)
         if "adjust" in options:
@@ -156,13 +99,13 @@ class TestClosedForm:
         X, y, _ = uniform(40_000, 0)
         missing = np.where(X["score"] < 0.5, np.nan, y)
         with pytest.warns(UserWarning, match="thresholds of 'a' are below all known"):
-            model = fitted(X, missing)
+            model = thresholds_of(X, missing)
         # The line at 1/2 is the tangent of the curve, which for a is the curve.
         for group, value in TRUTH.items():
             assert model.thresholds_[group] == pytest.approx(value, abs=0.04)
         assert model.positive_rate_ == pytest.approx(model.positive_rate_before_)
         # Without what is missing: no warning.
-        raised = fitted(X, missing, adjust="raise")
+        raised = thresholds_of(X, missing, adjust="raise")
         assert raised.thresholds_["b"] == pytest.approx(np.sqrt(0.5), abs=0.04)
 
     def test_ties_and_weights(self):
@@ -173,7 +116,7 @@ class TestClosedForm:
             FrozenEstimator(Score()), sensitive_features="group"
         ).fit(X, y, sample_weight=weight)
         repeated = X.loc[X.index.repeat(weight)]
-        again = fitted(repeated, y.repeat(weight))
+        again = thresholds_of(repeated, y.repeat(weight))
         for group in "ab":
             assert model.thresholds_[group] == pytest.approx(again.thresholds_[group])
         # A score of one group is a hundredth of its rows.
@@ -234,90 +177,14 @@ class TestModel:
         np.testing.assert_array_equal(model.estimator_.coef_, plain.coef_)
         assert set(model.predict(X)) == {0.0, 1.0}
 
-    def test_unseen_and_small_groups(self):
-        X, y = self.problem()
-        X.loc[:4, "group"] = "small"
-        model = GroupThresholdClassifier(LogisticRegression(), **self.options)
-        with pytest.warns(UserWarning, match="min_group_size=20 known .*: 'small'"):
-            model.fit(X, y)
-        with pytest.warns(UserWarning, match="'new'") as caught:
-            margin = model.decision_function(X.assign(group="new"))
-        assert len(caught) == 1
-        proba = model.estimator_.predict_proba(X[["x"]])[:, 1]
-        np.testing.assert_allclose(margin, proba - model.pooled_threshold_)
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            ({"threshold": "auto"}, "threshold must be a number"),
-            ({"adjust": "up"}, "adjust must be one of"),
-            ({"constraint": "rate"}, "constraint must be one of"),
-            ({"response_method": "predict"}, "response_method must be one of"),
-            ({"calibrator": "spline"}, "calibrator must be one of"),
-            ({"min_group_size": 0}, "min_group_size must be an integer"),
-            (
-                {"sensitive_features": lambda X: np.ones((len(X), 2), dtype=bool)},
-                "must be disjoint groups",
-            ),
-        ],
-    )
-    def test_bad_options_raise(self, options, message):
-        X, y = self.problem(100)
-        options = {"sensitive_features": None, **options}
-        model = GroupThresholdClassifier(LogisticRegression(), **options)
-        with pytest.raises(ValueError, match=message):
-            model.fit(X[["x"]], y)
-
     def test_bad_input_raises(self):
         X, y = self.problem(100)
         model = GroupThresholdClassifier(LogisticRegression())
         with pytest.raises(ValueError, match="contains NaN in all rows"):
             model.fit(X[["x"]], np.full(100, np.nan))
-        model.fit(X[["x"]], y)
-        with pytest.raises(ValueError, match="both to fit and afterwards, or to nei"):
-            model.predict(X[["x"]], sensitive_features=X["group"])
         svc = GroupThresholdClassifier(LinearSVC(), response_method="predict_proba")
         with pytest.raises(ValueError, match="estimator must have predict_proba"):
             svc.fit(X[["x"]], y)
-
-    # Every wrapper is searched by metadata of numpy in test_in_pipelines by default.
-    @pytest.mark.simulation
-    @pytest.mark.parametrize("library", ["numpy", "pandas", "polars"])
-    def test_search_by_metadata_is_that_by_column(self, library):
-        X, y = self.problem(400)
-        frame = X[["x"]]
-        data = {"numpy": frame.to_numpy(), "pandas": frame}.get(
-            library, pl.from_pandas(frame)
-        )
-        grid = {"threshold": [0.4, 0.6], "calibrator": ["isotonic", "platt"]}
-        scoring = {"greater_is_better": True, "response_method": "predict"}
-        accuracy = sklearn.metrics.accuracy_score
-        options = {"cv": KFold(3), "error_score": "raise"}
-        full = pl.from_pandas(X) if library == "polars" else X
-        by_column = GridSearchCV(
-            GroupThresholdClassifier(LogisticRegression(), **self.options, cv=3),
-            grid,
-            scoring="accuracy",
-            **options,
-        ).fit(full, y)
-        with sklearn.config_context(enable_metadata_routing=True):
-            model = GroupThresholdClassifier(
-                LogisticRegression(), sensitive_features=True, cluster=True, cv=3
-            )
-            scorer = make_fairness_scorer(accuracy, sensitive_features=True, **scoring)
-            search = GridSearchCV(model, grid, scoring=scorer, **options)
-            search.fit(data, y, sensitive_features=X["group"], cluster=X["user"])
-        np.testing.assert_allclose(
-            search.cv_results_["mean_test_score"],
-            by_column.cv_results_["mean_test_score"],
-        )
-
-    def test_pickle_and_html(self):
-        X, y = self.problem()
-        model = GroupThresholdClassifier(LogisticRegression(), **self.options).fit(X, y)
-        again = pickle.loads(pickle.dumps(model))
-        np.testing.assert_array_equal(again.predict(X), model.predict(X))
-        assert "GroupThresholdClassifier" in model._repr_html_()
 
 
 RATES = ("demographic_parity", "equal_opportunity", "equalized_odds")
@@ -344,7 +211,7 @@ class TestRates:
     @pytest.mark.parametrize("constraint", RATES)
     @pytest.mark.parametrize("adjust", ["both", "raise", "lower"])
     def test_are_equal(self, constraint, adjust):
-        model = fitted(self.X, self.Y, constraint=constraint, adjust=adjust)
+        model = thresholds_of(self.X, self.Y, constraint=constraint, adjust=adjust)
         share, good, bad = np.diff(rates_of(model, self.X, self.Y), axis=0)[0]
         # Three standard errors of a difference of shares of about 5,000 rows each.
         if constraint == "demographic_parity":
@@ -362,7 +229,7 @@ class TestRates:
 
     def test_equalized_odds_share_the_distance(self):
         """No other pair of thresholds with as many positives has a smaller one."""
-        model = fitted(self.X, self.Y, constraint="equalized_odds")
+        model = thresholds_of(self.X, self.Y, constraint="equalized_odds")
         *_, expected = uniform(20_000, 0)
         group, score = (self.X[name].to_numpy() for name in ("group", "score"))
 
@@ -393,28 +260,19 @@ class TestRates:
         rng = np.random.default_rng(3)
         X = pd.DataFrame({"score": rng.permutation(60) / 60, "group": list("ab") * 30})
         y = (rng.random(60) < X["score"]).astype(float).to_numpy()
-        model = fitted(
+        model = thresholds_of(
             X, y, constraint="demographic_parity", calibrator="isotonic", threshold=0.6
         )
         rates = rates_of(model, X, y)[:, 0]
         assert np.ptp(rates) <= 1 / 30 + 1e-12
         assert rates.sum() * 30 == (X["score"] >= 0.6).sum()
 
-    def test_weights_are_repetitions(self):
-        X, y = self.X.iloc[:3000], self.Y[:3000]
-        weight = np.random.default_rng(0).integers(0, 3, 3000)
-        rows = np.repeat(np.arange(3000), weight)
-        options = {"constraint": "equal_opportunity", "calibrator": "isotonic"}
-        repeated = fitted(X.iloc[rows], y[rows], **options)
-        weighted = GroupThresholdClassifier(
-            FrozenEstimator(Score()), sensitive_features="group", **options
-        ).fit(X, y, sample_weight=weight)
-        assert weighted.thresholds_ == pytest.approx(repeated.thresholds_)
-
     def test_a_group_with_one_kind_of_outcome(self):
         y = np.where(self.X["group"] == "b", 0.0, self.Y)
         with pytest.raises(ValueError, match="good and bad outcomes in every group"):
-            fitted(self.X, y, constraint="equal_opportunity", calibrator="isotonic")
+            thresholds_of(
+                self.X, y, constraint="equal_opportunity", calibrator="isotonic"
+            )
 
     @pytest.mark.parametrize(
         ("constraint", "theirs"),
@@ -435,7 +293,7 @@ class TestRates:
         who = {"sensitive_features": X["group"], "random_state": 0}
         other = optimizer.predict(X, **who)
         cut = float(np.quantile(X["score"], 1 - other.mean()))
-        model = fitted(X, y, constraint=constraint, threshold=cut)
+        model = thresholds_of(X, y, constraint=constraint, threshold=cut)
         accuracy = (model.predict(X) == y).mean()
         assert accuracy > (other == y).mean() - 0.005
         column = 0 if constraint == "demographic_parity" else 1

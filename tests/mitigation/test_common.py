@@ -1,0 +1,503 @@
+"""What all mitigations promise: columns, groups, weights, pipelines and searches."""
+
+import functools
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import accuracy_score, make_scorer, r2_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import estimator_checks, get_tags
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from skrankfair._inputs import sklearn_private
+from skrankfair.metrics import log_loss, pairwise_accuracy
+from skrankfair.mitigation import (
+    GroupCalibratedClassifier,
+    GroupCalibratedRegressor,
+    GroupCalibrator,
+    GroupThresholdClassifier,
+    MultiObjectiveCalibrator,
+)
+from skrankfair.scoring import get_scorer, make_fairness_scorer
+from skrankfair.smoothing import NadarayaWatsonRegressor
+from tests.mitigation.common import FEATURES, MITIGATIONS, SMOOTHER, problem
+from tests.seeds import rarely
+from tests.versions import bagging_predicts_with_metadata, scored_with
+
+each = pytest.mark.parametrize("name", MITIGATIONS)
+by_group = pytest.mark.parametrize(
+    "name", [name for name, m in MITIGATIONS.items() if m.by_group]
+)
+
+
+# scikit-learn's own checks, nothing excused
+
+
+CHECKED = [m.model for m in MITIGATIONS.values()]
+RARELY_CHECKED = [
+    GroupCalibrator(),
+    GroupCalibrator(NadarayaWatsonRegressor(0.3), monotonic=True),
+    GroupCalibrator("isotonic"),
+    GroupCalibrator("binning", n_bins=4),
+    GroupCalibrator(LinearRegression()),
+    GroupCalibrator(IsotonicRegression(out_of_bounds="clip")),
+    MultiObjectiveCalibrator(),
+    MultiObjectiveCalibrator(LinearRegression(), cluster_weight="row"),
+    GroupCalibratedClassifier(GaussianNB(), cv=3),
+    GroupCalibratedClassifier(
+        LogisticRegression(tol=1e-10), calibrator="platt", ensemble=True, cv=3
+    ),
+    GroupThresholdClassifier(
+        LogisticRegression(tol=1e-10),
+        constraint="equalized_odds",
+        calibrator="isotonic",
+        threshold=0.4,
+        cv=3,
+    ),
+    GroupThresholdClassifier(
+        GaussianNB(), constraint="equalized_odds", randomize=True, random_state=0, cv=3
+    ),
+    GroupCalibratedRegressor(Ridge()),
+    GroupCalibratedRegressor(LinearRegression(), calibrator="isotonic", ensemble=True),
+]
+# What parametrize_with_checks runs, as a list: pytest 9 warns of its generator, which
+# scikit-learn 1.6 passes on.
+CHECKS = [
+    pytest.param(
+        estimator,
+        check,
+        id=f"{original!r}-{getattr(check, 'func', check).__name__}",
+        marks=pytest.mark.simulation if original in RARELY_CHECKED else (),
+    )
+    for original in CHECKED + RARELY_CHECKED
+    for estimator, check in estimator_checks_generator(
+        original, legacy=True, mark="skip"
+    )
+]
+
+
+@pytest.fixture(name="same_classes_in_any_order")
+def _same_classes_in_any_order(monkeypatch):
+    """Mend scikit-learn 1.6, which makes two classes of three by the first row.
+
+    In its check of weights rows are shuffled, so the two fits differ in their classes.
+    """
+    name = "_enforce_estimator_tags_y"
+    original = getattr(estimator_checks, name)
+
+    def two_classes(estimator, y):
+        tags = get_tags(estimator).classifier_tags
+        if tags is None or tags.multi_class or not y.size:
+            return original(estimator, y)
+        return np.where(y == y.min(), y, y.min() + 1)
+
+    monkeypatch.setattr(estimator_checks, name, two_classes)
+
+
+@pytest.mark.usefixtures("same_classes_in_any_order")
+@pytest.mark.parametrize(("estimator", "check"), CHECKS)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# Columns, groups and weights
+
+
+@each
+def test_columns_metadata_functions_and_libraries_agree(name):
+    mitigation, (X, y) = MITIGATIONS[name], problem()
+    outcome = mitigation.outcome(y)
+    fitted = mitigation.by_columns().fit(X, outcome)
+    expected = mitigation.numbers(fitted, X)
+    assert np.ptp(expected) > 0
+    frame = pl.from_pandas(X)
+    found = mitigation.numbers(mitigation.by_columns().fit(frame, outcome), frame)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    data, group = X[FEATURES].to_numpy(), X["group"]
+    given = {"sensitive_features": group, mitigation.unit: X["user"]}
+    found = mitigation.numbers(
+        mitigation.new().fit(data, outcome, **given), data, group
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    functions = {
+        name: lambda _, column=column: column for name, column in given.items()
+    }
+    fitted = mitigation.new(**functions).fit(X[FEATURES], outcome)
+    found = mitigation.numbers(fitted, X[FEATURES])
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@each
+def test_several_columns_are_crossed(name):
+    mitigation, (X, y) = MITIGATIONS[name], problem(800)
+    X["sex"] = np.arange(len(y)) % 2
+    crossed = X["group"] + X["sex"].astype(str)
+    by_name = mitigation.new(sensitive_features=["group", "sex"])
+    by_name.fit(X.drop(columns="user"), mitigation.outcome(y))
+    given = mitigation.new().fit(
+        X[FEATURES], mitigation.outcome(y), sensitive_features=crossed
+    )
+    found = mitigation.numbers(by_name, X.drop(columns="user"))
+    expected = mitigation.numbers(given, X[FEATURES], crossed)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@by_group
+def test_unseen_groups_warn_once_and_are_like_all_rows(name):
+    mitigation, (X, y) = MITIGATIONS[name], problem()
+    X, outcome = X.drop(columns="user"), mitigation.outcome(y)
+    options = {"ensemble": True} if name == "classifier" else {}
+    model = mitigation.new(sensitive_features="group", **options).fit(X, outcome)
+    new = X.assign(group=["c", "d", *X["group"][2:]])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = mitigation.numbers(model, new)
+    (warning,) = caught
+    assert "'c', 'd'" in str(warning.message)
+    np.testing.assert_array_equal(found[2:], mitigation.numbers(model, X)[2:])
+    if name == "thresholds":
+        proba = model.estimator_.predict_proba(X[FEATURES])[:2, 1]
+        expected = proba - model.pooled_threshold_
+    else:
+        pooled = mitigation.new(**options).fit(X[FEATURES], outcome)
+        expected = mitigation.numbers(pooled, X[FEATURES])[:2]
+    np.testing.assert_allclose(found[:2], expected)
+
+
+@by_group
+def test_small_groups_warn_and_are_like_all_rows(name):
+    mitigation, (X, y) = MITIGATIONS[name], problem()
+    X.loc[:18, "group"] = "small"
+    X, outcome = X.drop(columns="user"), mitigation.outcome(y)
+    model = mitigation.new(sensitive_features="group")
+    message = f"min_group_size=20 {mitigation.counted} .*: 'small'"
+    with pytest.warns(UserWarning, match=message) as caught:
+        model.fit(X, outcome)
+    assert len(caught) == 1
+
+
+@by_group
+def test_rows_of_weight_0_do_not_count(name):
+    mitigation, (X, y) = MITIGATIONS[name], problem()
+    X, kept = X.drop(columns="user"), (X["group"] != "b").to_numpy()
+    model = mitigation.new(sensitive_features="group")
+    model.fit(X, mitigation.outcome(y), sample_weight=kept.astype(float))
+    with pytest.warns(UserWarning, match=r"not seen .*'b' \(seen: 'a'\)"):
+        mitigation.numbers(model, X)
+
+
+BAD_OPTIONS = [
+    ({"sensitive_features": "sex"}, "there is no 'sex'"),
+    ({"sensitive_features": 0.5}, "sensitive_features must be a column name"),
+    ({"sensitive_features": True}, "sensitive_features must be passed as metadata"),
+    ({"calibrator": "spline"}, "calibrator must be one of"),
+    ({"calibrator": LinearRegression}, "calibrator must be one of"),
+    ({"cluster_weight": "user"}, "cluster_weight must be one of"),
+    ({"min_group_size": 0}, "min_group_size must be an integer"),
+    ({"monotonic": "yes"}, "monotonic must be one of"),
+    ({"n_bins": 2.5}, "n_bins must be an integer"),
+    ({"ensemble": "auto"}, "ensemble must be one of"),
+    ({"drop_metadata_columns": None}, "drop_metadata_columns must be one of"),
+    ({"cluster": lambda X: X["group"], "cv": 5}, "at least cv=5 clusters; got 2"),
+    ({"threshold": "auto"}, "threshold must be a number"),
+    ({"adjust": "up"}, "adjust must be one of"),
+    ({"constraint": "rate"}, "constraint must be one of"),
+    ({"response_method": "predict"}, "response_method must be one of"),
+    ({"randomize": "yes"}, "randomize must be one of"),
+    ({"randomize": True}, "randomize=True needs constraint='equalized_odds'"),
+    ({"strength": -1}, r"strength must be a number in \[0, inf\)"),
+    ({"strength": np.nan}, "strength must be"),
+    ({"alpha": -1}, "alpha must be"),
+    ({"max_pairs": 1}, "max_pairs must be an integer"),
+    ({"max_iter": 0}, "max_iter must be an integer"),
+    ({"tol": 0}, "tol must be"),
+    ({"comparison": "outer"}, "comparison must be one of"),
+    ({"qid": True}, "qid must be passed as metadata"),
+    ({"random_state": "x"}, "random_state must be"),
+    ({"weights": [1]}, "one weight for each objective"),
+    ({"weights": {"x": 1}}, "one weight for each objective"),
+    ({"weights": [1, np.nan]}, "weights must be finite"),
+]
+
+
+@each
+def test_bad_options_raise(name):
+    mitigation, (X, y) = MITIGATIONS[name], problem(100)
+    known = mitigation.model.get_params()
+    for options, message in BAD_OPTIONS:
+        if set(options) <= set(known):
+            model = mitigation.by_columns().set_params(**options)
+            with pytest.raises(ValueError, match=message):
+                model.fit(X, mitigation.outcome(y))
+
+
+@each
+def test_bad_input_raises(name):
+    mitigation, (X, y) = MITIGATIONS[name], problem(100)
+    outcome = mitigation.outcome(y)
+    model = mitigation.by_columns()
+    with pytest.raises(ValueError, match="sensitive_features must be given once"):
+        model.fit(X, outcome, sensitive_features=X["group"])
+    with pytest.raises(ValueError, match="missing labels"):
+        model.fit(X.assign(group=[None, *X["group"][1:]]), outcome)
+    with pytest.raises(ValueError, match=r"same number of rows|inconsistent numbers"):
+        model.fit(X, outcome[1:])
+    with pytest.raises(ValueError, match="requires y"):
+        model.fit(X, None)
+    for unit in ("sensitive_features", mitigation.unit):
+        with pytest.raises(ValueError, match=f"same number of rows; got .*{unit}: 99"):
+            mitigation.new().fit(X[FEATURES], outcome, **{unit: X["user"][1:]})
+    if mitigation.by_group:
+        membership = {"sensitive_features": np.ones((100, 2), dtype=bool)}
+        with pytest.raises(ValueError, match="must be disjoint groups"):
+            mitigation.new().fit(X[FEATURES], outcome, **membership)
+        with pytest.raises(ValueError, match="must not be negative"):
+            model.fit(X, outcome, sample_weight=-np.ones(100))
+        fitted = mitigation.new().fit(X[FEATURES], outcome)
+        with pytest.raises(ValueError, match="both to fit and afterwards, or to nei"):
+            mitigation.numbers(fitted, X[FEATURES], X["group"])
+
+
+@pytest.mark.parametrize("name", ["classifier", "thresholds", "pairwise classifier"])
+def test_classes_that_are_not_two_raise(name):
+    mitigation, (X, _) = MITIGATIONS[name], problem(90)
+    with pytest.raises(ValueError, match="Only binary classification is supported"):
+        mitigation.by_columns().fit(X, np.arange(90) % 3)
+    with pytest.raises(ValueError, match="one class, 1"):
+        mitigation.by_columns().fit(X, np.ones(90, dtype=int))
+
+
+@pytest.mark.parametrize("finds", [False, True])
+def test_names_of_polars_columns(finds, monkeypatch):
+    """With scikit-learn 1.6 to 1.8, too, which do not find those of polars 2."""
+    monkeypatch.setattr(
+        sklearn_private, "_FINDS_NAMES", finds and sklearn_private._FINDS_NAMES
+    )
+    X, y = problem(60)
+    X = pl.from_pandas(X)
+    model = MITIGATIONS["calibrator"].by_columns(min_group_size=1).fit(X, y)
+    assert model.feature_names_in_.tolist() == [*FEATURES, "group", "user"]
+    assert model.get_feature_names_out().tolist() == FEATURES
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.transform(X.rename({"x": "other"}))
+
+
+@each
+def test_pickle_clone_html_and_set_output(name):
+    mitigation, (X, y) = MITIGATIONS[name], problem()
+    model = mitigation.by_columns().fit(X, mitigation.outcome(y))
+    again = pickle.loads(pickle.dumps(model))
+    expected = mitigation.numbers(model, X)
+    np.testing.assert_array_equal(mitigation.numbers(again, X), expected)
+    assert type(model).__name__ in model._repr_html_()
+    for library, frame in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):
+        if hasattr(model, "transform"):
+            out = sklearn.clone(model).set_output(transform=library)
+            out = out.fit_transform(X, mitigation.outcome(y))
+            assert isinstance(out, frame)
+            assert list(out.columns) == FEATURES
+
+
+# Searches of a step in a Pipeline, both ways to say the group
+
+
+def search(name, metadata):
+    mitigation = MITIGATIONS[name]
+    fair = mitigation.by_columns()
+    if metadata:
+        fair.set_params(sensitive_features=True, **{mitigation.unit: True})
+    steps = [("same", FunctionTransformer()), ("fair", fair)]
+    if mitigation.method == "transform":
+        steps.append(("fit", LinearRegression()))
+    scoring = make_scorer(mitigation.metric)
+    if metadata:
+        scoring = make_fairness_scorer(
+            mitigation.metric,
+            sensitive_features=True,
+            greater_is_better=True,
+            response_method="predict",
+        )
+    return GridSearchCV(
+        Pipeline(steps),
+        {f"fair__{option}": values for option, values in mitigation.grid.items()},
+        scoring=scoring,
+        cv=KFold(3),
+        error_score="raise",
+    )
+
+
+@functools.cache
+def searched(name):
+    """The search by columns of a pandas frame, and its data."""
+    X, y = problem()
+    outcome = MITIGATIONS[name].outcome(y)
+    return X, outcome, search(name, metadata=False).fit(X, outcome)
+
+
+@each
+@pytest.mark.simulation
+def test_search_by_column_of_another_library(name):
+    X, y, by_column = searched(name)
+    expected = by_column.predict(X)
+    X = pl.from_pandas(X)
+    found = search(name, metadata=False).fit(X, y)
+    np.testing.assert_allclose(found.predict(X), expected)
+    assert np.ptp(found.cv_results_["mean_test_score"]) > 0
+
+
+@each
+@pytest.mark.parametrize("library", ["numpy", *rarely("pandas", "polars")])
+def test_search_by_metadata_is_that_by_column(name, library):
+    mitigation, (X, y, by_column) = MITIGATIONS[name], searched(name)
+    data = {
+        "numpy": X[FEATURES].to_numpy(),
+        "pandas": X[FEATURES],
+        "polars": pl.from_pandas(X[FEATURES]),
+    }[library]
+    given = {"sensitive_features": X["group"]}
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = search(name, metadata=True)
+        routed.fit(data, y, **given, **{mitigation.unit: X["user"]})
+        given = given if mitigation.by_group else {}
+        found = routed.best_estimator_.predict(data, **given)
+    np.testing.assert_allclose(
+        routed.cv_results_["mean_test_score"], by_column.cv_results_["mean_test_score"]
+    )
+    np.testing.assert_allclose(found, by_column.predict(X), atol=1e-12)
+
+
+def test_our_scorers_choose_calibrator_and_bandwidth():
+    """A bandwidth that is much too wide gives everyone of a group one score."""
+    X, y = problem(1500)
+    options = {"sensitive_features": "group", "response_method": "predict_proba"}
+    gap = get_scorer("neg_inter_group_accuracy_difference", **options)
+    loss = make_fairness_scorer(log_loss, disparity="difference", **options)
+    widths = [0.2, 0.4, 5.0]
+    found = GridSearchCV(
+        MITIGATIONS["classifier"].by_columns(),
+        [
+            {"calibrator": ["isotonic", "platt"]},
+            {"calibrator": [SMOOTHER], "calibrator__bandwidth": widths},
+        ],
+        scoring={"gap": gap, "loss": loss},
+        cv=KFold(3),
+        error_score="raise",
+        refit="gap",
+    ).fit(X, y)
+    scores = found.cv_results_["mean_test_gap"]
+    assert scores.shape == (5,)
+    assert np.isfinite(scores).all()
+    assert np.isfinite(found.cv_results_["mean_test_loss"]).all()
+    tried = found.cv_results_["param_calibrator__bandwidth"]
+    assert scores[tried == 5.0] < scores.max()
+    # The score is that of the metric on the held-out rows.
+    train, test = next(KFold(3).split(X))
+    model = found.best_estimator_.fit(X.iloc[train], y[train])
+    rest = X.iloc[test]
+    expected = pairwise_accuracy(
+        y[test],
+        model.predict_proba(rest)[:, 1],
+        sensitive_features=rest["group"],
+        comparison="inter",
+    ).disparity()
+    split = found.cv_results_["split0_test_gap"][found.best_index_]
+    assert split == pytest.approx(-expected)
+
+
+# Other tools of scikit-learn, with groups as metadata
+
+
+CLASSIFIERS = ("classifier", "thresholds")
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_cross_validation_without_a_scorer(name):
+    X, y = problem()
+    X, group = X.drop(columns="user"), X["group"]
+    options = {"params": {"sensitive_features": group}, "error_score": "raise"}
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = scored_with(
+            MITIGATIONS[name].new(sensitive_features=True), "sensitive_features"
+        )
+        found = cross_val_score(model, X[FEATURES], y, cv=3, **options)
+        search = GridSearchCV(model, {"cv": [2, 3]}, error_score="raise")
+        search.fit(X[FEATURES], y, sensitive_features=group)
+        score = search.score(X[FEATURES], y, sensitive_features=group)
+    by_column = MITIGATIONS[name].new(sensitive_features="group")
+    np.testing.assert_allclose(found, cross_val_score(by_column, X, y, cv=3))
+    assert 0.6 < score < 1
+
+
+@pytest.mark.parametrize("name", [*CLASSIFIERS, "regressor"])
+def test_score_is_that_of_the_predictions(name):
+    X, y = problem()
+    who, weight = {"sensitive_features": X["group"]}, np.arange(len(y)) + 1.0
+    model = MITIGATIONS[name].new().fit(X[FEATURES], y, **who)
+    predicted = model.predict(X[FEATURES], **who)
+    measure = r2_score if name == "regressor" else accuracy_score
+    assert model.score(X[FEATURES], y, **who) == measure(y, predicted)
+    found = model.score(X[FEATURES], y, sample_weight=weight, **who)
+    assert found == measure(y, predicted, sample_weight=weight)
+
+
+@bagging_predicts_with_metadata
+def test_bagging_routes_groups_to_both():
+    X, y = problem()
+    who = {"sensitive_features": X["group"]}
+    with sklearn.config_context(enable_metadata_routing=True):
+        bag = BaggingClassifier(
+            MITIGATIONS["classifier"].new(sensitive_features=True), n_estimators=2
+        )
+        bag.fit(X[FEATURES], y, **who)
+        assert bag.predict(X[FEATURES], **who).shape == y.shape
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        lambda model: StackingClassifier([("fair", model)]),
+        lambda model: VotingClassifier([("fair", model)]),
+        CalibratedClassifierCV,
+        lambda model: BaggingClassifier(model, n_estimators=2),
+    ],
+    ids=["stacking", "voting", "calibrated", "bagging"],
+)
+def test_tools_that_predict_without_groups(tool):
+    """The message does not say to turn on what is on, and the way that it names works.
+
+    Bagging turns X into an array, and takes metadata instead (see above).
+    """
+    X, y = problem()
+    who = {"sensitive_features": X["group"]}
+    with (
+        sklearn.config_context(enable_metadata_routing=True),
+        pytest.raises(ValueError, match="Name a column of X instead"),
+    ):
+        tool(MITIGATIONS["classifier"].new(sensitive_features=True)).fit(
+            X[FEATURES], y, **who
+        ).predict(X[FEATURES])
+    by_column = tool(MITIGATIONS["classifier"].by_columns())
+    if isinstance(by_column, BaggingClassifier):
+        with pytest.raises(ValueError, match="without column names"):
+            by_column.fit(X, y)
+    else:
+        assert by_column.fit(X, y).predict(X).shape == y.shape
+
+
+def test_groups_that_only_fit_is_passed():
+    X, y = problem()
+    model = CalibratedClassifierCV(MITIGATIONS["classifier"].new())
+    with pytest.raises(ValueError, match="Tools that pass metadata to fit alone need"):
+        model.fit(X[FEATURES], y, sensitive_features=X["group"])
