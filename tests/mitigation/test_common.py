@@ -29,6 +29,8 @@ from skrankfair.mitigation import (
     GroupCalibrator,
     GroupThresholdClassifier,
     MultiObjectiveCalibrator,
+    PairwiseFairClassifier,
+    PairwiseFairRegressor,
 )
 from skrankfair.scoring import get_scorer, make_fairness_scorer
 from skrankfair.smoothing import NadarayaWatsonRegressor
@@ -45,22 +47,28 @@ by_group = pytest.mark.parametrize(
 # scikit-learn's own checks, nothing excused
 
 
-CHECKED = [m.model for m in MITIGATIONS.values()]
-RARELY_CHECKED = [
+# One of each class, and what the others have of their own.
+CHECKED = [
     GroupCalibrator(),
+    MultiObjectiveCalibrator(),
+    GroupCalibratedClassifier(GaussianNB(), cv=3),
+    GroupThresholdClassifier(GaussianNB(), cv=3),
+    GroupCalibratedRegressor(Ridge()),
+    PairwiseFairClassifier(),
+    PairwiseFairRegressor(),
+]
+ACCURATE = LogisticRegression(tol=1e-10)
+RARELY_CHECKED = [
     GroupCalibrator(NadarayaWatsonRegressor(0.3), monotonic=True),
     GroupCalibrator("isotonic"),
     GroupCalibrator("binning", n_bins=4),
     GroupCalibrator(LinearRegression()),
     GroupCalibrator(IsotonicRegression(out_of_bounds="clip")),
-    MultiObjectiveCalibrator(),
     MultiObjectiveCalibrator(LinearRegression(), cluster_weight="row"),
-    GroupCalibratedClassifier(GaussianNB(), cv=3),
-    GroupCalibratedClassifier(
-        LogisticRegression(tol=1e-10), calibrator="platt", ensemble=True, cv=3
-    ),
+    MultiObjectiveCalibrator(NadarayaWatsonRegressor(0.3)),
+    GroupCalibratedClassifier(ACCURATE, calibrator="platt", ensemble=True, cv=3),
     GroupThresholdClassifier(
-        LogisticRegression(tol=1e-10),
+        ACCURATE,
         constraint="equalized_odds",
         calibrator="isotonic",
         threshold=0.4,
@@ -69,8 +77,9 @@ RARELY_CHECKED = [
     GroupThresholdClassifier(
         GaussianNB(), constraint="equalized_odds", randomize=True, random_state=0, cv=3
     ),
-    GroupCalibratedRegressor(Ridge()),
-    GroupCalibratedRegressor(LinearRegression(), calibrator="isotonic", ensemble=True),
+    GroupCalibratedRegressor(
+        LinearRegression(), calibrator="isotonic", ensemble=True, cv=3
+    ),
 ]
 # What parametrize_with_checks runs, as a list: pytest 9 warns of its generator, which
 # scikit-learn 1.6 passes on.
