@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,11 @@ from .._reports.conditions import checked, conditions_section
 from .._reports.files import write_text
 from .._reports.findings import jsonable
 from .._reports.html import check_report_packages
-from .._reports.pilot import plan_of
-from .._reports.provenance import command_of, now
 from ..monitoring import Monitor
 from . import demo
 from .input import MOST_GROUPS, option, read_arguments
 from .options import COLUMNS
+from .plan import plan_of
 from .stream import is_streamed, streamed
 from .terminal import (
     ALARMED,
@@ -107,10 +107,35 @@ def _audited(arguments: argparse.Namespace, path: str, say: Any) -> AuditReport:
 def _made(arguments: argparse.Namespace) -> dict[str, str]:
     """Return when and how a report was made."""
     return {
-        "made": now(),
+        "made": _now(),
         "version": arguments.version,
-        "command": command_of(arguments.words),
+        "command": _command_of(arguments.words),
     }
+
+
+def _now() -> str:
+    """Return the time, or that of ``SOURCE_DATE_EPOCH``, so that files can repeat."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    moment = datetime.now(UTC)
+    if epoch.isdecimal() and len(epoch) < 12:
+        moment = datetime.fromtimestamp(int(epoch), UTC)
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _command_of(arguments: Sequence[str]) -> str:
+    """Return the command as a shell takes it, on one line of printable text."""
+    return " ".join(map(_shell_quoted, ("skrankfair", *arguments)))
+
+
+def _shell_quoted(word: str) -> str:
+    """Return a word with quotes where it needs them, without control characters."""
+    if word.isprintable():
+        return shlex.quote(word)
+    parts = []
+    for byte in os.fsencode(word):
+        plain = 32 <= byte < 127 and byte not in b"'\\"
+        parts.append(chr(byte) if plain else f"\\x{byte:02x}")
+    return f"$'{''.join(parts)}'"
 
 
 def _audit(arguments: argparse.Namespace) -> int:

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from .._estimates.allocation import memory_limit
-from .._reports.audit import AuditReport
+from .._reports.audit import AuditReport, without_query_metrics
 from .._reports.catalog import chosen_metrics, not_named
-from .._reports.rows import without_query_metrics
 from .input import option
 from .terminal import InputError
 

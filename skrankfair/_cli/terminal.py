@@ -71,7 +71,6 @@ def _print_rich(report: AuditReport) -> None:
     from rich.text import Text
 
     from .._estimates import formatting as fmt
-    from .._reports.provenance import lines_of
 
     console = Console(highlight=False)
     console.print(Text(report.title, style="bold"), Text(report.counts))
@@ -92,5 +91,5 @@ def _print_rich(report: AuditReport) -> None:
         console.print(fmt.rich_table(section.header, section.rows))
     for note in report.all_notes:
         console.print(Text(f"Note: {note}", style="dim"))
-    for line in lines_of(report.provenance):
+    for line in report.provenance_lines:
         console.print(Text(line, style="dim"))

@@ -173,6 +173,14 @@ def small_groups(result: GroupEstimates) -> list[str]:
     ]
 
 
+def sample_words(sample: Mapping[str, Any]) -> str:
+    """Return what was chosen from a sample of the data, and how large that was."""
+    return (
+        f"{sample['gives']} from a sample of {sample['rows']:,} of "
+        f"{sample['of_rows']:,} rows ({sample['clusters']:,} clusters)"
+    )
+
+
 def _footer(result: GroupEstimates) -> str:
     unit = "cluster" if result.variance == "cluster" else "item"
     text = f"{count(result.n_clusters)} {unit}{'s' * (result.n_clusters != 1)}"
@@ -180,10 +188,7 @@ def _footer(result: GroupEstimates) -> str:
         if result.missing.get(number):
             text += f"; {result.missing[number]:,} {what}"
     if sample := result.first_pass.get("sample"):
-        text += (
-            f"; {sample['gives']} from a sample of {sample['rows']:,} of "
-            f"{sample['of_rows']:,} rows ({sample['clusters']:,} clusters)"
-        )
+        text += f"; {sample_words(sample)}"
     if few := small_groups(result):
         text += f"; fewer than {FEW_EFFECTIVE} effective {unit}s in {some(few)}"
     if result.metric.test_method == "permutation":

@@ -7,8 +7,6 @@ import unicodedata
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
@@ -17,16 +15,18 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.metric import collected_warnings, warn_user
 from .._inputs.columns import missing_said, without_missing
-from .._inputs.ranking import ranked_data
+from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
 from ..metrics import GroupEstimates
 from ..metrics._make_metric import MadeMetric
+from . import exports
 from .catalog import (
     FAVORABLE,
     AuditMetric,
     catalog,
     chosen_metrics,
     not_named,
+    table,
     tasks,
 )
 from .files import write_bytes, write_text
@@ -37,8 +37,7 @@ from .findings import (
     jsonable,
     margins_of,
 )
-from .provenance import lines_of
-from .rows import AuditOptions, AuditRows, crossed_columns, without_query_metrics
+from .impact import crossed_columns, impact_sections
 from .sections import ReportSection, further_sections
 from .words import conflicts, headline
 
@@ -50,6 +49,8 @@ if TYPE_CHECKING:
 #: What `audit` takes for a margin: one for all metrics, or one for each of some.
 Margin: TypeAlias = float | Mapping[str, float] | None
 _MOST_ALIKE = 5
+#: What `to_dict` has of a section.
+_SECTION = ("title", "paragraphs", "header", "rows")
 
 #: What the findings of a result depend on: level, correction, margin, task and the
 #: favorable end.
@@ -180,11 +181,7 @@ class AuditReport:
     @property
     def overview(self) -> str:
         """What the table of all groups and metrics shows, in the HTML report."""
-        return (
-            "This table shows how far each group is from fair, in percentage points "
-            "or, for matched pairs, in the unit of the outcome. The sign says on which "
-            "side of fair the group is. Which side is bad depends on the metric."
-        )
+        return str(table()["texts"]["audit"]["overview"])
 
     @property
     def headlines(self) -> tuple[str, str]:
@@ -214,13 +211,7 @@ class AuditReport:
     @property
     def limits(self) -> str:
         """What the report does not show."""
-        return (
-            "The outcomes are taken as they are recorded: where recording itself is "
-            "unfair (who is arrested, who is hired, who is shown at all), scores that "
-            "agree with it look fair. A difference says what happens and not why. Only "
-            "rows with an outcome are here. That no difference is shown is no proof "
-            "that there is none: the intervals say how large it may be."
-        )
+        return str(table()["texts"]["audit"]["limits"])
 
     @property
     def all_notes(self) -> tuple[str, ...]:
@@ -282,9 +273,7 @@ class AuditReport:
             ``_-.`` in a label becomes "_"; labels that are then the same are numbered.
         """
         if flat:
-            from .exports import flat as flat_numbers
-
-            return dict(flat_numbers(self))
+            return dict(exports.flat(self))
         return {
             "title": self.title,
             "headline": self.headline,
@@ -306,12 +295,7 @@ class AuditReport:
             "limits": self.limits,
             "provenance": dict(self.provenance),
             "sections": [
-                {
-                    "title": section.title,
-                    "paragraphs": list(section.paragraphs),
-                    "header": list(section.header),
-                    "rows": [list(row) for row in section.rows],
-                }
+                {name: jsonable(getattr(section, name)) for name in _SECTION}
                 for section in self.sections
             ],
             "correction": self.correction,
@@ -438,7 +422,12 @@ class AuditReport:
         groups = dict.fromkeys(group for result in by_group for group in result.groups)
         counted = {**groups, **(group_rows or {})}
         cuts = [result.parameters.get("k") for result in results.values()]
-        lacking = missing_said(next(iter(results.values())).missing)
+        missing = missing_said(next(iter(results.values())).missing)
+        samples = [
+            f"{metric.title}: {fmt.sample_words(sample)}."
+            for metric in metrics
+            if (sample := results[metric.name].first_pass.get("sample"))
+        ]
         return cls(
             results,
             confidence_level,
@@ -451,7 +440,7 @@ class AuditReport:
             task=str(options.task),
             favorable=options.favorable,
             k=next((k for k in cuts if k is not None), None),
-            notes=(*lacking, *notes, *_look_alikes(counted)),
+            notes=(*missing, *samples, *notes, *_look_alikes(counted)),
         )
 
     @classmethod
@@ -488,9 +477,7 @@ class AuditReport:
         str
             Tables are pipe tables, as GitHub and pandoc read them.
         """
-        from .exports import markdown
-
-        return markdown(self)
+        return exports.markdown(self)
 
     def to_latex(self) -> str:
         """Return the report as sections and tables of LaTeX.
@@ -500,9 +487,7 @@ class AuditReport:
         str
             The body of a document that has the package booktabs.
         """
-        from .exports import latex
-
-        return latex(self)
+        return exports.latex(self)
 
     def to_html(
         self,
@@ -563,9 +548,7 @@ class AuditReport:
         OSError
             If the file cannot be written; an existing file then stays as it was.
         """
-        from .exports import workbook
-
-        return write_bytes(path, workbook(self))
+        return write_bytes(path, exports.workbook(self))
 
     def failures(self, conditions: str | Sequence[str]) -> list[str]:
         """Return which conditions the report meets beyond chance, for CI.
@@ -683,39 +666,196 @@ class AuditReport:
             if count is not None
         )
 
+    @property
+    def provenance_lines(self) -> list[str]:
+        """What is known of the origin of the report, each fact on a line."""
+        return [f"{name}: {fmt.label(text)}" for name, text in self.provenance.items()]
+
     def __repr__(self) -> str:
         """Return a table and a verdict for each metric."""
-        head = (f"{self.title}: {self.counts}", self.reading, self.headline)
-        blocks = ["\n".join(head)]
-        for question, findings in groupby(self.findings, lambda f: f.metric.question):
-            for i, finding in enumerate(findings):
-                table = fmt.text_table(*finding.cells())
-                title = "" if i else f"{question}\n\n"
-                verdict = f"=> {finding.verdict}"
-                blocks.append(f"{title}{finding.metric.name}\n{table}\n{verdict}")
-        for section in self.sections:
-            table = fmt.text_table(section.header, section.rows)
-            blocks.append("\n".join((section.title, *section.paragraphs, table)))
-        blocks += [f"Note: {note}" for note in self.all_notes]
-        if self.provenance:
-            blocks.append("\n".join(lines_of(self.provenance)))
-        return "\n\n".join(blocks)
+        return exports.text(self)
 
     def _repr_html_(self) -> str:
-        parts = [
-            f"<p>{escape(self.title)}: {escape(self.counts)}</p>",
-            f"<p>{escape(self.reading)}</p>",
-            f"<p><strong>{escape(self.headline)}</strong></p>",
+        return exports.notebook(self)
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """What an audit is asked for, as `skrankfair.audit` explains it."""
+
+    task: str | None
+    favorable: str | None
+    threshold: float | None
+    k: int | None
+    metrics: Any
+    confidence_level: float
+    correction: str
+    margin: Any
+    impact_ratio: bool
+
+
+@dataclass(frozen=True)
+class AuditRows:
+    """The rows of an audit: as the caller gave them, and validated and in order.
+
+    Attributes
+    ----------
+    columns : dict of str to array-like
+        Outcomes, scores, groups, units and weights, as metrics of rows take them.
+    qid, engagement, item_weight : array-like of shape (n,) or None
+    data : RankedData
+    model : ndarray of int, shape (n,), or None
+        The model that scored each row, where there are no queries: a list for each
+        model, whose items are the units. Its places say nothing about the groups.
+    """
+
+    columns: Mapping[str, Any]
+    qid: Any
+    engagement: Any
+    item_weight: Any
+    data: RankedData
+    model: Array | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], data: RankedData) -> AuditRows:
+        """Return the rows of columns that are validated and ordered in `data`.
+
+        Rows of a query depend on each other. Weights of items say how much a row
+        counts, and not how often it is there, which takes clusters.
+        """
+        columns = {name: given[name] for name in ("y_true", "y_score")}
+        columns["sensitive_features"] = given["sensitive_features"]
+        units = given.get("cluster")
+        columns["cluster"] = given["qid"] if units is None else units
+        columns["sample_weight"] = given.get("sample_weight")
+        if given.get("item_weight") is not None:
+            of_row = np.zeros(data.n_input)
+            order = data.ranking.order
+            of_row[order if data.kept is None else data.kept[order]] = data.pair_weight
+            columns["sample_weight"] = of_row
+            if columns["cluster"] is None:
+                columns["cluster"] = np.arange(data.n_input)
+        engagement, weight = given.get("engagement"), given.get("item_weight")
+        return cls(columns, given["qid"], engagement, weight, data)
+
+    @property
+    def groups(self) -> tuple[Hashable, ...]:
+        """The labels of the groups."""
+        return tuple(self.data.groups.labels)
+
+    @property
+    def are_shares(self) -> bool:
+        """Whether outcomes and scores are in [0, 1], as calibration needs."""
+        columns = (self.data.y_true, self.data.ranking.score)
+        return all(column.min() >= 0 and column.max() <= 1 for column in columns)
+
+    @property
+    def lists_are_independent(self) -> bool:
+        """Whether no two lists of models have rows of one unit."""
+        cluster = self.data.cluster
+        return cluster is None or cluster.size == self.data.ranking.n_rows
+
+    def check_units(self) -> None:
+        """Raise a ValueError for a query with rows of several clusters."""
+        several = self.data.ranking.n_queries > 1 and self.model is None
+        if several and self.data.cluster_of_query is None:
+            raise ValueError(
+                "cluster must be constant within a query; a query has rows of several "
+                "clusters."
+            )
+
+    def measured(self, metric: AuditMetric) -> GroupEstimates:
+        """Return the result of a metric, of the ordered rows or of the columns."""
+        options, columns = dict(metric.options), self.columns
+        data, qid = self.data, self.qid
+        if self.model is not None and metric.per == "query":
+            qid = self.model
+            if self.lists_are_independent:
+                data = replace(data, cluster=None)
+                columns = {**columns, "cluster": None}
+        if metric.takes("engagement"):
+            options["engagement"] = self.engagement
+        if metric.ordered is not None:
+            return metric.ordered(data, **options)
+        if metric.takes("qid"):
+            options["qid"] = qid
+        return metric.function(**columns, **options)
+
+    def defined(
+        self, chosen: Sequence[AuditMetric]
+    ) -> tuple[tuple[AuditMetric, ...], list[str]]:
+        """Return the metrics that are defined for the rows, and notes on the others.
+
+        Metrics of outcomes and scores in [0, 1] need no note, since the report says
+        how its scores were read.
+        """
+        y, n_queries = self.data.y_true, self.data.ranking.n_queries
+        lowest, binary = float(y.min()), bool(np.isin(y, (0, 1)).all())
+        kept, notes, without_interval = [], [], []
+        for metric in chosen:
+            of_queries = metric.per == "query" and metric.cut != "required"
+            reason = metric.undefined(lowest, binary)
+            nested = self.model is not None or self.data.cluster_of_query is not None
+            if not reason and of_queries and not nested:
+                reason = "the items of one list belong to several clusters"
+            if reason:
+                notes.append(f"{metric.title} is left out: {reason}.")
+            elif metric.needs != "shares" or self.are_shares:
+                kept.append(metric)
+            if metric in kept and of_queries and n_queries == 1:
+                without_interval.append(
+                    f"{metric.short} has no interval, since there is only one query."
+                )
+        if self.model is None or self.lists_are_independent:
+            return tuple(kept), notes + without_interval
+        notes += [
+            f"{metric.short} is left out: the lists of the models depend on each other."
+            for metric in kept
+            if metric.per == "query"
         ]
-        parts += [
-            f"<h4>{escape(finding.metric.title)}</h4>"
-            f"<p>{escape(finding.metric.measures)}</p>"
-            f"{fmt.html_table(*finding.cells())}"
-            f"<p>{escape(finding.verdict)}</p>"
-            for finding in self.findings
-        ]
-        parts += [f"<p>{escape(note)}</p>" for note in self.all_notes]
-        return "".join(parts)
+        return tuple(metric for metric in kept if metric.per != "query"), notes
+
+    def counts(self) -> dict[str, Any]:
+        """Return the counts of rows, units, pairs and groups of a report."""
+        ranking, groups = self.data.ranking, self.data.groups
+        lengths = ranking.lengths.astype(np.int64)
+        n_clusters = ranking.n_queries
+        if self.data.cluster is not None:
+            n_clusters = self.data.cluster.size
+        elif ranking.n_queries == 1:
+            n_clusters = ranking.n_rows
+        return {
+            "n_rows": ranking.n_rows,
+            "n_queries": ranking.n_queries,
+            "n_clusters": n_clusters,
+            "n_pairs": int((lengths * (lengths - 1) // 2).sum()),
+            "group_rows": {
+                label: int(groups.mask(i).sum())
+                for i, label in enumerate(groups.labels)
+            },
+            "overlapping": groups.overlapping,
+            "shares": self.are_shares,
+        }
+
+
+def without_query_metrics(
+    chosen: Sequence[AuditMetric], *, may_leave_out: bool
+) -> tuple[tuple[AuditMetric, ...], list[str]]:
+    """Return the metrics that weigh items, and notes on those that do not.
+
+    Raises
+    ------
+    ValueError
+        If there are some that do not, and none may be left out.
+    """
+    places = [metric for metric in chosen if metric.per == "query"]
+    if places and not may_leave_out:
+        raise ValueError(
+            f"item_weight must be None for {places[0].name}, which weighs no items; "
+            "name other metrics."
+        )
+    kept = tuple(metric for metric in chosen if metric not in places)
+    return kept, [f"{m.title} is left out: it weighs no items." for m in places]
 
 
 def audit(
@@ -1025,8 +1165,6 @@ def audit_of_rows(
     sections, left_out = further_sections(rows, options)
     rates = None
     if options.impact_ratio:
-        from .impact import impact_sections
-
         tables, rates = impact_sections(rows, options)
         sections += tables
     counts = rows.counts()

@@ -7,14 +7,12 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from .._estimates import formatting as fmt
 from .._estimates.metric import collected_warnings
 from ..inference import compare, compare_independent
 from ..metrics import GroupEstimates
 from .audit import AuditReport
-from .catalog import MetricWords
+from .catalog import MetricWords, table
 from .findings import FairnessDistances, MetricFinding
 from .words import CHANGES
 
@@ -62,11 +60,7 @@ class ChangeReport(AuditReport):
     @property
     def overview(self) -> str:
         """What the table of all groups and metrics shows, in the HTML report."""
-        return (
-            "This table shows by how much each group has changed, in percentage points "
-            "or, for matched pairs and losses, in the unit of the metric. Orange is "
-            "further from fair than before, and blue closer to it."
-        )
+        return str(table()["texts"]["change"]["overview"])
 
     @property
     def headlines(self) -> tuple[str, str]:
@@ -101,11 +95,7 @@ class ChangeReport(AuditReport):
     @property
     def limits(self) -> str:
         """What the report does not show."""
-        return (
-            "A change says what happened and not why: who is in the data may have "
-            "changed, and not how they are scored. That no change is shown is no proof "
-            "that there is none: the intervals say how large it may be."
-        )
+        return str(table()["texts"]["change"]["limits"])
 
 
 def _titles(findings: list[MetricFinding]) -> str:
@@ -139,7 +129,9 @@ def changes_of(
             directed = value is not None and metric.merit
             words[name + suffix] = _words(metric, directed=directed, gap=bool(suffix))
             if value is not None and metric.merit:
-                distances[name + suffix] = _distances(pair[2], a, b, value)
+                distances[name + suffix] = FairnessDistances.of_change(
+                    pair[2], a, b, value
+                )
     shared = {f.name: getattr(now, f.name) for f in fields(AuditReport)}
     shared |= {"results": changes, "made": {}, "title": title, "sections": ()}
     absent = {group: 0 for group in before.group_rows if group not in now.group_rows}
@@ -187,25 +179,6 @@ def _words(metric: MetricWords, *, directed: bool, gap: bool) -> MetricWords:
         untested="",
         is_change=True,
     )
-
-
-def _distances(
-    change: GroupEstimates, now: GroupEstimates, before: GroupEstimates, fair: float
-) -> FairnessDistances:
-    """Return how far groups were from fair, and are, in the order of the change."""
-    values, variance = [], -(change.standard_error**2)
-    for result in (before, now):
-        number = {group: i for i, group in enumerate(result.groups)}
-        index = np.array([number.get(group, -1) for group in change.groups])
-        known = index >= 0
-        values.append(np.where(known, result.estimate[index] - fair, np.nan))
-        variance += np.where(known, 2 * result.standard_error[index] ** 2, np.nan)
-    distances = FairnessDistances(
-        values[0], values[1], np.sqrt(np.maximum(variance, 0.0))
-    )
-    for array in distances:
-        array.setflags(write=False)
-    return distances
 
 
 def check_audit(value: Any, name: str) -> None:

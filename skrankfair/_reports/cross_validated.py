@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from dataclasses import replace
 from importlib.util import find_spec
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -17,8 +15,6 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._estimates import formatting as fmt
-from .._estimates.metric import collected_warnings
-from .._estimates.sums import ClusterSums
 from .._inputs.by_name import resolve_column
 from .._inputs.columns import MISSING, without_missing
 from .._inputs.groups import encode
@@ -35,20 +31,20 @@ from .._inputs.sklearn_private import (
     tags_of,
 )
 from .._inputs.validation import Array, check_choice, check_lengths, check_number
-from ..metrics import GroupEstimates
 from ..mitigation._fold_scores import fitted_fold
 from ..scoring._score_function import as_outcomes
 from .audit import (
+    AuditOptions,
     AuditReport,
+    AuditRows,
     Margin,
     audit_of_rows,
     check_audit_options,
     check_engagement,
     with_task,
 )
-from .catalog import AuditMetric, catalog, chosen_metrics
+from .catalog import catalog, chosen_metrics
 from .findings import margins_of
-from .rows import AuditOptions, AuditRows
 
 _TITLE = "Cross-validated fairness audit"
 _RESPONSES = ("decision_function", "predict_proba", "predict")
@@ -402,9 +398,9 @@ def _rows_of_models(columns: Mapping[str, Any]) -> tuple[AuditRows, list[str]]:
         if clustered and lists.cluster_of_query is not None:
             # Each list is of one cluster as a whole, as a query is.
             return AuditRows.of({**columns, "qid": model}, lists), notes
-        rows = AuditRows.of(columns, lists)
-        units = None if clustered else row
-        return ListsOfModels(**vars(rows), model=model, units=units), notes
+        # Pairs are in the rows of both their items, which lists may share.
+        rows = AuditRows.of(columns, replace(lists, has_queries=False))
+        return replace(rows, model=model), notes
     queries = encode(columns["qid"], "qid").dense()
     # A query that several models scored is several queries of one cluster.
     scored = model * queries.size + queries.codes
@@ -436,109 +432,3 @@ def _ordered(columns: Mapping[str, Any], qid: Any) -> RankedData:
     """Return the rows of an audit, validated and ordered within these queries."""
     others = {n: v for n, v in columns.items() if n not in ("qid", "engagement")}
     return ranked_data(**others, qid=qid)
-
-
-@dataclass(frozen=True)
-class ListsOfModels(AuditRows):
-    """Rows without queries: a list for each model, whose items are the units.
-
-    Attributes
-    ----------
-    model : array of int, shape (n,)
-        The model that scored each row.
-    units : array of shape (n,) or None
-        The caller's row behind each score; None where the rows have clusters.
-    """
-
-    model: Array
-    units: Array | None
-
-    has_places = False
-
-    @property
-    def independent(self) -> bool:
-        """Whether no two lists share a unit."""
-        return self.units is not None and np.unique(self.units).size == self.units.size
-
-    @property
-    def without_units(self) -> AuditRows:
-        """The same lists, each of them a unit of its own."""
-        data = replace(self.data, cluster=None)
-        given = self.columns, self.model, self.engagement, self.item_weight
-        return AuditRows(*given, data)
-
-    def check_units(self) -> None:
-        """Accept that each list has rows of many units."""
-
-    def defined(
-        self, chosen: Sequence[AuditMetric]
-    ) -> tuple[tuple[AuditMetric, ...], list[str]]:
-        """Return the metrics that are defined for the lists, and notes on others."""
-        chosen, notes = self.without_units.defined(chosen)
-        if self.independent:
-            return chosen, notes
-        notes += [
-            f"{metric.short} is left out: the lists of the models depend on each other."
-            for metric in chosen
-            if metric.per == "query"
-        ]
-        return tuple(metric for metric in chosen if metric.per != "query"), notes
-
-    def measured(self, metric: AuditMetric) -> GroupEstimates:
-        """Return the result of a metric: of the rows, of the lists or of pairs."""
-        if metric.per == "pair":
-            return self._pairs_of_models(metric)
-        if metric.per == "row":
-            return super().measured(metric)
-        rows = replace(self.without_units, data=self.data)
-        if self.independent:
-            columns = {**self.columns, "cluster": None}
-            rows = replace(self.without_units, columns=columns)
-        return rows.measured(metric)
-
-    def _pairs_of_models(self, metric: AuditMetric) -> GroupEstimates:
-        """Return the sum of a metric over the models, the rows of a unit summed first.
-
-        What is chosen from the data is chosen once, for all models.
-        """
-        lists, by_row = self.without_units.data, {}
-        estimates = partial(metric.ordered or metric.function, **metric.options)
-        if metric.takes("engagement") and self.engagement is not None:
-            by_row["engagement"] = self.engagement
-        pooled = estimates(lists, variance="item", **by_row)
-        names = {"epsilon": "epsilon", "engagement_edges": "bins"}
-        fixed = {names[name]: value for name, value in pooled.first_pass.items()}
-        sums, units = [], []
-        for rows, data in self._lists:
-            some = {name: rows_of(values, rows) for name, values in by_row.items()}
-            with collected_warnings():
-                result = estimates(data, **some, **fixed)
-                sums.append(result.sums.aligned(pooled.groups))
-            labels = sums[-1].rows.labels
-            units.append(labels if self.units is None else self.units[rows][labels])
-        return replace(pooled, sums=_summed(sums, np.concatenate(units)))
-
-    @cached_property
-    def _lists(self) -> list[tuple[Array, RankedData]]:
-        """Rows and list of each model, whose items are the units without clusters."""
-        names = ["y_true", "y_score", "sensitive_features"]
-        given = {name: self.columns[name] for name in names}
-        if self.item_weight is not None:
-            given["item_weight"] = self.item_weight
-        if self.units is None:
-            given["cluster"] = self.columns["cluster"]
-        lists = []
-        for model in np.unique(self.model):
-            rows = np.flatnonzero(self.model == model)
-            some = {name: rows_of(values, rows) for name, values in given.items()}
-            lists.append((rows, ranked_data(**some)))
-        return lists
-
-
-def _summed(parts: Sequence[ClusterSums], labels: Array) -> ClusterSums:
-    """Return the sums of lists that may share units: one row per unit."""
-    # A list of one unit has sums over clusters: it has no pairs between units.
-    total = reduce(add, [replace(part, kind="item") for part in parts])
-    units = encode(labels, "cluster").dense()
-    table = total.rows.summed(units.codes, units.size, units.all_labels)
-    return replace(total, table=table, count=float(units.size))

@@ -1,16 +1,17 @@
-"""An audit for other places: Markdown, LaTeX, and flat names for trackers of runs."""
+"""An audit for other places: text, notebooks, Markdown, LaTeX, Excel and trackers."""
 
 from __future__ import annotations
 
 import io
 import re
 from collections.abc import Callable, Sequence
+from html import escape
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .provenance import lines_of
 
 if TYPE_CHECKING:
     from .audit import AuditReport
@@ -56,6 +57,32 @@ def flat(report: AuditReport) -> dict[str, float]:
     return numbers
 
 
+def text(report: AuditReport) -> str:
+    """Return a table and a verdict for each metric."""
+    head = (f"{report.title}: {report.counts}", report.reading, report.headline)
+    blocks = ["\n".join(head)]
+    for question, findings in groupby(report.findings, lambda f: f.metric.question):
+        for i, finding in enumerate(findings):
+            table = fmt.text_table(*finding.cells())
+            title = "" if i else f"{question}\n\n"
+            verdict = f"=> {finding.verdict}"
+            blocks.append(f"{title}{finding.metric.name}\n{table}\n{verdict}")
+    for section in report.sections:
+        table = fmt.text_table(section.header, section.rows)
+        blocks.append("\n".join((section.title, *section.paragraphs, table)))
+    blocks += [f"Note: {note}" for note in report.all_notes]
+    if report.provenance:
+        blocks.append("\n".join(report.provenance_lines))
+    return "\n\n".join(blocks)
+
+
+def notebook(report: AuditReport) -> str:
+    """Return the report as HTML for a notebook, in which labels are text."""
+    said = "<p>{}</p>", "<p>{}</p>", "<p><strong>{}</strong></p>"
+    marks = "<h3>{}</h3>", "<h4>{}</h4>", *said
+    return _marked(report, escape, fmt.html_table, *marks)
+
+
 def markdown(report: AuditReport) -> str:
     """Return the report as Markdown with pipe tables, in which labels are text."""
 
@@ -65,7 +92,7 @@ def markdown(report: AuditReport) -> str:
         lines += [list(map(_markdown, row)) for row in rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
-    return _text(report, _markdown, table, "# {}", "## {}", "- {}")
+    return _marked(report, _markdown, table, "# {}", "## {}", "- {}")
 
 
 def latex(report: AuditReport) -> str:
@@ -79,8 +106,8 @@ def latex(report: AuditReport) -> str:
             f"\\begin{{tabular}}{{{columns}}}\n{body}\n\\bottomrule\n\\end{{tabular}}"
         )
 
-    heads = (r"\section*{{{}}}", r"\subsection*{{{}}}")
-    return "% needs \\usepackage{booktabs}\n" + _text(report, _latex, table, *heads)
+    marks = r"\section*{{{}}}", r"\subsection*{{{}}}", "{}"
+    return "% needs \\usepackage{booktabs}\n" + _marked(report, _latex, table, *marks)
 
 
 def workbook(report: AuditReport) -> bytes:
@@ -102,29 +129,33 @@ def workbook(report: AuditReport) -> bytes:
     return file.getvalue()
 
 
-def _text(
+def _marked(
     report: AuditReport,
     plain: Callable[[str], str],
     table: Callable[[Sequence[str], Sequence[Sequence[str]]], str],
     title: str,
     head: str,
-    item: str = "{}",
+    item: str,
+    paragraph: str = "{}",
+    strong: str = "{}",
 ) -> str:
     """Return the parts of a report in a language of marks."""
-    parts = [title.format(plain(report.title))]
-    parts += [plain(text) for text in (report.counts, report.reading, report.headline)]
+
+    def marked(mark: str, *texts: str) -> list[str]:
+        return [mark.format(plain(text)) for text in texts]
+
+    parts = marked(title, report.title)
+    parts += marked(paragraph, report.counts, report.reading)
+    parts += marked(strong, report.headline)
     for finding in report.findings:
-        parts += [
-            head.format(plain(finding.metric.title)),
-            plain(finding.metric.measures),
-            table(*finding.cells()),
-            plain(finding.verdict),
-        ]
+        parts += marked(head, finding.metric.title)
+        parts += marked(paragraph, finding.metric.measures)
+        parts += [table(*finding.cells()), *marked(paragraph, finding.verdict)]
     for section in report.sections:
-        parts += [head.format(plain(section.title)), *map(plain, section.paragraphs)]
+        parts += marked(head, section.title)
+        parts += marked(paragraph, *section.paragraphs)
         parts += [table(section.header, section.rows)] if section.rows else []
-    said = [*report.all_notes, report.limits, *lines_of(report.provenance)]
-    parts += [item.format(plain(text)) for text in said]
+    parts += marked(item, *report.all_notes, report.limits, *report.provenance_lines)
     return "\n\n".join(parts) + "\n"
 
 

@@ -77,6 +77,41 @@ class FairnessDistances(NamedTuple):
     now: Array
     error: Array  # standard error of the sum of both
 
+    @classmethod
+    def of_change(
+        cls,
+        change: GroupEstimates,
+        now: GroupEstimates,
+        before: GroupEstimates,
+        fair: float,
+    ) -> FairnessDistances:
+        """Return the distances of two results, in the order of their change.
+
+        The variance of the sum is ``2 V_before + 2 V_now - V_change``.
+        """
+        values, variance = [], -(change.standard_error**2)
+        for result in (before, now):
+            place = {group: i for i, group in enumerate(result.groups)}
+            index = np.array([place.get(group, -1) for group in change.groups])
+            values.append(np.where(index < 0, np.nan, result.estimate[index] - fair))
+            error = np.where(index < 0, np.nan, result.standard_error[index])
+            variance = variance + 2 * error**2
+        return cls(values[0], values[1], np.sqrt(np.maximum(variance, 0.0)))
+
+    def moves(self, df: Array, alpha: float) -> Array:
+        """Return 1 where a group that has moved is closer to fair, and -1 if further.
+
+        On one side of fair the distance moves as the value does. Across it the distance
+        is less by the sum of both values; 0 is the other side, and no nearer beyond
+        chance (by Holm's method over the groups).
+        """
+        gain = np.abs(self.before) - np.abs(self.now)
+        across = self.before * self.now < 0
+        pvalue = np.where(across, t_test(gain, self.error, 0.0, df)[1], np.nan)
+        with np.errstate(invalid="ignore"):
+            sure = ~across | (corrected_pvalues(pvalue) < alpha)
+        return np.where(sure, np.where(gain > 0, 1, -1), 0)
+
 
 @dataclass(frozen=True, eq=False)
 class MetricFinding:
@@ -198,14 +233,8 @@ class MetricFinding:
             return ""
         neutral = "lower" if difference < 0 else "higher"
         if self.distances is not None:
-            before, now, error = (float(column[group]) for column in self.distances)
-            nearer = abs(before) - abs(now)
-            if before * now < 0:
-                # Across fair the distance has changed by the sum of both values.
-                _, chance = t_test(nearer, error, 0.0, self.result.df[group])
-                if not chance < alpha:
-                    return neutral
-            return "better" if nearer > 0 else "worse"
+            move = self.distances.moves(self.result.df, alpha)[group]
+            return {1: "better", -1: "worse"}.get(int(move), neutral)
         if self.metric.worse is None:
             return neutral
         return "worse" if (difference < 0) == (self.metric.worse == "low") else "better"

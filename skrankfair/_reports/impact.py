@@ -8,6 +8,7 @@ Law 144 of 2021, and § 5-300 of the rules of its department of consumer protect
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,11 +16,14 @@ from .._estimates import formatting as fmt
 from .._estimates.metric import collected_warnings
 from .._estimates.scales import t_quantile
 from .._inputs.columns import LABEL
+from .._inputs.groups import frame_columns
 from .._inputs.validation import Array, to_numpy
 from ..metrics import GroupEstimates, selection_rate
 from .catalog import table
-from .rows import AuditOptions, AuditRows, crossed_columns
 from .sections import ReportSection, made_section
+
+if TYPE_CHECKING:
+    from .audit import AuditOptions, AuditRows
 
 #: A category with a smaller share of the rows may be left out by these rules.
 _SMALL = 0.02
@@ -161,3 +165,14 @@ def _ratios(
 def _is_unknown(group: Hashable) -> bool:
     """Return whether a category is that of rows without a label."""
     return LABEL in group if isinstance(group, tuple) else group == LABEL
+
+
+def crossed_columns(groups: Any) -> dict[str, Array]:
+    """Return the columns of labels that are crossed, by name; none if nothing is."""
+    frame = frame_columns(groups)
+    if frame is None or len(frame[0]) < 2:
+        return {}
+    arrays = [to_numpy(column, "sensitive_features") for column in frame[0]]
+    if all(array.dtype.kind == "b" for array in arrays):
+        return {}  # groups that may overlap
+    return {fmt.label(name): a for name, a in zip(frame[1], arrays, strict=True)}

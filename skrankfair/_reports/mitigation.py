@@ -12,7 +12,7 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.group_test import corrected_pvalues
-from .._estimates.scales import t_quantile, t_test
+from .._estimates.scales import t_quantile
 from .._inputs.by_name import resolve_column
 from .._inputs.sklearn_private import positive_class
 from .._inputs.validation import Array, as_numbers, check_number
@@ -23,6 +23,7 @@ from ..scoring._score_function import as_outcomes
 from ..smoothing._bandwidth import check_bandwidth
 from .audit import AuditReport, audit
 from .catalog import catalog, chosen_metrics, not_named
+from .findings import FairnessDistances
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
 
 _LOSSES = ("log_loss", "mean_squared_error")
-_MOVES = ("closer to fair", "further from fair", "past fair")
+#: By what `FairnessDistances.moves` returns: 0, 1 and -1.
+_MOVES = ("past fair", "closer to fair", "further from fair")
 _TITLES = {
     "auc": "AUC",
     "log_loss": "log loss",
@@ -95,8 +97,11 @@ class MitigationReport:
         import pandas as pd
 
         difference = change.change
-        fair = change.before.fair_value if kind == "disparity" else 0.0
-        before, after = (r.estimate - (fair or 0.0) for r in change[:2])
+        fair = (change.before.fair_value or 0.0) if kind == "disparity" else 0.0
+        distances = FairnessDistances.of_change(
+            difference, change.after, change.before, fair
+        )
+        before, after, alpha = *distances[:2], 1 - self.confidence_level
         low, high = difference.ends(t_quantile(self.confidence_level, difference.df))
         corrected = corrected_pvalues(difference.pvalue)
         groups = np.empty(len(difference.groups), dtype=object)
@@ -105,9 +110,9 @@ class MitigationReport:
             better = before > after if name in _LOSSES else after > before
             verdict = np.where(better, "better", "worse")
         else:
-            verdict = self._moves(change, before, after)
+            verdict = np.array(_MOVES)[distances.moves(difference.df, alpha)]
         with np.errstate(invalid="ignore"):
-            clear = corrected < 1 - self.confidence_level
+            clear = corrected < alpha
         return pd.DataFrame(
             {
                 "kind": kind,
@@ -124,24 +129,6 @@ class MitigationReport:
                 "verdict": np.where(clear, verdict, "no change shown"),
             }
         )
-
-    def _moves(self, change: Change, before: Array, after: Array) -> Array:
-        """Return which way each group has moved: closer to fair, further, or past it.
-
-        On one side of fair the distance moves as the value does. Across it the distance
-        is less by the sum of both values, whose variance is ``2 V_before + 2 V_after -
-        V_change``; "past fair" is the other side, and no nearer beyond chance.
-        """
-        errors = [result.standard_error for result in change]
-        total = 2 * errors[0] ** 2 + 2 * errors[1] ** 2 - errors[2] ** 2
-        across = before * after < 0
-        error = np.where(across, np.sqrt(np.maximum(total, 0)), errors[2])
-        gain = np.abs(before) - np.abs(after)
-        pvalue = corrected_pvalues(t_test(gain, error, 0.0, change.change.df)[1])
-        with np.errstate(invalid="ignore"):
-            sure = pvalue < 1 - self.confidence_level
-        closer, further, past = _MOVES
-        return np.where(sure, np.where(gain > 0, closer, further), past)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per metric and group.
@@ -172,7 +159,10 @@ class MitigationReport:
         before = disparities.groupby("metric")["change"].shift()
         # Of two groups, each the rest of the other, one says all.
         rows = disparities[disparities["change"] != -before]
-        moved = {move: _in_words(rows[rows["verdict"] == move]) for move in _MOVES}
+        moved = {
+            move: _in_words(rows[rows["verdict"] == move])
+            for move in (*_MOVES[1:], _MOVES[0])
+        }
         sentences += [f"{m.capitalize()}: {said}." for m, said in moved.items() if said]
         if not sentences:
             sentences.append("No disparity moved beyond chance.")
@@ -255,7 +245,7 @@ class MitigationReport:
         from rich.console import Group
         from rich.text import Text
 
-        closer, further, _ = _MOVES
+        _, closer, further = _MOVES
         styles = dict.fromkeys((closer, "better"), "deep_sky_blue3")
         styles |= dict.fromkeys((further, "worse"), "dark_orange3")
         parts: list[Any] = [Text(self._head, style="bold")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,9 @@ from ..metrics import matched_pair_curve, positive_rate_shift
 from .catalog import not_named, table
 from .findings import MANY_GROUPS
 from .forest import ForestPlot
-from .rows import AuditOptions, AuditRows
+
+if TYPE_CHECKING:
+    from .audit import AuditOptions, AuditRows
 
 #: More groups than this are each compared with the rest and not in pairs: of 50 groups
 #: and 5,000 rows the 1,225 pairs take 25 s, the 50 comparisons 3 s.
@@ -93,7 +95,7 @@ def further_sections(
     wanted: dict[str, Callable[[AuditRows, AuditOptions], ReportSection]] = {}
     sections, notes = [], []
     if options.task == "ranking" and options.metrics is not None:
-        if not rows.has_places and not_named(options.metrics):
+        if rows.model is not None and not_named(options.metrics):
             said = "What places say beside the metrics is left out: it needs qid."
             return [], [said]
         wanted = {"curve": _curve, "inequality": _inequality, "monotonicity": _monotone}

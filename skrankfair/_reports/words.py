@@ -9,7 +9,7 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.group_test import correct
-from .catalog import EQUAL_SCORES, MISTAKES
+from .catalog import EQUAL_SCORES, MISTAKES, table
 
 if TYPE_CHECKING:
     from .findings import GroupFinding, MetricFinding
@@ -18,13 +18,6 @@ _MOST_NAMED = 3
 #: The sides of groups in a column of verdicts, of an audit and of a change.
 VERDICTS = {"worse": "worse off", "better": "better off"}
 CHANGES = {"worse": "further from fair", "better": "closer to fair"}
-_CONFLICT = (
-    "Equal outcomes at equal scores and equal rates of mistakes are known to conflict: "
-    "where groups have the outcome with unlike frequency, no imperfect score has both "
-    "(Kleinberg et al. 2017; Chouldechova 2017). Here a group is worse off by its "
-    "mistakes, and not shown to be so at equal scores; which of the two matters for "
-    "the use of the scores has to be decided."
-)
 
 
 def group_verdict(row: GroupFinding, *, is_change: bool = False) -> str:
@@ -251,7 +244,11 @@ def conflicts(findings: Iterable[MetricFinding]) -> list[str]:
             rows |= {row.group for row in f.on("worse")}
     if not {MISTAKES, EQUAL_SCORES} <= worse.keys():
         return []
-    return [] if worse[MISTAKES] <= worse[EQUAL_SCORES] else [_CONFLICT]
+    return (
+        []
+        if worse[MISTAKES] <= worse[EQUAL_SCORES]
+        else [table()["texts"]["audit"]["conflict"]]
+    )
 
 
 def _labels(by_metric: Iterable[Iterable[GroupFinding]]) -> list[str]:

@@ -46,7 +46,7 @@ from ._contrast_test import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..display._marginal_outcome import MarginalOutcomeDisplay
+    from ..display._rows import MarginalOutcomeDisplay
 
 
 # The degree of the polynomial of the score. That of a line that is corrected for its
@@ -322,7 +322,7 @@ class MarginalOutcomeTest(ContrastTest):
         -------
         MarginalOutcomeDisplay
         """
-        from ..display._marginal_outcome import MarginalOutcomeDisplay
+        from ..display._rows import MarginalOutcomeDisplay
 
         return MarginalOutcomeDisplay(self).plot(ax=ax, **kwargs)
 

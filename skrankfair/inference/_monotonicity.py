@@ -22,7 +22,7 @@ from .._inputs.validation import Array, check_choice, check_number, generator
 from ..metrics._pairs.cluster_rows import QuerySums, sum_over_queries
 
 if TYPE_CHECKING:
-    from ..display._monotonicity import MonotonicityDisplay
+    from ..display._curves import MonotonicityDisplay
 
 _MOST_POSITIONS = 1000
 _EQUAL = 1e-12
@@ -111,7 +111,7 @@ class MonotonicityTest(ReadOnlyArrays):
         -------
         MonotonicityDisplay
         """
-        from ..display._monotonicity import MonotonicityDisplay
+        from ..display._curves import MonotonicityDisplay
 
         return MonotonicityDisplay(self).plot(ax=ax, **kwargs)
 

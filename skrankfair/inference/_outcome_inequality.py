@@ -27,7 +27,7 @@ from .._inputs.validation import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..display._outcome_inequality import OutcomeInequalityDisplay
+    from ..display._rows import OutcomeInequalityDisplay
 
 
 _CHUNK = 1 << 19  # rows and moments of the queries that are looked at together
@@ -366,7 +366,7 @@ class OutcomeInequalityTest(ReadOnlyArrays):
         -------
         OutcomeInequalityDisplay
         """
-        from ..display._outcome_inequality import OutcomeInequalityDisplay
+        from ..display._rows import OutcomeInequalityDisplay
 
         return OutcomeInequalityDisplay(self).plot(ax=ax, **kwargs)
 

@@ -42,7 +42,7 @@ from ._contrast_test import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..display._predictive_parity import PredictiveParityDisplay
+    from ..display._calibration import PredictiveParityDisplay
 
 
 class Values(NamedTuple):
@@ -327,7 +327,7 @@ class PredictiveParityTest(ContrastTest):
         -------
         PredictiveParityDisplay
         """
-        from ..display._predictive_parity import PredictiveParityDisplay
+        from ..display._calibration import PredictiveParityDisplay
 
         return PredictiveParityDisplay(self).plot(axes=axes, **kwargs)
 

@@ -20,7 +20,7 @@ from ._matched_pair import matched_pair_estimates
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..display._matched_pair_curve import MatchedPairCurveDisplay
+    from ..display._curves import MatchedPairCurveDisplay
 
 _N_POINTS = 20
 #: Shares of the possible pairs at the ends of the grid.
@@ -142,7 +142,7 @@ class MatchedPairCurve(ReadOnlyArrays):
         -------
         MatchedPairCurveDisplay
         """
-        from ..display._matched_pair_curve import MatchedPairCurveDisplay
+        from ..display._curves import MatchedPairCurveDisplay
 
         return MatchedPairCurveDisplay(self).plot(ax=ax, **kwargs)
 

@@ -21,7 +21,7 @@ from ._curves import METHODS, Curve, check_calibrator, fit_curve, row_weights
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..display._group_calibrator import GroupCalibratorDisplay
+    from ..display._calibration import GroupCalibratorDisplay
 
 
 @dataclass(frozen=True)
@@ -355,7 +355,7 @@ class GroupCalibrator(CalibratesByGroup):
         -------
         GroupCalibratorDisplay
         """
-        from ..display._group_calibrator import GroupCalibratorDisplay
+        from ..display._calibration import GroupCalibratorDisplay
 
         return GroupCalibratorDisplay(self).plot(column=column, ax=ax, **kwargs)
 

@@ -18,7 +18,7 @@ from ..metrics import GroupEstimates, mean_squared_error
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..display._before_after import BeforeAfterDisplay
+    from ..display._mitigation import BeforeAfterDisplay
 
 COMPOSITE = "composite"
 _SIDES = ("before", "after")
@@ -109,7 +109,7 @@ class ObjectiveParity:
         -------
         BeforeAfterDisplay
         """
-        from ..display._before_after import BeforeAfterDisplay
+        from ..display._mitigation import BeforeAfterDisplay
 
         frame = self.to_frame()
         display = BeforeAfterDisplay(

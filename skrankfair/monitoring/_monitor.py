@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from .._reports.sections import ReportSection
-    from ..display._monitor import MonitorDisplay
+    from ..display._curves import MonitorDisplay
 
 # More of its effective clusters, and a block of data is as good as normal.
 _START = 20
@@ -558,7 +558,7 @@ class Monitor:
         -------
         MonitorDisplay
         """
-        from ..display._monitor import MonitorDisplay
+        from ..display._curves import MonitorDisplay
 
         return MonitorDisplay(self).plot(ax=ax, **kwargs)
 

@@ -25,7 +25,7 @@ from ._plans import Plan
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..display._power_curve import PowerCurveDisplay
+    from ..display._curves import PowerCurveDisplay
 
 # Points of a curve by default, and the power it ends at.
 _POINTS, _LARGEST = 40, 0.99
@@ -94,7 +94,7 @@ class PowerCurve(ReadOnlyArrays):
         -------
         PowerCurveDisplay
         """
-        from ..display._power_curve import PowerCurveDisplay
+        from ..display._curves import PowerCurveDisplay
 
         return PowerCurveDisplay(self).plot(ax=ax, **kwargs)
 

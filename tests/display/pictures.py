@@ -12,16 +12,18 @@ from skrankfair.display import (
     FairnessTradeoffDisplay,
     GroupEstimatesDisplay,
 )
-from skrankfair.display._before_after import BeforeAfterDisplay
-from skrankfair.display._group_calibrator import GroupCalibratorDisplay
-from skrankfair.display._marginal_outcome import MarginalOutcomeDisplay
-from skrankfair.display._matched_pair_curve import MatchedPairCurveDisplay
-from skrankfair.display._mitigation import MitigationDisplay
-from skrankfair.display._monitor import MonitorDisplay
-from skrankfair.display._monotonicity import MonotonicityDisplay
-from skrankfair.display._outcome_inequality import OutcomeInequalityDisplay
-from skrankfair.display._power_curve import PowerCurveDisplay
-from skrankfair.display._predictive_parity import PredictiveParityDisplay
+from skrankfair.display._calibration import (
+    GroupCalibratorDisplay,
+    PredictiveParityDisplay,
+)
+from skrankfair.display._curves import (
+    MatchedPairCurveDisplay,
+    MonitorDisplay,
+    MonotonicityDisplay,
+    PowerCurveDisplay,
+)
+from skrankfair.display._mitigation import BeforeAfterDisplay, MitigationDisplay
+from skrankfair.display._rows import MarginalOutcomeDisplay, OutcomeInequalityDisplay
 
 FIVE = ("Action", "Children's", "Film-Noir", "Science fiction and fantasy", "Western")
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import same_color
 
-from skrankfair.display._before_after import BeforeAfterDisplay
+from skrankfair.display._mitigation import BeforeAfterDisplay
 from skrankfair.display._style import UNCLEAR, WORSE
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace as Result
 import numpy as np
 import pytest
 
-from skrankfair.display._matched_pair_curve import MatchedPairCurveDisplay
+from skrankfair.display._curves import MatchedPairCurveDisplay
 from skrankfair.metrics import matched_pair_curve
 from tests.metrics.simulate import columns
 

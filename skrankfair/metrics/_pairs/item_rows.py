@@ -58,7 +58,7 @@ def resolve_variance(data: RankedData, variance: str, average: str) -> str:
             raise ValueError(
                 "average='queries' needs variance='cluster': its units are queries."
             )
-        if data.cluster is not None and (not one_list or nested):
+        if data.cluster is not None and (nested or (data.has_queries and not one_list)):
             raise ValueError(
                 "variance='item' takes cluster= only for one list (qid=None) of "
                 "several clusters; with queries use variance='cluster'."
@@ -126,8 +126,10 @@ def item_sums(data: RankedData, make_pairs: MakePairs) -> ClusterSums:
     # Of all rows, where the pairs may be of the last ones.
     member: Array | None = _members(data.groups)
     if data.cluster is not None:
-        rows, shared = _item_clusters(data, data.cluster, make_pairs, rows, shared)
-        labels, member = data.cluster.all_labels, None
+        rows, shared, member = _item_clusters(
+            data, data.cluster, make_pairs, rows, shared
+        )
+        labels = data.cluster.all_labels
     if data.item_weight is not None:
         # A row that is in all pairs leaves nothing, and not what rounding leaves.
         all_of_it = np.abs(rows - totals[0]) <= NOTHING * np.abs(totals[0])
@@ -197,21 +199,35 @@ def _item_clusters(
     make_pairs: MakePairs,
     rows: Array,
     shared: Array,
-) -> tuple[Array, Array]:
-    """Sum the items' rows by cluster; a pair inside a cluster counts once in it."""
-    codes, size = cluster.codes, cluster.size
-    ranked = codes[data.ranking.order]
-    inner = data.ranked_by(data.ranking.score, codes)
+) -> tuple[Array, Array, Array | None]:
+    """Sum the items' rows by cluster; a pair inside a cluster counts once in it.
+
+    Where clusters have one item of each list, as when several models have scored it,
+    they are items too, of which it is known which group they are of.
+    """
+    ranking, size = data.ranking, cluster.size
+    ranked = cluster.codes[ranking.order]
+    rows, shared = sum_rows(rows, ranked, size), sum_rows(shared, ranked, size)
+    parts, part_of_row = np.unique(
+        ranking.query * np.int64(size) + ranked, return_inverse=True
+    )
+    if parts.size == ranking.n_rows:
+        return rows, shared, sum_rows(_members(data.groups), ranked, size).astype(bool)
+    of_input = np.empty_like(part_of_row)
+    of_input[ranking.order] = part_of_row
+    inner = data.ranked_by(ranking.score, of_input)
     pairs = make_pairs(inner)
     sums = query_sums(pairs)
     if data.item_weight is not None:
         exact = query_sums(make_pairs(inner.with_equal_items))
         sums.by_cell[...] *= pairs_there(exact.by_cell, pairs.n_columns)
     subtract_shared(sums)
-    within = np.zeros((size, *rows.shape[1:]))
-    within[sums.cells.query, sums.cells.group] = sums.by_cell.reshape(-1, rows.shape[2])
-    weight = 1.0 if data.query_weight is None else data.query_weight[0]
-    return (
-        sum_rows(rows, ranked, size) - weight * within,
-        sum_rows(shared, ranked, size) - weight * sums.shared.reshape(size, -1),
-    )
+    query, owner = np.divmod(parts, size)
+    weight = np.ones(parts.size)
+    if data.query_weight is not None:
+        weight = data.query_weight[query]
+    within = np.zeros_like(rows)
+    by_cell = sums.by_cell.reshape(-1, rows.shape[2]) * weight[sums.cells.query, None]
+    np.add.at(within, (owner[sums.cells.query], sums.cells.group), by_cell)
+    of_all = sums.shared.reshape(parts.size, -1) * weight[:, None]
+    return rows - within, shared - sum_rows(of_all, owner, size), None

@@ -13,9 +13,9 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.power import RequiredSize, largest_distance
 from .._inputs.validation import Array
-from .audit import AuditReport
-from .files import write_text
-from .findings import jsonable
+from .._reports.audit import AuditReport
+from .._reports.files import write_text
+from .._reports.findings import jsonable
 
 _MATCHED = "matched_pair_calibration"
 

@@ -1,0 +1,403 @@
+"""Curves by group, each with its band: thresholds, days, places, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._estimates.formatting import label
+from . import _style as draw
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..inference._monotonicity import MonotonicityTest
+    from ..metrics._matched_pair_curve import MatchedPairCurve
+    from ..planning._power_curve import PowerCurve
+
+_WIDE = 20  # largest threshold over smallest from which the axis is logarithmic
+_MANY_PLACES = 40
+_PROMISED = 0.8
+
+
+@dataclass(eq=False, repr=False)
+class MatchedPairCurveDisplay:
+    """Estimates against the threshold, with one line and one band per group.
+
+    Made by `MatchedPairCurve.plot`. Above 0 a group is undervalued.
+
+    Parameters
+    ----------
+    curve : MatchedPairCurve
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : list of matplotlib Line2D
+        One per group.
+    bands_ : list of matplotlib Collection
+        One per group: a band or, from four groups on, bars at some thresholds.
+    fair_line_ : matplotlib Line2D
+    legend_ : matplotlib Legend or None
+    """
+
+    curve: MatchedPairCurve
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        confidence_level: float = 0.95,
+        groups: Sequence[Hashable] | None = None,
+        legend: bool = True,
+    ) -> MatchedPairCurveDisplay:
+        """Draw the lines.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None creates a new figure.
+        confidence_level : float, default=0.95
+            Confidence level of the bands. They hold at one threshold each.
+        groups : sequence of hashable or None, default=None
+            Only these, in this order; None draws all. A group always has the same
+            colour.
+        legend : bool, default=True
+            False draws none.
+
+        Returns
+        -------
+        MatchedPairCurveDisplay
+            This display, with the artists.
+
+        Raises
+        ------
+        ValueError
+            If the level is outside (0, 1), or if there is no such group.
+        """
+        from matplotlib.patches import Patch
+
+        curve, epsilon = self.curve, self.curve.epsilon
+        chosen = list(curve.groups if groups is None else groups)
+        for group in chosen:
+            if group not in curve.groups:
+                raise ValueError(
+                    f"groups must be among {list(curve.groups)}; got {group!r}."
+                )
+        places = [curve.groups.index(group) for group in chosen]
+        low, high = curve.confidence_interval(confidence_level)
+        ax = self.ax_ = draw.axes_for(ax)
+        self.figure_ = ax.figure
+        name = "ε, largest difference of scores"
+        draw.frame(ax, name, "matched pair calibration", grid="y")
+        if epsilon.size and 0 < epsilon.min() <= epsilon.max() / _WIDE:
+            ax.set_xscale("log")
+        self.fair_line_ = draw.zero(ax)
+        self.lines_, self.bands_ = draw.curves(
+            ax,
+            chosen,
+            [epsilon] * len(chosen),
+            *(np.asarray(end).T[places] for end in (curve.estimate, low, high)),
+            places=places,
+            marker="o",
+            markersize=draw.dot(3.5),
+        )
+        text = f"{100 * confidence_level:g}% interval"
+        band: Any = Patch(color=draw.LINE, alpha=0.18, lw=0, label=text)
+        if len(chosen) >= draw.MANY:
+            look = {"marker": "|", "linestyle": "none", "color": draw.LINE}
+            band = draw.sample(text, **look)
+        self.legend_ = draw.legend(ax, self.lines_, legend, notes=[band])
+        return self
+
+
+@dataclass(eq=False, repr=False)
+class MonitorDisplay:
+    """The mean gap of each group since the start, with its confidence sequence.
+
+    Made by `Monitor.plot`. A triangle marks the day of an alarm, and a grey band the
+    margin.
+
+    Parameters
+    ----------
+    monitor : Monitor
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : list of matplotlib Line2D
+        One per group with a look.
+    bands_ : list of matplotlib Collection
+        From four groups on, bars on some days take the place of the bands.
+    alarms_ : list of matplotlib Line2D
+        One per alarm.
+    margin_ : matplotlib Polygon or None
+    legend_ : matplotlib Legend or None
+    """
+
+    monitor: Any
+
+    def plot(self, *, ax: Axes | None = None, legend: bool = True) -> MonitorDisplay:
+        """Draw the sequences.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None creates a new figure.
+        legend : bool, default=True
+            False draws none.
+
+        Returns
+        -------
+        MonitorDisplay
+            This display, with the artists.
+
+        Raises
+        ------
+        ValueError
+            If there is no update yet.
+        """
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        monitor, margin = self.monitor, self.monitor.settings.margin
+        name = monitor.result(last=1).name.replace("_", " ")
+        groups, frame = list(monitor.groups), monitor.to_frame()
+        tables = {
+            group: frame[[label == group for label in frame["group"]]]
+            for group in (groups if len(frame) else ())
+        }
+        tables = {group: table for group, table in tables.items() if len(table)}
+        days = {
+            group: table["when"].to_numpy(dtype="datetime64[ns]")
+            for group, table in tables.items()
+        }
+        gap, low, high = (
+            [table[column].to_numpy() for table in tables.values()]
+            for column in ("gap", "gap_low", "gap_high")
+        )
+        ax = self.ax_ = draw.axes_for(ax)
+        self.figure_ = ax.figure
+        draw.frame(ax, "", f"gap of {name}")
+        self.margin_ = None
+        if margin is not None:
+            shade: dict[str, Any] = {"color": draw.WITHIN, "alpha": 0.1, "lw": 0}
+            self.margin_ = ax.axhspan(
+                -margin, margin, zorder=0, label="margin", **shade
+            )
+        draw.zero(ax)
+        places = [groups.index(group) for group in tables]
+        self.lines_, self.bands_ = draw.curves(
+            ax, [*tables], [*days.values()], gap, low, high, places=places
+        )
+        self.alarms_: list[Any] = []
+        for alarm in monitor.alarms:
+            when = np.datetime64(alarm.when, "ns")
+            seen = days[alarm.group].tolist(), tables[alarm.group]["gap"].to_numpy()
+            self.alarms_ += ax.plot(
+                [when],
+                [np.interp(float(when.astype(np.int64)), *seen)],
+                marker="v",
+                markersize=draw.dot(9),
+                linestyle="none",
+                color=draw.look(groups.index(alarm.group))["color"],
+                markeredgecolor="white",
+                zorder=4,
+            )
+        # The first, wide looks run out of the plot.
+        late = [end[end.size // 4 :] for end in (*low, *high)]
+        top = 1.1 * np.abs(np.concatenate([[margin or 0.0], *gap, *late])).max()
+        if np.isfinite(top) and top > 0:
+            ax.set_ylim(-top, top)
+        dates = AutoDateLocator(maxticks=6)
+        ax.xaxis.set_major_locator(dates)
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(dates))
+        notes: list[Any] = [] if self.margin_ is None else [self.margin_]
+        if self.alarms_:
+            look = {"marker": "v", "linestyle": "none", "color": draw.LINE}
+            notes.append(draw.sample("alarm", **look))
+        self.legend_ = draw.legend(ax, self.lines_, legend, notes=notes)
+        return self
+
+
+@dataclass(eq=False, repr=False)
+class MonotonicityDisplay:
+    """A group's share at every position, the monotone fit, and the verdict.
+
+    Made by `MonotonicityTest.plot`. Shares outside the band of the fit are coloured.
+
+    Parameters
+    ----------
+    test : MonotonicityTest
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    shares_ : list of matplotlib Line2D
+        Points inside the band and, if there are any, outside.
+    fit_ : matplotlib Line2D
+    band_ : matplotlib PolyCollection or None
+    group_share_ : matplotlib Line2D
+    verdict_ : matplotlib Text
+        The title of the legend or, without one, of the axes.
+    legend_ : matplotlib Legend or None
+    """
+
+    test: MonotonicityTest
+
+    def plot(
+        self, *, ax: Axes | None = None, legend: bool = True
+    ) -> MonotonicityDisplay:
+        """Draw the shares, the fit with its band, and the verdict.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None creates a new figure.
+        legend : bool, default=True
+            False draws none.
+
+        Returns
+        -------
+        MonotonicityDisplay
+            This display, with the artists.
+        """
+        from matplotlib.ticker import MaxNLocator
+
+        test, ax = self.test, draw.axes_for(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        position, low, high = test.position, test.band_low, test.band_high
+        color = draw.COLORS[0]
+        self.band_ = None
+        if not (np.isnan(low).all() or np.isnan(high).all()):
+            name = f"{test.confidence_level:.0%} band of the fit"
+            band: dict[str, Any] = {"color": color, "alpha": 0.18, "linewidth": 0}
+            self.band_ = ax.fill_between(position, low, high, label=name, **band)
+        (self.fit_,) = ax.plot(
+            position, test.fit, color=color, lw=draw.thick(2), label="monotone fit"
+        )
+        with np.errstate(invalid="ignore"):
+            outside = (test.share < low - 1e-12) | (test.share > high + 1e-12)
+        size = draw.dot(5 if position.size <= _MANY_PLACES else 3)
+        self.shares_: list[Any] = []
+        for some, color, name in (
+            (~outside, draw.LINE, "observed share"),
+            (outside, draw.WORSE, "outside the band"),
+        ):
+            if some.any():
+                look: dict[str, Any] = {
+                    "color": color,
+                    "markersize": size,
+                    "label": name,
+                    "zorder": 3,
+                }
+                self.shares_ += ax.plot(position[some], test.share[some], "o", **look)
+        self.group_share_ = ax.axhline(
+            test.group_share,
+            color=draw.UNCLEAR,
+            lw=draw.thick(1),
+            ls=":",
+            zorder=0,
+            label="share of the group",
+        )
+        name = label(test.group, draw.LONGEST)
+        draw.frame(ax, "position, 1 = top", f"share of {name}")
+        ax.set_ylim(-0.03, 1.03)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+        words = "no verdict"
+        if not np.isnan(test.pvalue):
+            words = "not monotone" if test.rejected else "monotone"
+            small = test.pvalue < 0.001
+            words += ": p < 0.001" if small else f": p = {test.pvalue:.3f}"
+        self.legend_ = draw.legend(
+            ax, ax.get_legend_handles_labels()[0], legend, title=words
+        )
+        if self.legend_ is None:
+            ax.set_title(words, loc="left", color=draw.LINE, size="medium")
+        self.verdict_ = ax.title if self.legend_ is None else self.legend_.get_title()
+        return self
+
+
+@dataclass(eq=False, repr=False)
+class PowerCurveDisplay:
+    """Power against the number of clusters: one line per group and gap.
+
+    Made by `PowerCurve.plot`. A dotted line marks a power of 0.8, and a vertical one
+    the pilot.
+
+    Parameters
+    ----------
+    curve : PowerCurve
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : list of matplotlib Line2D
+        One per group and gap, the gaps of the first group first.
+    pilot_line_ : matplotlib Line2D or None
+    legend_ : matplotlib Legend or None
+        With several groups and gaps, colours say the group, and dashes the gap.
+    """
+
+    curve: PowerCurve
+
+    def plot(self, *, ax: Axes | None = None, legend: bool = True) -> PowerCurveDisplay:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None creates a new figure.
+        legend : bool, default=True
+            False draws none.
+
+        Returns
+        -------
+        PowerCurveDisplay
+            This display, with the artists.
+        """
+        curve, ax = self.curve, draw.axes_for(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        draw.frame(ax, "clusters", "power")
+        ax.set_xscale("log")
+        ax.set_ylim(0, 1.02)
+        mark: dict[str, Any] = {"color": draw.LINE, "linewidth": draw.thick(1)}
+        name = f"power {_PROMISED:g}"
+        notes: list[Any] = [ax.axhline(_PROMISED, linestyle=":", label=name, **mark)]
+        several, n_gaps = len(curve.groups) > 1, len(curve.gaps)
+        self.lines_: list[Any] = []
+        for i, group in enumerate(curve.groups):
+            start = f"{label(group, draw.LONGEST)}, " if several else ""
+            color = {"color": draw.look(i)["color"]} if several else {}
+            names = [f"{start}{gap:g}" for gap in curve.gaps]
+            x = [curve.n_clusters] * n_gaps
+            self.lines_ += draw.curves(
+                ax, names, x, curve.power[i], longest=2 * draw.LONGEST, **color
+            )[0]
+        self.pilot_line_ = None
+        if np.isfinite(curve.pilot):
+            self.pilot_line_ = ax.axvline(
+                curve.pilot, linestyle="--", label="pilot", **mark
+            )
+            notes.append(self.pilot_line_)
+        handles = self.lines_
+        if several and n_gaps > 1:
+            # Colours say the groups, and dashes the gaps.
+            handles = [
+                draw.sample(label(group, draw.LONGEST), color=line.get_color())
+                for group, line in zip(curve.groups, handles[::n_gaps], strict=True)
+            ]
+            notes = [
+                draw.sample(
+                    f"gap {gap:g}", linestyle=line.get_linestyle(), color=draw.LINE
+                )
+                for gap, line in zip(curve.gaps, self.lines_[:n_gaps], strict=True)
+            ] + notes
+        self.legend_ = draw.legend(ax, handles, legend, notes=notes)
+        return self
