@@ -36,6 +36,21 @@ def waves(n, n_points, reach=0.1):
     return x, y, low, high
 
 
+def outcomes_of(labels=("a", "b"), n=800):
+    """Return outcomes, scores and groups of rows; the mean outcome is the square."""
+    rng = np.random.default_rng(0)
+    group = np.array(list(labels), dtype=object)[rng.integers(0, len(labels), n)]
+    s = rng.random(n)
+    return (rng.random(n) < s**2).astype(float), s, group
+
+
+def ends_of(band):
+    """Return the lower and the upper ends of a band, shape (2, J)."""
+    points = band.get_paths()[0].vertices
+    by_x = [points[points[:, 0] == x, 1] for x in np.unique(points[:, 0])]
+    return np.array([[part.min() for part in by_x], [part.max() for part in by_x]])
+
+
 def forest(groups=FIVE, **options):
     n = len(groups)
     y = np.linspace(0.3, 0.7, n)

@@ -28,12 +28,16 @@ def test_a_group_looks_the_same_in_every_picture(kind):
     assert [line.get_linestyle() for line in lines] == [*DASHES, *DASHES]
 
 
+def test_rows_and_some_of_the_groups_have_the_same_colours():
+    points = pictures.marginal(GROUPS).plot().points_
+    assert [p.get_color() for p in points] == [*COLORS, COLORS[0]]
+    lines = pictures.matched(GROUPS).plot(groups=["h", "d"]).lines_
+    assert [line.get_color() for line in lines] == [COLORS[0], COLORS[3]]
+
+
 VERDICTS = [
-    _style.WORSE,
-    _style.BETTER,
-    _style.UNCLEAR,
-    _style.DIFFERENT,
-    _style.WITHIN,
+    getattr(_style, name)
+    for name in ("WORSE", "BETTER", "UNCLEAR", "DIFFERENT", "WITHIN")
 ]
 # What is seen without one kind of cones, of linear RGB (Machado et al. 2009).
 SEEN = {
@@ -82,11 +86,6 @@ def test_colours_of_groups_differ_from_each_other_and_from_verdicts(seen):
     assert others.min() > (20 if seen == "all" else 7)
 
 
-def test_a_row_has_the_colour_of_its_group():
-    display = pictures.marginal(GROUPS).plot()
-    assert [p.get_color() for p in display.points_] == [*COLORS, COLORS[0]]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_legends_name_every_group_as_it_is(kind):
     display = curves(kind)
@@ -95,12 +94,6 @@ def test_legends_name_every_group_as_it_is(kind):
     assert [text.get_text() for text in texts][: len(GROUPS)] == SHOWN
     assert not any(text.get_parse_math() for text in texts)
     display.figure_.canvas.draw()
-
-
-def test_a_group_keeps_its_colour_when_others_are_left_out():
-    lines = pictures.matched(GROUPS).plot(groups=["h", "d"]).lines_
-    colors = [line.get_color() for line in lines]
-    assert colors == [COLORS[0], COLORS[3]]
 
 
 def test_many_contrasts_leave_the_axes_above_them_free():

@@ -37,169 +37,115 @@ def legend(display):
     return [text.get_text() for text in display.legend_.get_texts()]
 
 
-class TestPoints:
-    def test_each_candidate_is_drawn_once_where_it_is(self):
-        display = draw(chosen=1)
-        assert xy(display.candidates_) == [(0.05, 0.75)]
-        assert xy(display.front_points_) == [(0.02, 0.7), (0.09, 0.9)]
-        assert xy(display.chosen_) == [(0.05, 0.8)]
-
-    def test_the_front_is_that_of_pareto_front(self):
-        rng = np.random.default_rng(0)
-        found = results(rng.random(50), rng.random(50))
-        display = draw(found)
-        expected = pareto_front(found, ["ndcg", "gap"])
-        np.testing.assert_array_equal(display.on_front, expected)
-        assert len(xy(display.front_points_)) == expected.sum()
-        assert len(xy(display.candidates_)) == 50 - expected.sum()
-
-    def test_the_front_steps_up_with_the_disparity(self):
-        display = draw(chosen=1)
-        assert xy(display.front_) == [(0.02, 0.7), (0.05, 0.8), (0.09, 0.9)]
-        assert display.front_.get_drawstyle() == "steps-post"
-
-    def test_a_chosen_candidate_may_be_beaten(self):
-        display = draw(chosen=3)
-        assert xy(display.chosen_) == [(0.05, 0.75)]
-        assert len(xy(display.front_points_)) == 3
-        assert xy(display.candidates_) == []
-        assert "candidate" not in legend(display)
-
-    def test_nothing_chosen(self):
-        display = draw()
-        assert display.chosen_ is None
-        assert legend(display) == ["beaten by no other", "candidate"]
-
-    def test_of_numbers_alone(self):
-        display = FairnessTradeoffDisplay([1, 2], [3, 4]).plot()
-        assert xy(display.candidates_) == [(3, 1), (4, 2)]
-        assert (display.front_, display.errors_) == (None, [])
-        assert display.ax_.get_xlabel() == "disparity   (← fairer)"
-        assert display.ax_.get_ylabel() == "objective   (better →)"
+def test_each_candidate_is_drawn_once_where_it_is():
+    display = draw(chosen=1)
+    assert xy(display.candidates_) == [(0.05, 0.75)]
+    assert xy(display.front_points_) == [(0.02, 0.7), (0.09, 0.9)]
+    assert xy(display.chosen_) == [(0.05, 0.8)]
+    assert xy(display.front_) == [(0.02, 0.7), (0.05, 0.8), (0.09, 0.9)]
+    assert display.front_.get_drawstyle() == "steps-post"
+    beaten = draw(chosen=3)
+    assert xy(beaten.chosen_) == [(0.05, 0.75)]
+    assert len(xy(beaten.front_points_)) == 3
+    assert "candidate" not in legend(beaten)
+    nothing = draw()
+    assert legend(nothing) == ["beaten by no other", "candidate"]
+    unset = nothing.chosen_, nothing.bound_, nothing.forbidden_, nothing.missing_
+    assert unset == (None,) * 4
 
 
-class TestErrors:
-    def test_bars_are_one_standard_error_to_each_side(self):
-        display = draw(chosen=1)
-        half = 0.01 / np.sqrt(2)
-        np.testing.assert_allclose(display.objective_error, half)
-        np.testing.assert_allclose(display.disparity_error, half)
-        assert len(display.errors_) == 6
-        along, across = display.errors_[4:]
-        (bar,) = along.get_segments()
-        np.testing.assert_allclose(bar, [[0.05 - half, 0.8], [0.05 + half, 0.8]])
-        (bar,) = across.get_segments()
-        np.testing.assert_allclose(bar, [[0.05, 0.8 - half], [0.05, 0.8 + half]])
+def test_the_front_is_that_of_pareto_front():
+    rng = np.random.default_rng(0)
+    found = results(rng.random(50), rng.random(50))
+    display = draw(found)
+    expected = pareto_front(found, ["ndcg", "gap"])
+    np.testing.assert_array_equal(display.on_front, expected)
+    assert len(xy(display.front_points_)) == expected.sum()
+    assert len(xy(display.candidates_)) == 50 - expected.sum()
 
-    def test_equal_errors_of_both_are_told_apart(self):
-        error = np.array([0.1])
-        display = FairnessTradeoffDisplay(
-            [1.0], [2.0], objective_error=error, disparity_error=error
-        ).plot()
-        along, across = (bars.get_segments()[0] for bars in display.errors_)
-        np.testing.assert_allclose(along, [[1.9, 1], [2.1, 1]])
-        np.testing.assert_allclose(across, [[2, 0.9], [2, 1.1]])
 
-    def test_one_fold_has_no_error(self):
-        found = results()
-        for name in ("ndcg", "gap"):
-            del found[f"split1_test_{name}"]
-        assert draw(found).errors_ == []
+def test_of_numbers_alone():
+    display = FairnessTradeoffDisplay([1, 2], [3, 4])
+    assert display.plot() is display
+    assert xy(display.candidates_) == [(3, 1), (4, 2)]
+    assert (display.front_, display.errors_) == (None, [])
+    assert display.ax_.get_xlabel() == "disparity   (← fairer)"
+    assert display.ax_.get_ylabel() == "objective   (better →)"
+    with pytest.raises(ValueError, match=r"shapes \(2,\) and \(1,\)"):
+        FairnessTradeoffDisplay([1, 2], [1]).plot()
+
+
+def test_bars_are_one_standard_error_to_each_side():
+    display = draw(chosen=1)
+    half = 0.01 / np.sqrt(2)
+    np.testing.assert_allclose(display.objective_error, half)
+    np.testing.assert_allclose(display.disparity_error, half)
+    assert len(display.errors_) == 6
+    along, across = (bars.get_segments()[0] for bars in display.errors_[4:])
+    np.testing.assert_allclose(along, [[0.05 - half, 0.8], [0.05 + half, 0.8]])
+    np.testing.assert_allclose(across, [[0.05, 0.8 - half], [0.05, 0.8 + half]])
+    one_fold = results()
+    for name in ("ndcg", "gap"):
+        del one_fold[f"split1_test_{name}"]
+    assert draw(one_fold).errors_ == []
 
 
 class TestBound:
-    def test_what_is_beyond_is_shaded(self):
-        display = draw(chosen=1, bound=0.06)
-        assert set(display.bound_.get_xdata()) == {0.06}
-        left = display.forbidden_.get_x()
-        assert left == pytest.approx(0.06)
-        right = left + display.forbidden_.get_width()
-        assert right == pytest.approx(display.ax_.get_xlim()[1])
-        assert legend(display)[-1] == "bound 0.06"
-
-    @pytest.mark.parametrize("bound", [0.001, 0.3])
-    def test_is_in_the_picture_wherever_it_is(self, bound):
-        display = draw(bound=bound)
+    @pytest.mark.parametrize("bound", [0.001, 0.06, 0.3])
+    def test_what_is_beyond_is_shaded(self, bound):
+        display = draw(chosen=1, bound=bound)
+        assert set(display.bound_.get_xdata()) == {bound}
         low, high = display.ax_.get_xlim()
-        assert low < bound < high
-        assert low < 0.02
-        assert high > 0.09
+        assert low < min(bound, 0.02)
+        assert high > max(bound, 0.09)
+        left = display.forbidden_.get_x()
+        assert left == pytest.approx(bound)
+        assert left + display.forbidden_.get_width() == pytest.approx(high)
+        assert legend(display)[-1] == f"bound {bound:g}"
 
     def test_of_a_ratio_the_small_values_are_beyond(self):
         found = results(gap=(0.9, 0.8, 0.6, 0.7), ratio=True)
         display = draw(found, larger_is_fairer=True, bound=0.75)
-        assert display.larger_is_fairer
         low, _ = display.ax_.get_xlim()
         assert display.forbidden_.get_x() == pytest.approx(low)
         assert low + display.forbidden_.get_width() == pytest.approx(0.75)
         assert display.front_.get_drawstyle() == "steps-pre"
         assert display.ax_.get_xlabel() == "gap   (fairer →)"
         assert xy(display.front_points_)[0] == (0.9, 0.7)
-
-    def test_ratios_that_are_all_zero_are_still_ratios(self):
-        found = results(gap=(0.0,) * 4, ratio=True)
-        assert draw(found, larger_is_fairer=True, bound=0.8).larger_is_fairer
-        assert not draw(found, bound=0.8).larger_is_fairer
-
-    def test_ratios_are_not_drawn_as_disparities(self):
-        found = results(gap=(0.9, 0.8, 0.6, 0.7), ratio=True)
         with pytest.raises(ValueError, match=r"'gap' has scores above 0 \(up to 0.9\)"):
             draw(found)
 
-    def test_none_draws_none(self):
-        display = draw()
-        assert (display.bound_, display.forbidden_) == (None, None)
-
 
 class TestText:
-    def test_labels_are_plain_text(self):
+    def test_labels_are_plain_text_and_long_ones_are_cut(self):
         found = results()
         found["params"][1] = {"model__columns": "$x_1$", "alpha": "\x1b[31m\n"}
         display = draw(found, chosen=1)
         assert legend(display)[0] == r"chosen: columns=$x_1$, alpha=\x1b[31m\n"
-        assert not any(text.get_parse_math() for text in display.legend_.get_texts())
-        display.figure_.canvas.draw()
-
-    def test_long_names_are_cut(self):
-        found = results()
         found["params"][1] = {"x": "y" * 200}
         (name, *_) = legend(draw(found, chosen=1))
         assert len(name) < 80
         assert name.endswith("…")
 
     def test_undefined_candidates_are_counted(self):
-        found = results(gap=(0.02, np.nan, 0.09, 0.05))
-        display = draw(found, chosen=0)
+        display = draw(results(gap=(0.02, np.nan, 0.09, 0.05)), chosen=0)
         assert display.missing_.get_text() == "1 undefined, not shown"
-        assert draw().missing_ is None
-
-    def test_nothing_defined(self):
-        found = results(gap=(np.nan,) * 4)
-        display = draw(found, bound=0.1, chosen=2)
-        assert display.chosen_ is None
-        display.figure_.canvas.draw()
+        nothing = draw(results(gap=(np.nan,) * 4), bound=0.1, chosen=2)
+        assert nothing.chosen_ is None
+        nothing.figure_.canvas.draw()
 
 
-class TestAxes:
-    def test_plot_returns_itself(self):
-        display = FairnessTradeoffDisplay([1], [2])
-        assert display.plot() is display
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            ({"disparity": "parity"}, "no metric 'parity' in scoring="),
-            ({"objective": "auc"}, "no metric 'auc' in scoring="),
-            ({"chosen": 4}, r"chosen must be an integer in \[0, 3\]; got 4"),
-        ],
-    )
-    def test_bad_input_raises(self, options, message):
-        with pytest.raises(ValueError, match=message):
-            draw(**options)
-
-    def test_lengths_that_differ_raise(self):
-        with pytest.raises(ValueError, match=r"shapes \(2,\) and \(1,\)"):
-            FairnessTradeoffDisplay([1, 2], [1]).plot()
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"disparity": "parity"}, "no metric 'parity' in scoring="),
+        ({"objective": "auc"}, "no metric 'auc' in scoring="),
+        ({"chosen": 4}, r"chosen must be an integer in \[0, 3\]; got 4"),
+    ],
+)
+def test_bad_input_raises(options, message):
+    with pytest.raises(ValueError, match=message):
+        draw(**options)
 
 
 @pytest.fixture(name="search", scope="module")
@@ -253,16 +199,12 @@ class TestFromSearch:
         assert display.bound is None
         assert display.larger_is_fairer
 
-    def test_needs_to_be_fitted(self, search):
+    def test_needs_results_and_keys(self, search):
         with pytest.raises(ValueError, match="search must be fitted"):
             FairnessTradeoffDisplay.from_search(GridSearchCV(Ridge(), {}))
-
-    def test_needs_keys_without_a_constraint(self, search):
         plain = GridSearchCV(Ridge(), {}, refit="ndcg")
         plain.cv_results_ = search.cv_results_
         with pytest.raises(ValueError, match="must be given for a search without"):
             FairnessTradeoffDisplay.from_search(plain)
-        display = FairnessTradeoffDisplay.from_search(
-            plain, objective="ndcg", disparity="gap"
-        )
-        assert display.chosen is None
+        keys = {"objective": "ndcg", "disparity": "gap"}
+        assert FairnessTradeoffDisplay.from_search(plain, **keys).chosen is None

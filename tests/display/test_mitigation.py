@@ -1,22 +1,21 @@
-"""Rows before and after: what is drawn is what was given."""
+"""Rows before and after a mitigation: what is drawn is what was given."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import same_color
 
 from skrankfair.display._mitigation import BeforeAfterDisplay
 from skrankfair.display._style import UNCLEAR, WORSE
+from tests.display.pictures import mitigation
 
 
 def test_draws_what_there_is():
     display = BeforeAfterDisplay(
-        ["f", "$m$", ("x", 1)],
+        ["f", "m", ("x", 1)],
         [-0.2, 0.1, np.nan],
         [0.0, np.nan, 0.3],
         pvalue_before=[0.001, 0.2, np.nan],
         pvalue_after=[0.5, np.nan, 0.04],
-        name="gap",
     ).plot()
     points = [
         [p.get_xydata()[0].tolist() for p in side]
@@ -26,29 +25,21 @@ def test_draws_what_there_is():
     (arrow,) = display.arrows_
     assert (arrow.xy, arrow.xyann) == ((0.0, 0), (-0.2, 0))
     colors = [p.get_color() for p in (*display.before_, *display.after_)]
-    for color, expected in zip(colors, [WORSE, UNCLEAR, UNCLEAR, WORSE], strict=True):
-        assert same_color(color, expected)
+    assert all(map(same_color, colors, [WORSE, UNCLEAR, UNCLEAR, WORSE]))
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
-    assert labels == ["f", "$m$", "x × 1"]
+    assert labels == ["f", "m", "x × 1"]
     assert display.fair_line_.get_xdata()[0] == 0
     texts = [text.get_text() for text in display.legend_.get_texts()]
     assert texts == ["before", "after", "differs from fair, p < 0.05"]
-    display.figure_.canvas.draw()
-
-
-def test_on_given_axes_without_tests():
-    ax = plt.subplots()[1]
-    display = BeforeAfterDisplay(["a"], [1.0], [2.0], fair_value=None).plot(ax=ax)
-    assert display.ax_ is ax
-    assert display.fair_line_ is None
-    assert len(display.legend_.get_texts()) == 2
+    plain = BeforeAfterDisplay(["a"], [1.0], [2.0], fair_value=None).plot()
+    assert plain.fair_line_ is None
+    assert len(plain.legend_.get_texts()) == 2
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"after": [1.0, 2.0]}, "after must have one number for each of 1 labels"),
-        ({"pvalue_before": [0.1, 0.2]}, "pvalue_before must have one number"),
         ({"confidence_level": 1.0}, "confidence_level must be a number"),
     ],
 )
@@ -56,3 +47,15 @@ def test_bad_input_raises(options, message):
     given = {"labels": ["a"], "before": [1.0], "after": [2.0], **options}
     with pytest.raises(ValueError, match=message):
         BeforeAfterDisplay(**given).plot()
+
+
+def test_one_large_cost_does_not_flatten_the_others():
+    picture = mitigation().plot()
+    (words,) = picture.outlying_
+    assert words.get_text() == "◀ \N{MINUS SIGN}1.5e+03"
+    low, high = picture.axes_[2].get_xlim()
+    assert -0.02 < low < -0.012
+    assert high == -low
+    same = mitigation()
+    same.costs = same.costs.iloc[:2]
+    assert same.plot().outlying_ == []

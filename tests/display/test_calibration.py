@@ -1,0 +1,171 @@
+"""Curves of outcomes by score draw the numbers of their results."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from skrankfair.display import CalibrationByGroupDisplay
+from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.inference import predictive_parity_test
+from tests.display.pictures import ends_of, outcomes_of
+
+from_predictions = CalibrationByGroupDisplay.from_predictions
+from_estimator = CalibrationByGroupDisplay.from_estimator
+
+
+class TestPredictiveParity:
+    def test_draws_the_numbers_of_the_test(self):
+        y, s, group = outcomes_of("abc")
+        t = predictive_parity_test(y, s, sensitive_features=group, grid=[0.5, 0.2, 0.8])
+        display, order = t.plot(), [1, 0, 2]
+        for lines, bands, values, ends in (
+            (display.lines_, display.bands_, t.curves, t.curve_band()),
+            (
+                display.difference_lines_,
+                display.difference_bands_,
+                t.difference,
+                t.band(),
+            ),
+        ):
+            for i, (line, band) in enumerate(zip(lines, bands, strict=True)):
+                np.testing.assert_array_equal(line.get_xdata(), [0.2, 0.5, 0.8])
+                np.testing.assert_array_equal(line.get_ydata(), values[i, order])
+                np.testing.assert_allclose(
+                    ends_of(band), [end[i, order] for end in ends]
+                )
+        labels = [line.get_label() for line in display.difference_lines_]
+        assert labels == ["a − b", "a − c", "b − c"]
+
+    def test_marks_where_it_rejects(self):
+        y, s, group = outcomes_of(n=4000)
+        y = np.where(group == "a", np.maximum(y, s < 0.3), y)
+        t = predictive_parity_test(y, s, sensitive_features=group)
+        (marks,) = t.plot().rejected_
+        np.testing.assert_array_equal(marks.get_xdata(), t.grid[t.rejected[0]])
+        assert 0 < len(marks.get_xdata()) < t.grid.size
+
+    def test_options(self):
+        y, s, group = outcomes_of()
+        t = predictive_parity_test(y, s, sensitive_features=group)
+        display = t.plot(kind="pointwise", xlabel="risk", ylabel="ill")
+        assert display.axes_[1].get_xlabel().startswith("risk\n95% pointwise bands")
+        assert display.axes_[0].get_ylabel() == "ill"
+        low, high = t.band(kind="pointwise")
+        ends = ends_of(display.difference_bands_[0])
+        assert ends.min() == np.nanmin(low)
+        assert ends.max() == np.nanmax(high)
+        with pytest.raises(ValueError, match="axes must be two axes"):
+            t.plot(axes=plt.subplots()[1])
+        with pytest.raises(ValueError, match="kind must be one of"):
+            t.plot(kind="wide")
+
+    def test_histogram_is_of_the_scores_of_the_groups(self):
+        y, s, group = outcomes_of()
+        t = predictive_parity_test(y, s, sensitive_features=group, grid=[0.0, 0.5, 1.0])
+        for g, steps in zip("ab", t.plot().histograms_, strict=True):
+            counts, edges = np.histogram(s[group == g], bins=40, range=(0, 1))
+            data = steps.get_data()
+            np.testing.assert_allclose(data.edges, edges)
+            np.testing.assert_allclose(data.values, counts / counts.sum())
+        t = predictive_parity_test(y, s, sensitive_features=group, grid=[0.5])
+        assert t.plot().histograms_ == []
+
+    def test_undefined_draws_nothing_there(self):
+        y, s, group = outcomes_of("abz")
+        cluster = np.where(group == "z", 0, np.arange(1, s.size + 1))
+        with pytest.warns(UndefinedMetricWarning, match="z"):
+            t = predictive_parity_test(y, s, sensitive_features=group, cluster=cluster)
+        assert np.isnan(t.plot().lines_[2].get_ydata()).all()
+
+
+class TestCalibration:
+    def test_from_predictions_is_the_curve_of_the_test(self):
+        y, s, group = outcomes_of()
+        who = {"sensitive_features": group, "grid": np.linspace(0.1, 0.9, 9)}
+        display = from_predictions(y, s, **who)
+        t = predictive_parity_test(y, s, **who)
+        np.testing.assert_array_equal(display.curves, t.curves)
+        np.testing.assert_array_equal(
+            [display.ci_low, display.ci_high], [*map(np.asarray, t.curve_band())]
+        )
+        for g, line in enumerate(display.lines_):
+            np.testing.assert_array_equal(line.get_ydata(), t.curves[g])
+        np.testing.assert_array_equal(display.diagonal_.get_ydata(), [0.1, 0.9])
+
+    def test_band_contains_the_truth(self):
+        y, s, _ = outcomes_of(n=5000)
+        display = from_predictions(y, s)
+        assert display.groups == ("all",)
+        inside = (display.grid > 0.1) & (display.grid < 0.9)
+        truth = display.grid[inside] ** 2
+        assert (display.ci_low[0, inside] <= truth).all()
+        assert (truth <= display.ci_high[0, inside]).all()
+
+    def test_from_a_classifier_on_a_frame(self):
+        y, s, group = outcomes_of()
+        X = pd.DataFrame({"x": s, "who": group, "person": np.arange(s.size) // 2})
+        y = np.where(y > 0, "yes", "no")
+
+        class OnX(ClassifierMixin, BaseEstimator):
+            def fit(self, X, y):
+                self.model_ = LogisticRegression().fit(X[["x"]], y)
+                self.classes_ = self.model_.classes_
+                return self
+
+            def predict_proba(self, X):
+                return self.model_.predict_proba(X[["x"]])
+
+        model = OnX().fit(X, y)
+        display = from_estimator(
+            model, X, y, sensitive_features="who", cluster="person"
+        )
+        who = {"sensitive_features": group, "cluster": X["person"]}
+        expected = from_predictions(y == "yes", model.predict_proba(X)[:, 1], **who)
+        np.testing.assert_array_equal(display.curves, expected.curves)
+        np.testing.assert_array_equal(display.ci_low, expected.ci_low)
+
+    def test_from_a_regressor_with_values(self):
+        y, s, group = outcomes_of()
+        model = LinearRegression().fit(s[:, None], y)
+        who = {"sensitive_features": group}
+        display = from_estimator(model, s[:, None], y, **who)
+        expected = from_predictions(y, model.predict(s[:, None]), **who)
+        np.testing.assert_array_equal(display.curves, expected.curves)
+
+    @pytest.mark.parametrize(
+        ("n_classes", "options", "message"),
+        [
+            (3, {}, "two classes.*it has 3"),
+            (2, {"sensitive_features": "who"}, "sensitive_features='who' names a col"),
+            (2, {"response_method": "decision_function"}, "response_method"),
+            (2, {"bandwidth": 0}, "bandwidth"),
+        ],
+    )
+    def test_bad_input(self, n_classes, options, message):
+        _, s, _ = outcomes_of()
+        y = np.floor(n_classes * s)
+        model = LogisticRegression().fit(s[:, None], y)
+        with pytest.raises(ValueError, match=message):
+            from_estimator(model, s[:, None], y, **options)
+
+    @pytest.mark.parametrize(
+        ("options", "unknown", "message"),
+        [
+            ({"cluster": "one"}, [True, True], "fewer than two clusters: a, b"),
+            ({"cluster": "one of b"}, [False, True], "fewer than two clusters: b"),
+            ({"grid": [5.0, 6.0]}, [True, True], "on the whole grid.*for a, b"),
+        ],
+    )
+    def test_undefined_curves(self, options, unknown, message):
+        y, s, group = outcomes_of()
+        number = np.arange(y.size)
+        one_of_b = np.where(group == "b", -1, number)
+        clusters = {"one": 0 * number, "one of b": one_of_b}
+        if "cluster" in options:
+            options = {"cluster": clusters[options["cluster"]]}
+        with pytest.warns(UndefinedMetricWarning, match=message):
+            display = from_predictions(y, s, sensitive_features=group, **options)
+        assert np.isnan(display.curves).all(axis=1).tolist() == unknown
