@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.finalize import ColumnSum
+from .._estimates.finalize import ColumnSum, Finalize
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.refit import RefitSums
@@ -30,9 +29,25 @@ from ..smoothing._curve import curve_on_grid
 from ..smoothing._kernels import Kernel, get_kernel
 from ..smoothing._sums import kernel_sums, repeated_means
 
+METHODS = ("smooth", "binned", "sweep")
+_NOT_COMPARED = (
+    "noise makes it larger in smaller groups, which equally well calibrated groups "
+    "would be told apart by. Use skrankfair.inference.predictive_parity_test."
+)
+_NOT_PAIRED = (
+    "the numbers of bins of a sweep are chosen from the outcomes, which equally well "
+    "calibrated scores would be told apart by. Use method='smooth' or 'binned'."
+)
+# Columns of a group: sum of squares, what they are of, rows, and the sum of squares
+# over narrow bins.
+_ROWS = ColumnSum(2, 3)
+_FEWEST_NARROW = 15
 # Relative to the outcomes, a fall of a mean that is only rounding.
 _ROUNDING = 1e-10
+# Scores at which the variance of a curve is taken.
 _N_POINTS = 64
+# Clusters that are looked at at once.
+_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -48,20 +63,20 @@ class SortedScores:
     #: The weight of each row, which resamples multiply by whole numbers; None where
     #: rows have unlike ones, and bins may cut rows.
     unit: float | None
-    scale: float  # largest size of an outcome
 
     @classmethod
-    def of_rows(
-        cls,
-        x: Array,
-        y: Array,
-        weight: Array,
-        unit: float | None,
-        block: Array | None = None,
+    def of_sample(cls, sample: Sample) -> SortedScores:
+        """Sort the rows of one group."""
+        alike = np.allclose(sample.share, sample.unit, rtol=1e-14, atol=0)
+        unit = float(sample.share[0]) if alike and sample.x.size else None
+        block = np.unique(sample.x, return_inverse=True)[1]
+        return cls.of_blocks(block, sample, sample.share, unit)
+
+    @classmethod
+    def of_blocks(
+        cls, block: Array, sample: Sample, weight: Array, unit: float | None
     ) -> SortedScores:
-        """Sort rows; `block` is known if they were sorted before."""
-        if block is None:
-            _, block = np.unique(x, return_inverse=True)
+        """Sum the rows of each block with these weights."""
 
         def before(values: Array) -> Array:
             return np.concatenate([[0.0], np.cumsum(np.bincount(block, values))])
@@ -69,14 +84,8 @@ class SortedScores:
         mass = before(weight)
         if unit is not None:
             mass = unit * np.rint(mass / unit)
-        return cls(
-            block,
-            mass,
-            before(weight * (x - y)),
-            before(weight * y),
-            unit,
-            float(np.abs(y).max(initial=0.0)),
-        )
+        gap = before(weight * (sample.x - sample.y))
+        return cls(block, mass, gap, before(weight * sample.y), unit)
 
     def edges(self, n_bins: int) -> Array:
         """Return the mass before each bin, and of all, shape (n_bins + 1,).
@@ -90,140 +99,30 @@ class SortedScores:
         edges[-1] = self.mass[-1]  # but for rounding
         return edges
 
-    def _within(self, edges: Array, sums: Array) -> Array:
-        """Return the sums within bins; of a block that is cut, its share."""
-        return np.diff(np.interp(edges, self.mass, sums))
-
-    def rises(self, n_bins: int) -> bool:
-        """Return whether the mean outcome of no bin is below that of the one before."""
-        edges = self.edges(n_bins)
+    def means(self, edges: Array, sums: Array) -> Array:
+        """Return means within bins, NaN in empty ones; of a cut block, its share."""
         mass = np.diff(edges)
-        there = mass > 0
-        means = self._within(edges, self.outcome)[there] / mass[there]
-        return bool((np.diff(means) >= -_ROUNDING * self.scale).all())
+        means = np.full(mass.size, np.nan)
+        np.divide(
+            np.diff(np.interp(edges, self.mass, sums)), mass, means, where=mass > 0
+        )
+        return means
 
     def sweep(self) -> int:
-        """Return the last number of bins before the means fall somewhere.
+        """Return the last number of bins before the mean outcomes fall somewhere.
 
         It looks at 2 bins and more, but at fewer than rows, which would be no bins.
         """
         n_rows = self.block.size
-        block_means = np.diff(self.outcome) / np.diff(self.mass)
-        if (np.diff(block_means) >= 0).all():
+        levels = np.diff(self.outcome) / np.diff(self.mass)
+        if (np.diff(levels) >= 0).all():
             return max(1, n_rows - 1)
+        rounding = _ROUNDING * np.abs(levels).max()
         for n_bins in range(2, n_rows):
-            if not self.rises(n_bins):
+            means = self.means(self.edges(n_bins), self.outcome)
+            if (np.diff(means[~np.isnan(means)]) < -rounding).any():
                 return n_bins - 1
         return max(1, n_rows - 1)
-
-    def gaps(self, n_bins: int) -> tuple[Array, Array, Array]:
-        """Return the mass before each bin, and mean score minus outcome in each.
-
-        And, third, which bins have rows.
-        """
-        edges = self.edges(n_bins)
-        mass = np.diff(edges)
-        gaps = np.zeros(n_bins)
-        np.divide(self._within(edges, self.gap), mass, out=gaps, where=mass > 0)
-        return edges, gaps, mass > 0
-
-    def error(self, n_bins: int) -> float:
-        """Return the sum of the squared gaps, each times the mass of its bin."""
-        edges, gaps, _ = self.gaps(n_bins)
-        return float(np.diff(edges) @ gaps**2)
-
-    def row_means(self, n_bins: int, power: int) -> Array:
-        """Return a power of the gap of each row's bins, shape (n,).
-
-        Tied rows are in all the bins of their block, in parts.
-        """
-        edges, gaps, _ = self.gaps(n_bins)
-        before = np.concatenate([[0.0], np.cumsum(np.diff(edges) * gaps**power)])
-        sums = np.diff(np.interp(self.mass, edges, before))
-        mass = np.diff(self.mass)
-        means = np.zeros(mass.size)
-        np.divide(sums, mass, out=means, where=mass > 0)
-        return means[self.block]
-
-    def noise(self, n_bins: int, sample: Sample) -> float:
-        """Return the expected sum of `error` if the scores were the mean outcomes.
-
-        It is the sum over bins of the variance of the mean gap, from the clusters, each
-        times the mass of its bin. Bins that lie within a block of equal scores have one
-        mean and count as one; a bin of one cluster has no variance, and the whole of
-        its gap may be noise.
-        """
-        edges = self._merged(self.edges(n_bins))
-        mass = np.diff(edges)
-        gap = self._within(edges, self.gap) / mass
-        squares, leverage = np.zeros((2, mass.size))
-        # The bin that each block begins in, and how many it is in.
-        first = np.searchsorted(edges, self.mass[:-1], side="right") - 1
-        times = np.searchsorted(edges, self.mass[1:]) - first
-        step = _BLOCK_ROWS if sample.alone else sample.x.size
-        place: Any
-        cluster: Any
-        for start in range(0, sample.x.size, step):
-            some = slice(start, start + step)
-            row, place, part = self._parts_of_rows(edges, first, times, some)
-            part *= sample.share[row]
-            pull = part * (sample.x[row] - sample.y[row] - gap[place])
-            cluster = sample.cluster[row]
-            if not sample.alone:
-                key, same = np.unique(cluster * mass.size + place, return_inverse=True)
-                part, pull = np.bincount(same, part), np.bincount(same, pull)
-                cluster, place = key // mass.size, key % mass.size
-            squares += np.bincount(place, pull**2, minlength=mass.size)
-            leverage += np.bincount(place, part**2, minlength=mass.size)
-        squares, leverage = squares / mass, leverage / mass**2
-        alone = leverage > 1 - _ROUNDING
-        known = np.where(alone, 0.0, squares / np.where(alone, 1.0, 1 - leverage))
-        return float(np.where(alone, mass * gap**2, known).sum())
-
-    def _merged(self, edges: Array) -> Array:
-        """Return the edges of bins without those between bins of one block."""
-        block = np.searchsorted(self.mass, edges, side="right") - 1
-        block[self.mass[block] == edges] = -1  # between two blocks
-        between = np.zeros(edges.size, dtype=bool)
-        between[1:-1] = (block[1:-1] >= 0) & (block[:-2] == block[1:-1])
-        between[1:-1] &= block[2:] == block[1:-1]
-        return np.unique(edges[~between])
-
-    def _parts_of_rows(
-        self, edges: Array, first: Array, times: Array, rows: slice
-    ) -> tuple[Array, Array, Array]:
-        """Return rows, the bins they are in, and what part of the row is."""
-        block = self.block[rows]
-        times = times[block]
-        row = np.repeat(np.arange(block.size), times)
-        nth = np.arange(row.size) - np.repeat(np.cumsum(times) - times, times)
-        block = block[row]
-        place, low, high = first[block] + nth, self.mass[block], self.mass[block + 1]
-        within = np.minimum(high, edges[place + 1]) - np.maximum(low, edges[place])
-        return row + rows.start, place, within / (high - low)
-
-
-def _common_weight(sample: Sample) -> float | None:
-    """Return the weight of each row if all count alike, or None."""
-    alike = np.allclose(sample.share, sample.unit, rtol=1e-14, atol=0)
-    return float(sample.share[0]) if alike and sample.x.size else None
-
-
-METHODS = ("smooth", "binned", "sweep")
-_NOT_COMPARED = (
-    "noise makes it larger in smaller groups, which equally well calibrated groups "
-    "would be told apart by. Use skrankfair.inference.predictive_parity_test."
-)
-_NOT_PAIRED = (
-    "the numbers of bins of a sweep are chosen from the outcomes, which equally well "
-    "calibrated scores would be told apart by. Use method='smooth' or 'binned'."
-)
-# Columns of a group: sum of squares, what they are of, rows, and the sum of squares
-# over narrow bins.
-_ROWS = ColumnSum(2, 3)
-_FEWEST_NARROW = 15
-# Rows that are looked at at once.
-_BLOCK_ROWS = 1 << 16
 
 
 @stored("RootMeanSquare")
@@ -233,17 +132,32 @@ class RootMeanSquare:
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the roots, shape (..., G)."""
-        ratio = np.full(by_group.shape[:-1], np.nan, dtype=by_group.dtype)
-        squares, mass = by_group[..., 0], by_group[..., 1]
-        np.divide(squares, mass, out=ratio, where=mass.real != 0)
+        ratio = _per_mass(by_group, 0)
         # A sum of squares that rounding has made negative.
         return np.sqrt(np.where(ratio.real < 0, 0, ratio))
+
+
+@stored("NarrowSquare")
+@dataclass(frozen=True)
+class NarrowSquare:
+    """The mean of the squares over narrow bins."""
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return it, shape (..., G)."""
+        return _per_mass(by_group, 3)
+
+
+def _per_mass(by_group: Array, column: int) -> Array:
+    """Return a column over that of the mass, NaN without mass, shape (..., G)."""
+    ratio = np.full(by_group.shape[:-1], np.nan, dtype=by_group.dtype)
+    mass = by_group[..., 1]
+    return np.divide(by_group[..., column], mass, out=ratio, where=mass.real != 0)
 
 
 @stored("KnownNoise")
 @dataclass(frozen=True)
 class KnownNoise:
-    """The expected square of an error that is 0, by group, as it was found."""
+    """The expected square of an error that is 0, by group, estimated beforehand."""
 
     by_group: tuple[float, ...]
 
@@ -255,18 +169,18 @@ class KnownNoise:
 @stored("BinnedGaps")
 @dataclass(frozen=True)
 class BinnedGaps:
-    """The same from the columns of bins: gaps, masses, their squares and product."""
+    """The same root from columns of bins: gaps, masses, their squares and product."""
 
     n_bins: int
 
-    @property
-    def columns(self) -> list[slice]:
-        """The columns of each kind, B of them."""
-        return [slice(i * self.n_bins, (i + 1) * self.n_bins) for i in range(5)]
+    def columns(self, by_group: Array) -> list[Array]:
+        """Return the columns of each kind, of shape (..., G, B)."""
+        size = self.n_bins
+        return [by_group[..., i * size : (i + 1) * size] for i in range(5)]
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the roots, shape (..., G)."""
-        gap, mass = (by_group[..., part] for part in self.columns[:2])
+        gap, mass, *_ = self.columns(by_group)
         squares = np.zeros_like(gap)
         np.divide(gap * gap, mass, out=squares, where=mass.real != 0)
         columns = np.stack([squares.sum(-1), mass.sum(-1)], axis=-1)
@@ -282,15 +196,26 @@ class BinnedNoise:
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return it, shape (..., G); a bin of one cluster is noise as a whole."""
-        parts = BinnedGaps(self.n_bins).columns
-        gap, mass, gaps, masses, both = (by_group[..., part] for part in parts)
+        gap, mass, gaps, masses, both = BinnedGaps(self.n_bins).columns(by_group)
         with np.errstate(divide="ignore", invalid="ignore"):
-            mean, leverage = gap / mass, masses / mass**2
+            mean = gap / mass
             squares = gaps - 2 * mean * both + mean**2 * masses
-            noise = np.where(
-                leverage > 1 - _ROUNDING, gap * mean, squares / mass / (1 - leverage)
-            )
+            noise = _noise_of_bins(mass, mean, squares, masses)
             return np.where(mass > 0, noise, 0.0).sum(-1) / mass.sum(-1)
+
+
+def _noise_of_bins(mass: Array, gap: Array, squares: Array, masses: Array) -> Array:
+    """Return the variance of the mean gap of each bin, times the mass of the bin.
+
+    From sums over clusters of the squared deviations of their gaps, and of their
+    squared masses. A bin of one cluster has no variance, and the whole of its gap may
+    be noise.
+    """
+    leverage = masses / mass**2
+    alone = leverage > 1 - _ROUNDING
+    return np.where(
+        alone, mass * gap**2, squares / mass / np.where(alone, 1.0, 1 - leverage)
+    )
 
 
 def bandwidth_of_group(
@@ -300,33 +225,14 @@ def bandwidth_of_group(
 
     Where its scores have no spread every bandwidth gives the mean outcome, and it is 1.
     """
-    bandwidth = own_bandwidth(bandwidth, group)
+    if isinstance(bandwidth, Mapping):
+        if group not in bandwidth:
+            raise ValueError(
+                f"bandwidth must name every group; it has no {fmt.label(group)}."
+            )
+        bandwidth = bandwidth[group]
+        check_number(bandwidth, "bandwidth", 0, np.inf, inclusive=(False, False))
     return choose_bandwidth(bandwidth, sample, kernel) or 1.0
-
-
-def own_bandwidth(bandwidth: Any, group: Hashable) -> Any:
-    """Return the number or the rule for one group."""
-    if not isinstance(bandwidth, Mapping):
-        return bandwidth
-    if group not in bandwidth:
-        raise ValueError(
-            f"bandwidth must name every group; it has no {fmt.label(group)}."
-        )
-    check_number(bandwidth[group], "bandwidth", 0, np.inf, inclusive=(False, False))
-    return bandwidth[group]
-
-
-@stored("NarrowSquare")
-@dataclass(frozen=True)
-class NarrowSquare:
-    """The mean of the squares over narrow bins."""
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return it, shape (..., G)."""
-        ratio = np.full(by_group.shape[:-1], np.nan, dtype=by_group.dtype)
-        mass = by_group[..., 1]
-        np.divide(by_group[..., 3], mass, out=ratio, where=mass.real != 0)
-        return ratio
 
 
 @dataclass(frozen=True)
@@ -340,22 +246,72 @@ class _BinSquares:
     def linear(self) -> Array:
         """Return what a unit of weight of each row adds to their sum, to first order.
 
-        Shape (n,).
+        Shape (n,). Tied rows are in all the bins of their block, in parts.
         """
-        linear = self.scores.row_means(self.n_bins, 1)
-        linear *= 2 * (self.sample.x - self.sample.y)
-        linear -= self.scores.row_means(self.n_bins, 2)
+        scores, edges = self.scores, self.scores.edges(self.n_bins)
+        gaps = np.nan_to_num(scores.means(edges, scores.gap))
+
+        def of_rows(values: Array) -> Array:
+            before = np.concatenate([[0.0], np.cumsum(np.diff(edges) * values)])
+            sums, mass = (
+                np.diff(np.interp(scores.mass, edges, before)),
+                np.diff(scores.mass),
+            )
+            return np.divide(sums, mass, out=sums, where=mass > 0)[scores.block]
+
+        linear = of_rows(2 * gaps)
+        linear *= self.sample.x - self.sample.y
+        linear -= of_rows(gaps**2)
         return linear
 
     def noise(self) -> float:
-        """Return their sum, if noise alone made it."""
-        return self.scores.noise(self.n_bins, self.sample)
+        """Return their sum, if noise alone made it: if scores were the mean outcomes.
+
+        It is the sum over bins of the variance of the mean gap, from the clusters, each
+        times the mass of its bin. Bins that lie within a block of equal scores have one
+        mean and count as one.
+        """
+        from scipy import sparse
+
+        scores, sample = self.scores, self.sample
+        edges = self._edges_between_blocks()
+        mass, gap = np.diff(edges), scores.means(edges, scores.gap)
+        # The bin that each block begins in, and how many it is in.
+        first = np.searchsorted(edges, scores.mass[:-1], side="right") - 1
+        times = np.searchsorted(edges, scores.mass[1:]) - first
+        squares, masses = np.zeros((2, mass.size))
+        for cluster in range(0, sample.n_clusters, _BLOCK):
+            start, stop = np.searchsorted(sample.cluster, [cluster, cluster + _BLOCK])
+            row = np.repeat(np.arange(start, stop), times[scores.block[start:stop]])
+            block = scores.block[row]
+            place = first[block] + np.arange(row.size) - np.searchsorted(row, row)
+            low, high = scores.mass[block], scores.mass[block + 1]
+            part = np.minimum(high, edges[place + 1]) - np.maximum(low, edges[place])
+            part *= sample.share[row] / (high - low)
+            pull = part * (sample.x[row] - sample.y[row] - gap[place])
+            where = sample.cluster[row] - cluster, place
+            for total, values in ((squares, pull), (masses, part)):
+                by_cluster = sparse.csr_array((values, where), (_BLOCK, mass.size))
+                total += by_cluster.power(2).sum(axis=0)
+        return float(_noise_of_bins(mass, gap, squares, masses).sum())
+
+    def _edges_between_blocks(self) -> Array:
+        """Return the edges of bins without those between bins of one block."""
+        mass, edges = self.scores.mass, self.scores.edges(self.n_bins)
+        block = np.searchsorted(mass, edges, side="right") - 1
+        block[mass[block] == edges] = -1  # between two blocks
+        between = np.zeros(edges.size, dtype=bool)
+        between[1:-1] = (block[1:-1] >= 0) & (block[:-2] == block[1:-1])
+        between[1:-1] &= block[2:] == block[1:-1]
+        return np.unique(edges[~between])
 
     def refit(self, weight: Array) -> float:
         """Return their sum for other weights of the rows."""
-        x, y = self.sample.x, self.sample.y
-        again = SortedScores.of_rows(x, y, weight, self.scores.unit, self.scores.block)
-        return again.error(self.n_bins)
+        scores = self.scores
+        again = SortedScores.of_blocks(scores.block, self.sample, weight, scores.unit)
+        edges = again.edges(self.n_bins)
+        gaps = again.means(edges, again.gap)
+        return float(np.nansum(np.diff(edges) * gaps**2))
 
 
 @dataclass(frozen=True)
@@ -377,18 +333,14 @@ class _SmoothSquares:
         x, y = sample.x, sample.y
         curve, mass = kernel_sums(x, x, sample.columns(y), *smooth)
         curve /= mass
-        gap = np.subtract(x, curve)
-        pull = np.divide(gap, mass, out=mass)
-        pull *= sample.share
-        curve *= pull
-        columns = np.stack([pull, curve, sample.share])
-        del pull, curve, mass
+        gap = x - curve
+        mass = sample.share * gap / mass
+        curve *= mass
+        columns = np.stack([mass, curve, sample.share])
+        del curve, mass
         level, slope, _ = kernel_sums(x, x, columns, *smooth)
-        level *= y
-        slope -= level
-        slope *= 2
         gap *= gap
-        gap += slope
+        gap += 2 * (slope - y * level)
         return gap
 
     def noise(self) -> float:
@@ -410,62 +362,51 @@ class _SmoothSquares:
         return float(weight @ gap**2)
 
 
-#: The squares of a group, and those of bins too narrow to hide anything.
-_Parts: TypeAlias = Iterator[_SmoothSquares | _BinSquares]
-
-
 def _fitted(
     rows: ScoreRows,
     sample: Sample,
-    make_parts: Callable[[Hashable, Sample], _Parts],
+    make_squares: Callable[[Hashable, Sample], Iterator[_SmoothSquares | _BinSquares]],
 ) -> tuple[RefitSums, KnownNoise, KnownNoise]:
-    """Return the sums of parts that are fitted to each group, and their noise.
+    """Return sums of squares that are fitted to each group, and their noise.
 
-    What a bootstrap needs of the parts is made when it asks for it.
+    Of each group there are the squares of the metric, and those of bins too narrow to
+    hide anything. What a bootstrap needs of them is made when it asks for it.
     """
     labels = rows.groups.labels
     linear = np.zeros((2, sample.x.size))
     noise = np.full((2, len(labels)), np.nan)
-    of_groups = sample.rows_of_groups(len(labels))
-    present = [(g, own) for g, own in enumerate(of_groups) if own.size]
+    of_groups = enumerate(sample.rows_of_groups(len(labels)))
+    present = [(group, place) for group, place in of_groups if place.size]
 
-    def measure(g: int, own: Array) -> None:
-        part = sample.take(own)
-        for i, squares in enumerate(make_parts(labels[g], part)):
-            linear[i, own] = squares.linear()
-            noise[i, g] = squares.noise() / part.share.sum()
+    def measure(group: int, place: Array) -> None:
+        of_group = sample.take(place)
+        for i, squares in enumerate(make_squares(labels[group], of_group)):
+            linear[i, place] = squares.linear()
+            noise[i, group] = squares.noise() / of_group.share.sum()
 
-    for g, own in present:
-        measure(g, own)
+    for group, place in present:
+        measure(group, place)
     linear *= sample.share
-    counts = weights_of_rows(rows, sample)
-    table = cluster_table(rows, sample, [linear[0], sample.share, counts, linear[1]])
+    weight = weights_of_rows(rows, sample)
+    table = cluster_table(rows, sample, [linear[0], sample.share, weight, linear[1]])
 
-    @cache
-    def parts() -> list[tuple[Any, ...]]:
-        return [
-            (g, own, *make_parts(labels[g], sample.take(own))) for g, own in present
-        ]
-
-    def refit_once(cluster_counts: Array) -> Array:
-        totals = np.zeros((len(labels), 4))
-        times = cluster_counts[sample.cluster]
-        for g, own, squares, narrow in parts():
-            weight = sample.share[own] * times[own]
-            totals[g] = (
-                squares.refit(weight),
-                weight.sum(),
-                counts[own] @ times[own],
-                narrow.refit(weight),
-            )
+    def refit(counts: Array) -> Array:
+        totals = np.zeros((len(counts), len(labels), 4))
+        for group, place in present:
+            squares, narrow = make_squares(labels[group], sample.take(place))
+            for total, drawn in zip(totals[:, group], counts, strict=True):
+                times = drawn[sample.cluster[place]]
+                share = sample.share[place] * times
+                total[:2] = squares.refit(share), share.sum()
+                total[2:] = weight[place] @ times, narrow.refit(share)
         return totals
 
-    def refit(cluster_counts: Array) -> Array:
-        return np.stack([refit_once(counts) for counts in cluster_counts])
-
-    own_noise, narrow_noise = (KnownNoise(tuple(v.tolist())) for v in noise)
     sums = RefitSums.of_table(labels, table, [_ROWS], refit)
-    return sums, own_noise, narrow_noise
+    return (
+        sums,
+        KnownNoise(tuple(noise[0].tolist())),
+        KnownNoise(tuple(noise[1].tolist())),
+    )
 
 
 def _check_edges(bins: Any, x: Array) -> Array | None:
@@ -487,15 +428,38 @@ def _check_edges(bins: Any, x: Array) -> Array | None:
     return edges
 
 
-def _edge_sums(rows: ScoreRows, sample: Sample, edges: Array) -> ClusterSums:
-    """Return the sums of bins with fixed edges, which add up."""
-    n_bins, alone = edges.size - 1, sample.alone
-    cells: Any = slice(None) if alone else sample.segment_starts
-    columns = _columns_of_rows if alone else _columns_of_bins
-    rows_of_sums = Rows.from_entries(
-        sample.cluster[cells],
-        sample.group[cells],
-        columns(sample, edges, weights_of_rows(rows, sample)),
+def _edge_sums(
+    rows: ScoreRows, sample: Sample, edges: Array, support: ColumnSum
+) -> ClusterSums:
+    """Return the sums of bins with fixed edges, which add up.
+
+    Their columns are those of `BinnedGaps`, and the number of rows.
+    """
+    from scipy import sparse
+
+    n_bins, starts = edges.size - 1, sample.segment_starts
+    entry = np.repeat(np.arange(starts.size), np.diff(starts, append=sample.x.size))
+    place = np.searchsorted(edges, sample.x, side="right") - 1
+    where = entry.astype(np.int32), np.minimum(place, n_bins - 1).astype(np.int32)
+    del entry, place
+
+    def in_bins(values: Array) -> Any:
+        return sparse.csr_array((values, where), shape=(starts.size, n_bins))
+
+    mass, count = in_bins(sample.share), in_bins(weights_of_rows(rows, sample)).data
+    gap = in_bins(sample.share * (sample.x - sample.y)).data
+    columns = [gap, mass.data, gap**2, mass.data**2, gap * mass.data, count]
+    at = mass.indices[:, None] + np.arange(0, 6 * n_bins, n_bins, dtype=np.int32)
+    at[:, 5] = 5 * n_bins
+    values = sparse.csr_array(
+        (np.stack(columns, axis=1).ravel(), at.ravel(), 6 * mass.indptr),
+        shape=(starts.size, 5 * n_bins + 1),
+    )
+    values.sum_duplicates()  # of the numbers of rows
+    table = Rows.from_entries(
+        sample.cluster[starts],
+        sample.group[starts],
+        values,
         n_rows=sample.n_clusters,
         n_groups=len(rows.groups),
         labels=rows.cluster_labels,
@@ -503,49 +467,8 @@ def _edge_sums(rows: ScoreRows, sample: Sample, edges: Array) -> ClusterSums:
     if rows.weight is not None:
         number = np.zeros((len(rows.groups), 5 * n_bins + 1))
         number[:, -1] = np.bincount(sample.group, minlength=len(number))
-        rows_of_sums = replace(rows_of_sums, unweighted=(number, np.zeros(0)))
-    support = ColumnSum(5 * n_bins, 5 * n_bins + 1)
-    return ClusterSums.from_clusters(rows.groups.labels, rows_of_sums, [support])
-
-
-def _bins(sample: Sample, edges: Array) -> Array:
-    """Return the bin of each row."""
-    place = np.searchsorted(edges, sample.x, side="right") - 1
-    return np.minimum(place, edges.size - 2)
-
-
-def _columns_of_rows(sample: Sample, edges: Array, counts: Array) -> Any:
-    """Return the columns of `BinnedGaps`, and the number of rows, of each row."""
-    from scipy import sparse
-
-    n_bins = edges.size - 1
-    at = np.empty((sample.x.size, 6), dtype=np.min_scalar_type(5 * n_bins))
-    at[:] = _bins(sample, edges)[:, None]
-    at += (np.arange(6) * n_bins).astype(at.dtype)
-    at[:, 5] = 5 * n_bins
-    values = np.empty(at.shape)
-    values[:, 0] = sample.share * (sample.x - sample.y)
-    values[:, 1], values[:, 5] = sample.share, counts
-    values[:, 2:4] = values[:, :2] ** 2
-    values[:, 4] = values[:, 0] * values[:, 1]
-    where = values.ravel(), at.ravel(), np.arange(0, at.size + 1, 6)
-    return sparse.csr_array(where, shape=(len(at), 5 * n_bins + 1))
-
-
-def _columns_of_bins(sample: Sample, edges: Array, counts: Array) -> Array:
-    """Return the same of the rows of each cluster in a group."""
-    n_bins, starts, place = edges.size - 1, sample.segment_starts, _bins(sample, edges)
-    table = np.zeros((starts.size, 5 * n_bins + 1))
-    entry = np.repeat(np.arange(starts.size), np.diff(starts, append=place.size))
-    np.add.at(table, (entry, place), sample.share * (sample.x - sample.y))
-    np.add.at(table, (entry, n_bins + place), sample.share)
-    table[:, -1] = np.add.reduceat(counts, starts)
-    gap, mass, *squares = BinnedGaps(n_bins).columns
-    for part, (one, other) in zip(
-        squares, ((gap, gap), (mass, mass), (gap, mass)), strict=True
-    ):
-        table[:, part] = table[:, one] * table[:, other]
-    return table
+        table = replace(table, unweighted=(number, np.zeros(0)))
+    return ClusterSums.from_clusters(rows.groups.labels, table, [support])
 
 
 def calibration_error(
@@ -703,37 +626,38 @@ def calibration_error(
     )
     check_magnitude(y_score=rows.x)
     edges = _check_edges(bins, rows.x) if method == "binned" else None
-    chosen: dict[Hashable, float] = {}
-    parameters: dict[str, Any] = {"method": method}
     sample = rows.sample(cluster_weight if method == "smooth" else "row")
+    chosen: dict[Hashable, Any] = {}
 
-    def make_parts(group: Hashable, own: Sample) -> _Parts:
+    def make_squares(
+        group: Hashable, of_group: Sample
+    ) -> Iterator[_SmoothSquares | _BinSquares]:
         if method == "smooth":
             if group not in chosen:
-                chosen[group] = bandwidth_of_group(bandwidth, group, own, smoother)
-            yield _SmoothSquares(own, chosen[group], smoother)
-        scores = SortedScores.of_rows(own.x, own.y, own.share, _common_weight(own))
+                chosen[group] = bandwidth_of_group(bandwidth, group, of_group, smoother)
+            yield _SmoothSquares(of_group, chosen[group], smoother)
+        scores = SortedScores.of_sample(of_group)
         if method != "smooth":
             if group not in chosen:
                 chosen[group] = int(bins) if method == "binned" else scores.sweep()
-            yield _BinSquares(own, scores, int(chosen[group]))
+            yield _BinSquares(of_group, scores, chosen[group])
         # As many narrow bins as the root of the number of clusters, at least 15.
-        n_narrow = max(_FEWEST_NARROW, round(own.n_active**0.5))
-        yield _BinSquares(own, scores, n_narrow)
+        n_narrow = max(_FEWEST_NARROW, round(of_group.n_active**0.5))
+        yield _BinSquares(of_group, scores, n_narrow)
 
+    sums: ClusterSums
+    finalize: Finalize
+    noise: Finalize
     if edges is not None:
-        sums = _edge_sums(rows, sample, edges)
         n_bins = edges.size - 1
         support = ColumnSum(5 * n_bins, 5 * n_bins + 1)
-        finalize: Any = BinnedGaps(n_bins)
-        noise: Any = BinnedNoise(n_bins)
-        del sample  # large beside many groups
-        narrow = None
+        sums = _edge_sums(rows, sample, edges, support)
+        finalize, noise, narrow = BinnedGaps(n_bins), BinnedNoise(n_bins), None
         first_pass: dict[str, Any] = {"bins": tuple(edges.tolist())}
+        del sample  # large beside many groups
     else:
-        sums, noise, hidden = _fitted(rows, sample, make_parts)
-        narrow = NarrowSquare(), hidden
-        finalize, support = RootMeanSquare(), _ROWS
+        sums, noise, hidden = _fitted(rows, sample, make_squares)
+        finalize, support, narrow = RootMeanSquare(), _ROWS, (NarrowSquare(), hidden)
         first_pass = {"bandwidth" if method == "smooth" else "bins": chosen}
     metric = Metric(
         "calibration_error",
@@ -746,6 +670,7 @@ def calibration_error(
         noise=noise,
         narrow=narrow,
     )
+    parameters: dict[str, Any] = {"method": method}
     if method == "smooth":
         parameters |= {"kernel": kernel, "cluster_weight": cluster_weight}
     result = GroupEstimates(metric, sums, parameters, first_pass, missing=rows.missing)

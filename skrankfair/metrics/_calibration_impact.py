@@ -73,11 +73,9 @@ class Calibrated:
     def scores(self) -> Array:
         """Return the calibrated scores of the sample's rows."""
         star = np.full(self.sample.x.size, np.nan)
-        for own, h in zip(self.rows, self.bandwidth.values(), strict=True):
-            x, y, weight = self.sample.x[own], self.sample.y[own], self.sample.share
-            star[own] = repeated_means(x, y, weight[own][None], h, self.kernel)[0]
-        # Kernels with negative weights overshoot, the others by rounding.
-        return np.clip(star, *self._range, out=star)
+        for _, rows, scores in self.resampled(np.ones((1, self.sample.n_clusters))):
+            star[rows] = scores[0]
+        return star
 
     def resampled(self, counts: Array) -> Iterator[tuple[slice, Array, Array]]:
         """Yield the scores of resamples, some of them and a group at a time.
@@ -86,18 +84,16 @@ class Calibrated:
         yielded is which resamples, which rows, and their scores, shape (b, n); rows
         whose clusters count 0 times may be NaN.
         """
-        share, cluster = self.sample.share, self.sample.cluster
-        for own, h in zip(self.rows, self.bandwidth.values(), strict=True):
-            x, y = self.sample.x[own], self.sample.y[own]
-            step = max(1, _BLOCK // own.size)
+        sample = self.sample
+        for rows, h in zip(self.rows, self.bandwidth.values(), strict=True):
+            x, y = sample.x[rows], sample.y[rows]
+            step = max(1, _BLOCK // rows.size)
             for start in range(0, len(counts), step):
                 some = slice(start, start + step)
-                weight = share[own] * counts[some, cluster[own]]
-                star = np.full(weight.shape, np.nan)
-                drawn = weight.any(axis=1)
-                if drawn.any():
-                    star[drawn] = repeated_means(x, y, weight[drawn], h, self.kernel)
-                yield some, own, np.clip(star, *self._range, out=star)
+                weight = sample.share[rows] * counts[some, sample.cluster[rows]]
+                star = repeated_means(x, y, weight, h, self.kernel)
+                # Kernels with negative weights overshoot, the others by rounding.
+                yield some, rows, np.clip(star, *self._range, out=star)
 
 
 def seed_of_resamples(bandwidth: Any, n_resamples: Any, random_state: Any) -> int:
@@ -130,16 +126,9 @@ def shift_estimates(
     `resamples` is how many there are, and the seed; `bias` is how often the bias that
     they show counts in the errors.
     """
-    finalize, (n_resamples, seed) = MeanOfRatios(), resamples
+    finalize = MeanOfRatios()
     sums = RefitSums.of_table(
-        groups.labels,
-        table,
-        [support],
-        refit,
-        n_resamples,
-        seed,
-        finalize,
-        bias,
+        groups.labels, table, [support], refit, *resamples, finalize, bias
     )
     mean = Metric(
         metric,
@@ -150,44 +139,31 @@ def shift_estimates(
         disparity="max_abs",
         relative=relative,
     )
-    result = GroupEstimates(
-        mean,
-        sums,
-        dict(parameters),
-        {"bandwidth": calibrated.bandwidth},
-        missing=missing,
-    )
+    first_pass = {"bandwidth": calibrated.bandwidth}
+    result = GroupEstimates(mean, sums, dict(parameters), first_pass, missing=missing)
     _warn_without_errors(result, sums)
     return result
 
 
-def _without_errors(sums: RefitSums) -> Array:
-    """Return which groups have no standard error, without fitting a curve anew.
+def _warn_without_errors(result: GroupEstimates, sums: RefitSums) -> None:
+    """Warn of groups without rows, or without a standard error.
 
-    They are in one cluster, or in so few that some resample has none of them.
+    These are in one cluster, or in so few that some resample has none of them; no curve
+    is fitted anew to know them.
     """
     table, finalize, active = sums.table, sums.finalize, sums.active[0, 0]
-    if table is None or finalize is None or active.min() >= _SURELY_DRAWN:
-        return active < 2
-    plain = replace(sums, refit=lambda counts: table.drawn(counts)[0])
-    return np.isnan(plain.variance(finalize))
-
-
-def _warn_without_errors(result: GroupEstimates, sums: RefitSums) -> None:
-    """Warn of groups without rows, or without a standard error."""
-    for message, there in (
-        (
-            f"{result.name} is undefined (NaN) for groups without {result.metric.unit}",
-            result.support == 0,
-        ),
-        (
-            f"{result.name} has no standard error (NaN), for too few clusters, in",
-            (result.support > 0) & _without_errors(sums),
-        ),
+    alone = active < 2
+    if table is not None and finalize is not None and active.min() < _SURELY_DRAWN:
+        plain = replace(sums, refit=lambda counts: table.drawn(counts)[0])
+        alone = np.isnan(plain.variance(finalize))
+    empty = result.support == 0
+    for problem, groups in (
+        (f"is undefined (NaN) for groups without {result.metric.unit}", empty),
+        ("has no standard error (NaN), for too few clusters, in", alone & ~empty),
     ):
-        if there.any():
-            names = [fmt.label(result.groups[i]) for i in np.flatnonzero(there)]
-            warn_user(f"{message}: {', '.join(names)}.")
+        if groups.any():
+            names = [fmt.label(result.groups[i]) for i in np.flatnonzero(groups)]
+            warn_user(f"{result.name} {problem}: {', '.join(names)}.")
 
 
 def positive_rate_shift(

@@ -62,10 +62,7 @@ class EqualizedOdds(ReadOnlyArrays):
         -------
         float
         """
-        kind = "difference" if kind is None else kind
-        check_choice(kind, "kind", ("difference", "ratio"))
-        found = np.array([rate.disparity(kind) for rate in self.rates])
-        return float(found.min() if kind == "ratio" else found.max())
+        return self._worse(kind, GroupEstimates.disparity)
 
     def disparity_bound(
         self, confidence_level: float = 0.95, kind: str | None = None
@@ -86,11 +83,17 @@ class EqualizedOdds(ReadOnlyArrays):
             once, each with half of the error.
         """
         check_level(confidence_level)
+        level = (1 + confidence_level) / 2
+        return self._worse(kind, lambda rate, k: rate.disparity_bound(level, k))
+
+    def _worse(
+        self, kind: str | None, value: Callable[[GroupEstimates, str], float]
+    ) -> float:
+        """Return the value of that rate which is farther from equality."""
         kind = "difference" if kind is None else kind
         check_choice(kind, "kind", ("difference", "ratio"))
-        level = (1 + confidence_level) / 2
-        found = np.array([rate.disparity_bound(level, kind) for rate in self.rates])
-        return float(found.min() if kind == "ratio" else found.max())
+        values = np.array([value(rate, kind) for rate in self.rates])
+        return float(values.min() if kind == "ratio" else values.max())
 
     def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
         """Return one row per rate and group.
@@ -311,29 +314,19 @@ def equalized_odds(
     >>> r.true_positive_rate.estimate, r.false_positive_rate.estimate
     (array([1. , 0.5]), array([0. , 0.5]))
     """
+    columns = locals()
     with collected_warnings() as said:
-        rates = [
-            rate(
-                y_true,
-                y_score,
-                sensitive_features=sensitive_features,
-                cluster=cluster,
-                threshold=threshold,
-                sample_weight=sample_weight,
-                missing=missing,
-            )
-            for rate in (true_positive_rate, false_positive_rate)
-        ]
+        rates = [rate(**columns) for rate in (true_positive_rate, false_positive_rate)]
     for category, message in dict.fromkeys(said):  # both may lack the same rows
         warn_user(message, category)
     return EqualizedOdds(*rates)
 
 
-def _named(name: str, y_true: Any, y_score: Any, **columns: Any) -> Disparity:
+def _named(name: str, **columns: Any) -> Disparity:
     """Return the disparity of this name."""
     check_given(sensitive_features=columns["sensitive_features"])
     rate, kind = DISPARITIES[name]
-    return Disparity(name, rate(y_true, y_score, **columns), kind)
+    return Disparity(name, rate(**columns), kind)
 
 
 def demographic_parity_difference(
@@ -403,16 +396,7 @@ def demographic_parity_difference(
     demographic_parity_difference: 0.2500, 95% interval [0.0275, 0.4408];
     lowest b, highest a
     """
-    return _named(
-        "demographic_parity_difference",
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        threshold=threshold,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _named("demographic_parity_difference", **locals())
 
 
 def impact_ratio(
@@ -488,16 +472,7 @@ def impact_ratio(
     >>> impact_ratio(None, decided, sensitive_features=group)
     impact_ratio: 0.6667, 95% interval [0.4494, 0.9563]; lowest b, highest a
     """
-    return _named(
-        "impact_ratio",
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        threshold=threshold,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _named("impact_ratio", **locals())
 
 
 def equal_opportunity_difference(
@@ -573,16 +548,7 @@ def equal_opportunity_difference(
     equal_opportunity_difference: 0.5000, 95% interval [0.2254, 0.7168];
     lowest b, highest a
     """
-    return _named(
-        "equal_opportunity_difference",
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        threshold=threshold,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _named("equal_opportunity_difference", **locals())
 
 
 def equalized_odds_difference(
@@ -658,16 +624,7 @@ def equalized_odds_difference(
     equalized_odds_difference: 0.5000, 95% interval [0.1860, 0.7447];
     lowest b, highest a
     """
-    return _named(
-        "equalized_odds_difference",
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        threshold=threshold,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _named("equalized_odds_difference", **locals())
 
 
 def equalized_odds_ratio(
@@ -742,16 +699,7 @@ def equalized_odds_ratio(
     >>> equalized_odds_ratio([1, 1, 0, 0] * 20, decided, sensitive_features=group)
     equalized_odds_ratio: 0.5000, 95% interval [0.2553, 0.7879]; lowest b, highest a
     """
-    return _named(
-        "equalized_odds_ratio",
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        threshold=threshold,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _named("equalized_odds_ratio", **locals())
 
 
 def predictive_parity_difference(
@@ -829,16 +777,7 @@ def predictive_parity_difference(
     predictive_parity_difference: 0.1667, 95% interval [0.0000, 0.4296];
     lowest b, highest a
     """
-    return _named(
-        "predictive_parity_difference",
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        threshold=threshold,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _named("predictive_parity_difference", **locals())
 
 
 #: What each disparity is of, and how the groups become one number.

@@ -141,14 +141,7 @@ def log_loss(
     >>> log_loss([1, 0, 1], [0.9, 0.2, 0.5]).estimate.round(4)
     array([0.3406])
     """
-    return _LOG_LOSS(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _LOG_LOSS(**locals())
 
 
 def brier_score(
@@ -222,14 +215,7 @@ def brier_score(
     >>> brier_score([1, 0, 1], [0.9, 0.2, 0.5]).estimate.round(4)
     array([0.1])
     """
-    return _BRIER(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _BRIER(**locals())
 
 
 def mean_squared_error(
@@ -295,14 +281,7 @@ def mean_squared_error(
     >>> mean_squared_error([1, 0, 1], [0.9, 0.2, 0.5]).estimate.round(4)
     array([0.1])
     """
-    return _SQUARED(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _SQUARED(**locals())
 
 
 def mean_absolute_error(
@@ -367,11 +346,4 @@ def mean_absolute_error(
     >>> mean_absolute_error([1, 0, 1], [0.9, 0.2, 0.5]).estimate.round(4)
     array([0.2667])
     """
-    return _ABSOLUTE(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _ABSOLUTE(**locals())

@@ -158,20 +158,19 @@ class MadeMetric:
                     f"values, one for each row; column {number} has shape "
                     f"{part.shape}."
                 )
-        self._check_support(len(parts))
-        parts = [np.broadcast_to(part, (n_rows,)) for part in parts]
-        if self.counted:
-            parts.append(np.broadcast_to(1.0, (n_rows,)))
-        for number, part in enumerate(parts):
+            parts[number] = np.broadcast_to(part, (n_rows,))
             with np.errstate(invalid="ignore"):
-                finite = np.abs(part) <= _LARGEST
+                finite = np.abs(parts[number]) <= _LARGEST
             if not finite.all():
                 place = int(np.argmin(finite))
                 raise ValueError(
                     f"columns of {self.__name__} must be finite and at most "
                     f"{_LARGEST:g}, for their squares to be; column {number} is "
-                    f"{part[place]} in row {rows.kept[place]}."
+                    f"{parts[number][place]} in row {rows.kept[place]}."
                 )
+        self._check_support(len(parts))
+        if self.counted:
+            parts.append(np.broadcast_to(1.0, (n_rows,)))
         return parts
 
     def _check_support(self, n_columns: int) -> None:

@@ -172,13 +172,7 @@ def group_mean(
     >>> group_mean([1, 2, 6, 4], sensitive_features=["a", "a", "b", "b"]).estimate
     array([1.5, 5. ])
     """
-    return _GROUP_MEAN(
-        values=values,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _GROUP_MEAN(**locals())
 
 
 def selection_rate(
@@ -256,15 +250,7 @@ def selection_rate(
     ... ).estimate.round(4)
     array([0.3333, 0.6667])
     """
-    return _SELECTION_RATE(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        threshold=threshold,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _SELECTION_RATE(**locals())
 
 
 def true_positive_rate(
@@ -346,15 +332,7 @@ def true_positive_rate(
     >>> r.estimate.round(4)
     array([1. , 0.5])
     """
-    return _TRUE_POSITIVE_RATE(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        threshold=threshold,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _TRUE_POSITIVE_RATE(**locals())
 
 
 def false_positive_rate(
@@ -436,15 +414,7 @@ def false_positive_rate(
     >>> r.estimate.round(4)
     array([0. , 0.5])
     """
-    return _FALSE_POSITIVE_RATE(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        threshold=threshold,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _FALSE_POSITIVE_RATE(**locals())
 
 
 def true_negative_rate(
@@ -519,15 +489,7 @@ def true_negative_rate(
     >>> r.estimate.round(4)
     array([1. , 0.5])
     """
-    return _TRUE_NEGATIVE_RATE(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        threshold=threshold,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _TRUE_NEGATIVE_RATE(**locals())
 
 
 def false_negative_rate(
@@ -602,15 +564,7 @@ def false_negative_rate(
     >>> r.estimate.round(4)
     array([0. , 0.5])
     """
-    return _FALSE_NEGATIVE_RATE(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        threshold=threshold,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _FALSE_NEGATIVE_RATE(**locals())
 
 
 def precision(
@@ -693,15 +647,7 @@ def precision(
     >>> r.estimate.round(4)
     array([1. , 0.5])
     """
-    return _PRECISION(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        threshold=threshold,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _PRECISION(**locals())
 
 
 def accuracy(
@@ -778,15 +724,7 @@ def accuracy(
     >>> r.estimate.round(4)
     array([1. , 0.5])
     """
-    return _ACCURACY(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        threshold=threshold,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _ACCURACY(**locals())
 
 
 def balanced_accuracy(
@@ -862,15 +800,7 @@ def balanced_accuracy(
     >>> r.estimate.round(4)
     array([1. , 0.5])
     """
-    return _BALANCED_ACCURACY(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        threshold=threshold,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _BALANCED_ACCURACY(**locals())
 
 
 def f1(
@@ -947,12 +877,4 @@ def f1(
     >>> r.estimate.round(4)
     array([1. , 0.5])
     """
-    return _F1(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        threshold=threshold,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return _F1(**locals())

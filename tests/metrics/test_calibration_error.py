@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from skrankfair._inputs.score_rows import Sample
 from skrankfair.datasets import make_bias_by_construction
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import compare
@@ -112,9 +113,8 @@ class TestSweep:
     """What the sweep of Roelofs et al. does where means never fall, and where."""
 
     def bins(self, y, s):
-        return SortedScores.of_rows(
-            np.array(s, dtype=float), np.array(y, dtype=float), np.ones(len(y)), 1.0
-        ).sweep()
+        x, y = np.array(s, dtype=float), np.array(y, dtype=float)
+        return SortedScores.of_sample(Sample.of_rows(x, y)).sweep()
 
     def test_never_as_many_bins_as_rows(self):
         assert self.bins([0, 0, 1, 1], [1, 2, 3, 4]) == 3
