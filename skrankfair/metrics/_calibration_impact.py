@@ -297,13 +297,13 @@ def positive_rate_shift(
     check_magnitude(y_score=rows.x)
     sample = rows.sample(cluster_weight)
     calibrated = Calibrated.of_sample(sample, rows.groups, bandwidth, smoother)
-    counts = weights_of_rows(rows, sample)
+    counts, n_groups = weights_of_rows(rows, sample), len(rows.groups)
     before = sample.x > threshold
     # A mean outcome that is the threshold but for rounding is not above it.
     above = threshold + _ROUNDING * max(1.0, abs(threshold))
 
     def refit(cluster_counts: Array) -> Array:
-        totals = np.zeros((len(cluster_counts), len(rows.groups), 2))
+        totals = np.zeros((len(cluster_counts), n_groups, 2))
         for some, own, star in calibrated.resampled(cluster_counts):
             weight = counts[own] * cluster_counts[some, sample.cluster[own]]
             shift = (star > above) * 1.0 - before[own]
