@@ -59,24 +59,22 @@ class Sample:
         check_choice(cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
         rows, group = _memberships(groups, rests)
         n_groups = len(groups) * (2 if rests else 1)
-        share = np.ones(rows.size) if weight is None else weight[rows]
+        share = np.broadcast_to(1.0, rows.size) if weight is None else weight[rows]
         together = cluster_weight == "cluster" and cluster is not None
         unit = 1.0 if weight is None or together else float(weight.mean())
-        if cluster is None:
-            cluster = np.arange(x.size)
-        n_clusters = int(cluster.max()) + 1
-        key = cluster[rows] * n_groups + group
+        n_clusters = x.size if cluster is None else int(cluster.max()) + 1
+        codes = rows if cluster is None else cluster[rows]
+        key = codes * n_groups + group
         if (key[1:] < key[:-1]).any():
             order = np.argsort(key, kind="stable")
-            key, rows = key[order], rows[order]
+            key, rows, codes = key[order], rows[order], codes[order]
             group, share = group[order], share[order]
         if together:
             starts = np.flatnonzero(np.diff(key, prepend=-1))
             lengths = np.diff(starts, append=key.size)
             share = share / np.repeat(np.add.reduceat(share, starts), lengths)
         del key
-        cluster = cluster[rows]
-        return cls(x[rows], y[rows], share, cluster, group, n_clusters, rows, unit)
+        return cls(x[rows], y[rows], share, codes, group, n_clusters, rows, unit)
 
     @cached_property
     def n_active(self) -> float:
