@@ -55,7 +55,9 @@ class Calibrated:
     def of_sample(
         cls, sample: Sample, groups: Groups, bandwidth: Any, kernel: Kernel
     ) -> Calibrated:
-        """Choose the bandwidth of each group."""
+        """Choose the bandwidth of each group, and keep codes of 32 bits where they do."""
+        cluster, group, row = small_codes(sample.cluster, sample.group, sample.row)
+        sample = replace(sample, cluster=cluster, group=group, row=row)
         rows = sample.rows_of_groups(len(groups))
         chosen = {
             label: bandwidth_of_group(bandwidth, label, sample.take(own), kernel)
@@ -297,6 +299,7 @@ def positive_rate_shift(
     check_magnitude(y_score=rows.x)
     sample = rows.sample(cluster_weight)
     calibrated = Calibrated.of_sample(sample, rows.groups, bandwidth, smoother)
+    sample = calibrated.sample
     counts, n_groups = weights_of_rows(rows, sample), len(rows.groups)
     before = sample.x > threshold
     # A mean outcome that is the threshold but for rounding is not above it.
@@ -626,8 +629,6 @@ def rank_shift(
     if not one_list and data.cluster_of_query is None:
         raise ValueError("cluster must be constant within a query.")
     sample = ranked_sample(data, cluster_weight, one_list)
-    cluster, group, row = small_codes(sample.cluster, sample.group, sample.row)
-    sample = replace(sample, cluster=cluster, group=group, row=row)
     # Scores and outcomes are in the sample: those of large data are not kept twice.
     ranking = replace(data.ranking, score=np.zeros(0))
     data = replace(data, ranking=ranking, outcome=None, cache={})
