@@ -21,7 +21,7 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
-from tests.metrics.simulate import columns, coverage, result_of, tolerance
+from tests.metrics.simulate import columns, result_of, tolerance
 
 
 def t_of(interval, result):
@@ -334,21 +334,6 @@ def test_uncorrelated_groups_have_sidaks_quantile():
     sidak = stats.norm.ppf((1 + 0.95**0.25) / 2)
     density = 4 * 2 * stats.norm.pdf(sidak) * 0.95**0.75
     assert np.all(np.abs(quantile - sidak) < quantile_error(density, n) + 1e-3)
-
-
-@pytest.mark.simulation
-def test_simultaneous_coverage():
-    n_replications, root = 1000, np.array([[1, 0.7, 0], [0, 0.7, 0.5], [0, 0, 1]])
-    truth = np.array([0.0, 1.0, -2.0])
-    intervals = []
-    for seed in range(n_replications):
-        rng = np.random.default_rng(seed)
-        result = result_of(truth + rng.normal(size=(40, 3)) @ root)
-        intervals.append(result.simultaneous_interval(n_resamples=1000))
-    low, high = np.moveaxis(np.array(intervals), 1, 0)
-    all_at_once = np.all((low <= truth) & (truth <= high), axis=1).mean()
-    assert abs(all_at_once - 0.95) < tolerance(0.95, n_replications)
-    assert np.all(coverage(intervals, truth) > all_at_once)
 
 
 def test_simultaneous_interval_leaves_out_groups_without_error(with_empty_group):

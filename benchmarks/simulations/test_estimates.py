@@ -1,0 +1,80 @@
+"""Tests and plans keep their level and power, and intervals hold all at once."""
+
+import numpy as np
+import pytest
+
+from benchmarks.simulations.common import coverage, quiet, tolerance
+from skrankfair.metrics import mean_squared_error
+from tests.metrics.simulate import result_of
+
+pytestmark = pytest.mark.simulation
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with quiet():
+        yield
+
+
+def contrast_of(loss, group, cluster):
+    """Return the difference of the mean losses of two groups."""
+    return mean_squared_error(
+        np.sqrt(np.maximum(loss, 0)),
+        np.zeros(loss.size),
+        sensitive_features=group,
+        cluster=cluster,
+    ).contrast("a", "b")
+
+
+def test_simultaneous_intervals_hold_all_at_once():
+    n_replications, root = 1000, np.array([[1, 0.7, 0], [0, 0.7, 0.5], [0, 0, 1]])
+    truth = np.array([0.0, 1.0, -2.0])
+    intervals = []
+    for seed in range(n_replications):
+        rng = np.random.default_rng(seed)
+        result = result_of(truth + rng.normal(size=(40, 3)) @ root)
+        intervals.append(result.simultaneous_interval(n_resamples=1000))
+    low, high = np.moveaxis(np.array(intervals), 1, 0)
+    all_at_once = np.all((low <= truth) & (truth <= high), axis=1).mean()
+    assert abs(all_at_once - 0.95) < tolerance(0.95, n_replications)
+    assert np.all(coverage(intervals, truth) > all_at_once)
+
+
+@pytest.mark.parametrize("clusters", [10, 60])
+def test_equivalence_is_wrong_at_most_at_its_level(clusters):
+    """At the margin itself it rejects in at most 5%, and inside it often."""
+    rejected = {0.0: [], 0.5: []}
+    for seed in range(300):
+        rng = np.random.default_rng([seed, clusters])
+        cluster = np.repeat(np.arange(2 * clusters), 4)
+        group = np.where(cluster % 2 == 0, "a", "b")
+        effect = rng.normal(size=2 * clusters)[cluster] * 0.3
+        for shift, tests in rejected.items():
+            loss = 2 + effect + 0.5 * rng.normal(size=cluster.size)
+            contrast = contrast_of(loss + shift * (group == "a"), group, cluster)
+            tests.append(contrast.equivalence_test(0.5).equivalent[0])
+    assert np.mean(rejected[0.5]) < 0.05 + tolerance(0.05, 300)
+    assert np.mean(rejected[0.0]) > (0.6 if clusters == 10 else 0.99)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "n_clusters"), [("equal", 10), ("equal", 60), ("power law", 60)]
+)
+def test_power_is_as_promised(sizes, n_clusters):
+    """Of gaps that pilots say are found in 80% of all samples, 80% are found."""
+    rng = np.random.default_rng(0)
+    n_samples = 1000
+    lengths = np.full(n_clusters, 6)
+    if sizes != "equal":
+        lengths = np.minimum(3 * rng.random(n_clusters) ** (-1 / 1.5), 40).astype(int)
+    cluster = np.repeat(np.arange(n_clusters), lengths)
+    group = np.where(np.arange(cluster.size) % 2 == 0, "a", "b")
+
+    def sample(gap):
+        effect = 0.3 * rng.normal(size=n_clusters)[cluster] * (group == "a")
+        loss = 4 + effect + gap * (group == "a") + 0.5 * rng.normal(size=cluster.size)
+        return contrast_of(loss, group, cluster)
+
+    gaps = [sample(0.0).minimum_detectable() for _ in range(n_samples)]
+    kept = np.mean([sample(gap).pvalue < 0.05 for gap in gaps])
+    assert abs(kept - 0.8) < 0.02 + 3 * np.sqrt(0.8 * 0.2 / n_samples)
