@@ -1,10 +1,14 @@
 """Tests and plans keep their level and power, and intervals hold all at once."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from benchmarks.simulations.common import coverage, quiet, tolerance
+from skrankfair._estimates.simultaneous import disparity, disparity_bound
 from skrankfair.metrics import mean_squared_error
+from tests.estimates.test_simultaneous import make_covariance, with_fair_value
 from tests.metrics.simulate import result_of
 
 pytestmark = pytest.mark.simulation
@@ -78,3 +82,30 @@ def test_power_is_as_promised(sizes, n_clusters):
     gaps = [sample(0.0).minimum_detectable() for _ in range(n_samples)]
     kept = np.mean([sample(gap).pvalue < 0.05 for gap in gaps])
     assert abs(kept - 0.8) < 0.02 + 3 * np.sqrt(0.8 * 0.2 / n_samples)
+
+
+@pytest.mark.parametrize(
+    ("kind", "truth"),
+    [
+        ("difference", [0.5, 0.6]),
+        ("difference", [0.5, 0.5, 0.56]),
+        ("difference", [0.5, 0.58, 0.42, 0.5]),
+        ("ratio", [0.5, 0.5, 0.56]),
+        ("max_abs", [0.5, 0.47, 0.53]),
+        ("l1", [0.5, 0.47, 0.53]),
+    ],
+)
+def test_bounds_of_disparities_hold(kind, truth):
+    """Normal estimates with an estimated covariance of 30 clusters."""
+    rng = np.random.default_rng(0)
+    level, n_clusters, held = 0.9, 30, 0
+    truth = np.array(truth)
+    root = np.linalg.cholesky(make_covariance(truth.size) * n_clusters)
+    true_disparity = disparity(truth, with_fair_value(0.5), kind)
+    for _ in range(300):
+        rows = truth + rng.normal(size=(n_clusters, truth.size)) @ root.T
+        result = result_of(rows)
+        result = replace(result, metric=replace(result.metric, fair_value=0.5))
+        bound = disparity_bound(result, kind, level)
+        held += bound <= true_disparity if kind == "ratio" else bound >= true_disparity
+    assert held / 300 >= level - tolerance(level, 300)

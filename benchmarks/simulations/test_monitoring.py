@@ -1,4 +1,4 @@
-"""Monitors raise false alarms as rarely as they say, and no end of a process harms them."""
+"""Monitors alarm as rarely as they say, and no end of a process harms what they store."""
 
 import json
 import multiprocessing

@@ -1,10 +1,10 @@
-"""Groups as one number, and the bound for it."""
+"""Many groups at once: simultaneous intervals, one number of all and its bound."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import t
+from scipy import stats
 
 from skrankfair._estimates.finalize import MeanOfRatios
 from skrankfair._estimates.metric import Metric
@@ -14,9 +14,7 @@ from skrankfair._estimates.sums import ClusterSums
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     exposure_gap,
-    matched_pair_calibration,
     pairwise_accuracy,
-    pairwise_exposure,
     positive_rate_shift,
     rank_shift,
     skew_at_k,
@@ -25,7 +23,6 @@ from tests.metrics.problems import make_problem
 from tests.metrics.simulate import result_of, tolerance
 
 NAN, INF = float("nan"), float("inf")
-N_REPLICATIONS = 300
 # The bound's quantile is one of 20 000 draws.
 DRAWS = 0.03
 
@@ -68,19 +65,13 @@ class TestDisparity:
         value = disparity(np.array(estimate), with_fair_value(fair_value), kind)
         assert value == pytest.approx(expected, nan_ok=True)
 
-    def test_of_a_result(self):
-        rng = np.random.default_rng(0)
-        y, s = rng.normal(size=(2, 200))
-        columns = {"sensitive_features": rng.choice(list("abc"), 200)}
-        columns["qid"] = np.repeat(np.arange(20), 10)
-        accuracy = pairwise_accuracy(y, s, **columns)
+    def test_of_a_result(self, accuracy, matched, with_empty_group):
         assert accuracy.disparity() == np.ptp(accuracy.estimate)
         ratio = accuracy.estimate.min() / accuracy.estimate.max()
         assert accuracy.disparity("ratio") == ratio
-        exposure = pairwise_exposure(y, s, **columns)
-        assert exposure.disparity() == np.abs(exposure.estimate - 0.5).max()
-        calibration = matched_pair_calibration(y, s, epsilon=0.5, **columns)
-        assert calibration.disparity() == np.abs(calibration.estimate).max()
+        assert matched.disparity() == np.abs(matched.estimate).max()
+        assert type(matched.disparity()) is float
+        assert np.isnan(with_empty_group.disparity())
 
     def test_one_group_that_shares_with_nobody(self):
         rng = np.random.default_rng(0)
@@ -154,11 +145,11 @@ class TestBound:
         estimate, covariance = np.array([0.5, 0.62]), make_covariance(2)
         result = means(estimate, covariance, df)
         slope = np.array([1, -1])
-        margin = t.ppf((1 + level) / 2, df) * np.sqrt(slope @ covariance @ slope)
+        margin = stats.t.ppf((1 + level) / 2, df) * np.sqrt(slope @ covariance @ slope)
         bound = disparity_bound(result, "difference", level)
         assert bound == pytest.approx(0.12 + margin, abs=DRAWS * margin)
         log_slope = slope / estimate
-        margin = t.ppf((1 + level) / 2, df) * np.sqrt(
+        margin = stats.t.ppf((1 + level) / 2, df) * np.sqrt(
             log_slope @ covariance @ log_slope
         )
         bound = disparity_bound(result, "ratio", level)
@@ -224,29 +215,47 @@ def with_rows(result, rows):
     return replace(result, sums=sums)
 
 
-@pytest.mark.parametrize(
-    ("kind", "truth"),
-    [
-        ("difference", [0.5, 0.6]),
-        ("difference", [0.5, 0.5, 0.56]),
-        ("difference", [0.5, 0.58, 0.42, 0.5]),
-        ("ratio", [0.5, 0.5, 0.56]),
-        ("max_abs", [0.5, 0.47, 0.53]),
-        ("l1", [0.5, 0.47, 0.53]),
-    ],
-)
-@pytest.mark.simulation
-def test_holds_as_often_as_it_says(kind, truth):
-    """Normal estimates with an estimated covariance of 30 clusters."""
+def t_of(interval, result):
+    """Return the quantile that an interval was made with."""
+    return (interval.high - result.estimate) / result.standard_error
+
+
+def test_simultaneous_quantile_is_between_single_and_bonferroni(matched):
+    quantile = t_of(matched.simultaneous_interval(), matched)
+    single, bonferroni = (stats.t.ppf(1 - a, matched.df) for a in (0.025, 0.025 / 3))
+    assert (single < quantile).all()
+    assert (quantile <= bonferroni * (1 + 1e-12)).all()
+
+
+def quantile_error(density, n):
+    """Four standard errors of a simulated 95% quantile."""
+    return tolerance(0.95, n) / density
+
+
+def test_perfectly_correlated_groups_need_no_correction():
+    values = np.random.default_rng(0).normal(size=(60, 1)) * [1, -1]
+    result = result_of(values)
+    n = 200_000
+    quantile = t_of(result.simultaneous_interval(n_resamples=n), result)
+    single = stats.t.ppf(0.975, 59)
+    error = quantile_error(2 * stats.t.pdf(single, 59), n)
+    assert np.all(np.abs(quantile - single) < error)
+
+
+def test_uncorrelated_groups_have_sidaks_quantile():
+    # Orthogonal columns: the estimates have correlation 0; many clusters: normal.
     rng = np.random.default_rng(0)
-    level, n_clusters, held = 0.9, 30, 0
-    truth = np.array(truth)
-    root = np.linalg.cholesky(make_covariance(truth.size) * n_clusters)
-    true_disparity = disparity(truth, with_fair_value(0.5), kind)
-    for _ in range(N_REPLICATIONS):
-        rows = truth + rng.normal(size=(n_clusters, truth.size)) @ root.T
-        result = result_of(rows)
-        result = replace(result, metric=replace(result.metric, fair_value=0.5))
-        bound = disparity_bound(result, kind, level)
-        held += bound <= true_disparity if kind == "ratio" else bound >= true_disparity
-    assert held / N_REPLICATIONS >= level - tolerance(level, N_REPLICATIONS)
+    values = np.linalg.qr(rng.normal(size=(5000, 5)))[0][:, 1:]
+    values = np.linalg.qr(values - values.mean(0))[0] * [1, 2, 3, 4]
+    result = result_of(values)
+    n = 200_000
+    quantile = t_of(result.simultaneous_interval(n_resamples=n), result)
+    sidak = stats.norm.ppf((1 + 0.95**0.25) / 2)
+    density = 4 * 2 * stats.norm.pdf(sidak) * 0.95**0.75
+    assert np.all(np.abs(quantile - sidak) < quantile_error(density, n) + 1e-3)
+
+
+def test_simultaneous_interval_leaves_out_groups_without_error(with_empty_group):
+    low, high = with_empty_group.simultaneous_interval()
+    assert np.isnan([low[2], high[2]]).all()
+    assert np.isfinite([low[:2], high[:2]]).all()

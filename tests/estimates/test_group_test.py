@@ -1,7 +1,10 @@
-"""A gap is shown to be small when the interval lies within the margin."""
+"""Tests of each group: of a fair value, and of equivalence."""
 
 import numpy as np
 import pytest
+from scipy import stats
+from scipy.special import logit
+from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 
 from skrankfair.exceptions import UndefinedMetricWarning
@@ -9,8 +12,80 @@ from skrankfair.metrics import (
     mean_squared_error,
     ndkl,
     pairwise_accuracy,
+    pairwise_exposure,
     selection_rate,
 )
+from tests.metrics.simulate import columns
+
+
+def test_test_is_students(matched):
+    test = matched.test()
+    statistic = matched.estimate / matched.standard_error
+    np.testing.assert_allclose(test.statistic, statistic)
+    pvalue = 2 * stats.t.sf(np.abs(statistic), matched.df)
+    np.testing.assert_allclose(test.pvalue, pvalue)
+    np.testing.assert_array_equal(test.df, matched.df)
+    assert (test.groups, test.null_value) == (("a", "b", "c"), 0.0)
+    np.testing.assert_array_equal(test.estimate, matched.estimate)
+    np.testing.assert_array_equal(test.standard_error, matched.standard_error)
+    exposure = pairwise_exposure(**columns())
+    assert exposure.fair_value == exposure.test().null_value == 0.5
+    # Of a share, on the scale of the logit.
+    p = exposure.estimate
+    error = exposure.standard_error / (p * (1 - p))
+    np.testing.assert_allclose(exposure.test().statistic, logit(p) / error)
+
+
+def test_frame_and_text_of_a_test(matched):
+    test = matched.test()
+    frame = test.to_frame("bonferroni")
+    names = ["estimate", "null_value", "standard_error", "statistic", "df", "pvalue"]
+    assert list(frame.columns) == [*names, "pvalue_corrected"]
+    assert frame.index.tolist() == ["a", "b", "c"]
+    assert frame.index.name == "group"
+    for name in names:
+        expected = np.broadcast_to(getattr(test, name), 3)
+        np.testing.assert_array_equal(frame[name], expected)
+    np.testing.assert_array_equal(
+        frame["pvalue_corrected"], test.corrected("bonferroni")
+    )
+    header, first, *_ = repr(test).splitlines()
+    assert header.split()[:4] == ["group", "estimate", "null", "value"]
+        "group",
+        "estimate",
+        "null",
+        "value",
+        "statistic",
+        "df",
+        "p",
+    ]
+    assert first.split()[0] == "a"
+    assert f"{test.df[0]:.1f}" in first
+    nothing = ndkl(**columns()).test(n_resamples=9)
+    assert nothing.to_frame()["df"].isna().all()
+    assert "–" in repr(nothing)
+
+
+@pytest.mark.parametrize("method", ["holm", "bonferroni", "fdr_bh"])
+def test_corrected(matched, with_empty_group, method):
+    pvalue = matched.test().pvalue
+    expected = multipletests(pvalue, method=method)[1]
+    np.testing.assert_allclose(matched.test().corrected(method), expected)
+    # A group without p-value is no test.
+    test = with_empty_group.test()
+    expected = multipletests(test.pvalue[:2], method=method)[1]
+    np.testing.assert_allclose(test.corrected(method), [*expected, np.nan])
+
+
+@pytest.mark.parametrize("correction", [0, None, "sidack"])
+def test_an_unknown_correction_is_named(matched, correction):
+    with pytest.raises(ValueError, match="correction must be a method of statsmodels"):
+        matched.test().corrected(correction)
+    with pytest.raises(ValueError, match="correction must be a method of statsmodels"):
+        matched.contrasts(correction=correction)
+
+
+# Equivalence: a gap is small when the interval lies within the margin
 
 
 def losses(n_rows=60, shift=0.0, seed=0, groups="ab"):
