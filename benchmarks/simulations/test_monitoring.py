@@ -1,4 +1,4 @@
-"""Monitors alarm as rarely as they say, and no end of a process harms what they store."""
+"""Monitors alarm as rarely as they say, and no end of a process harms their files."""
 
 import json
 import multiprocessing

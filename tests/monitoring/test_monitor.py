@@ -4,7 +4,6 @@ import datetime as dt
 import functools
 import json
 from html import escape
-from itertools import pairwise
 
 import matplotlib as mpl
 import numpy as np
@@ -19,7 +18,6 @@ from skrankfair.metrics import (
     brier_score,
     matched_pair_calibration,
     ndcg,
-    pairwise_accuracy,
     selection_rate,
 )
 from skrankfair.monitoring import Monitor
@@ -282,20 +280,6 @@ class TestAlarms:
         assert monitored([0.0] * 3, margin=0.1).plot().margin_ is not None
         mpl.pyplot.close("all")
 
-    def test_are_drawn_in_a_column_of_a_paper(self, changed):
-        """Of 3.3 inches: no two days overlap, and all gaps are in the picture."""
-        figure, ax = mpl.pyplot.subplots(figsize=(3.3, 2.4), layout="constrained")
-        display = changed.plot(ax=ax)
-        figure.canvas.draw()
-        boxes = [text.get_window_extent() for text in ax.get_xticklabels()]
-        boxes = sorted((box.x0, box.x1) for box in boxes if box.width > 1)
-        assert len(boxes) > 2
-        assert all(a[1] < b[0] for a, b in pairwise(boxes))
-        low, high = ax.get_ylim()
-        for line in display.lines_:
-            assert low < line.get_ydata().min() <= line.get_ydata().max() < high
-        mpl.pyplot.close("all")
-
     def test_are_a_section_of_a_report(self, changed, tmp_path):
         rng = np.random.default_rng(0)
         report = audit(
@@ -316,23 +300,6 @@ class TestAlarms:
         )
         with pytest.raises(ValueError, match="no update yet"):
             report.to_html(tmp_path / "c.html", monitor=Monitor())
-
-    def test_pairs_of_users_with_several_queries(self):
-        rng = np.random.default_rng(1)
-        monitor = Monitor(baseline=3)
-        for i in range(6):
-            query = np.repeat(np.arange(90), 6)
-            result = pairwise_accuracy(
-                rng.random(query.size) < 0.4,
-                rng.random(query.size),
-                sensitive_features=rng.choice(["x", "y"], query.size),
-                qid=query,
-                cluster=query // 3,
-                comparison="inter",
-            )
-            monitor.update(result, when=DAYS[i])
-        assert monitor.alarms == ()
-        assert len(monitor.to_frame()) == 12
 
 
 class TestSettings:

@@ -164,12 +164,10 @@ class TestPlan:
         plan = plan_rates(0.5, share=0.5, n_items=10_000)
         assert plan.required(0.9) == 3
         assert plan_rates(0.5, share=0.5).required(1e-9) == np.inf
-
-    def test_says_what_it_finds(self):
-        assert "with 1,000" in repr(plan_rates(0.3, share=0.2))
+        assert "with 1,000" in repr(plan)
 
     @pytest.mark.parametrize(
-        ("options", "message"),
+        ("wrong", "message"),
         [
             ({"rate": 1.0}, "rate must"),
             ({"rate": (0.1, 0.2, 0.3)}, "rate must be one number or two"),
@@ -181,17 +179,16 @@ class TestPlan:
             ({"common": 2}, "common must"),
             ({"groups_of": "users"}, "groups_of must"),
             ({"n_tests": 0}, "n_tests must"),
+            ({"accuracy": 1.0, "n_items": 10}, "accuracy must"),
+            ({"accuracy": 0.7, "n_items": 1}, "n_items must"),
         ],
     )
-    def test_what_is_wrong_is_named(self, options, message):
+    def test_what_is_wrong_is_named(self, wrong, message):
+        plan = plan_pairs if "accuracy" in wrong else plan_rates
         with pytest.raises(ValueError, match=message):
-            plan_rates(**{"rate": 0.3, "share": 0.2} | options)
+            plan(**{"rate": 0.3, "share": 0.2} | wrong)
 
-    def test_what_is_wrong_with_pairs_is_named(self):
-        with pytest.raises(ValueError, match="n_items must"):
-            plan_pairs(0.7, rate=0.2, share=0.3, n_items=1)
-        with pytest.raises(ValueError, match="accuracy must"):
-            plan_pairs(1.0, rate=0.2, share=0.3, n_items=10)
+    def test_what_is_wrong_to_ask_is_named(self):
         plan = plan_rates(0.3, share=0.2)
         with pytest.raises(ValueError, match="gap must"):
             plan.required(0.0)
