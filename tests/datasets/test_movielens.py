@@ -77,25 +77,18 @@ def check_world(data):
 class TestArchives:
     """A folder or a zip, with the files at the top or one folder deep."""
 
-    def test_folder(self, tmp_path):
-        check_world(fetch_movielens(write_folder(tmp_path / "ml", CSV)))
-
-    def test_folder_below(self, tmp_path):
-        write_folder(tmp_path / "ml-small", CSV)
-        (tmp_path / "notes").mkdir()
-        (tmp_path / "readme.txt").touch()
-        check_world(fetch_movielens(tmp_path))
-
     @pytest.mark.parametrize("below", ["", "ml-small/"])
-    def test_zip(self, tmp_path, below):
-        check_world(
-            fetch_movielens(str(write_zip(tmp_path / "m.zip", CSV, below=below)))
-        )
-
-    def test_a_leftover_of_an_operating_system_is_no_edition(self, tmp_path):
-        path = write_zip(tmp_path / "m.zip", CSV, below="ml/")
-        with zipfile.ZipFile(path, "a") as archive:
-            archive.writestr("__MACOSX/ml/._ratings.csv", b"\0")
+    @pytest.mark.parametrize("kind", ["folder", "zip"])
+    def test_of_both_kinds(self, tmp_path, kind, below):
+        if kind == "folder":
+            path = tmp_path
+            write_folder(path / below, CSV)
+            (path / "notes").mkdir()
+            (path / "readme.txt").touch()
+        else:
+            path = str(write_zip(tmp_path / "m.zip", CSV, below=below))
+            with zipfile.ZipFile(path, "a") as archive:
+                archive.writestr("__MACOSX/ml/._ratings.csv", b"\0")
         check_world(fetch_movielens(path))
 
     def test_the_file_is_released(self, tmp_path):
@@ -236,48 +229,25 @@ class TestWhatIsWrong:
         with pytest.raises(ValueError, match=f"^`path` must hold.*{message}"):
             fetch_movielens(write_folder(tmp_path, CSV | files))
 
-    @pytest.mark.parametrize("file", CSV)
-    def test_text_in_another_encoding(self, tmp_path, file):
+    def test_text_in_another_encoding(self, tmp_path):
         folder = write_folder(tmp_path, CSV)
-        (folder / file).write_bytes((CSV[file] + "é,é,é,é").encode("latin-1"))
-        with pytest.raises(ValueError, match=f"{file} cannot be read: 'utf-8' codec"):
+        (folder / "movies.csv").write_bytes("é,é".encode("latin-1"))
+        with pytest.raises(ValueError, match=r"movies\.csv cannot be read: 'utf-8' co"):
             fetch_movielens(folder)
 
-    @pytest.mark.parametrize("file", CSV)
-    def test_damaged_zip(self, tmp_path, file):
-        noise = np.random.default_rng(0).integers(0, 256, 4000).astype(np.uint8)
-        files = CSV | {file: CSV[file] + noise.tobytes().hex()}
-        path = write_zip(tmp_path / "m.zip", files)
-        with zipfile.ZipFile(path) as archive:
-            start = archive.getinfo(file).header_offset + 100
-        content = bytearray(path.read_bytes())
-        content[start : start + 500] = bytes(500)
-        path.write_bytes(content)
-        with pytest.raises(
-            ValueError, match=f"`path` must hold.*{file} cannot be read"
-        ):
-            fetch_movielens(path)
-
-    def test_encrypted_zip(self, tmp_path):
+    def test_damaged_zip(self, tmp_path):
         path = write_zip(tmp_path / "m.zip", CSV)
-        content = path.read_bytes()
-        # Bit 0 of the flags, in the central directory and before each file.
-        for mark, place in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
-            parts = content.split(mark)
-            flagged = [
-                part[: place - 4] + bytes([part[place - 4] | 1]) + part[place - 3 :]
-                for part in parts[1:]
-            ]
-            content = mark.join([parts[0], *flagged])
+        content = bytearray(path.read_bytes())
+        content[60:80] = bytes(20)  # of the compressed text of the first file
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=r"ratings\.csv cannot be read.*encrypted"):
+        with pytest.raises(ValueError, match=r"must hold.*ratings\.csv cannot be read"):
             fetch_movielens(path)
 
 
 class TestZip:
     """Files are read by their names, and none that unpacks to too much."""
 
-    @pytest.mark.parametrize("prefix", ["/", "//", "../", "./../", "a//"])
+    @pytest.mark.parametrize("prefix", ["/", "../", "a//"])
     def test_odd_names_are_not_walked(self, tmp_path, prefix):
         path = write_zip(tmp_path / "m.zip", CSV)
         with zipfile.ZipFile(path, "a") as archive:
@@ -298,17 +268,6 @@ class TestZip:
         with pytest.raises(
             ValueError, match=f"`path` must hold .*{file} cannot be read: .*accepted"
         ):
-            fetch_movielens(path)
-
-    def test_a_declared_size_is_all_that_is_read(self, tmp_path):
-        path = tmp_path / "lie.zip"
-        files = CSV | {"movies.csv": CSV["movies.csv"] + "0" * 10**6}
-        size, lie = len(files["movies.csv"].encode()), len(CSV["movies.csv"].encode())
-        content = write_zip(path, files).read_bytes()
-        little = size.to_bytes(4, "little"), lie.to_bytes(4, "little")
-        assert content.count(little[0]) == 2
-        path.write_bytes(content.replace(*little))
-        with pytest.raises(ValueError, match=r"movies\.csv cannot be read: Bad CRC"):
             fetch_movielens(path)
 
 
