@@ -1,16 +1,12 @@
 """Confounded queries: calibrated by group, and biased in every query."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from scipy.integrate import dblquad
-from scipy.stats import f as f_distribution
 
+from benchmarks.simulations.common import tolerance
 from skrankfair.datasets import make_confounded_queries
-from skrankfair.inference import compare
-from skrankfair.metrics import matched_pair_calibration, ndcg
-from tests.metrics.simulate import slices, tolerance
+from skrankfair.metrics import matched_pair_calibration
 from tests.seeds import rarely
 
 BIAS = {("u", 1): 1.5, ("u", 2): 1.1, ("v", 1): 0.9, ("v", 2): 0.7}
@@ -96,55 +92,6 @@ def test_both_types_are_calibrated_over_all_queries(bias):
 # What the paper says of it
 
 
-def calibration_test(residual, group, score, n_bins=5):
-    """P-values of E[y - s | bin of s, group] = 0 by Hotelling's T², rows are queries.
-
-    `residual`, `group` and `score` have shape (replications, queries, items).
-    """
-    cell = (group - 1) * n_bins + np.minimum((score * n_bins).astype(int), n_bins - 1)
-    size = 2 * n_bins
-    n_replications, n_queries, _ = cell.shape
-    query = np.arange(n_replications * n_queries).reshape(n_replications, -1, 1)
-    key = (query * size + cell).ravel()
-    sums = np.bincount(key, residual.ravel(), minlength=query.size * size)
-    pvalues = []
-    for rows in sums.reshape(n_replications, n_queries, size):
-        t2 = n_queries * rows.mean(0) @ np.linalg.solve(np.cov(rows.T), rows.mean(0))
-        scaled = t2 * (n_queries - size) / (size * (n_queries - 1))
-        pvalues.append(f_distribution.sf(scaled, size, n_queries - size))
-    return np.array(pvalues)
-
-
-@pytest.mark.simulation
-def test_calibration_by_type_finds_nothing_and_matched_pairs_do(data):
-    n_queries, n_replications = 500, 400
-    shape = (n_replications, n_queries, 10)
-    columns = (data.y_true - data.y_score, data.sensitive_features, data.y_score)
-    residual, group, score = (column.reshape(shape) for column in columns)
-    rejects = (calibration_test(residual, group, score) < 0.05).mean()
-    assert abs(rejects - 0.05) < tolerance(0.05, n_replications)
-    # Where the query type is seen, the same test finds it.
-    in_u = (data.query_type == "u").reshape(shape)
-    assert (calibration_test(residual * in_u, group, score) < 0.05).mean() > 0.95
-    starts = np.arange(0, 200_001, n_queries)
-    # On both sides, so that a fair ranker has no difference either (below).
-    result = matched(data, epsilon=0.1, direction="both")
-    pvalues = np.array([part.pvalue for part in slices(result, starts)])
-    assert (pvalues < 0.05).mean() > 0.9
-    assert result.estimate[0] > 0
-
-
-@pytest.mark.simulation
-def test_of_a_fair_ranker_matched_pairs_find_nothing():
-    fair = make_confounded_queries(
-        200_000, bias=((1.3, 1.3), (0.8, 0.8)), share=(1 / 7, 5 / 7), random_state=0
-    )
-    result = matched(fair, epsilon=0.1, direction="both")
-    pvalues = [part.pvalue[0] for part in slices(result, np.arange(0, 200_001, 500))]
-    assert abs(np.mean(np.array(pvalues) < 0.05) - 0.05) < tolerance(0.05, 400)
-    assert result.pvalue[0] > 0.01
-
-
 def pair_mean(item, boost, epsilon):
     """E[y_i - y_j | 0 <= s_j - s_i <= epsilon], i of the type, by quadrature."""
     other = 3 - item
@@ -186,31 +133,3 @@ def test_matched_pairs_measure_the_truth(data, epsilon, boost):
 
 def test_limit_of_small_epsilon():
     assert pair_mean(1, 0.0, 1e-4) == pytest.approx(0.06875, abs=1e-4)
-
-
-@pytest.mark.simulation
-def test_theorem_1_boosting_type_1_pays_until_it_is_fair():
-    data = make_confounded_queries(100_000, random_state=1)
-    grid = np.arange(0, 0.15, 0.02)
-    results = [matched(data, boost, epsilon=0.02) for boost in grid]
-    value = np.array([r.estimate[0] for r in results])
-    errors = np.array([r.standard_error[0] for r in results])
-    assert (np.diff(value) < 0).all()
-
-    def worth(y, boost):
-        boosted = data.y_score + boost * (data.sensitive_features == 1)
-        return ndcg(y, boosted, qid=data.qid)
-
-    steps = pairwise(worth(data.expected, boost) for boost in grid)
-    gains = [compare(b, a).confidence_interval() for a, b in steps]
-    # While the group is undervalued after the step too, the step pays; and once it is
-    # overvalued before the step, it costs.
-    still = np.flatnonzero(value[1:] > 4 * errors[1:])
-    past = np.flatnonzero(value[:-1] < -4 * errors[:-1])
-    assert still.size >= 2
-    assert past.size >= 2
-    assert all(gains[step].low[0] > 0 for step in still)
-    assert all(gains[step].high[0] < 0 for step in past)
-    # Relevance as it was drawn says the same of the boost as a whole.
-    drawn = compare(worth(data.y_true, 0.06), worth(data.y_true, 0))
-    assert drawn.confidence_interval().low[0] > 0
