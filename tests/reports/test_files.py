@@ -6,11 +6,12 @@ import stat
 import sys
 from contextlib import contextmanager
 
-import numpy as np
 import pytest
 
 from skrankfair import audit
 from skrankfair._reports.files import write_text
+
+from .common import data, written
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX")
 
@@ -122,52 +123,9 @@ def test_a_device_is_written_to():
         write_text("/dev/full", "text")
 
 
-def report(labels, metrics="pairwise_exposure"):
-    rng = np.random.default_rng(0)
-    query = np.repeat(np.arange(40), 10)
-    group = np.array(labels, dtype=object)[rng.integers(len(labels), size=query.size)]
-    clicked, score = rng.random((2, query.size)).round()
-    return audit(
-        clicked,
-        score,
-        sensitive_features=group,
-        qid=query,
-        metrics=metrics,
-    )
-
-
 def test_a_lone_surrogate_is_escaped(tmp_path):
-    label = "a\ud800b"
-    found = report([label, "c"])
-    path = found.to_json(tmp_path / "a.json")
-    assert [
-        group["group"] for group in json.loads(path.read_text("utf-8"))["groups"]
-    ] == [
-        label,
-        "c",
-    ]
-    page = found.to_html(tmp_path / "a.html").read_text("utf-8")
-    assert page.rstrip().endswith("</html>")
-
-
-def test_labels_that_look_alike_are_noted():
-    composed, decomposed = "caf\u00e9", "cafe\u0301"
-    for labels, named in (
-        ([1, "1"], "1 and '1'"),
-        (["no", "no "], "'no' and 'no '"),
-        ([composed, decomposed], r"'caf\xe9' and 'cafe\u0301'"),
-    ):
-        (note,) = report([*labels, "other"]).notes
-        # The order is that of the groups.
-        assert sorted(note.removesuffix(".").split(": ")[1].split(" and ")) == sorted(
-            named.split(" and ")
-        )
-        assert note.startswith("Labels of different groups look alike in this report")
-    assert report(["yes", "no", "No", 1]).notes == ()
-
-
-def test_labels_that_look_alike_are_two_keys_in_json():
-    found = report([1, "1"], metrics="matched_pair_calibration")
-    expected = found.results["matched_pair_calibration"].first_pass["epsilon"]
-    written = found.to_dict()["metrics"][0]["first_pass"]["epsilon"]
-    assert written == {"1": expected[1], "'1'": expected["1"]}
+    labels = ["a\ud800b", "c"]
+    report = audit(**data(labels, n_queries=40), metrics="pairwise_exposure")
+    text = report.to_json(tmp_path / "a.json").read_text("utf-8")
+    assert [group["group"] for group in json.loads(text)["groups"]] == labels
+    assert written(report, tmp_path).rstrip().endswith("</html>")

@@ -2,7 +2,6 @@
 
 from xml.etree import ElementTree as ET
 
-import jinja2
 import numpy as np
 import pytest
 
@@ -107,8 +106,3 @@ def test_ticks_are_round(low, high, expected):
     values, words = zip(*_ticks(low, high), strict=True)
     assert list(words) == expected
     np.testing.assert_allclose(values, np.array(expected, dtype=float), atol=1e-20)
-
-
-def test_undefined_names_in_a_template_raise():
-    with pytest.raises(jinja2.UndefinedError):
-        _environment().from_string("{{ nothing }}").render()

@@ -78,12 +78,6 @@ def test_a_metric_of_queries_gets_them():
     assert "Nothing to test" in repr(report)
 
 
-def test_margins_and_pages(tmp_path):
-    report = audit(**DATA, metrics=[bias], margin=0.5)
-    assert report.margin == {"bias": 0.5}
-    assert "Bias" in report.to_html(tmp_path / "report.html").read_text()
-
-
 def test_what_is_refused():
     taken = make_metric(lambda y_true, y_score: (y_true, 1.0), ratio, name="ndcg")
     cost = make_metric(

@@ -1,0 +1,86 @@
+"""Of data in which no group differs, reports name groups as often as they say."""
+
+import numpy as np
+import pytest
+
+from benchmarks.simulations.common import assert_covers, tolerance
+from skrankfair import audit
+from skrankfair._estimates.metric import collected_warnings
+from skrankfair._reports.catalog import catalog
+from skrankfair.inference import compare
+from skrankfair.metrics import log_loss, pairwise_accuracy
+from tests.designs import AUDITS
+
+pytestmark = pytest.mark.simulation
+
+
+def quiet_audit(**columns):
+    with collected_warnings():
+        return audit(**columns)
+
+
+@pytest.mark.parametrize("key", AUDITS)
+def test_the_headline_names_a_group_of_noise_in_few_audits(key):
+    """At most 5% of audits, and at most 5% of the verdicts on each metric."""
+    times, named, verdicts = 25, 0, {}
+    for seed in range(times):
+        report = quiet_audit(**AUDITS[key].draw(seed))
+        named += "beyond chance" in report.headline
+        for finding in report.findings:
+            if finding.tested:
+                of_metric = verdicts.setdefault(finding.metric.name, [])
+                of_metric.append(bool(finding.worse or finding.better))
+    bound = 0.05 + tolerance(0.05, times)
+    assert named / times <= bound
+    assert max(map(np.mean, verdicts.values())) <= bound
+
+
+def test_all_metrics_name_nobody_of_noise():
+    names = [
+        metric.name
+        for metric in catalog().values()
+        if "ranking" in metric.tasks and metric.cut != "required"
+    ]
+    columns = [AUDITS["audit5"].draw(seed) for seed in range(20)]
+    said = [quiet_audit(**part, metrics=names).headlines[0] for part in columns]
+    assert sum("worse off beyond chance" in text for text in said) <= 3
+
+
+def week(seed):
+    """Return the audit of 60 queries of two groups that differ by chance only."""
+    rng = np.random.default_rng(seed)
+    query = np.repeat(np.arange(60), 10)
+    group, quality = rng.choice(["f", "m"], 600), rng.normal(size=600)
+    clicked = quality + rng.normal(size=600) > 0
+    return quiet_audit(
+        y_true=clicked, y_score=quality, sensitive_features=group, qid=query
+    )
+
+
+def test_changes_correct_for_all_groups_and_metrics():
+    changes = [week(100 + seed).changes_since(week(300 + seed)) for seed in range(120)]
+    silence = "The data do not show a change"
+    named = sum(not change.headline.startswith(silence) for change in changes)
+    assert named / 120 <= 0.05 + tolerance(0.05, 120)
+
+
+@pytest.mark.parametrize("name", ["auc", "log_loss"])
+def test_paired_intervals_of_costs_cover(name):
+    """Around the mean of many data sets, whose queries have much in common."""
+    changes, intervals = [], []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        query = np.repeat(np.arange(60), 5)
+        fair = rng.uniform(0.1, 0.9, 300)
+        unfair = np.where(rng.random(300) < 0.5, fair**2, fair)
+        shift = rng.normal(size=60)[query]
+        y = (rng.random(300) < fair ** np.exp(shift)).astype(float)
+        who, metric = {"cluster": query}, log_loss
+        if name == "auc":
+            who["sensitive_features"], metric = np.zeros(300, int), pairwise_accuracy
+        moved = compare(*(metric(y, score, **who) for score in (fair, unfair)))
+        changes.append(moved.estimate[0])
+        intervals.append([end[0] for end in moved.confidence_interval()])
+    low, high = np.transpose(intervals)
+    assert_covers(intervals, np.mean(changes))
+    assert 0.8 < np.std(changes) / np.mean((high - low) / 4) < 1.25
