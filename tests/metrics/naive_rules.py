@@ -1,6 +1,8 @@
 """Every pair metric beside its naive pairs, and covariances from those pairs."""
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,17 +16,17 @@ from skrankfair.metrics import (
 from tests.reference import matched_pairs as naive_mpc
 from tests.reference import pairwise as naive
 from tests.reference import variance
+from tests.reference.top_pairs import chances
 
 COMPARISONS = ("all", "intra", "inter")
 EPSILON = 0.3
 
 
 class Rule(NamedTuple):
-    """A metric, its pairs (i, j, value), and its naive estimates."""
+    """A metric, and its pairs (i, j, value) of a group."""
 
     measure: Callable
     pairs: Callable
-    reference: Callable
 
     def all_pairs(self, p):
         """Return {group: pairs} of a problem."""
@@ -32,35 +34,22 @@ class Rule(NamedTuple):
 
 
 def _accuracy(comparison):
-    def measure(p, **options):
-        return pairwise_accuracy(p.y, p.s, comparison=comparison, **p.who, **options)
-
-    def pairs(p, in_group):
-        return naive.pairs_accuracy(p.y, p.s, p.q, in_group, comparison)
-
-    def reference(p, average):
-        args = (p.y, p.s, p.q, p.member, comparison)
-        return naive.pairwise_accuracy(*args, average=average, w=p.w)
-
-    return Rule(measure, pairs, reference)
+    return Rule(
+        lambda p, **options: pairwise_accuracy(
+            p.y, p.s, comparison=comparison, **p.who, **options
+        ),
+        lambda p, in_group: naive.pairs_accuracy(p.y, p.s, p.q, in_group, comparison),
+    )
 
 
 def _calibration(direction):
     given = {"direction": direction, "epsilon": EPSILON}
-
-    def measure(p, **options):
-        return matched_pair_calibration(p.y, p.s, **given, **p.who, **options)
-
-    def pairs(p, in_group):
-        return naive_mpc.matched_pairs(p.y, p.s, p.q, in_group, **given)
-
-    def reference(p, average):
-        args = (p.y, p.s, p.q, p.member)
-        return naive_mpc.matched_pair_calibration(
-            *args, **given, average=average, w=p.w
-        )
-
-    return Rule(measure, pairs, reference)
+    return Rule(
+        lambda p, **options: matched_pair_calibration(
+            p.y, p.s, **given, **p.who, **options
+        ),
+        lambda p, in_group: naive_mpc.matched_pairs(p.y, p.s, p.q, in_group, **given),
+    )
 
 
 ACCURACY = {comparison: _accuracy(comparison) for comparison in COMPARISONS}
@@ -70,15 +59,34 @@ RULES = {
     "exposure": Rule(
         lambda p, **options: pairwise_exposure(p.y, p.s, **p.who, **options),
         lambda p, in_group: naive.pairs_exposure(p.s, p.q, in_group),
-        lambda p, average: naive.pairwise_exposure(p.s, p.q, p.member, average, p.w),
     ),
     "preference": Rule(
         lambda p, **options: pairwise_preference(p.y, **p.who, **options),
         lambda p, in_group: naive.pairs_preference(p.y, p.q, in_group),
-        lambda p, average: naive.pairwise_preference(p.y, p.q, p.member, average, p.w),
     ),
     **{f"calibration-{d}": _calibration(d) for d in ("below", "both")},
 }
+
+
+def with_item_weights(p, seed):
+    """Return weights of the items, the problem without rows of weight 0, and theirs.
+
+    The first row that has a weight has one of both kinds.
+    """
+    rng = np.random.default_rng(seed)
+    v = (rng.integers(0, 7, len(p.q)) / 3 * rng.choice([1.0, 0.37])).tolist()
+    v[next(row for row, weight in enumerate(p.weights) if weight)] = 1.0
+    rows = [row for row, weight in enumerate(p.weights) if weight and v[row]]
+    member = {g: [m[row] for row in rows] for g, m in p.member.items()}
+    if not isinstance(p.sensitive_features, np.ndarray):
+        member = {g: m for g, m in member.items() if any(m)}
+    columns = {
+        name: [getattr(p, name)[row] for row in rows]
+        for name in ("y", "s", "q", "cluster", "z")
+    }
+    w = [p.weights[row] for row in rows]
+    seen = replace(p, **columns, w=w, member=member, sensitive_features=None)
+    return v, seen, [v[row] for row in rows]
 
 
 def own_and_rest(p, comparison):
@@ -104,35 +112,65 @@ def difference(pairs):
     return estimates, {g: [pairs[g, side] for side in sides] for g in groups}
 
 
-def by_cluster(p, pairs, average, coarse, estimates=None, supports=None):
-    """Return the naive covariance over queries, or over coarser clusters.
+def tables_of(p, pairs, average="pairs", *, w=None, v=None, k=None):
+    """Return {key: [(i, j, num, den, weight), ...]}, as `variance` takes them.
 
-    `supports` are other pairs, by group, behind which there must be clusters.
+    A pair counts the weights `v` of its items, times the probability that one of them
+    is in the first `k`; with averages over queries its share of those of the query.
     """
-    if coarse:
-        unit, weight, of_pair = p.cluster, dict.fromkeys(p.cluster, 1), p.w
+    chance = chances(p.s, p.q, k) if k else {}
+    weight = dict(zip(p.q, w, strict=True)) if w else dict.fromkeys(p.q, 1)
+    tables = {}
+    for key, some in pairs.items():
+        rows = [
+            (i, j, value, float(chance.get((i, j), 1)) * (v[i] * v[j] if v else 1))
+            for i, j, value in some
+        ]
+        total = Counter()
+        for i, _, _, share in rows:
+            total[p.q[i]] += share
+        tables[key] = [
+            (i, j, value * share / scale, share / scale, weight[p.q[i]])
+            for i, j, value, share in rows
+            if share
+            for scale in [total[p.q[i]] if average == "queries" else 1.0]
+        ]
+    return tables
+
+
+def estimates_of(p, pairs, average="pairs", estimates=None, **how):
+    """Return the naive estimates, ratios of sums over pairs or made of such."""
+    tables = tables_of(p, pairs, average, w=p.w, **how)
+    ratios = variance.ratio_estimates(tables)
+    if estimates is None:
+        return list(ratios.values())
+    return [
+        sum(share * ratios[key] for key, share in coefficients(ratios).items())
+        for coefficients in estimates.values()
+    ]
+
+
+def covariance_of(
+    p, pairs, unit, average="pairs", estimates=None, supports=None, **how
+):
+    """Return the naive covariance over units: "query", "cluster" or "item".
+
+    `supports` are other pairs, by group, behind which there must be units.
+    """
+    w = None if unit == "query" else p.w
+
+    def table(some):
+        return tables_of(p, {0: some}, average, w=w, **how)[0]
+
+    tables = {key: table(some) for key, some in pairs.items()}
+    supports = supports and {g: [*map(table, some)] for g, some in supports.items()}
+    of = (estimates, supports)
+    if unit == "item":
+        covariance = variance.item_covariance(tables, len(p.q), p.member, *of)
+    elif unit == "query":
+        covariance = variance.cluster_covariance(tables, p.q, p.query_weight, *of)
     else:
-        unit, weight, of_pair = p.q, p.query_weight, None
-
-    def table(some):
-        return variance.tabulate(some, p.q, average, of_pair)
-
-    tables = {g: table(v) for g, v in pairs.items()}
-    supports = supports and {g: [*map(table, v)] for g, v in supports.items()}
-    covariance = variance.cluster_covariance(tables, unit, weight, estimates, supports)
-    return matrix(covariance, estimates or pairs)
-
-
-def by_item(p, pairs, estimates=None, supports=None):
-    """Return the naive covariance over items: members of the group, and others."""
-
-    def table(some):
-        return variance.tabulate(some, p.q, w=p.w)
-
-    tables = {g: table(v) for g, v in pairs.items()}
-    supports = supports and {g: [*map(table, v)] for g, v in supports.items()}
-    n, member = len(p.q), p.member
-    covariance = variance.item_covariance(tables, n, member, estimates, supports)
+        covariance = variance.cluster_covariance(tables, p.cluster, None, *of)
     return matrix(covariance, estimates or pairs)
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from skrankfair._inputs.cells import Memberships
 from skrankfair._inputs.groups import Groups
-from skrankfair._inputs.ranking import Ranking
+from skrankfair._inputs.ranking import Ranking, ranked_data
 from skrankfair.metrics import matched_pair_calibration
-from skrankfair.metrics._pairs import near as _matching
-from skrankfair.metrics._pairs.near import Matching, PairWeight, reach
+from skrankfair.metrics._pairs import near
+from skrankfair.metrics._pairs.near import Matching, PairWeight
 from tests.seeds import one_in, rarely
 
 pytestmark = pytest.mark.filterwarnings(
@@ -45,10 +45,12 @@ def all_differences(s, query, focal, direction, weight=None):
 
 
 def expected_epsilon(values, weights, n_pairs=None, quantile=None):
-    if quantile is None:  # a number of pairs, whatever they weigh
-        return values[min(n_pairs, values.size) - 1]
-    reached = np.cumsum(weights) >= quantile * weights.sum() * (1 - 1e-12)
-    return values[np.argmax(reached)]
+    """Return the smallest difference whose cumulated weight reaches the rank."""
+    if not values.size:
+        return np.nan
+    total = weights.sum()
+    rank = min(n_pairs, total) if quantile is None else quantile * total
+    return values[np.argmax(np.cumsum(weights) >= rank * (1 - 1e-12))]
 
 
 SCORES = {
@@ -72,12 +74,6 @@ CHOICES = [
 ]
 
 
-def weights_of(kind):
-    if kind == "equal":
-        return None
-    return np.array([2.0, 1.0, 5.0]) if kind == "counts" else np.array([0.5, 0.25, 2])
-
-
 @one_in(4, score=SCORES, direction={name: name for name in DIRECTIONS})
 def test_kth_difference_of_one_long_list(score, direction):
     # 400,000 possible pairs: far more than are ever written down at once.
@@ -94,35 +90,6 @@ def test_kth_difference_of_one_long_list(score, direction):
         assert r.first_pass["epsilon"][True] == epsilon, chosen
         # Pairs tied at the threshold are all kept.
         assert r.support[1] == np.count_nonzero(values <= epsilon), chosen
-
-
-@one_in(
-    3,
-    name={n: n for n in ("normal", "few and noise", "two decimals", "binary")},
-    kind={kind: kind for kind in ("equal", "counts", "fractions")},
-    direction={name: name for name in DIRECTIONS},
-)
-def test_kth_difference_of_weighted_queries(name, kind, direction):
-    rng = np.random.default_rng(1)
-    n = 1200
-    s, y, query = SCORES[name](rng, n), rng.random(n), rng.integers(0, 3, n)
-    focal, weights_by_query = rng.random(n) < 0.5, weights_of(kind)
-    w = None if weights_by_query is None else weights_by_query[query]
-    values, weights = all_differences(s, query, focal, direction, w)
-    choices = CHOICES if kind != "fractions" else CHOICES[7:]
-    for chosen in choices:
-        r = matched_pair_calibration(
-            y,
-            s,
-            sensitive_features=focal,
-            qid=query,
-            sample_weight=w,
-            direction=direction,
-            **chosen,
-        )
-        epsilon = expected_epsilon(values, weights, **chosen)
-        assert r.first_pass["epsilon"][True] == epsilon, chosen
-        assert r.support[1] == (values <= epsilon).sum(), chosen
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -149,7 +116,7 @@ def test_bad_guesses_do_not_change_the_result(sample, monkeypatch):
     rng = np.random.default_rng(3)
     s, y, focal = rng.random(1500).round(3), rng.random(1500), rng.random(1500) < 0.5
     values, weights = all_differences(s, np.zeros(1500), focal, "both")
-    monkeypatch.setattr(_matching, "_SAMPLE", sample)
+    monkeypatch.setattr(near, "_SAMPLE", sample)
     for chosen in CHOICES:
         r = matched_pair_calibration(
             y, s, sensitive_features=focal, direction="both", **chosen
@@ -158,54 +125,42 @@ def test_bad_guesses_do_not_change_the_result(sample, monkeypatch):
         assert r.first_pass["epsilon"][True] == epsilon, chosen
 
 
-# Ranges
-
-
-def naive_reach(values, start, bound, origin, threshold, step):
-    near = start
-    for place in range(start + step, bound + step, step):
-        if abs(values[place] - origin) > threshold:
-            break
-        near = place
-    return near
-
-
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("step", [-1, 1])
-def test_reach(seed, step):
+@pytest.mark.parametrize("seed", [*range(5), *rarely(*range(5, 20))])
+def test_thresholds_of_all_groups_are_those_of_each(monkeypatch, seed):
+    monkeypatch.setattr(near, "_SAMPLE", 64)  # several rounds of the search
     rng = np.random.default_rng(seed)
-    size = int(rng.integers(0, 40))
-    values = np.sort(rng.integers(0, 20, size) / 8)[::-1]
-    start, bound, origin = [], [], []
-    for _ in range(30):
-        # Above: from a place on to the first; below: from before a place to the last.
-        place = int(rng.integers(0, size + 1))
-        if step < 0:
-            start.append(place)
-            bound.append(int(rng.integers(0, place + 1)))
-            nearest = values[place - 1] if place else 0.0
-            origin.append(nearest - rng.integers(0, 4) / 8)
-        else:
-            start.append(place - 1)
-            bound.append(int(rng.integers(place - 1, size)) if size else -1)
-            nearest = values[place] if place < size else 0.0
-            origin.append(nearest + rng.integers(0, 4) / 8)
-    start, bound = np.array(start), np.array(bound)
-    if step < 0:
-        bound = np.where(start == 0, 0, bound)
-    origin = np.array(origin)
-    for threshold in (0.0, 0.125, 0.3, 1.0, 5.0, np.inf):
-        actual = reach(values, start, bound, origin, threshold, step)
-        expected = [
-            naive_reach(values, *row, threshold, step)
-            for row in zip(start.tolist(), bound.tolist(), origin.tolist(), strict=True)
+    n = int(rng.integers(20, 700))
+    query = rng.integers(0, rng.integers(1, 8), n) if seed % 5 else None
+    score = rng.normal(size=n)
+    if seed % 3:  # heavy ties, of scores and of differences
+        score = rng.integers(0, rng.integers(2, 40), n) * 0.1
+    n_groups = int(rng.integers(2, 7))
+    group = rng.integers(0, n_groups, n)
+    if seed % 2:
+        group = rng.random((n, n_groups)) < 0.4
+    weight = None
+    if query is not None and seed % 4 == 0:
+        weight = rng.integers(1, 5, 9)[query] * 0.7
+    data = ranked_data(
+        None, score, sensitive_features=group, qid=query, sample_weight=weight
+    )
+    ranking, groups = data.ranking, data.groups
+    members = Memberships.of(ranking, groups)
+    for direction in DIRECTIONS:
+        matching = Matching(ranking, members, direction)
+        differences = [
+            all_differences(
+                ranking.score, ranking.query, groups.mask(g), direction, data.row_weight
+            )
+            for g in range(len(groups))
         ]
-        np.testing.assert_array_equal(actual, expected)
-    thresholds = rng.integers(0, 12, 30) / 8
-    actual = reach(values, start, bound, origin, thresholds, step)
-    rows = zip(start, bound, origin, thresholds, strict=True)
-    expected = [naive_reach(values, *row, step) for row in rows]
-    np.testing.assert_array_equal(actual, expected)
+        for how in ((5, None), (None, 0.01), (None, 0.5), (None, 1.0)):
+            thresholds = matching.kth_smallest(*how, PairWeight(data.row_weight))
+            expected = [expected_epsilon(*of_group, *how) for of_group in differences]
+            np.testing.assert_array_equal(thresholds, expected)
+
+
+# Ranges
 
 
 def naive_partners(ranking, values, row, group, threshold, direction):
@@ -223,7 +178,7 @@ def in_group(values, group):
 @pytest.mark.parametrize("long", [1, 10**9], ids=["guessed", "searched"])
 @pytest.mark.parametrize("seed", [0, 1, *rarely(2, 3, 4, 5)])
 def test_windows(seed, long, monkeypatch):
-    monkeypatch.setattr(_matching, "_LONG", long)
+    monkeypatch.setattr(near, "_LONG", long)
     rng = np.random.default_rng(seed)
     n, n_groups = 120, 3
     # Tenths: sums and differences of scores and thresholds round.
@@ -249,7 +204,7 @@ def test_windows(seed, long, monkeypatch):
 
 @pytest.mark.parametrize("long", [1, 10**9], ids=["guessed", "searched"])
 def test_windows_without_members_or_others(long, monkeypatch):
-    monkeypatch.setattr(_matching, "_LONG", long)
+    monkeypatch.setattr(near, "_LONG", long)
     ranking = Ranking.from_scores(np.arange(6.0), np.array([0, 0, 0, 1, 1, 1]))
     nobody, everybody = np.zeros(6, dtype=bool), np.ones(6, dtype=bool)
     first = np.arange(6) < 3
@@ -262,19 +217,6 @@ def test_windows_without_members_or_others(long, monkeypatch):
             assert ranges.count.size == values.sum()
             assert not ranges.count.any()
         assert np.isnan(matching.kth_smallest(3, None, PairWeight())).all()
-
-
-@pytest.mark.parametrize("long", [1, 10**9], ids=["guessed", "searched"])
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_an_infinite_epsilon_takes_all_pairs(direction, long, monkeypatch):
-    monkeypatch.setattr(_matching, "_LONG", long)
-    rng = np.random.default_rng(0)
-    y, s, focal = rng.random(200), rng.normal(size=200), rng.random(200) < 0.5
-    given = {"sensitive_features": focal, "direction": direction}
-    r = matched_pair_calibration(y, s, epsilon=np.inf, **given)
-    every = matched_pair_calibration(y, s, quantile=1.0, **given)
-    np.testing.assert_array_equal(r.estimate, every.estimate)
-    np.testing.assert_array_equal(r.support, every.support)
 
 
 # The whole metric on long lists
@@ -291,17 +233,17 @@ def test_estimate_and_item_variance_of_one_long_list(name, direction):
         y, s, sensitive_features=focal, epsilon=epsilon, direction=direction
     )
     i, j = np.flatnonzero(focal), np.flatnonzero(~focal)
-    near = difference(s, i, j, direction) <= epsilon
+    close = difference(s, i, j, direction) <= epsilon
     d = y[i, None] - y[None, j]
-    mean = d[near].mean()
-    assert r.support[1] == np.count_nonzero(near)
+    mean = d[close].mean()
+    assert r.support[1] == np.count_nonzero(close)
     np.testing.assert_allclose(r.estimate[1], mean, rtol=1e-11, atol=1e-12)
     # Leave out every item, of the group and of the others.
-    value, total = np.where(near, d, 0.0), near.sum()
+    value, total = np.where(close, d, 0.0), close.sum()
     expected = 0.0
     for axis in (0, 1):
-        left = total - near.sum(axis)
+        left = total - close.sum(axis)
         change = (value.sum() - value.sum(axis)) / left - mean
-        n = np.count_nonzero(near.any(axis))
+        n = np.count_nonzero(close.any(axis))
         expected += (n - 1) / n * (change**2).sum()
     np.testing.assert_allclose(r.covariance[1, 1], expected, rtol=1e-8)

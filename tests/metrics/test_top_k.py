@@ -1,5 +1,7 @@
 """AUC by group, the first k places, and NDCG of groups of queries."""
 
+import itertools
+
 import numpy as np
 import pytest
 from sklearn.metrics import ndcg_score
@@ -14,8 +16,12 @@ from skrankfair.metrics import (
     share_at_k,
 )
 from tests.metrics.cases import assert_same, labelled, with_clusters, with_weights
+from tests.metrics.naive_rules import assert_close, assert_covariance, covariance_of
+from tests.metrics.problems import make_problem
 from tests.reference import rates as naive_rates
 from tests.reference import top_k as naive
+from tests.reference import utility
+from tests.seeds import in_chunks
 
 AT_K = {f.__name__: f for f in (precision_at_k, recall_at_k, share_at_k)}
 
@@ -100,6 +106,39 @@ def test_auc_is_pairwise_accuracy():
     who = {"sensitive_features": c.group, **c.rest, "comparison": "inter"}
     assert_same(auc(y, c.s, **who), pairwise_accuracy(y, c.s, **who))
     assert auc(y, c.s, **who).name == "auc"
+
+
+def values_of_queries(p, y, k, gain):
+    """Return the NDCG of every query as a pair of its first row with itself."""
+    values = []
+    for label in dict.fromkeys(p.q):
+        rows = [row for row, q in enumerate(p.q) if q == label]
+        one = [[column[row] for row in rows] for column in (y, p.s)]
+        value = utility.ndcg(*one, [0] * len(rows), k, gain)
+        if not np.isnan(value):
+            values.append((rows[0], rows[0], value))
+    return {"all": values}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@in_chunks(32, always=6)
+def test_ndcg(seeds):
+    options = list(itertools.product((None, 1, 3), ("linear", "exponential")))
+    for seed, (k, gain) in itertools.product(seeds[::2], options):
+        p = make_problem(seed)
+        seen = p.seen()
+        y, seen_y = np.abs(p.y).tolist(), np.abs(seen.y).tolist()
+        estimate = utility.ndcg(seen_y, seen.s, seen.q, k, gain, seen.w)
+        values = values_of_queries(seen, seen_y, k, gain)
+        for coarse in (False, True):
+            cluster = p.cluster if coarse else None
+            r = ndcg(y, p.s, k=k, gain=gain, cluster=cluster, **p.queries)
+            hint = (seed, k, gain, coarse)
+            assert_close(r.estimate, [estimate], 1e-12, hint)
+            assert r.support == len(values["all"]), hint
+            unit = "cluster" if coarse else "query"
+            expected = covariance_of(seen, values, unit)
+            assert_covariance(r.covariance, expected, hint)
 
 
 class TestNdcgByGroup:

@@ -1,0 +1,435 @@
+"""Intervals and tests of the measures of rankings, on data whose truth is known.
+
+All replications are measured in one call, on all their users at once; a replication is
+then a block of rows of the table of sums. Pairs of normal scores and outcomes have a
+closed form, DIPS and exposure are those of a small population that is known as a whole,
+and lists that are filled from the top are enumerated.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import norm, t
+
+from benchmarks.simulations.common import (
+    Model,
+    Rows,
+    assert_covers,
+    assert_level,
+    coverage,
+    slices,
+    tolerance,
+)
+from skrankfair.datasets import make_biased_rankings
+from skrankfair.metrics import (
+    dips,
+    expected_advantage,
+    exposure,
+    exposure_gap,
+    exposure_parity,
+    matched_pair_calibration,
+    ndkl,
+    normalized_discounted_difference,
+    normalized_discounted_kl,
+    normalized_discounted_ratio,
+    pairwise_accuracy,
+    pairwise_exposure,
+    pairwise_parity,
+    skew_at_k,
+)
+from tests.reference import dissatisfaction as naive
+
+pytestmark = pytest.mark.simulation
+N_REPLICATIONS = 400
+
+
+OF_USERS = Model(
+    outcome_shift=0.3,
+    score_shift=-0.4,
+    user_outcome=2.0,
+    user_score=1.5,
+    user_correlation=0.3,
+    outcome_noise=0.3,
+    score_noise=0.3,
+)
+METRICS = {
+    "accuracy": (
+        pairwise_accuracy,
+        {"comparison": "inter"},
+        OF_USERS.inter_accuracy(),
+    ),
+    "exposure": (pairwise_exposure, {}, OF_USERS.exposure()),
+    "matched": (
+        matched_pair_calibration,
+        {"epsilon": 3.0},
+        OF_USERS.matched_pairs(3.0),
+    ),
+}
+each_metric = pytest.mark.parametrize("name", METRICS)
+
+
+class TestPairsOfUsers:
+    """Users with 3 to 9 queries of 2 or 3 items, pairs of normal differences."""
+
+    N_USERS = 200  # of a replication
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def rows(cls):
+        rng = np.random.default_rng(0)
+        n_users = N_REPLICATIONS * cls.N_USERS
+        user = np.repeat(np.arange(n_users), rng.integers(3, 10, n_users))
+        return OF_USERS.rows(rng, rng.integers(2, 4, user.size), user)
+
+    def replications(self, rows, name, *, by_user=True):
+        """Return the results of the replications."""
+        metric, options, _ = METRICS[name]
+        who = {"sensitive_features": rows.group, "qid": rows.query}
+        cluster = rows.user if by_user else None
+        whole = metric(rows.y, rows.s, cluster=cluster, **who, **options)
+        starts = np.arange(0, rows.user[-1] + 2, self.N_USERS)
+        if not by_user:
+            first = np.unique(rows.query, return_index=True)[1]
+            starts = np.searchsorted(rows.user[first], starts)
+        return list(slices(whole, starts))
+
+    @each_metric
+    def test_intervals_cover(self, rows, name):
+        truth = METRICS[name][2]
+        parts = self.replications(rows, name)
+        assert_covers([part.confidence_interval() for part in parts], truth)
+        contrasts = [part.contrast("a", "b").confidence_interval() for part in parts]
+        assert_covers(contrasts, truth[0] - truth[1])
+        if name == "accuracy":
+            ratios = [part.contrast("a", "b", "ratio") for part in parts]
+            intervals = [ratio.confidence_interval() for ratio in ratios]
+            assert_covers(intervals, truth[0] / truth[1])
+
+    # A bootstrap resamples the sums of all metrics by the same code: one will do.
+    @pytest.mark.parametrize("method", ["bootstrap", "percentile"])
+    def test_resampled_intervals_cover(self, rows, method):
+        intervals = [
+            part.confidence_interval(method=method, random_state=seed)
+            for seed, part in enumerate(self.replications(rows, "accuracy"))
+        ]
+        nominal = 0.95
+        if method == "percentile":
+            # The normal quantile in place of Student's, Q in place of Q - 1, and gaps
+            # of 1 / n_resamples at both ends.
+            quantile = norm.ppf(0.975) * np.sqrt(1 - 1 / self.N_USERS)
+            nominal = 1 - 2 * t.sf(quantile, self.N_USERS - 1) - 2 * 0.95 / 1000
+        assert_covers(intervals, METRICS["accuracy"][2], nominal)
+
+    @each_metric
+    def test_intervals_that_ignore_repeated_users_fail(self, rows, name):
+        parts = self.replications(rows, name, by_user=False)
+        intervals = [part.confidence_interval() for part in parts]
+        assert (coverage(intervals, METRICS[name][2]) < 0.85).all()
+
+
+ONE_LIST = Model(outcome_shift=0.4, score_shift=-0.3)
+CLUSTERED = Model(
+    outcome_shift=0.4,
+    score_shift=-0.3,
+    user_outcome=1.5,
+    user_score=1.5,
+    user_correlation=0.3,
+)
+
+
+class TestItemsOfOneList:
+    def lists(self, model):
+        for seed in range(N_REPLICATIONS):
+            rng = np.random.default_rng(seed)
+            yield model.rows(rng, np.array([200]), np.array([0]))
+
+    @pytest.mark.parametrize(
+        ("metric", "options", "truth"),
+        [
+            (pairwise_accuracy, {"comparison": "inter"}, ONE_LIST.inter_accuracy()),
+            (pairwise_exposure, {}, ONE_LIST.exposure()),
+            (matched_pair_calibration, {"epsilon": 1.0}, ONE_LIST.matched_pairs(1.0)),
+        ],
+    )
+    def test_intervals_cover(self, metric, options, truth):
+        intervals, of_pairs = [], []
+        for rows in self.lists(ONE_LIST):
+            r = metric(rows.y, rows.s, sensitive_features=rows.group, **options)
+            intervals.append(r.confidence_interval())
+            p = r.estimate
+            error = norm.ppf(0.975) * np.sqrt(np.abs(p * (1 - p)) / r.support)
+            of_pairs.append((p - error, p + error))
+        assert_covers(intervals, truth)
+        # Pairs of one list are not independent.
+        assert (coverage(of_pairs, truth) < 0.5).all()
+
+    @pytest.mark.parametrize(
+        ("metric", "options", "truth"),
+        [
+            (pairwise_exposure, {}, CLUSTERED.exposure()),
+            (matched_pair_calibration, {"epsilon": 1.0}, CLUSTERED.matched_pairs(1.0)),
+        ],
+    )
+    def test_clusters_of_items(self, metric, options, truth):
+        intervals, of_items = [], []
+        for seed in range(N_REPLICATIONS):
+            rng = np.random.default_rng(seed)
+            rows = CLUSTERED.rows(rng, np.full(40, 8), np.arange(40))
+            who = {"sensitive_features": rows.group, **options}
+            r = metric(rows.y, rows.s, cluster=rows.user, **who)
+            intervals.append(r.confidence_interval())
+            of_items.append(metric(rows.y, rows.s, **who).confidence_interval())
+        assert_covers(intervals, truth)
+        assert (coverage(of_items, truth) < 0.85).all()
+
+    @pytest.mark.parametrize(
+        ("metric", "options"),
+        [
+            (pairwise_exposure, {}),
+            (pairwise_accuracy, {"comparison": "inter"}),
+            (matched_pair_calibration, {"epsilon": 0.5, "direction": "both"}),
+        ],
+    )
+    def test_size_under_the_null(self, metric, options):
+        # The groups have the same distribution: a fair score.
+        pvalues = [
+            metric(rows.y > 0, rows.s, sensitive_features=rows.group, **options)
+            .test()
+            .pvalue
+            for rows in self.lists(Model())
+        ]
+        for level in (0.05, 0.2):
+            assert_level(pvalues, level)
+
+
+@pytest.mark.parametrize("direction", ["below", "both"])
+def test_regression_removes_the_bias_of_a_wide_threshold(direction):
+    """Outcomes rise steeply with the score, and a group is undervalued by 0.3."""
+    rng = np.random.default_rng(0)
+    n, truth = 300, np.array([-0.3, 0.3])
+    query = np.repeat(np.arange(60), 10)
+    estimates = {"mean": [], "local_linear": []}
+    intervals = []
+    for _ in range(n):
+        group, score = rng.integers(0, 2, query.size), rng.random(query.size)
+        y = 4 * score + 0.3 * (group == 1) + 0.5 * rng.normal(size=query.size)
+        for estimator, values in estimates.items():
+            r = matched_pair_calibration(
+                *(y, score),
+                sensitive_features=group,
+                qid=query,
+                epsilon=0.3,
+                direction=direction,
+                estimator=estimator,
+            )
+            values.append(r.estimate)
+        intervals.append(r.confidence_interval())
+    mean, linear = (np.mean(values, axis=0) - truth for values in estimates.values())
+    error = np.std(estimates["local_linear"], axis=0) / np.sqrt(n)
+    assert (np.abs(linear) < 4 * error).all()
+    if direction == "below":
+        # The partner's score is higher by 0.15 on average, its outcome by 0.6.
+        assert (mean < -0.5).all()
+    assert_covers(intervals, truth)
+
+
+OF_PEOPLE = {
+    "pairs": (dips, {"position_weight": "dcg", "tie_cost": 0.5}),
+    "queries": (dips, {"position_weight": "geometric", "average": "queries"}),
+    "share": (exposure, {"position_weight": "reciprocal"}),
+    "expected": (exposure_gap, {"target": "expected"}),
+    "relevance": (exposure_gap, {"target": "relevance", "average": "amortized"}),
+}
+
+
+class TestPopulation:
+    """Users of a population of a few dozen, whose naive values are the truth."""
+
+    N_REPLICATIONS, N_USERS, N_PEOPLE = 800, 60, 50
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def people(cls):
+        """People with 1 to 4 queries of 3 to 7 items; grades and scores have ties.
+
+        Each has a taste of their own for "a", which their queries share.
+        """
+        rng = np.random.default_rng(0)
+        user = np.repeat(np.arange(cls.N_PEOPLE), rng.integers(1, 5, cls.N_PEOPLE))
+        query = np.repeat(np.arange(user.size), rng.integers(3, 8, user.size))
+        row_user = user[query]
+        group = rng.choice(["a", "b"], query.size)
+        taste = rng.normal(-0.3, 2, cls.N_PEOPLE)
+        quality = rng.normal(size=query.size)
+        y = np.clip(np.rint(quality), 0, 2)
+        s = (quality + taste[row_user] * (group == "a")).round()
+        return Rows(y, s, group, query, row_user)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def drawn(cls, people):
+        """The users of all replications."""
+        rng = np.random.default_rng(1)
+        starts = np.searchsorted(people.user, np.arange(cls.N_PEOPLE + 1))
+        chosen = rng.integers(0, cls.N_PEOPLE, cls.N_REPLICATIONS * cls.N_USERS)
+        sizes = np.diff(starts)[chosen]
+        user = np.repeat(np.arange(chosen.size), sizes)
+        first = np.repeat(np.cumsum(sizes) - sizes, sizes)
+        rows = people.take(np.arange(user.size) - first + starts[chosen][user])
+        query = rows.query + user * (people.query.max() + 1)
+        return rows._replace(query=query, user=user)
+
+    def replications(self, name, rows):
+        metric, options = OF_PEOPLE[name]
+        who = {"sensitive_features": rows.group, "qid": rows.query}
+        whole = metric(rows.y, rows.s, cluster=rows.user, **who, **options)
+        users = self.N_REPLICATIONS * self.N_USERS + 1
+        return list(slices(whole, np.arange(0, users, self.N_USERS)))
+
+    def truth_of(self, name, people):
+        metric, options = OF_PEOPLE[name]
+        y, s, q = (column.tolist() for column in (people.y, people.s, people.query))
+        member = {g: (people.group == g).tolist() for g in "ab"}
+        if metric is dips:
+            values = naive.dips(y, s, q, member, **options)
+        elif metric is exposure:
+            values = naive.exposure_share(s, q, member, **options)
+        else:
+            values = naive.exposure_gap(y, s, q, member, **options)
+        return np.array([value for value, _ in values.values()])
+
+    @pytest.mark.parametrize("name", OF_PEOPLE)
+    def test_intervals_cover(self, people, drawn, name):
+        truth = self.truth_of(name, people)
+        assert np.all(np.abs(truth) > 0.01)
+        parts = self.replications(name, drawn)
+        assert_covers([part.confidence_interval() for part in parts], truth)
+        gaps = [part.contrast("a", "b").confidence_interval() for part in parts]
+        assert_covers(gaps, truth[0] - truth[1])
+
+    # Amortised relevance has no part in the tastes.
+    @pytest.mark.parametrize("name", ["pairs", "queries", "expected"])
+    def test_size_under_the_null(self, drawn, name):
+        # Which group is which is tossed for every user, so that neither is favoured.
+        rng = np.random.default_rng(2)
+        tossed = rng.integers(0, 2, drawn.user[-1] + 1)[drawn.user] == 1
+        other = np.where(drawn.group == "a", "b", "a")
+        rows = drawn._replace(group=np.where(tossed, other, drawn.group))
+        pvalues = [p.contrast("a", "b").pvalue for p in self.replications(name, rows)]
+        for level in (0.05, 0.2):
+            assert_level(pvalues, level)
+
+
+PARITY = {
+    normalized_discounted_difference: {"step": 2},
+    normalized_discounted_ratio: {"step": 2},
+    normalized_discounted_kl: {"step": 2},
+    ndkl: {},
+    skew_at_k: {"k": 6},  # which always has a member
+    exposure_parity: {},
+    pairwise_parity: {},
+}
+each_parity = pytest.mark.parametrize("metric", PARITY, ids=lambda m: m.__name__)
+
+
+class TestFilledLists:
+    """Users with one to three lists of eight items, three of them in the group.
+
+    They are filled from the top with an advantage that is the user's.
+    """
+
+    N_USERS, N_ITEMS, N_MEMBERS = 60, 8, 3
+    ADVANTAGES = np.array([0.3, 0.8])  # of every other user
+
+    def columns_of(self, member):
+        return {
+            "y_score": np.tile(-np.arange(self.N_ITEMS), len(member)),
+            "sensitive_features": member.ravel(),
+            "qid": np.repeat(np.arange(len(member)), self.N_ITEMS),
+        }
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def drawn(cls):
+        """Columns of all replications, users one after the other."""
+        rng = np.random.default_rng(0)
+        n_users = N_REPLICATIONS * cls.N_USERS
+        user = np.repeat(np.arange(n_users), rng.integers(1, 4, n_users))
+        advantage = cls.ADVANTAGES[rng.integers(0, 2, n_users)][user]
+        draws = rng.random((user.size, cls.N_ITEMS)) < advantage[:, None]
+        member, left = np.zeros(draws.shape, dtype=bool), np.full(user.size, 3)
+        for place in range(cls.N_ITEMS):
+            others = cls.N_ITEMS - place - left
+            member[:, place] = (draws[:, place] | (others == 0)) & (left > 0)
+            left -= member[:, place]
+        return cls.columns_of(member), np.repeat(user, cls.N_ITEMS)
+
+    def probability(self, order, advantage):
+        """Return the probability of a list, given who is a member at each place."""
+        left = {True: self.N_MEMBERS, False: self.N_ITEMS - self.N_MEMBERS}
+        chance = 1.0
+        for member in map(bool, order):
+            if all(left.values()):
+                chance *= advantage if member else 1 - advantage
+            left[member] -= 1
+        return chance
+
+    def truth_of(self, metric, average):
+        """Return the values of others and members over all lists that may be drawn."""
+        if average == "queries":
+            orders = np.zeros((56, self.N_ITEMS), dtype=bool)
+            places = list(itertools.combinations(range(self.N_ITEMS), self.N_MEMBERS))
+            orders[np.arange(56)[:, None], places] = True
+            chances = [
+                np.mean([self.probability(order, a) for a in self.ADVANTAGES])
+                for order in orders
+            ]
+            assert sum(chances) == pytest.approx(1)
+            r = metric(None, **self.columns_of(orders), **PARITY[metric])
+            return np.array(chances) @ r.sums.table.by_group[:, :, 0]
+        share = self.N_MEMBERS / self.N_ITEMS
+        shares = [
+            make_biased_rankings(1, self.N_ITEMS, share, a).position_share
+            for a in self.ADVANTAGES
+        ]
+        share = np.mean(shares, axis=0)[:, None]
+        sizes = np.array([self.N_MEMBERS, self.N_ITEMS - self.N_MEMBERS])
+        matrix = np.repeat(np.hstack([share, 1 - share]) / sizes, sizes, axis=1)
+        member = np.arange(self.N_ITEMS) < self.N_MEMBERS
+        table = expected_advantage(matrix, sensitive_features=member, step=2, k=6)
+        return table[metric.__name__].to_numpy()
+
+    @each_parity
+    @pytest.mark.parametrize("average", ["queries", "representation"])
+    def test_intervals_cover(self, drawn, metric, average):
+        columns, user = drawn
+        truth = self.truth_of(metric, average)
+        assert np.all(np.abs(truth) > 0.01)
+        options = {"cluster": user, "average": average, **PARITY[metric]}
+        users = N_REPLICATIONS * self.N_USERS + 1
+        whole = metric(None, **columns, **options)
+        parts = list(slices(whole, np.arange(0, users, self.N_USERS)))
+        assert_covers([part.confidence_interval() for part in parts], truth)
+        estimates = [part.estimate for part in parts]
+        error = np.std(estimates, axis=0) / N_REPLICATIONS**0.5
+        if average == "queries":
+            assert np.all(np.abs(np.mean(estimates, axis=0) - truth) < 5 * error)
+
+
+@pytest.mark.filterwarnings("ignore:skew_at_k is -inf")
+@each_parity
+def test_size_of_the_permutation_test(metric):
+    # p is uniform in fair lists but for its steps: at 10%.
+    rng = np.random.default_rng(0)
+    pvalues = []
+    for _ in range(200):
+        r = metric(
+            None, rng.permutation(24), sensitive_features=np.arange(24) < 8,
+            **PARITY[metric],
+        )  # fmt: skip
+        pvalues.append(r.test(n_resamples=49, random_state=rng).pvalue[1])
+    rejected = np.mean(np.array(pvalues) <= 0.1)
+    assert rejected < 0.1 + 1.25 * tolerance(0.1, 200)
+    if metric is not skew_at_k:  # which has few values
+        assert rejected > 0.1 - 1.25 * tolerance(0.1, 200)

@@ -1,0 +1,342 @@
+"""Every measure over pairs, of every design, against naive sums over its pairs."""
+
+import itertools
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from skrankfair._inputs.ranking import Ranking
+from skrankfair.metrics import (
+    auc,
+    matched_pair_calibration,
+    pairwise_accuracy,
+    pairwise_exposure,
+    pairwise_preference,
+)
+from tests import seeds
+from tests.metrics.naive_rules import (
+    ACCURACY,
+    COMPARISONS,
+    EPSILON,
+    RULES,
+    assert_close,
+    assert_covariance,
+    covariance_of,
+    difference,
+    estimates_of,
+    matrix,
+    own_and_rest,
+    tables_of,
+    with_item_weights,
+)
+from tests.metrics.problems import make_problem
+from tests.reference import pairwise as naive
+from tests.reference.variance import jackknife_covariance
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.UndefinedMetricWarning"
+)
+AVERAGES = ("pairs", "queries")
+in_chunks = seeds.in_chunks(24, always=4)
+in_small_chunks = seeds.in_chunks(8, always=2)
+
+#: Units of the variance: what a measure is given for them.
+UNITS = {
+    "query": lambda p: {"variance": "cluster"},
+    "cluster": lambda p: {"variance": "cluster", "cluster": p.cluster},
+    "item": lambda p: {"variance": "item"},
+}
+
+
+def designs(seed, unit, n_rows=(3, 14)):
+    """Yield problems: as given, without rows of weight 0, and how pairs count.
+
+    Plain, with weights of items, with a cut after the first k, with both.
+    """
+    p = make_problem(seed, n_rows)
+    v, weighted, kept = with_item_weights(p, seed)
+    yield p, p.seen(), {}, {}
+    yield p, weighted, {"item_weight": v}, {"v": kept}
+    if unit != "item":
+        k = 1 + seed % 5
+        yield p, p.seen(), {"k": k}, {"k": k}
+        yield p, weighted, {"item_weight": v, "k": k}, {"v": kept, "k": k}
+
+
+@in_chunks
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("name", RULES)
+def test_estimate_and_covariance(name, unit, seeds):
+    rule = RULES[name]
+    for seed in seeds:
+        average = "pairs" if unit == "item" else AVERAGES[seed // 2 % 2]
+        for p, seen, given, how in designs(seed, unit):
+            if "k" in given and not name.startswith(("accuracy", "exposure")):
+                continue
+            r = rule.measure(p, average=average, **UNITS[unit](p), **given)
+            pairs, hint = rule.all_pairs(seen), (seed, given)
+            assert r.groups == seen.groups
+            assert_close(
+                r.estimate, estimates_of(seen, pairs, average, **how), 1e-11, hint
+            )
+            expected = covariance_of(seen, pairs, unit, average, **how)
+            assert_covariance(r.covariance, expected, hint)
+            units = {"query": seen.q, "cluster": seen.cluster, "item": seen.q}[unit]
+            n_units = len(units) if unit == "item" else len(set(units))
+            assert r.n_clusters == n_units
+            if not given:
+                assert r.support.tolist() == [len(some) for some in pairs.values()]
+
+
+@in_chunks
+@pytest.mark.parametrize("unit", UNITS)
+def test_estimate_and_covariance_against_the_rest(unit, seeds):
+    for seed, comparison in itertools.product(seeds, COMPARISONS):
+        average = "pairs" if unit == "item" else AVERAGES[seed // 2 % 2]
+        for p, seen, given, how in designs(seed, unit):
+            pairs = own_and_rest(seen, comparison)
+            gaps, sides = difference(pairs)
+            options = {"average": average, **UNITS[unit](p), **given}
+            r = ACCURACY[comparison].measure(p, **options).against_rest()
+            hint = (seed, comparison, given)
+            expected = estimates_of(seen, pairs, average, gaps, **how)
+            assert_close(r.estimate, expected, 1e-11, hint)
+            expected = covariance_of(seen, pairs, unit, average, gaps, sides, **how)
+            assert_covariance(r.covariance, expected, hint)
+
+
+@in_chunks
+@pytest.mark.parametrize("name", RULES)
+def test_clusters_of_items_of_one_list(name, seeds):
+    rule = RULES[name]
+    for seed, weighted in itertools.product(seeds[::2], (False, True)):
+        p = make_problem(seed, (6, 24))
+        n, rng = len(p.y), np.random.default_rng(seed)
+        cluster = [0, 1, *rng.integers(0, 6, n - 2).tolist()]
+        v = rng.random(n).tolist() if weighted else None
+        one_list = SimpleNamespace(
+            y=p.y,
+            s=p.s,
+            q=[0] * n,
+            w=None,
+            member=p.member,
+            who={"sensitive_features": p.sensitive_features, "cluster": cluster},
+        )
+        r = rule.measure(one_list, item_weight=v)
+        assert (r.variance, r.n_clusters) == ("item", len(set(cluster)))
+        pairs = rule.all_pairs(one_list)
+        assert_close(r.estimate, estimates_of(one_list, pairs, v=v), 1e-11, seed)
+        expected = jackknife_covariance(
+            tables_of(one_list, pairs, v=v),
+            lambda p, unit=cluster: {unit[p[0]], unit[p[1]]},
+            dict.fromkeys(cluster, 1),
+        )
+        assert_covariance(r.covariance, matrix(expected, pairs), (seed, weighted))
+
+
+# Strata of engagement
+
+EDGES = (-np.inf, 0.25, 0.5, 0.75, np.inf)
+
+
+def by_stratum(p, pairs, edges=EDGES):
+    """Return {(group, stratum): pairs}, and the means over strata with pairs.
+
+    The means are functions of the ratios of the strata, with their supports.
+    """
+    stratum = np.searchsorted(edges[1:-1], p.z, side="right").tolist()
+    numbers = range(len(edges) - 1)
+
+    def mean(ratios, g):
+        there = [(g, b) for b in numbers if not np.isnan(ratios[g, b])]
+        return {key: 1 / len(there) for key in there} or {(g, 0): 1.0}
+
+    strata = {
+        (g, b): [pair for pair in some if stratum[pair[0]] == b]
+        for g, some in pairs.items()
+        for b in numbers
+    }
+    means = {g: lambda ratios, g=g: mean(ratios, g) for g in pairs}
+    return strata, means, {g: [some] for g, some in pairs.items()}
+
+
+@in_chunks
+@pytest.mark.parametrize("unit", UNITS)
+def test_means_of_strata(unit, seeds):
+    for seed, comparison in itertools.product(seeds, COMPARISONS):
+        p = make_problem(seed, (3, 14))
+        seen, rule = p.seen(), ACCURACY[comparison]
+        average = "pairs" if unit == "item" else AVERAGES[seed // 2 % 2]
+        strata, means, supports = by_stratum(seen, rule.all_pairs(seen))
+        given = {"engagement": p.z, "bins": EDGES, "average": average}
+        r = rule.measure(p, **given, **UNITS[unit](p))
+        hint = (seed, comparison)
+        expected = estimates_of(seen, strata, average, means)
+        assert_close(r.estimate, expected, 1e-12, hint)
+        expected = covariance_of(seen, strata, unit, average, means, supports)
+        assert_covariance(r.covariance, expected, hint)
+        rest = {
+            g: list(
+                naive.pairs_rest_accuracy(seen.y, seen.s, seen.q, member, comparison)
+            )
+            for g, member in seen.member.items()
+        }
+        strata_of_rest, means_of_rest, _ = by_stratum(seen, rest)
+        expected = estimates_of(seen, strata_of_rest, average, means_of_rest)
+        gap = r.estimate - r.against_rest().estimate
+        assert_close(gap, expected + 0 * gap, 1e-12, hint)
+        table = r.breakdown().set_index(["group", "bucket"]).loc[list(strata)]
+        assert_close(table["estimate"], estimates_of(seen, strata, average), 1e-12)
+        assert table["support"].tolist() == [len(some) for some in strata.values()]
+        edges = [EDGES[b : b + 2] for _, b in strata]
+        assert list(zip(table["low"], table["high"], strict=True)) == edges
+        if unit != "item":
+            errors = np.diag(covariance_of(seen, strata, unit, average))
+            assert_close(table["standard_error"] ** 2, errors, 1e-10, hint)
+
+
+@in_chunks
+def test_edges_are_quantiles_of_the_preferred(seeds):
+    compared = 0
+    for seed in range(4 * seeds[0], 4 * seeds[-1] + 4):
+        p = replace(make_problem(seed), w=None)
+        preferred = {i for i, *_ in naive.pairs_accuracy(p.y, p.s, p.q, [True] * 99)}
+        of_preferred = [p.z[i] for i in sorted(preferred)]
+        if len(set(of_preferred)) < 2:
+            continue
+        compared += 1
+        # Engagement is not needed where an item is better than no other.
+        z = [p.z[i] if i in preferred else np.nan for i in range(len(p.z))]
+        edges = np.quantile(of_preferred, [0, 0.5, 1], method="inverted_cdf")
+        edges = np.unique(edges)
+        r = ACCURACY["all"].measure(p, engagement=z, bins=2, variance="cluster")
+        np.testing.assert_array_equal(r.first_pass["engagement_edges"], edges)
+        strata, means, _ = by_stratum(p, ACCURACY["all"].all_pairs(p), edges)
+        assert_close(r.estimate, estimates_of(p, strata, estimates=means), 1e-12, seed)
+    assert compared > 5
+
+
+# Weights of items, and the first k
+
+
+METRICS = {
+    "accuracy": lambda c, **o: pairwise_accuracy(c.y, c.s, **o),
+    "inter": lambda c, **o: pairwise_accuracy(c.y, c.s, comparison="inter", **o),
+    "exposure": lambda c, **o: pairwise_exposure(None, c.s, **o),
+    "preference": lambda c, **o: pairwise_preference(c.y, **o),
+    "auc": lambda c, **o: auc([y > 0 for y in c.y], c.s, **o),
+    "quantile": lambda c, **o: matched_pair_calibration(c.y, c.s, quantile=0.3, **o),
+    "epsilon": lambda c, **o: matched_pair_calibration(c.y, c.s, epsilon=EPSILON, **o),
+}
+each_metric = pytest.mark.parametrize("measure", METRICS.values(), ids=METRICS)
+
+
+@in_small_chunks
+@each_metric
+def test_whole_weights_are_repeated_items(seeds, measure):
+    for seed in seeds:
+        p = replace(make_problem(seed), w=None)
+        times = np.random.default_rng(seed).integers(0, 4, len(p.q))
+        times[0] = 1
+        weighed = measure(p, item_weight=times, **p.who, variance="cluster")
+        rows = np.repeat(np.arange(len(p.q)), times).tolist()
+        y, s, q = ([column[row] for row in rows] for column in (p.y, p.s, p.q))
+        features = [p.sensitive_features[row] for row in rows]
+        if isinstance(p.sensitive_features, np.ndarray):
+            features = p.sensitive_features[rows]
+        again = replace(p, y=y, s=s, q=q, sensitive_features=features)
+        expected = measure(again, **again.who, variance="cluster")
+        assert weighed.groups == expected.groups
+        assert_close(weighed.estimate, expected.estimate, 1e-12, seed)
+        assert_close(weighed.standard_error, expected.standard_error, 1e-10, seed)
+        np.testing.assert_array_equal(weighed.support, expected.support)
+
+
+@in_small_chunks
+@each_metric
+@pytest.mark.parametrize("variance", ["cluster", "item"])
+def test_the_unit_of_the_weights_does_not_matter(seeds, measure, variance):
+    for seed in seeds:
+        p = make_problem(seed)
+        v, _, _ = with_item_weights(p, seed)
+        for one, other in ((v, [8e5 * x for x in v]), (None, [1.0] * len(v))):
+            a, b = (
+                measure(p, item_weight=weight, variance=variance, **p.who)
+                for weight in (one, other)
+            )
+            assert_close(a.estimate, b.estimate, 1e-12, seed)
+            np.testing.assert_allclose(a.standard_error, b.standard_error, 1e-9, 1e-7)
+            assert_close(a.n_effective, b.n_effective, 1e-9, seed)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1.0, -1.0, 2.0], "item_weight must not be negative; got -1.0 in row 1"),
+        ([0.0, 0.0, 0.0], "item_weight must have a positive value"),
+        ([1.0, 2.0], "item_weight: 2"),
+        ([1.0, np.nan, 2.0], "item_weight must be finite"),
+    ],
+)
+def test_bad_weights(weight, message):
+    with pytest.raises(ValueError, match=message):
+        auc([0, 1, 1], [1, 2, 3], sensitive_features=list("aba"), item_weight=weight)
+
+
+def test_weights_that_leave_no_row():
+    with pytest.raises(ValueError, match="must both be positive in some row"):
+        pairwise_exposure(
+            None, [1, 2], qid=[0, 1], sample_weight=[0, 1], item_weight=[1, 0]
+        )
+
+
+@pytest.mark.parametrize("measure", [pairwise_accuracy, pairwise_exposure])
+def test_a_cut_below_all_items_is_none(measure):
+    for seed in range(8):
+        p = make_problem(seed)
+        whole = measure(p.y, p.s, variance="cluster", **p.who)
+        deep = measure(p.y, p.s, k=100, **p.who)
+        np.testing.assert_array_equal(deep.estimate, whole.estimate)
+        np.testing.assert_array_equal(deep.support, whole.support)
+
+
+def test_first_k_by_hand():
+    # Ranked d, c, b, a; the best item is last, and of six pairs three have d.
+    score, group = [1.0, 2.0, 3.0, 4.0], ["f", "m", "f", "m"]
+    r = pairwise_exposure(None, score, sensitive_features=group, qid=[0] * 4, k=1)
+    assert r.estimate.tolist() == [0.0, 1.0]
+    assert r.support.tolist() == [2, 2]
+    who = {"sensitive_features": ["f", "m"], "qid": [0, 0]}
+    tied = pairwise_exposure(None, [1.0, 1.0], **who, k=1)
+    assert tied.estimate.tolist() == [0.5, 0.5]
+    assert tied.support.tolist() == [1, 1]
+    assert tied.parameters["k"] == 1
+
+
+def test_items_are_not_independent_behind_a_cut():
+    with pytest.raises(ValueError, match=r"k needs variance='cluster'"):
+        pairwise_exposure(
+            None, [1, 2, 3], sensitive_features=list("aba"), k=1, variance="item"
+        )
+    with pytest.raises(ValueError, match=r"k must be an integer in \[1, inf\]; got 0"):
+        pairwise_accuracy([0, 1], [1, 2], qid=[0, 0], k=0)
+
+
+def test_items_are_summed_block_by_block(monkeypatch):
+    rng = np.random.default_rng(1)
+    y, score = rng.normal(size=(2, 240))
+    who = {
+        "sensitive_features": rng.integers(0, 5, 240),
+        "qid": rng.integers(0, 14, 240),
+        "variance": "item",
+    }
+    results = []
+    for rows in (1 << 17, 50):
+        monkeypatch.setattr(Ranking.blocks, "__defaults__", (rows,))
+        results.append(pairwise_exposure(y, score, **who))
+        results.append(matched_pair_calibration(y, score, epsilon=0.4, **who))
+    for one, other in zip(results[:2], results[2:], strict=True):
+        assert_close(one.estimate, other.estimate, 1e-10)
+        assert_close(one.covariance, other.covariance, 1e-9)
