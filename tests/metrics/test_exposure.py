@@ -8,7 +8,7 @@ from sklearn.metrics import dcg_score
 
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import compare
-from skrankfair.metrics import exposure, exposure_gap
+from skrankfair.metrics import dips, exposure, exposure_gap
 from tests.calls import GOOD, OF_ITEMS, call
 from tests.metrics.naive_rules import (
     assert_close,
@@ -17,7 +17,6 @@ from tests.metrics.naive_rules import (
 )
 from tests.metrics.problems import make_problem
 from tests.metrics.test_dips import (
-    WEIGHTS,
     each_weight,
     in_chunks,
     shuffles,
@@ -30,113 +29,48 @@ TARGETS = ("expected", "relevance", "population")
 AVERAGES = ("queries", "amortized")
 
 
-def n_items(p, relevant_only=False):
-    """Items by group, of all queries or of those with relevance."""
-    relevant = {q for q, y in zip(p.q, p.y, strict=True) if y > 0 or not relevant_only}
-    return [
-        sum(inside and q in relevant for q, inside in zip(p.q, member, strict=True))
-        for member in p.member.values()
-    ]
-
-
 def positive(p):
     """Return the problem with outcomes that are not negative, many of them 0."""
     p.y[:] = [max(y, 0.0) for y in p.y]
     return p
 
 
-@undefined_is_fine
-@in_chunks
-@each_weight
-def test_share(seeds, position_weight):
-    for seed, average in itertools.product(seeds, AVERAGES):
-        p = make_problem(seed)
-        seen = p.seen()
-        options = {"position_weight": position_weight, "average": average}
-        r = exposure(None, p.s, **p.who, **options)
-        expected = naive.exposure_share(
-            seen.s, seen.q, seen.member, w=seen.w, **options
-        )
-        assert r.groups == seen.groups
-        assert_close(r.estimate, [v for v, _ in expected.values()], 1e-10, seed)
-        assert r.support.tolist() == n_items(seen)
-        assert r.n_clusters == len(set(seen.q))
-
-
-@undefined_is_fine
-@in_chunks
-@each_weight
-def test_gap(seeds, position_weight):
-    for seed, target, average in itertools.product(seeds, TARGETS, AVERAGES):
-        p = positive(make_problem(seed))
-        seen = p.seen()
-        options = {
-            "target": target,
-            "position_weight": position_weight,
-            "average": average,
-        }
-        r = exposure_gap(p.y, p.s, **p.who, **options)
-        args = (seen.y, seen.s, seen.q, seen.member)
-        expected = naive.exposure_gap(*args, w=seen.w, **options)
-        # Unlike the reference: not 0 for a group without items in a query that counts.
-        support = n_items(seen, relevant_only=target == "relevance")
-        estimate = [v for v, _ in expected.values()]
-        estimate = np.where(np.array(support) > 0, estimate, np.nan)
-        assert_close(r.estimate, estimate, 1e-10, (seed, target, average))
-        assert r.support.tolist() == support
-        if len(r.groups) == 1:
-            assert np.isnan(r.disparity())  # There is nothing to compare it with.
-        elif not np.isnan(estimate).any():
-            assert r.disparity() == pytest.approx(naive.disparity(expected))
-        if not isinstance(p.sensitive_features, np.ndarray):
-            assert np.nansum(r.estimate) == pytest.approx(0, abs=1e-12)
-        table = r.breakdown()
-        gap = table["exposure"] - table["target"]
-        assert_close(table["estimate"], gap, 1e-12)
-        if target != "relevance":
-            share = exposure(
-                None, p.s, position_weight=position_weight, average=average, **p.who
-            )
-            assert_close(table["exposure"], share.estimate, 1e-12)
-
-
 def lines(amounts, p, in_group, average, weight, use):
     """One line per query: (row, row, group's amount, total, weight)."""
-    for label in dict.fromkeys(p.q):
+    for label in use:
         rows = [row for row, q in enumerate(p.q) if q == label]
         total = sum(amounts[row] for row in rows)
         own = sum(amounts[row] for row in rows if in_group[row])
-        if label in use:
-            scale = total if average == "queries" else 1.0
-            w = 1 if weight is None else weight[rows[0]]
-            yield rows[0], rows[0], own / scale, total / scale, w
+        scale = total if average == "queries" else 1.0
+        w = 1 if weight is None else weight[rows[0]]
+        yield rows[0], rows[0], own / scale, total / scale, w
 
 
 @undefined_is_fine
 @in_chunks
-def test_covariance(seeds):
-    for seed, coarse in itertools.product(seeds, (False, True)):
+@each_weight
+def test_estimate_and_covariance(seeds, position_weight):
+    for seed, target, average in itertools.product(seeds, TARGETS, AVERAGES):
         p = positive(make_problem(seed, (3, 18)))
-        seen = p.seen()
-        average, target = AVERAGES[seed % 2], TARGETS[seed % 3]
-        position_weight = list(WEIGHTS.values())[seed % 6]
-        unit, weight, of_query = seen.q, seen.query_weight, None
-        if coarse:
-            unit, weight = seen.cluster, dict.fromkeys(seen.cluster, 1)
-            of_query = seen.w
+        seen, coarse = p.seen(), bool((seed + (average == "queries")) % 2)
+        args = (seen.y, seen.s, seen.q, seen.member)
+        weights = {"position_weight": position_weight, "average": average}
         amounts = {
             "exposure": naive.exposures(seen.s, seen.q, position_weight),
             "target": naive.target_amounts(seen.y, seen.q, target, position_weight),
         }
-        use = set(seen.q)
+        use = dict.fromkeys(seen.q)
         if target == "relevance":
-            use = {q for q, y in zip(seen.q, seen.y, strict=True) if y > 0}
+            use = [q for q in use if any(np.array(seen.y)[np.array(seen.q) == q] > 0)]
+        unit, weight, of_query = seen.q, seen.query_weight, None
+        if coarse:
+            unit, weight, of_query = seen.cluster, None, seen.w
         tables = {
             (g, name): list(lines(values, seen, in_group, average, of_query, use))
             for g, in_group in seen.member.items()
             for name, values in amounts.items()
         }
-        there = {
+        items = {
             g: [
                 (row, row, 0.0, 1.0, 1.0)
                 for row, inside in enumerate(in_group)
@@ -144,25 +78,42 @@ def test_covariance(seeds):
             ]
             for g, in_group in seen.member.items()
         }
-        estimates = {
-            g: lambda _, g=g: {(g, "exposure"): 1.0, (g, "target"): -1.0} for g in there
+        gaps = {
+            g: lambda _, g=g: {(g, "exposure"): 1.0, (g, "target"): -1.0} for g in items
         }
-        alone = {g: lambda _, g=g: {(g, "exposure"): 1.0} for g in there}
-        supports = {g: [rows] for g, rows in there.items()}
+        alone = {g: lambda _, g=g: {(g, "exposure"): 1.0} for g in items}
         gap, own = (
-            matrix(
-                variance.cluster_covariance(tables, unit, weight, some, supports), there
+            variance.cluster_covariance(
+                tables, unit, weight, some, {g: [rows] for g, rows in items.items()}
             )
-            for some in (estimates, alone)
+            for some in (gaps, alone)
         )
-        options = {"position_weight": position_weight, "average": average, **p.who}
-        options["cluster"] = p.cluster if coarse else None
-        r = exposure_gap(p.y, p.s, target=target, **options)
-        hint = (seed, coarse, target, average)
-        assert_covariance(r.covariance, gap, hint)
+        options = {"cluster": p.cluster if coarse else None, **weights, **p.who}
+        r, hint = exposure_gap(p.y, p.s, target=target, **options), (seed, target)
+        expected = naive.exposure_gap(*args, target=target, w=seen.w, **weights)
+        # Unlike the reference: not 0 for a group without items in a query that counts.
+        support = [len(rows) for rows in items.values()]
+        estimate = [v for v, _ in expected.values()]
+        estimate = np.where(np.array(support) > 0, estimate, np.nan)
+        assert r.groups == seen.groups
+        assert_close(r.estimate, estimate, 1e-10, hint)
+        assert r.support.tolist() == support
+        assert_covariance(r.covariance, matrix(gap, items), hint)
+        if len(r.groups) == 1:
+            assert np.isnan(r.disparity())  # There is nothing to compare it with.
+        elif not np.isnan(estimate).any():
+            assert r.disparity() == pytest.approx(naive.disparity(expected))
+        if not isinstance(p.sensitive_features, np.ndarray):
+            assert np.nansum(r.estimate) == pytest.approx(0, abs=1e-12)
+        table = r.breakdown()
+        assert_close(table["estimate"], table["exposure"] - table["target"], 1e-12)
         if target != "relevance":
-            r = exposure(None, p.s, **options)
-            assert_covariance(r.covariance, own, hint)
+            share = exposure(None, p.s, **options)
+            expected = naive.exposure_share(*args[1:], w=seen.w, **weights)
+            assert_close(share.estimate, [v for v, _ in expected.values()], 1e-10, seed)
+            assert share.support.tolist() == support
+            assert_covariance(share.covariance, matrix(own, items), hint)
+            assert_close(table["exposure"], share.estimate, 1e-12)
 
 
 @pytest.mark.parametrize("target", ["expected", "score"])
@@ -308,7 +259,7 @@ def test_population_needs_no_outcomes():
     assert np.array_equal(r.estimate, expected.estimate)
 
 
-@pytest.mark.parametrize("metric", OF_ITEMS)
+@pytest.mark.parametrize("metric", [*OF_ITEMS, dips])
 def test_one_list_has_no_error(metric):
     with pytest.warns(UndefinedMetricWarning, match=r"no standard error.*: f, m\.$"):
         r = call(metric, qid=None)

@@ -123,14 +123,6 @@ def test_theorem_1_positive_for_all_small_thresholds():
 # The result
 
 
-def test_labels_may_be_tuples():
-    data = columns()
-    crossed = np.column_stack([data["sensitive_features"], data["qid"] % 2])
-    found = curve(sensitive_features=crossed, epsilon=[1.0])
-    assert found.to_frame()["group"].tolist() == list(found.groups)
-    assert isinstance(found.groups[0], tuple)
-
-
 def test_repr_is_a_table():
     lines = repr(curve()).split("\n")
     assert lines[0] == "matched_pair_curve(direction='below', average='pairs')"

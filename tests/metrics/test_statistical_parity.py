@@ -228,15 +228,6 @@ class TestOneLength:
             r = metric(**many, average=average, **SHORT[metric])
             np.testing.assert_allclose(r.estimate, expected, rtol=1e-10)
 
-    @pytest.mark.parametrize("metric", [m for m in SHORT if m is not skew_at_k])
-    def test_chance_cancels(self, metric):
-        columns = self.columns(400)
-        columns["y_score"] = np.random.default_rng(1).normal(size=400 * 12)
-        options = SHORT[metric]
-        mean = metric(**columns, **options)
-        of_mean = metric(**columns, average="representation", **options)
-        assert (np.abs(of_mean.estimate) < 0.5 * np.abs(mean.estimate)).all()
-
     @every_metric
     def test_parts_add_up(self, metric):
         columns = self.columns(30)
