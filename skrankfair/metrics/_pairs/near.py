@@ -29,9 +29,6 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 _SAMPLE = 1 << 16
 #: The search takes groups with about so small a part of the rows at once.
 _PARTS = 6
-#: In one list it looks at every so many-th row first (an odd number has a middle one),
-#: and then writes at most about so many pairs of each membership.
-_THIN, _WRITTEN = 5, 8
 
 
 def reach(
@@ -233,6 +230,11 @@ class Matching:
         high = self.below if self.direction == "below" else self._end
         return self.ranges(self._first, high)
 
+    @property
+    def empty(self) -> Ranges:
+        """No partners."""
+        return Ranges(self.below, self.below, self._own_below, self._own_below)
+
     def windows(self, thresholds: Array) -> Ranges:
         """Return the partners within the threshold of the group, shape (G,)."""
         return self.ranges(*self._windows(thresholds[self.group]))
@@ -295,23 +297,20 @@ class Matching:
         the share `quantile` of them (of their weight), rounded up. Some groups at a
         time, since the search keeps many numbers of each membership.
         """
-        cells = self.members.cells
-        found, left = np.full(cells.n_groups, np.nan), np.ones(cells.n_groups, bool)
-        plain = self.ranking.n_queries == 1 and not weight.given
+        cells, thresholds = (
+            self.members.cells,
+            np.full(self.members.cells.n_groups, np.nan),
+        )
+        size = np.bincount(cells.group, self.members.sizes, minlength=cells.n_groups)
         at_once = max(self.ranking.n_rows / _PARTS, _SAMPLE)
-        for near in (True, False) if plain else (False,):
-            sizes = self.members.sizes * left[cells.group]
-            size = np.bincount(cells.group, sizes, minlength=cells.n_groups)
-            part = ((np.cumsum(size) - size) // at_once).astype(np.int64)
-            for number in np.unique(part[left]):
-                some = left & (part == number)
-                _, members = self.members.of_cells(some[cells.group])
-                matching = replace(self, members=members)
-                search = _Selection(matching, n_pairs, quantile, weight)
-                few, known = search.nearby() if near else (search.thresholds(), True)
-                np.copyto(found, few, where=some & known)
-                left &= ~(some & known)
-        return found
+        part = ((np.cumsum(size) - size) // at_once).astype(np.int64)
+        for number in np.unique(part):
+            some = part == number
+            _, members = self.members.of_cells(some[cells.group])
+            matching = replace(self, members=members)
+            search = _Selection(matching, n_pairs, quantile, weight)
+            thresholds[some] = search.thresholds()[some]
+        return thresholds
 
 
 class _Selection:
@@ -341,82 +340,13 @@ class _Selection:
         self.below = np.full(self.n_groups, np.nan)
         self.above = np.full(self.n_groups, np.inf)
         self.passed, self.reached = np.zeros(self.n_groups), total
-        self.inner = matching.windows(self.below)
+        self.inner = matching.empty
 
     def _weigh(self, ranges: Ranges) -> Array:
         rows, own = self.matching.members.rows, self.weight.focal
         count = ranges.weigh(self.weight.partner, rows)
         count = times(count, None if own is None else own[rows])
         return np.bincount(self.group, weights=count, minlength=self.n_groups)
-
-    def nearby(self) -> tuple[Array, Array]:
-        """Return thresholds in one list, and of which groups they are known.
-
-        The pairs within a threshold a little above the wanted one are counted, and
-        those written down that are not within one a little below it.
-        """
-        lower, upper = self._around()
-        ranges = self.matching.windows(upper)
-        wanted = np.maximum(np.ceil(self.rank), 1)
-        more = self._weigh(ranges) - wanted
-        group, differences, unseen = self._outside(ranges, lower)
-        order = np.argsort(differences)
-        order = order[stable_order(group[order])]
-        ends = np.searchsorted(group[order], np.arange(self.n_groups + 1))
-        known = (more >= 0) & (more < np.diff(ends)) & ~unseen
-        place = ends[1:][known] - 1 - more[known].astype(np.int64)
-        found = np.full(self.n_groups, np.nan)
-        found[known] = differences[order[place]]
-        return found, known | (self.total == 0)
-
-    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-    def _around(self) -> tuple[Array, Array]:
-        """Return thresholds below and above the wanted ones, by some rows of a list."""
-        every, n_rows = self.matching, self.matching.ranking.n_rows
-        size = np.bincount(self.group, minlength=self.n_groups)
-        rows, group = every.members.rows, self.group
-        values = -every.ranking.score[_THIN // 2 :: _THIN]
-        wanted, off = np.maximum(np.ceil(self.rank), 1), np.zeros(1)
-        guess = unit = np.full(self.n_groups, np.nan)
-        for guess in self._first_guess(np.random.default_rng(0)):
-            for _ in range(2):
-                limit = guess[group]
-                end = np.searchsorted(values, -(every.origin + limit))
-                number = rows - _THIN * end
-                if every.direction == "both":
-                    end = np.searchsorted(values, limit - every.origin)
-                    number += _THIN * end - rows - 1
-                found = np.bincount(group, number, self.n_groups) * (1 - size / n_rows)
-                unit, off = guess / found, np.abs(wanted - found)
-                guess = unit * wanted
-        # What the other rows leave open, and where many differences are the same.
-        at_once = size if every.direction == "both" else size / 2
-        margin = unit * (at_once + 3 * np.sqrt(size * _THIN**2 / 6 + off))
-        return np.maximum(guess - margin, 0.0), guess + margin
-
-    def _outside(self, ranges: Ranges, lower: Array) -> tuple[Array, Array, Array]:
-        """Write down the pairs in ranges that differ by more than their group's limit.
-
-        Their groups and differences, and which groups have too many of them.
-        """
-        members, unseen = self.matching.members, np.zeros(self.n_groups, dtype=bool)
-        parts, limit = [(np.zeros(0, np.int64), np.zeros(0))], lower[self.group]
-        ends = [(ranges.low, 1), (ranges.high - 1, -1)]
-        for end, step in ends[: 2 if self.matching.direction == "both" else 1]:
-            left, row = _WRITTEN * limit.size, np.flatnonzero(ranges.high > ranges.low)
-            place = end[row]
-            while row.size and left > 0:
-                differences = self._differences(row, place)
-                apart = np.flatnonzero(differences > limit[row])
-                row, place, differences = row[apart], place[apart], differences[apart]
-                group = self.group[row]
-                other = np.flatnonzero(~members.contain(place, group))
-                parts.append((group[other], differences[other]))
-                left -= row.size
-                place += step
-            unseen[self.group[row]] = True
-        group, differences = map(np.concatenate, zip(*parts, strict=True))
-        return group, differences, unseen
 
     def thresholds(self) -> Array:
         """Return the thresholds of all groups, NaN for one without pairs."""
@@ -443,12 +373,11 @@ class _Selection:
         if not differences.size:
             return
         differences.sort()
-        some = self.rank + 4 * np.sqrt(self.rank) + 4
-        share = np.divide(
-            some, self.total, out=np.ones(some.size), where=self.total > 0
-        )
         last = differences.size - 1
-        place = (np.minimum(share, 1.0) * last).astype(np.int64)
+        share = np.zeros(self.n_groups)
+        np.divide(self.rank, self.total, out=share, where=self.total > 0)
+        place = share * last
+        place = np.minimum(place + 4 * np.sqrt(place) + 4, last).astype(np.int64)
         yield np.where(self.total > 0, differences[place], np.nan)
 
     def _between(self) -> Array:
@@ -456,6 +385,7 @@ class _Selection:
         outer, inner = self.outer, self.inner
         return (outer.high - outer.low) - (inner.high - inner.low)
 
+    @np.errstate(over="ignore")  # the next after the largest number
     def _try(self, thresholds: Array) -> None:
         """Take the ranges within the thresholds as outer or inner ones of a group."""
         known = ~(thresholds > self.below) & ~np.isnan(self.below)
