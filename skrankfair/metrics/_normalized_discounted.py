@@ -10,68 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import Metric
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import check_choice, check_number
-from ._lists.estimates import AVERAGES, ListsWith, list_estimates, one_length
+from ._lists.estimates import list_estimates
 from ._lists.top_shares import Distance, TopShares
 from ._position_weights import PositionWeight
 
-_MOST_COLUMNS = 4000
-
 
 def top_share_estimates(
-    name: str,
-    data: RankedData,
-    kernel: TopShares,
-    parameters: Mapping[str, Any],
+    name: str, data: RankedData, kernel: TopShares, parameters: Mapping[str, Any]
 ) -> GroupEstimates:
     """Return a metric of sums over cuts, of data that is validated and ordered."""
-    check_choice(kernel.average, "average", AVERAGES)
     check_number(kernel.step, "step", 1, np.inf, integer=True)
-    groups = data.groups
-    if kernel.joint and groups.overlapping:
+    if kernel.joint and data.groups.overlapping:
         raise ValueError(
             "sensitive_features must be disjoint groups for joint=True; got a "
             "membership matrix of groups that may overlap."
         )
-    finalize: Finalize = MeanOfRatios()
-    support: Finalize = ColumnSum(1, 2)
-    first_pass: dict[str, Any] = {}
-    if kernel.average == "representation":
-        n_items = one_length(data)
-        n_columns = (n_items // kernel.step + 1) * len(groups)
-        if n_columns > _MOST_COLUMNS:
-            raise ValueError(
-                "average='representation' keeps one column per group and cut, at most "
-                f"{_MOST_COLUMNS}; got {n_columns}. Use a larger step."
-            )
-        finalize = kernel.of_mean_shares(n_items, len(groups))
-        joint = len(groups) if kernel.joint else None
-        support = ListsWith(joint, n_items > kernel.step)
-        first_pass["n_items"] = n_items
-        if kernel.joint:
-            first_pass["groups"] = groups.labels
-    metric = Metric(
-        name,
-        finalize,
-        support,
-        unit="queries",
-        fair_value=0.0,
-        disparity="max_abs",
-        test_method="permutation",
-    )
     items = "item" if name == "ndkl" else f"items (step={kernel.step})"
-    return list_estimates(
-        data,
-        kernel,
-        metric,
-        parameters,
-        first_pass,
-        longer_than=(kernel.step, items),
-    )
+    longer = kernel.step, items
+    return list_estimates(name, data, kernel, parameters, longer_than=longer)
 
 
 def _flag(value: Any, name: str) -> bool:
@@ -240,18 +199,9 @@ def normalized_discounted_difference(
         missing=missing,
     )
     weight = PositionWeight.of(position_weight, k, patience)
-    options = {
-        "step": step,
-        "average": average,
-        "normalize": normalize,
-    }
-    return _by_cuts(
-        "normalized_discounted_difference",
-        data,
-        Distance("difference"),
-        weight,
-        options,
-    )
+    options = {"step": step, "average": average, "normalize": normalize}
+    distance = Distance("difference")
+    return _by_cuts("normalized_discounted_difference", data, distance, weight, options)
 
 
 def normalized_discounted_ratio(

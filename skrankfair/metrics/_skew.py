@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios
+from .._estimates.finalize import Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import Metric, warn_user
+from .._estimates.metric import warn_user
 from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
-from ._lists.estimates import AVERAGES, ListsWith, list_estimates
-from ._lists.lists import Cuts, ListKernel, Lists
+from ._lists.estimates import list_estimates
+from ._lists.lists import Cuts, ListKernel, Lists, ListsWith
 from ._lists.top_shares import Distance, TopShares
 from ._normalized_discounted import top_share_estimates
 from ._pairs.cluster_rows import QuerySums
@@ -66,6 +66,13 @@ class SkewKernel(ListKernel):
     k: int
     average: str  # {"queries", "representation"}
 
+    signed = True
+    of_values = MeanSkew()
+
+    def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
+        """Return the metric of mean shares, its support, and what parts must share."""
+        return SkewOfShares(), ListsWith(), {}
+
     def table(self, lists: Lists) -> QuerySums:
         """Return sums by cell, and shared ones by list."""
         size, n = lists.sizes, lists.of_cells(lists.lengths)
@@ -101,29 +108,6 @@ def _warn_nobody(result: GroupEstimates, k: int) -> None:
             f"skew_at_k is -inf for groups of which {some} has nobody in its "
             f"first {k}: {names}."
         )
-
-
-def _skew_estimates(data: RankedData, k: int, average: str) -> GroupEstimates:
-    check_choice(average, "average", AVERAGES)
-    check_number(k, "k", 1, np.inf, integer=True)
-    finalize: Finalize = MeanSkew()
-    support: Finalize = ColumnSum(1, 2)
-    if average == "representation":
-        finalize, support = SkewOfShares(), ListsWith()
-    metric = Metric(
-        "skew_at_k",
-        finalize,
-        support,
-        unit="queries",
-        fair_value=0.0,
-        disparity="max_abs",
-        test_method="permutation",
-    )
-    parameters = {"k": k, "average": average}
-    kernel = SkewKernel(int(k), average)
-    return list_estimates(
-        data, kernel, metric, parameters, {}, "two-sided", (k, f"items (k={k})")
-    )
 
 
 def skew_at_k(
@@ -232,7 +216,10 @@ def skew_at_k(
         sample_weight=sample_weight,
         missing=missing,
     )
-    result = _skew_estimates(data, k, average)
+    check_number(k, "k", 1, np.inf, integer=True)
+    kernel, parameters = SkewKernel(int(k), average), {"k": k, "average": average}
+    longer = k, f"items (k={k})"
+    result = list_estimates("skew_at_k", data, kernel, parameters, longer_than=longer)
     _warn_nobody(result, k)
     return result
 

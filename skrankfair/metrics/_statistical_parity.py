@@ -12,12 +12,11 @@ import numpy as np
 
 from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import Metric
 from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice
-from ._lists.estimates import AVERAGES, list_estimates, one_length
-from ._lists.lists import ListKernel, Lists
+from ._lists.estimates import list_estimates
+from ._lists.lists import ListKernel, Lists, one_length
 from ._pairs.cluster_rows import QuerySums
 from ._position_weights import PositionWeight
 
@@ -114,6 +113,11 @@ class ExposureKernel(ListKernel):
         value = _magnitude(value, self.signed) * there
         return QuerySums.of_cells(lists.cells, np.stack([value, there], axis=1))
 
+    def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
+        """Return the metric of mean shares, its support, and what parts must share."""
+        first_pass = {"n_items": one_length(data)}
+        return MeanExposure(self.signed), ListsWithBoth(), first_pass
+
 
 @dataclass(frozen=True)
 class PairKernel(ListKernel):
@@ -139,37 +143,10 @@ class PairKernel(ListKernel):
             value = _magnitude(value, self.signed)
         return QuerySums.of_cells(lists.cells, np.stack([value * there, there], axis=1))
 
-
-def _parity_estimates(
-    name: str,
-    data: RankedData,
-    kernel: ExposureKernel | PairKernel,
-    of_means: tuple[Finalize, Finalize],
-    parameters: dict[str, Any],
-    test_method: str,
-) -> GroupEstimates:
-    """Return a metric of parity of data that is validated and ordered.
-
-    `of_means` are metric and support of totals for ``average="representation"``.
-    """
-    check_choice(kernel.average, "average", AVERAGES)
-    finalize, support = of_means
-    first_pass = {}
-    if kernel.average == "representation":
-        first_pass["n_items"] = one_length(data)
-    else:
-        finalize, support = MeanOfRatios(), ColumnSum(1, 2)
-    metric = Metric(
-        name,
-        finalize,
-        support,
-        unit="queries",
-        fair_value=0.0,
-        disparity="max_abs",
-        test_method=test_method,
-    )
-    alternative = "two-sided" if kernel.signed else "greater"
-    return list_estimates(data, kernel, metric, parameters, first_pass, alternative)
+    def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
+        """Return the metric of mean shares, its support, and what parts must share."""
+        first_pass = {"n_items": one_length(data)}
+        return MeanAdvantage(self.signed), ColumnSum(1, 2), first_pass
 
 
 def exposure_parity(
@@ -296,10 +273,7 @@ def exposure_parity(
     weight = PositionWeight.of(position_weight, k, patience)
     kernel = ExposureKernel(weight, signed, average)
     parameters = {**weight.parameters, "signed": signed, "average": average}
-    of_means = MeanExposure(signed), ListsWithBoth()
-    return _parity_estimates(
-        "exposure_parity", data, kernel, of_means, parameters, "permutation"
-    )
+    return list_estimates("exposure_parity", data, kernel, parameters)
 
 
 def pairwise_parity(
@@ -408,8 +382,7 @@ def pairwise_parity(
     )
     kernel = PairKernel(signed, average)
     parameters = {"signed": signed, "average": average}
-    of_means = MeanAdvantage(signed), ColumnSum(1, 2)
     method = "t" if signed else "permutation"
-    return _parity_estimates(
-        "pairwise_parity", data, kernel, of_means, parameters, method
+    return list_estimates(
+        "pairwise_parity", data, kernel, parameters, test_method=method
     )

@@ -10,9 +10,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from ..._estimates.finalize import Finalize, MeanOfRatios
+from ..._estimates.storage import stored
 from ..._inputs.cells import Cells, Memberships
 from ..._inputs.groups import Groups, sort_labels
 from ..._inputs.ranking import Places, RankedData, order_rows
@@ -125,7 +128,21 @@ class Lists(Places):
 
 
 class ListKernel(ABC):
-    """What turns lists into the rows of a table of sums."""
+    """What turns lists into the rows of a table of sums.
+
+    Attributes
+    ----------
+    average : {"queries", "representation"}
+        Whether the rows have values of lists, or shares whose means have one.
+    signed : bool
+        Whether both ends of the values speak against parity.
+    of_values : callable
+        From the sums of values and numbers of lists to estimates.
+    """
+
+    average: str
+    signed: bool
+    of_values: Finalize = MeanOfRatios()
 
     def labels(self, groups: Groups) -> tuple[Hashable, ...]:
         """Return the labels of the rows of the result."""
@@ -135,10 +152,48 @@ class ListKernel(ABC):
     def table(self, lists: Lists) -> QuerySums:
         """Return sums by cell (E, C), and shared ones by list (Q, D)."""
 
+    @abstractmethod
+    def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
+        """Return the metric of mean shares, its support, and what parts must share."""
+
 
 def table_of(kernel: ListKernel, lists: Lists) -> QuerySums:
     """Return the table of a kernel, made part by part."""
     return QuerySums.joined([kernel.table(part) for part in lists.parts()])
+
+
+@stored("ListsWith")
+@dataclass(frozen=True)
+class ListsWith:
+    """The number of lists, 0 for a group that is in none or is all of them.
+
+    The last column is the group's share of the list, and there is a shared one.
+    """
+
+    joint: int | None = None  # the number of groups whose columns follow each other
+    long: bool = True  # whether the lists are long enough to have a value
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the numbers, shape (..., G)."""
+        n = shared[..., 0, None]
+        if self.joint is not None:
+            by_group = by_group.reshape(*by_group.shape[:-1], self.joint, -1)
+            there = (by_group[..., -1] > 0).sum(axis=-1) > 1
+        else:
+            there = (by_group[..., -1] > 0) & (by_group[..., -1] < n)
+        return np.where(there & self.long, n, 0.0)
+
+
+def one_length(data: RankedData) -> int:
+    """Return the length of all lists, which must be the same."""
+    lengths = data.ranking.lengths
+    if lengths.min() < lengths.max():
+        raise ValueError(
+            "average must be 'queries' for lists of different lengths: "
+            "'representation' averages position by position; got lists of "
+            f"{lengths.min()} to {lengths.max()} items."
+        )
+    return int(lengths[0])
 
 
 def _aligned(groups: Groups, labels: tuple[Hashable, ...]) -> Array:

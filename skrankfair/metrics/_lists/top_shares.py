@@ -10,17 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
+from ..._estimates.finalize import Finalize
 from ..._estimates.storage import stored
 from ..._inputs.groups import Groups
+from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array
 from .._pairs.cluster_rows import QuerySums
 from .._position_weights import PositionWeight
-from .lists import Cuts, ListKernel, Lists
+from .lists import Cuts, ListKernel, Lists, ListsWith, one_length
 
-_MOST_ORDERED = 10
+_MOST_COLUMNS, _MOST_ORDERED = 4000, 10
 _ROUNDING = 1e-12
 
 
@@ -121,7 +124,9 @@ class TopShares(ListKernel):
     #: {"maximum", "weights", None}. What the weighted sum over the cuts is divided by.
     divisor: str | None
     joint: bool = False  # one value for all groups at once, instead of one per group
-    average: str = "queries"  # {"queries", "representation"}
+    average: str = "queries"
+
+    signed = False
 
     def labels(self, groups: Groups) -> tuple[Hashable, ...]:
         """Return the labels of the rows of the result."""
@@ -203,6 +208,21 @@ class TopShares(ListKernel):
         joint = np.zeros((n_lists, cells.n_groups, n_cuts + 1))
         joint[cells.query, cells.group] = out
         return QuerySums.of_all(joint.reshape(n_lists, 1, -1), ones)
+
+    def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
+        """Return the metric of mean shares, its support, and what parts must share."""
+        n_items, labels = one_length(data), data.groups.labels
+        n_columns = (n_items // self.step + 1) * len(labels)
+        if n_columns > _MOST_COLUMNS:
+            raise ValueError(
+                "average='representation' keeps one column per group and cut, at most "
+                f"{_MOST_COLUMNS}; got {n_columns}. Use a larger step."
+            )
+        first_pass: dict[str, Any] = {"n_items": n_items}
+        if self.joint:
+            first_pass["groups"] = labels
+        support = ListsWith(len(labels) if self.joint else None, n_items > self.step)
+        return self.of_mean_shares(n_items, len(labels)), support, first_pass
 
     def of_mean_shares(self, n_items: int, n_groups: int) -> MetricOfShares:
         """Return the metric as a function of sums of shares over lists."""
