@@ -117,9 +117,10 @@ class quiet(warnings.catch_warnings):  # noqa: N801
 def slices(result: GroupEstimates, starts) -> Iterator[GroupEstimates]:
     """Yield the results on blocks of the clusters of a large one."""
     table = result.sums.table
+    by_group = table.by_group
     for low, high in pairwise(starts):
         part = Table.of_all(
-            table.by_group[low:high],
+            by_group[low:high],
             table.shared[low:high],
             table.labels[low:high],
         )

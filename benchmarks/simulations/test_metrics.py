@@ -433,3 +433,50 @@ def test_size_of_the_permutation_test(metric):
     assert rejected < 0.1 + 1.25 * tolerance(0.1, 200)
     if metric is not skew_at_k:  # which has few values
         assert rejected > 0.1 - 1.25 * tolerance(0.1, 200)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_metrics_turn_at_the_share(share):
+    """Figure 2: the generator has no exact parity, but the metrics turn at it."""
+    grid = np.arange(0, 1.01, 0.1)
+    options = {
+        normalized_discounted_difference: {},
+        normalized_discounted_kl: {},
+        exposure_parity: {},
+        pairwise_parity: {},
+    }
+    for metric, extra in options.items():
+        means = []
+        for alpha in grid:
+            data = make_biased_rankings(20, 300, share, alpha, random_state=0)
+            who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
+            r = metric(None, data.y_score, **who, **extra)
+            means.append(r.estimate[1])
+        turn = int(np.argmin(means))
+        assert abs(grid[turn] - share) < 0.11, metric.__name__
+        # Up on both sides, but for the noise of neighbours.
+        assert (np.diff(means[: turn - 1]) < 0).all()
+        assert (np.diff(means[turn + 1 :]) > 0).all()
+        if metric is pairwise_parity:
+            np.testing.assert_allclose([means[0], means[-1]], 1)
+        elif share != 0.5:
+            weak = means[0] if share < 0.5 else means[-1]
+            assert weak < 0.95
+
+
+def test_exact_shares_give_the_metric_of_the_mean():
+    n_rankings = 3000
+    data = make_biased_rankings(n_rankings, 20, 0.3, 0.6, random_state=0)
+    r = pairwise_parity(
+        None,
+        data.y_score,
+        sensitive_features=data.sensitive_features,
+        qid=data.qid,
+        average="representation",
+    )
+    share, sizes = data.position_share[:, None], np.array([6, 14])
+    matrix = np.repeat(np.hstack([share, 1 - share]) / sizes, sizes, axis=1)
+    group = np.arange(20) < data.n_protected
+    table = expected_advantage(matrix, sensitive_features=group, step=5)
+    expected = table.loc[True, "pairwise_parity"]
+    assert abs(r.estimate[1] - expected) < 5 * r.standard_error[1]

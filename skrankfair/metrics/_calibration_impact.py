@@ -55,7 +55,7 @@ class Calibrated:
     def of_sample(
         cls, sample: Sample, groups: Groups, bandwidth: Any, kernel: Kernel
     ) -> Calibrated:
-        """Choose the bandwidth of each group, and keep codes of 32 bits where they do."""
+        """Choose the bandwidth of each group; keep codes of 32 bits where they do."""
         cluster, group, row = small_codes(sample.cluster, sample.group, sample.row)
         sample = replace(sample, cluster=cluster, group=group, row=row)
         rows = sample.rows_of_groups(len(groups))

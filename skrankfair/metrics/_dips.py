@@ -68,14 +68,14 @@ def _dips_estimates(
     table = sums.by_cell
     if average == "queries":
         for value, largest in ((0, 1), (2, 3)):
-            there = table[..., largest] > 0
+            valid = table[..., largest] > 0
             np.divide(
                 table[..., value],
                 table[..., largest],
                 out=table[..., value],
-                where=there,
+                where=valid,
             )
-            table[..., largest] = there
+            table[..., largest] = valid
     rows = sum_over_queries(data, sums)
     result = GroupEstimates(
         metric=Metric(

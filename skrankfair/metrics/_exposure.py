@@ -36,8 +36,8 @@ class Share:
         value = by_group[..., self.column]
         total = np.broadcast_to(shared[..., None, self.column], value.shape)
         share = np.full(value.shape, np.nan, dtype=value.dtype)
-        there = (total.real != 0) & (by_group[..., -1].real != 0)
-        np.divide(value, total, out=share, where=there)
+        valid = (total.real != 0) & (by_group[..., -1].real != 0)
+        np.divide(value, total, out=share, where=valid)
         return share
 
 
@@ -83,15 +83,15 @@ def _query_sums(data: RankedData, visits: Array, target: str | None) -> QuerySum
     """
     y = data.y_true if target in ("expected", "relevance") else None
     parts = []
-    for rows, _, part in data.ranking.blocks():
-        columns = [part.tie_means(visits[part.position()])]
+    for rows, _, block in data.ranking.blocks():
+        columns = [block.tie_means(visits[block.position()])]
         if target is not None:
             merit = None if y is None else y[rows]
-            columns.append(_target_values(target, part, merit, visits))
-        lists = Lists(part.starts, part.tie_starts, data.groups.take(rows))
+            columns.append(_target_values(target, block, merit, visits))
+        lists = Lists(block.starts, block.tie_starts, data.groups.take(rows))
         with np.errstate(over="ignore"):
             by_cell = [lists.sums_by_cell(values) for values in columns]
-            totals = [np.add.reduceat(values, part.starts[:-1]) for values in columns]
+            totals = [np.add.reduceat(values, block.starts[:-1]) for values in columns]
         by_cell.append(lists.sizes)
         parts.append(
             QuerySums(lists.cells, np.stack(by_cell, axis=1), np.stack(totals, axis=1))
@@ -112,12 +112,12 @@ def _share_sums(
             "y_true must have a finite sum for target='relevance'; the largest is "
             f"{data.y_true.max():g}."
         )
-    there = np.all(totals > 0, axis=1)
-    sums.by_cell[~there[query]], totals[~there] = 0.0, 0.0
+    valid = np.all(totals > 0, axis=1)
+    sums.by_cell[~valid[query]], totals[~valid] = 0.0, 0.0
     if average == "queries":
-        divisor = np.where(there[:, None], totals, 1.0)[query]
+        divisor = np.where(valid[:, None], totals, 1.0)[query]
         sums.by_cell[:, :-1] /= divisor
-        totals[...] = there[:, None]
+        totals[...] = valid[:, None]
     rows = sum_over_queries(data, sums)
     return ClusterSums.from_clusters(data.groups.labels, rows, [ItemCount()])
 

@@ -107,9 +107,9 @@ class MatchedPairCurve(ReadOnlyArrays):
 
         parts = []
         for epsilon, result in zip(self.epsilon, self.results, strict=True):
-            part = result.to_frame(confidence_level).reset_index()
-            part.insert(0, "epsilon", epsilon)
-            parts.append(part)
+            table = result.to_frame(confidence_level).reset_index()
+            table.insert(0, "epsilon", epsilon)
+            parts.append(table)
         return pd.concat(parts, ignore_index=True)
 
     def __add__(self, other: object) -> MatchedPairCurve:

@@ -52,11 +52,11 @@ class SkewOfShares:
         """Return the skews, shape (..., G)."""
         p, q = by_group[..., 0], by_group[..., 1]
         n = shared[..., 0, None]
-        there = (q.real > 0) & (q.real < n.real)
-        some = there & (p.real > 0)
+        valid = (q.real > 0) & (q.real < n.real)
+        some = valid & (p.real > 0)
         skew = np.log(np.where(some, p, 1.0) / np.where(some, q, 1.0))
-        out = np.where(there, skew, np.nan)
-        return _or_minus_infinity(out, there & ~some)
+        out = np.where(valid, skew, np.nan)
+        return _or_minus_infinity(out, valid & ~some)
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,10 @@ class SkewKernel(ListKernel):
             counts = (lists.lengths > self.k)[:, None].astype(float)
             shares = np.stack([p, q * (n > self.k)], axis=1)
             return QuerySums(lists.cells, shares, counts)
-        there = (size > 0) & (size < n) & (n > self.k)
-        some = there & (p > 0)
+        valid = (size > 0) & (size < n) & (n > self.k)
+        some = valid & (p > 0)
         skew = np.log(np.where(some, p, 1.0) / np.where(some, q, 1.0))
-        columns = np.stack([skew, there, there & ~some], axis=1)
+        columns = np.stack([skew, valid, valid & ~some], axis=1)
         return QuerySums.of_cells(lists.cells, columns)
 
     def _shares(self, lists: Lists) -> Array:

@@ -24,9 +24,9 @@ from ._position_weights import PositionWeight
 def _advantage(mine: Array, theirs: Array) -> tuple[Array, Array]:
     """Return (mine - theirs) / (mine + theirs), and whether there is a sum."""
     total = mine + theirs
-    there = total.real > 0
+    valid = total.real > 0
     with np.errstate(invalid="ignore"):
-        return np.where(there, mine - theirs, 0.0) / np.where(there, total, 1.0), there
+        return np.where(valid, mine - theirs, 0.0) / np.where(valid, total, 1.0), valid
 
 
 def _magnitude(values: Array, signed: bool) -> Array:
@@ -69,8 +69,8 @@ class MeanExposure:
             mine / np.where(both, size, 1.0), theirs / np.where(both, others, 1.0)
         )
         out = np.full(value.shape, np.nan, dtype=value.dtype)
-        there = both & some
-        out[there] = _magnitude(value, self.signed)[there]
+        valid = both & some
+        out[valid] = _magnitude(value, self.signed)[valid]
         return out
 
 
@@ -109,9 +109,9 @@ class ExposureKernel(ListKernel):
         value, some = _advantage(
             mine / np.maximum(size, 1), theirs / np.maximum(others, 1)
         )
-        there = some & (size > 0) & (others > 0)
-        value = _magnitude(value, self.signed) * there
-        return QuerySums.of_cells(lists.cells, np.stack([value, there], axis=1))
+        valid = some & (size > 0) & (others > 0)
+        value = _magnitude(value, self.signed) * valid
+        return QuerySums.of_cells(lists.cells, np.stack([value, valid], axis=1))
 
     def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
         """Return the metric of mean shares, its support, and what parts must share."""
@@ -136,12 +136,12 @@ class PairKernel(ListKernel):
         won = lists.sums_by_cell(lists.tie_means(below.astype(float)))
         won -= size * (size - 1) / 2
         pairs = size * (lists.of_cells(lengths) - size)
-        there = pairs > 0
-        won = np.where(there, won, 0.0)
+        valid = pairs > 0
+        won = np.where(valid, won, 0.0)
         value = _advantage(won, pairs - won)[0]
         if self.average == "queries":
             value = _magnitude(value, self.signed)
-        return QuerySums.of_cells(lists.cells, np.stack([value * there, there], axis=1))
+        return QuerySums.of_cells(lists.cells, np.stack([value * valid, valid], axis=1))
 
     def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
         """Return the metric of mean shares, its support, and what parts must share."""

@@ -49,26 +49,28 @@ def top_estimates(
     if name == "share_at_k":
         # Of all groups: a part of the data that lacks a group has places all the same.
         shared = np.minimum(ranking.lengths, k).astype(float)[:, None]
-        part, whole = top, lists.sizes
+        numerator, denominator = top, lists.sizes
     else:
         data.check_binary(name)
-        part, whole = lists.sums_by_cell(data.y_true * chance), top
+        numerator, denominator = lists.sums_by_cell(data.y_true * chance), top
         if name == "recall_at_k":
-            whole = lists.sums_by_cell(data.y_true)
+            denominator = lists.sums_by_cell(data.y_true)
     unit, against_rest = _UNITS[name], None
     if average == "queries" and name == "share_at_k":
-        part, shared = part / shared[cells.query, 0], np.ones(shared.shape)
+        numerator, shared = numerator / shared[cells.query, 0], np.ones(shared.shape)
     elif average == "queries":
-        there = whole > 0
-        part = np.divide(part, whole, out=np.zeros(part.shape), where=there)
-        whole, unit = there, f"queries with {unit}"
+        valid = denominator > 0
+        numerator = np.divide(
+            numerator, denominator, out=np.zeros(numerator.shape), where=valid
+        )
+        denominator, unit = valid, f"queries with {unit}"
     elif name != "share_at_k":
         against_rest = minus_rest(MeanOfRatios(), 1)
         relevant = data.y_true * chance
         every = relevant, chance if name == "precision_at_k" else data.y_true
         starts = ranking.starts[:-1]
         shared = np.stack([np.add.reduceat(column, starts) for column in every], axis=1)
-    sums = QuerySums(cells, np.stack([part, whole], axis=1), shared)
+    sums = QuerySums(cells, np.stack([numerator, denominator], axis=1), shared)
     rows = sum_over_queries(data, sums)
     support = ColumnSum(1, 2)
     supports: list[Finalize] = [support]

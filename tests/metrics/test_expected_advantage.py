@@ -6,7 +6,6 @@ import itertools
 import numpy as np
 import pytest
 
-from skrankfair.datasets import make_biased_rankings
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     expected_advantage,
@@ -212,53 +211,6 @@ class TestTheorems:
         if m < N / 2:
             for name in ("normalized_discounted_difference", "exposure_parity", "ndkl"):
                 assert table[name][0] < 0.99 * table[name][-1], name
-
-
-class TestSimulation:
-    """Figure 2: the generator has no exact parity, but the metrics turn at it."""
-
-    @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
-    def test_metrics_turn_at_the_share(self, share):
-        grid = np.arange(0, 1.01, 0.1)
-        options = {
-            normalized_discounted_difference: {},
-            normalized_discounted_kl: {},
-            exposure_parity: {},
-            pairwise_parity: {},
-        }
-        for metric, extra in options.items():
-            means = []
-            for alpha in grid:
-                data = make_biased_rankings(20, 300, share, alpha, random_state=0)
-                who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
-                r = metric(None, data.y_score, **who, **extra)
-                means.append(r.estimate[1])
-            turn = int(np.argmin(means))
-            assert abs(grid[turn] - share) < 0.11, metric.__name__
-            # Up on both sides, but for the noise of neighbours.
-            assert (np.diff(means[: turn - 1]) < 0).all()
-            assert (np.diff(means[turn + 1 :]) > 0).all()
-            if metric is pairwise_parity:
-                np.testing.assert_allclose([means[0], means[-1]], 1)
-            elif share != 0.5:
-                weak = means[0] if share < 0.5 else means[-1]
-                assert weak < 0.95
-
-    def test_exact_shares_give_the_metric_of_the_mean(self):
-        n_rankings = 3000
-        data = make_biased_rankings(n_rankings, 20, 0.3, 0.6, random_state=0)
-        r = pairwise_parity(
-            None,
-            data.y_score,
-            sensitive_features=data.sensitive_features,
-            qid=data.qid,
-            average="representation",
-        )
-        matrix = advantage_matrix(data.position_share, data.n_protected)
-        group = np.arange(20) < data.n_protected
-        table = expected_advantage(matrix, sensitive_features=group, step=5)
-        expected = table.loc[True, "pairwise_parity"]
-        assert abs(r.estimate[1] - expected) < 5 * r.standard_error[1]
 
 
 class TestInput:

@@ -178,10 +178,10 @@ class ListsWith:
         n = shared[..., 0, None]
         if self.joint is not None:
             by_group = by_group.reshape(*by_group.shape[:-1], self.joint, -1)
-            there = (by_group[..., -1] > 0).sum(axis=-1) > 1
+            valid = (by_group[..., -1] > 0).sum(axis=-1) > 1
         else:
-            there = (by_group[..., -1] > 0) & (by_group[..., -1] < n)
-        return np.where(there & self.long, n, 0.0)
+            valid = (by_group[..., -1] > 0) & (by_group[..., -1] < n)
+        return np.where(valid & self.long, n, 0.0)
 
 
 def one_length(data: RankedData) -> int:

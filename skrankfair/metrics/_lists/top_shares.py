@@ -29,8 +29,8 @@ _ROUNDING = 1e-12
 
 def _divergence(p: Array, q: Array) -> Array:
     """Return ``p ln(p / q)``, 0 for p = 0."""
-    there = p.real > 0
-    out: Array = np.where(there, p * np.log(np.where(there, p / q, 1.0)), 0.0)
+    valid = p.real > 0
+    out: Array = np.where(valid, p * np.log(np.where(valid, p / q, 1.0)), 0.0)
     return out
 
 
@@ -144,11 +144,11 @@ class TopShares(ListKernel):
         if self.average == "representation":
             return self._share_table(lists)
         if self.joint:
-            values, there = self._joint_values(lists)
-            return QuerySums.of_all(np.stack([values * there, there], axis=1)[:, None])
-        values, there = self._cell_values(lists)
+            values, valid = self._joint_values(lists)
+            return QuerySums.of_all(np.stack([values * valid, valid], axis=1)[:, None])
+        values, valid = self._cell_values(lists)
         return QuerySums.of_cells(
-            lists.cells, np.stack([values * there, there], axis=1)
+            lists.cells, np.stack([values * valid, valid], axis=1)
         )
 
     def _total(self, lists: Lists, cuts: Cuts) -> _Total:
@@ -157,8 +157,8 @@ class TopShares(ListKernel):
     def _cell_values(self, lists: Lists) -> tuple[Array, Array]:
         """Return the value of each cell, and whether there is one."""
         size, n = lists.sizes, lists.of_cells(lists.lengths)
-        there = (size > 0) & (size < n) & (n > self.step)
-        some, inverse = _distinct(lists, np.flatnonzero(there))
+        valid = (size > 0) & (size < n) & (n > self.step)
+        some, inverse = _distinct(lists, np.flatnonzero(valid))
         cuts, p, q = _cell_shares(lists, some, self.step)
         total = _Total(cuts.of_list, self.weights(cuts.k), some.size)
         values, divisor = total(self.distance(p, q)), np.ones(some.size)
@@ -169,15 +169,15 @@ class TopShares(ListKernel):
             with np.errstate(divide="ignore", invalid="ignore"):
                 divisor = self.distance.largest(size[rows], n[rows], cuts.k, total)
         values, defined = _ratio(values, divisor, np.ones(some.size, dtype=bool))
-        out = np.zeros(there.size)
-        out[there], there[there] = values[inverse], defined[inverse]
-        return out, there
+        out = np.zeros(valid.size)
+        out[valid], valid[valid] = values[inverse], defined[inverse]
+        return out, valid
 
     def _joint_values(self, lists: Lists) -> tuple[Array, Array]:
         """Return the divergence of all groups at once of each list."""
         sizes, n, query = lists.sizes, lists.lengths, lists.cells.query
         n_groups = np.bincount(query[sizes > 0], minlength=n.size)
-        there = (n_groups > 1) & (n > self.step)
+        valid = (n_groups > 1) & (n > self.step)
         cuts = lists.cuts(self.step)
         total = self._total(lists, cuts)
         some, inverse = _distinct(lists, np.arange(query.size))
@@ -185,14 +185,14 @@ class TopShares(ListKernel):
         of_cells = _Total(of_cell.of_list, self.weights(of_cell.k), some.size)
         parts = of_cells(_divergence(p, q))[inverse]
         values = np.bincount(query, weights=parts, minlength=n.size).astype(float)
-        divisor = np.ones(there.size)
+        divisor = np.ones(valid.size)
         if self.divisor == "weights":
             divisor = total(np.ones(cuts.k.size))
         elif self.divisor == "maximum":
             present = _packed(lists)[cuts.of_list]
             sizes_at = [present[:, i] for i in range(present.shape[1])]
             divisor = largest_joint(sizes_at, n[cuts.of_list], cuts.k, total)
-        return _ratio(values, divisor, there)
+        return _ratio(values, divisor, valid)
 
     def _share_table(self, lists: Lists) -> QuerySums:
         """Return the shares in the first k and in the list; shared, a one."""
@@ -294,23 +294,23 @@ def _cell_shares(lists: Lists, cell: Array, step: int) -> tuple[Cuts, Array, Arr
     return cuts, p, q[number]
 
 
-def _ratio(values: Array, divisor: Array, there: Array) -> tuple[Array, Array]:
+def _ratio(values: Array, divisor: Array, valid: Array) -> tuple[Array, Array]:
     """Return values over divisors, 0 where there is none, and where there is one."""
-    there = there & (divisor > 0)
+    valid = valid & (divisor > 0)
     out = np.zeros(values.shape)
-    np.divide(values, divisor, out=out, where=there)
-    return out, there
+    np.divide(values, divisor, out=out, where=valid)
+    return out, valid
 
 
 def _packed(lists: Lists) -> Array:
     """Return the sizes of the groups of each list, the absent ones left out."""
-    there = np.flatnonzero(lists.sizes > 0)
-    query = lists.cells.query[there]
+    valid = np.flatnonzero(lists.sizes > 0)
+    query = lists.cells.query[valid]
     number = np.bincount(query, minlength=lists.n_queries)
     _check_joint(most := int(number.max(initial=1)))
     place = np.arange(query.size) - np.repeat(np.cumsum(number) - number, number)
     packed = np.zeros((lists.n_queries, most))
-    packed[query, place] = lists.sizes[there]
+    packed[query, place] = lists.sizes[valid]
     return packed
 
 
@@ -353,15 +353,15 @@ class MetricOfShares:
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.joint is None:
                 value = total(self.distance(p, q))
-                there = (q.real > 0) & (q.real < 1)
+                valid = (q.real > 0) & (q.real < 1)
                 largest = self._divisor(q, n, k, total, joint=False)
             else:
                 value = total(_divergence(p, q)).sum(axis=-1)
-                there = ((q.real > 0).sum(axis=-2) > 1) & (q.shape[-2] > 1)
+                valid = ((q.real > 0).sum(axis=-2) > 1) & (q.shape[-2] > 1)
                 largest = self._divisor(q, n, k, total, joint=True)
-        there = there[..., 0] & (largest.real > 0) & (self.n_items > self.step)
+        valid = valid[..., 0] & (largest.real > 0) & (self.n_items > self.step)
         out = np.full(value.shape, np.nan, dtype=value.dtype)
-        np.divide(value, largest, out=out, where=there)
+        np.divide(value, largest, out=out, where=valid)
         return out
 
     def _divisor(

@@ -117,9 +117,9 @@ class QuerySums:
         if len(parts) == 1:
             return parts[0]
         return cls(
-            Cells.joined([part.cells for part in parts]),
-            np.concatenate([part.by_cell for part in parts]),
-            np.concatenate([part.shared for part in parts]),
+            Cells.joined([block.cells for block in parts]),
+            np.concatenate([block.by_cell for block in parts]),
+            np.concatenate([block.shared for block in parts]),
         )
 
 
@@ -164,9 +164,9 @@ def _query_means(table: Array, n_columns: int) -> None:
     for first in range(0, table.shape[-2], n_columns):
         columns = table[..., first : first + n_columns, :]
         count = columns[..., 1:2, :].copy()
-        there = count > 0
-        np.divide(columns, count, out=columns, where=there)
-        columns *= there
+        has_pair = count > 0
+        np.divide(columns, count, out=columns, where=has_pair)
+        columns *= has_pair
 
 
 def _means_of_queries(
@@ -191,24 +191,24 @@ def _sums_of(
 ) -> tuple[Pairs, QuerySums]:
     """Return the pairs (of the last queries) and the sums of all, block by block."""
     parts = []
-    for _, _, part in data.blocks():
-        pairs, chance = make_pairs(part), np.ones(0)
+    for _, _, block in data.blocks():
+        pairs, chance = make_pairs(block), np.ones(0)
         sums = query_sums(pairs)
         if k is not None:
-            chance = part.ranking.chance_of_top(k)
-            _subtract_below(sums, part, make_pairs, chance)
-        if part.item_weight is not None or (chance % 1).any():
-            exact = _exact_sums(part.with_equal_items, make_pairs, chance)
-            there = pairs_there(exact.by_cell, pairs.n_columns)
-            sums.by_cell[...] *= there
+            chance = block.ranking.chance_of_top(k)
+            _subtract_below(sums, block, make_pairs, chance)
+        if block.item_weight is not None or (chance % 1).any():
+            exact = _exact_sums(block.with_equal_items, make_pairs, chance)
+            has_pair = have_pairs(exact.by_cell, pairs.n_columns)
+            sums.by_cell[...] *= has_pair
             if exact.shared.shape[1]:
-                sums.shared[...] *= pairs_there(exact.shared, 2)
+                sums.shared[...] *= have_pairs(exact.shared, 2)
         parts.append(sums)
     return pairs, QuerySums.joined(parts)
 
 
 def _subtract_below(
-    sums: QuerySums, part: RankedData, make_pairs: MakePairs, chance: Array
+    sums: QuerySums, block: RankedData, make_pairs: MakePairs, chance: Array
 ) -> None:
     """Take off the pairs of which no item is in the first places, in place.
 
@@ -218,18 +218,18 @@ def _subtract_below(
     ``(m - t)(m - t - 1) / (m (m - 1))``, which is less by ``(1 - chance) t / (m (m -
     1))``: these pairs are added again.
     """
-    below = part.times_items(1 - chance)
+    below = block.times_items(1 - chance)
     signed = [(-1.0, below)]
     tied = (chance > 0) & (chance < 1)
     if tied.any():
-        first, last = part.ranking.tie_bounds()
+        first, last = block.ranking.tie_bounds()
         others = np.maximum(last - first - 1, 1)
         share = np.sqrt(tied * (1 - chance) * chance / others)
-        signed.append((1.0, part.times_items(share)))
-    for sign, other in signed:
-        found = query_sums(make_pairs(other))
-        sums.by_cell[...] += sign * found.by_cell
-        sums.shared[...] += sign * found.shared
+        signed.append((1.0, block.times_items(share)))
+    for sign, weighted in signed:
+        added = query_sums(make_pairs(weighted))
+        sums.by_cell[...] += sign * added.by_cell
+        sums.shared[...] += sign * added.shared
 
 
 def _exact_sums(plain: RankedData, make_pairs: MakePairs, chance: Array) -> QuerySums:
@@ -241,13 +241,13 @@ def _exact_sums(plain: RankedData, make_pairs: MakePairs, chance: Array) -> Quer
     sums = query_sums(make_pairs(plain))
     if chance.size:
         below = plain.times_items((chance == 0).astype(float))
-        found = query_sums(make_pairs(below))
-        sums.by_cell[...] -= found.by_cell
-        sums.shared[...] -= found.shared
+        uncounted = query_sums(make_pairs(below))
+        sums.by_cell[...] -= uncounted.by_cell
+        sums.shared[...] -= uncounted.shared
     return sums
 
 
-def pairs_there(exact: Array, n_columns: int) -> Array:
+def have_pairs(exact: Array, n_columns: int) -> Array:
     """Return where there is a pair, from sums without weights of items.
 
     Their numbers of pairs are exact. Of weighted sums rounding leaves something where

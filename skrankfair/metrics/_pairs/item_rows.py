@@ -20,7 +20,7 @@ from .cluster_rows import (
     MakePairs,
     Pairs,
     cluster_sums,
-    pairs_there,
+    have_pairs,
     query_sums,
     subtract_shared,
     sum_rows,
@@ -155,17 +155,17 @@ def _item_rows(data: RankedData, make_pairs: MakePairs) -> tuple[Pairs, Array, A
     shared ones (n, D).
     """
     table, shared = np.zeros(0), []
-    for rows, _, part in data.blocks():
-        pairs, plain = make_pairs(part), None
+    for rows, _, block in data.blocks():
+        pairs, plain = make_pairs(block), None
         if not table.size:
             table = _empty_rows(data, pairs)
         if data.item_weight is not None:
-            plain = make_pairs(part.with_equal_items)
+            plain = make_pairs(block.with_equal_items)
         for group in range(len(pairs.groups)):
             sums = np.moveaxis(pairs.item_sums(group), -1, 0)
             if plain is not None:
                 exact = np.moveaxis(plain.item_sums(group), -1, 0)
-                sums = sums * pairs_there(exact, pairs.n_columns)
+                sums = sums * have_pairs(exact, pairs.n_columns)
             table[rows, group] = sums
         of_all = pairs.shared_item_sums()
         if pairs.has_shared:
@@ -220,7 +220,7 @@ def _item_clusters(
     sums = query_sums(pairs)
     if data.item_weight is not None:
         exact = query_sums(make_pairs(inner.with_equal_items))
-        sums.by_cell[...] *= pairs_there(exact.by_cell, pairs.n_columns)
+        sums.by_cell[...] *= have_pairs(exact.by_cell, pairs.n_columns)
     subtract_shared(sums)
     query, owner = np.divmod(parts, size)
     weight = np.ones(parts.size)

@@ -20,7 +20,7 @@ import numpy as np
 from ..._estimates.storage import stored
 from ..._inputs.ranking import Ranking
 from ..._inputs.validation import Array
-from .matched import MatchedPairs, Place
+from .matched import MatchedPairs, PartnerRanges
 from .prefix_sums import PrefixSums, times
 
 #: The powers (p, q) of the sums of u**p y**q.
@@ -48,11 +48,11 @@ class LocalLinear:
         )
         determinant = s0 * s2 - s1 * s1
         value = np.full(s0.shape, np.nan, dtype=s0.dtype)
-        there = (count.real > 0) & (s0.real > _NO_WEIGHT * count.real)
+        valid = (count.real > 0) & (s0.real > _NO_WEIGHT * count.real)
         # Where all pairs are tied, their mean is the value at 0.
-        tied = there & (s2.real <= _SAME * s0.real)
+        tied = valid & (s2.real <= _SAME * s0.real)
         np.divide(y0, s0, out=value, where=tied)
-        varied = there & (determinant.real > _SAME * s0.real**2)
+        varied = valid & (determinant.real > _SAME * s0.real**2)
         np.divide(s2 * y0 - s1 * y1, determinant, out=value, where=varied)
         return value, count
 
@@ -116,26 +116,19 @@ class LinearPairs(MatchedPairs):
     def _known_cells(self) -> dict[float, _Cells]:
         return {}
 
-    def _range_columns(
-        self,
-        some: Array | None,
-        place: Place,
-        low: Array,
-        high: Array,
-        focal: Array,
-        limits: Array,
-    ) -> Array:
-        """Return the columns of focal rows with ranges of a list of rows.
+    def _range_columns(self, ranges: PartnerRanges) -> Array:
+        """Return the columns of focal rows over their partners, (6, k).
 
         Cells are as wide as the threshold or up to twice that, a power of 2, so that
         many groups have few units, of which each is summed once.
         """
+        low, high, focal, limits = ranges.low, ranges.high, ranges.focal, ranges.limits
         out = np.zeros((6, low.size))
         scale = np.where((limits > 0) & (limits < np.inf), limits, 1.0)
         units = np.exp2(np.ceil(np.log2(scale)))
         units[np.isinf(limits)] = np.inf  # no cells
         first, last = self.ranking.tie_bounds(focal)
-        level, below = (np.clip(place(end), low, high) for end in (first, last))
+        level, below = (np.clip(ranges.place(end), low, high) for end in (first, last))
         wanted = high > low
         for width in np.unique(units[wanted]):
             bounded = bool(width < np.inf)
@@ -144,7 +137,7 @@ class LinearPairs(MatchedPairs):
             cells = self._known_cells.setdefault(
                 float(width), _Cells(self.ranking, unit, bounded)
             )
-            sums = _RangeSums.of(self, cells, some)
+            sums = _RangeSums.of(self, cells, ranges.rows)
             for start in range(0, chosen.size, _CHUNK):
                 at = chosen[start : start + _CHUNK]
                 ratio, y = unit / scale[at], self.y[focal[at]]
@@ -190,9 +183,8 @@ class _RangeSums:
     before: dict[tuple[int, int], PrefixSums]
 
     @classmethod
-    def of(cls, pairs: LinearPairs, cells: _Cells, some: Array | None) -> _RangeSums:
-        """Return prefix sums over the rows that are listed; None lists all."""
-        rows: Array | slice = slice(None) if some is None else some
+    def of(cls, pairs: LinearPairs, cells: _Cells, rows: Array | slice) -> _RangeSums:
+        """Return prefix sums over the rows that are listed."""
         distance, ends = cells.listed(rows)
         y, weight = pairs.y[rows], pairs.item_weight
         weight = None if weight is None else weight[rows]
@@ -228,8 +220,8 @@ class _RangeSums:
             for (p, q), total in sums.items():
                 if p and not sided:
                     continue
-                part = inside[p, q]
+                power_sum = inside[p, q]
                 for k in range(p):
-                    part = part + comb(p, k) * shift ** (p - k) * inside[k, q]
-                total[row] += part
+                    power_sum = power_sum + comb(p, k) * shift ** (p - k) * inside[k, q]
+                total[row] += power_sum
         return sums

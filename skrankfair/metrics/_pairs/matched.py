@@ -17,8 +17,29 @@ from .cluster_rows import Pairs
 from .near import ROUNDED, Matching, PairWeight, Ranges, weighted_rank
 from .prefix_sums import exclusive_cumsum, sum_between, times
 
-#: From places in the ranking, one of each focal row, to places in a list of some rows.
-Place = Callable[[Array], Array]
+
+@dataclass(frozen=True)
+class PartnerRanges:
+    """Focal rows, and the range of the partners of each in a list of rows.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (m,) or slice
+        The ranked rows that are listed.
+    place : callable
+        From places in the ranking, one of each focal row, to places in the list.
+    low, high : ndarray of shape (k,)
+        The partners of each focal row are those listed at [low, high).
+    focal, limits : ndarray of shape (k,)
+        Focal rows and their thresholds.
+    """
+
+    rows: Array | slice
+    place: Callable[[Array], Array]
+    low: Array
+    high: Array
+    focal: Array
+    limits: Array
 
 
 def centred(y: Array, ranking: Ranking) -> Array:
@@ -79,48 +100,28 @@ class MatchedPairs(NearPairs):
     def _focal_columns(self, matching: Matching, ranges: Ranges) -> Array:
         """Return the columns of each membership over its partners, (n_columns, M)."""
         rows, limits = matching.members.rows, self._epsilons[matching.group]
-        columns = self._range_columns(
-            None, lambda place: place, ranges.low, ranges.high, rows, limits
+        of_all = PartnerRanges(
+            slice(None), lambda place: place, ranges.low, ranges.high, rows, limits
         )
-        columns -= self._range_columns(
+        of_cell = PartnerRanges(
             rows, matching.own, ranges.own_low, ranges.own_high, rows, limits
         )
+        columns = self._range_columns(of_all) - self._range_columns(of_cell)
         # What is left of the sums without a partner is rounding.
         columns[:, np.flatnonzero(ranges.count == 0)] = 0.0
         return times(columns, self._own(rows))
 
-    def _range_columns(
-        self,
-        some: Array | None,
-        place: Place,
-        low: Array,
-        high: Array,
-        focal: Array,
-        limits: Array,
-    ) -> Array:
-        """Return the columns of focal rows with ranges of a list of rows.
+    def _range_columns(self, ranges: PartnerRanges) -> Array:
+        """Return the columns of focal rows over their partners, (n_columns, k).
 
-        Parameters
-        ----------
-        some : ndarray of shape (m,) or None
-            The ranked rows that are listed; None lists all.
-        place : callable
-        low, high : ndarray of shape (k,)
-            The range of partners [low, high) of each focal row in the list.
-        focal, limits : ndarray of shape (k,)
-            Focal rows and their thresholds.
-
-        Returns
-        -------
-        ndarray of shape (n_columns, k)
-            Without the weights of the focal rows themselves.
+        Without the weights of the focal rows themselves.
         """
-        rows = slice(None) if some is None else some
-        weight = None if self.item_weight is None else self.item_weight[rows]
-        columns = np.empty((2, low.size))
-        columns[1] = sum_between(low, high, weight)
-        np.multiply(columns[1], self.y[focal], out=columns[0])
-        columns[0] -= sum_between(low, high, times(self.y[rows], weight))
+        weight = None if self.item_weight is None else self.item_weight[ranges.rows]
+        values = times(self.y[ranges.rows], weight)
+        columns = np.empty((2, ranges.low.size))
+        columns[1] = sum_between(ranges.low, ranges.high, weight)
+        np.multiply(columns[1], self.y[ranges.focal], out=columns[0])
+        columns[0] -= sum_between(ranges.low, ranges.high, values)
         return columns
 
     def _sums_by_position(self, matching: Matching, ranges: Ranges) -> Array:
@@ -143,13 +144,13 @@ class MatchedPairs(NearPairs):
         ranking, members = self.ranking, matching.members
         first, _ = ranking.tie_bounds()
         position = first - ranking.starts[ranking.query]
-        there = np.flatnonzero(position < self.n_positions)
-        edges = np.searchsorted(there, ranking.starts)
+        at_top = np.flatnonzero(position < self.n_positions)
+        edges = np.searchsorted(at_top, ranking.starts)
         begin, size = edges[:-1][members.cells.query], np.diff(edges)
         size = size[members.cells.query]
         cell = np.repeat(np.arange(size.size), size)
         rows = np.arange(cell.size) + np.repeat(begin - (np.cumsum(size) - size), size)
-        rows, group = there[rows], members.cells.group[cell]
+        rows, group = at_top[rows], members.cells.group[cell]
         others = np.flatnonzero(~members.contain(rows, group))
         cell, rows, group = cell[others], rows[others], group[others]
         # Members of the cell that have the row in their range are next to each other.
@@ -167,7 +168,7 @@ class MatchedPairs(NearPairs):
             return np.searchsorted(numbers, cell * width + at)
 
         columns = self._range_columns(
-            members.rows, place, low, high, rows, self._epsilons[group]
+            PartnerRanges(members.rows, place, low, high, rows, self._epsilons[group])
         )
         columns[:, low == high] = 0.0
         columns *= self.mirror[:, None]
@@ -225,7 +226,7 @@ class MatchedPairs(NearPairs):
         before = exclusive_cumsum(self.groups.mask(group))
         limits = np.broadcast_to(self._epsilons[group], n_rows)
         out = self._range_columns(
-            rows, lambda place: before[place], low, high, every, limits
+            PartnerRanges(rows, lambda place: before[place], low, high, every, limits)
         )
         out *= self.mirror[:, None]
         out[:, low == high] = 0.0  # what is left of the sums there is rounding

@@ -210,10 +210,10 @@ class Matching:
 
     def own(self, place: Array) -> Array:
         """Return the first membership of each one's cell from a ranked row on."""
-        found = np.arange(place.size) + (place > self.members.rows)  # one that is alone
+        first = np.arange(place.size) + (place > self.members.rows)  # one that is alone
         some, moved, begin, numbers = self._company
-        found[some] = moved + np.searchsorted(numbers, begin + place[some])
-        return found
+        first[some] = moved + np.searchsorted(numbers, begin + place[some])
+        return first
 
     @cached_property
     def _own_below(self) -> Array:
@@ -303,9 +303,9 @@ class Matching:
         )
         size = np.bincount(cells.group, self.members.sizes, minlength=cells.n_groups)
         at_once = max(self.ranking.n_rows / _PARTS, _SAMPLE)
-        part = ((np.cumsum(size) - size) // at_once).astype(np.int64)
-        for number in np.unique(part):
-            some = part == number
+        batch = ((np.cumsum(size) - size) // at_once).astype(np.int64)
+        for number in np.unique(batch):
+            some = batch == number
             _, members = self.members.of_cells(some[cells.group])
             matching = replace(self, members=members)
             search = _Selection(matching, n_pairs, quantile, weight)
@@ -343,9 +343,9 @@ class _Selection:
         self.inner = matching.empty
 
     def _weigh(self, ranges: Ranges) -> Array:
-        rows, own = self.matching.members.rows, self.weight.focal
+        rows, focal = self.matching.members.rows, self.weight.focal
         count = ranges.weigh(self.weight.partner, rows)
-        count = times(count, None if own is None else own[rows])
+        count = times(count, None if focal is None else focal[rows])
         return np.bincount(self.group, weights=count, minlength=self.n_groups)
 
     def thresholds(self) -> Array:
@@ -494,14 +494,14 @@ class _Selection:
         row, place = row[order], place[order]
         differences = self._differences(row, place)
         weight = self.weight.of_pairs(members.rows[row], place)
-        found = self.above.copy()
-        found[self.total == 0] = np.nan
+        thresholds = self.above.copy()
+        thresholds[self.total == 0] = np.nan
         for g in np.flatnonzero(ends[1:] > ends[:-1]):
             some = slice(*ends[g : g + 2])
             mass = None if weight is None else weight[some]
             rank = self.rank[g] - self.passed[g]
-            found[g] = weighted_rank(differences[some], mass, rank)
-        return found
+            thresholds[g] = weighted_rank(differences[some], mass, rank)
+        return thresholds
 
 
 def weighted_rank(values: Array, weight: Array | None, rank: float) -> float:

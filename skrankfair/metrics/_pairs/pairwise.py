@@ -116,19 +116,19 @@ class OutcomePairs(Pairs):
         focal item in the group, the partner, or both makes up all four cases.
         """
         rows, cell, n_cells = members.rows, members.cell, members.sizes.size
-        own = self._focal_sums(self.counts.all_worse[:, rows], cell, n_cells, rows)
-        rest = -own
+        of_group = self._focal_sums(self.counts.all_worse[:, rows], cell, n_cells, rows)
+        of_rest = -of_group
         if self.comparison != "all" and rows.size:
-            inside, (some, several) = np.zeros(own.shape), members.in_company()
+            inside, (some, several) = np.zeros(of_group.shape), members.in_company()
             if some.size:
                 inner = self.counts.within(several).all_worse
                 inside = self._focal_sums(inner, cell[some], n_cells, rows[some])
             partner = np.moveaxis(members.sums_of_rows(self._all_better), 0, -1)
             if self.comparison == "intra":
-                own, rest = inside, inside - own - partner
+                of_group, of_rest = inside, inside - of_group - partner
             else:
-                own, rest = own - inside, partner - inside
-        out = np.concatenate([own, rest]).transpose(1, 0, 2)
+                of_group, of_rest = of_group - inside, partner - inside
+        out = np.concatenate([of_group, of_rest]).transpose(1, 0, 2)
         if self.has_shared:
             out[:, REST] += self.query_sums()[members.cells.query]
         return out
@@ -162,16 +162,16 @@ class OutcomePairs(Pairs):
         focal = self._all_better
         own_focal = self.counts.count(self._strata(member), focal=False)
         if self.comparison == "all":
-            own = own_focal + partners * member
-            rest = focal - own_focal + partners * ~member
+            of_group = own_focal + partners * member
+            of_rest = focal - own_focal + partners * ~member
         elif self.comparison == "inter":
-            own = np.where(member, partners - own_partners, own_focal)
-            rest = np.where(member, focal - own_focal, own_partners)
+            of_group = np.where(member, partners - own_partners, own_focal)
+            of_rest = np.where(member, focal - own_focal, own_partners)
         else:
-            own = (own_partners + own_focal) * member
-            rest = partners - own_partners + focal - own_focal
-            rest *= ~member
-        return np.concatenate([own, rest], axis=1).swapaxes(0, 1)
+            of_group = (own_partners + own_focal) * member
+            of_rest = partners - own_partners + focal - own_focal
+            of_rest *= ~member
+        return np.concatenate([of_group, of_rest], axis=1).swapaxes(0, 1)
 
     def shared_item_sums(self) -> Array:
         """Return the sums over all pairs that each item is in, shape (n, 2 or 0, B)."""
@@ -219,12 +219,12 @@ class ScorePairs(Pairs):
         All pairs of the members, less those between them, of which half are won.
         """
         ranking, rows, weight = self.ranking, members.rows, self.item_weight
-        starts, own = ranking.starts, 1.0 if weight is None else weight
+        starts, itself = ranking.starts, 1.0 if weight is None else weight
         first, last = ranking.tie_bounds()
         below = sum_between(last, starts[1:][ranking.query], weight)
         tied = sum_between(first, last, weight)
         won = members.sums_of_rows(
-            times(below + (0 if self.strict else (tied - own) / 2), weight)
+            times(below + (0 if self.strict else (tied - itself) / 2), weight)
         )
         length = sum_between(starts[:-1], starts[1:], weight)[members.cells.query]
         size = squares = members.sizes

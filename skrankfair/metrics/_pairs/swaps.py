@@ -34,8 +34,8 @@ def swap_sums(
     `tie_cost` is what a pair of equal outcomes counts.
     """
     parts = [
-        _block_sums(part, y[rows], groups.take(rows), visits, tie_cost)
-        for rows, _, part in ranking.blocks()
+        _block_sums(block, y[rows], groups.take(rows), visits, tie_cost)
+        for rows, _, block in ranking.blocks()
     ]
     return QuerySums.joined(parts)
 
@@ -68,15 +68,17 @@ def _block_sums(
     some, several = members.in_company()
     if some.size:
         at, inner = several.rows, several.ranking(ranking)
-        own = _Lists(inner, every.codes[at])
+        inner_lists = _Lists(inner, every.codes[at])
         of_member, swaps = of_row.take(at), np.zeros(at.size)
-        for level in outcome_levels(inner, own.codes, tie_cost > 0):
+        for level in outcome_levels(inner, inner_lists.codes, tie_cost > 0):
             _Sides.of(level, at.size, tie_cost).add_worse(swaps, of_member)
         within[some] = swaps
-        for count, inside in zip((smaller, equal, larger), own.counts, strict=True):
+        for count, inside in zip(
+            (smaller, equal, larger), inner_lists.counts, strict=True
+        ):
             count[some] -= inside
         equal[some] += 1
-        lowest[some], alike[some], _ = own.counts
+        lowest[some], alike[some], _ = inner_lists.counts
     total = members.sums_of_rows(better)
     out[:, 0] = total - members.sums(within)
     out[out[:, 0] <= NOTHING * total, 0] = 0.0  # what rounding leaves
