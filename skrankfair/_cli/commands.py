@@ -109,7 +109,7 @@ def _made(arguments: argparse.Namespace) -> dict[str, str]:
     return {
         "made": _now(),
         "version": arguments.version,
-        "command": _command_of(arguments.words),
+        "command": shlex.join(["skrankfair", *arguments.words]),
     }
 
 
@@ -120,22 +120,6 @@ def _now() -> str:
     if epoch.isdecimal() and len(epoch) < 12:
         moment = datetime.fromtimestamp(int(epoch), UTC)
     return f"{moment:%Y-%m-%d %H:%M} UTC"
-
-
-def _command_of(arguments: Sequence[str]) -> str:
-    """Return the command as a shell takes it, on one line of printable text."""
-    return " ".join(map(_shell_quoted, ("skrankfair", *arguments)))
-
-
-def _shell_quoted(word: str) -> str:
-    """Return a word with quotes where it needs them, without control characters."""
-    if word.isprintable():
-        return shlex.quote(word)
-    parts = []
-    for byte in os.fsencode(word):
-        plain = 32 <= byte < 127 and byte not in b"'\\"
-        parts.append(chr(byte) if plain else f"\\x{byte:02x}")
-    return f"$'{''.join(parts)}'"
 
 
 def _audit(arguments: argparse.Namespace) -> int:
