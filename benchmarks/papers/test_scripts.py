@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.paper
 
-SCRIPTS = Path(__file__).parents[1] / "benchmarks" / "papers"
+SCRIPTS = Path(__file__).parent
 FIGURES = [f"matched_pairs_figure_{i}.png" for i in (2, 3, 6, 7, 8)]
 
 
