@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._estimates import formatting as fmt
+from .._estimates.finalize import MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
-from .._inputs.validation import check_number
+from .._inputs.validation import Array, check_number
 from . import _store
 from ._sequences import Blocks, Scan, betting_sequence, change_point
-from ._tracks import Tracker, first_updates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,11 +40,6 @@ class Settings:
     tolerance: float
     start: float
     spec: Mapping[str, Any] | None
-
-    @property
-    def n_kinds(self) -> int:
-        """The number of kinds of alarms."""
-        return (self.margin is not None) + (self.baseline is not None)
 
 
 @dataclass(frozen=True)
@@ -95,6 +90,136 @@ class Alarm:
                 f"; it began on {self.began[0]} ({self.began[1]} to {self.began[2]})"
             )
         return f"{text}; first seen on {self.when}."
+
+
+def independent_rows(result: GroupEstimates) -> Array:
+    """Return the number of rows of each group, and of those that count, (G, 2).
+
+    NaN unless the level is the share of them, and no cluster has two: then there are as
+    many effective clusters as rows.
+    """
+    finalize, sums = result.metric.finalize, result.sums
+    unknown = np.full((len(result.groups), 2), np.nan)
+    if not (result.metric.share and isinstance(finalize, MeanOfRatios)):
+        return unknown
+    ratio, rows = finalize.parts(sums.by_group, sums.shared)
+    if ratio.shape[-1] != 1:
+        return unknown
+    n, share = rows[:, 0], np.nan_to_num(ratio[:, 0])
+    single = (n == 0) | np.isclose(result.n_effective, n, rtol=1e-9, atol=0.0)
+    return np.where(single[:, None], np.stack([n, n * share], axis=1), np.nan)
+
+
+class _Block(NamedTuple):
+    """What an update, or several together, say of a group."""
+
+    level: float
+    level_variance: float
+    level_df: float
+    gap: float
+    gap_variance: float
+    gap_df: float
+    weight: float
+    last: float  # number of the last update that is in it
+    #: Rows of the group since the first update, and those that count, of a share of
+    #: independent rows; else NaN.
+    n_rows: float
+    n_counted: float
+
+
+@dataclass
+class Tracker:
+    """Puts updates together until each group has enough data for a normal estimate.
+
+    Attributes
+    ----------
+    least : float
+        Effective clusters that a block needs.
+    blocks : dict of hashable to list of _Block
+        By group, in the order of their first update.
+    n_first : int
+        Groups of the first update.
+    """
+
+    least: float
+    blocks: dict[Hashable, list[_Block]] = field(default_factory=dict)
+    n_first: int = 0
+    n_updates: int = 0
+    _since: dict[Hashable, int] = field(default_factory=dict)
+    _sums: dict[int, GroupEstimates] = field(default_factory=dict)
+    _rows: dict[Hashable, Array] = field(default_factory=dict)
+
+    def add(self, result: GroupEstimates) -> None:
+        """Add the next update."""
+        number, result = self.n_updates, result.compact()
+        if number == 0:
+            self.n_first = len(result.groups)
+        self.n_updates += 1
+        self._sums = {start: total + result for start, total in self._sums.items()}
+        self._sums[number] = result
+        for group, rows in zip(result.groups, independent_rows(result), strict=True):
+            self.blocks.setdefault(group, [])
+            self._since.setdefault(group, number)
+            self._rows[group] = self._rows.get(group, np.zeros(2)) + rows
+        for start, total in self._sums.items():
+            groups = [g for g in total.groups if self._since[g] == start]
+            if groups:
+                self._close(total, groups, number)
+        open_ones = set(self._since.values())
+        self._sums = {s: total for s, total in self._sums.items() if s in open_ones}
+
+    def _close(
+        self, total: GroupEstimates, groups: list[Hashable], number: int
+    ) -> None:
+        """Make blocks of the groups that have enough data since their last one."""
+        gap = total if total.fair_value is not None else total.against_rest()
+        enough = (gap.n_effective >= self.least) & (total.n_effective >= self.least)
+        columns = []
+        for result, fair in ((total, 0.0), (gap, gap.fair_value or 0.0)):
+            enough &= (result.standard_error > 0) & np.isfinite(result.estimate)
+            columns += [result.estimate - fair, result.standard_error**2, result.df]
+        for i, group in enumerate(total.groups):
+            if enough[i] and group in groups:
+                numbers = [column[i] for column in (*columns, gap.n_effective)]
+                numbers += [number, *self._rows[group]]
+                self.blocks[group].append(_Block(*numbers))
+                self._since[group] = number + 1
+
+    def track(self, group: Hashable, what: str) -> Blocks:
+        """Return the blocks of a group: of its "level" or its "gap"."""
+        columns = self._columns(group)
+        return Blocks(
+            columns[what],
+            columns[f"{what}_variance"],
+            columns["weight"],
+            columns[f"{what}_df"],
+            columns["last"].astype(int),
+        )
+
+    def rows(self, group: Hashable) -> Array | None:
+        """Return the rows so far at each look, and those that count, shape (2, n).
+
+        None unless the level is a share of independent rows in all updates.
+        """
+        columns = self._columns(group)
+        rows = np.array([columns["n_rows"], columns["n_counted"]])
+        known = np.isfinite(self._rows[group]).all() and rows.size
+        return rows if known else None
+
+    def _columns(self, group: Hashable) -> dict[str, Array]:
+        numbers = np.array(self.blocks[group], dtype=float)
+        columns = numbers.reshape(-1, len(_Block._fields)).T
+        return dict(zip(_Block._fields, columns, strict=True))
+
+    def share(self, group: Hashable) -> float:
+        """Return the share of alpha of a group; the shares add up to 1 for ever.
+
+        The groups of the first update have as much each, as if there was one more; that
+        of the j-th is ``1 / (j (j + 1))`` if it comes later.
+        """
+        place = 1 + list(self.blocks).index(group)
+        first = self.n_first
+        return 1 / (first + 1) if place <= first else 1 / (place * (place + 1))
 
 
 class Monitor:
@@ -428,8 +553,9 @@ class Monitor:
 
     def _alpha(self, group: Hashable) -> float:
         """Return the chance of a false alarm that each kind of a group has."""
-        kinds = max(1, self.settings.n_kinds)
-        return self.settings.alpha * self._tracked().share(group) / kinds
+        kinds = [self.settings.margin, self.settings.baseline]
+        n_kinds = max(1, sum(kind is not None for kind in kinds))
+        return self.settings.alpha * self._tracked().share(group) / n_kinds
 
     def _n_baseline(self, blocks: Blocks) -> int:
         """Return the number of blocks of the baseline, at least one."""
@@ -443,38 +569,35 @@ class Monitor:
     @cached_property
     def alarms(self) -> tuple[Alarm, ...]:
         """The alarms, in the order in which they were raised."""
-        settings = self.settings
-        raised: list[Alarm] = []
+        settings, raised = self.settings, []
         for group in self.groups:
-            blocks = self._tracked().track(group, "gap")
-            first = self._n_baseline(blocks)
-            if settings.margin is not None and blocks.value.size:
-                scan = Scan.of(blocks)
-                raised += self._alarms_of(group, "gap", scan, settings.margin, 0)
-            if settings.baseline is not None and blocks.value.size > first:
-                scan = Scan.of(blocks, first, change=True)
-                size = settings.tolerance
-                raised += self._alarms_of(group, "change", scan, size, first)
-        return tuple(sorted(raised, key=lambda alarm: alarm.when))
+            if settings.margin is not None:
+                raised.append(self._alarm(group, "gap", settings.margin))
+            if settings.baseline is not None:
+                raised.append(self._alarm(group, "change", settings.tolerance))
+        alarms = [alarm for alarm in raised if alarm is not None]
+        return tuple(sorted(alarms, key=lambda alarm: alarm.when))
 
-    def _alarms_of(
-        self, group: Hashable, kind: str, scan: Scan, size: float, first: int
-    ) -> list[Alarm]:
-        """Return the alarm that windows from a block on raise, or none."""
-        alpha = self._alpha(group)
+    def _alarm(self, group: Hashable, kind: str, size: float) -> Alarm | None:
+        """Return the alarm that windows of blocks raise, if they do."""
+        blocks, change = self._tracked().track(group, "gap"), kind == "change"
+        first = self._n_baseline(blocks) if change else 0
+        if blocks.value.size <= first:
+            return None
+        scan, alpha = Scan.of(blocks, first, change=change), self._alpha(group)
         evidence, starts = scan.log_evidence(size, alpha)
         over = evidence >= -np.log(alpha)
         if not over.any():
-            return []
-        blocks = self._tracked().track(group, "gap")
-        begins = first_updates(blocks)
+            return None
+        # The first update that is in each block.
+        begins = np.append(0, blocks.last + 1)
         began = None
-        if kind == "change":
+        if change:
             days = [self.when[begins[i]] for i in change_point(blocks, first)]
             began = (days[0], days[1], days[2])
         start = int(starts[-1])
         low, high = scan.interval(start, alpha)
-        alarm = Alarm(
+        return Alarm(
             group,
             kind,
             when=self.when[blocks.last[first + int(np.argmax(over))]],
@@ -486,7 +609,6 @@ class Monitor:
             high=float(high[-1]),
             began=began,
         )
-        return [alarm]
 
     def to_frame(self) -> pd.DataFrame:
         """Return the confidence sequences of the mean level and gap since the start.
@@ -566,15 +688,16 @@ class Monitor:
         """Return a small table: the gaps so far, and the alarms."""
         if not self._days:
             return "Monitor without updates"
-        from ._section import HEADER, rows_of, waiting
+        from ._section import HEADER, rows_of
 
+        rows, waiting = rows_of(self)
         head = (
             f"{self._result(self.when[-1]).name}: {len(self.when)} updates, "
             f"{self.when[0]} to {self.when[-1]}"
         )
-        table = fmt.text_table(list(HEADER), rows_of(self))
+        table = fmt.text_table(HEADER, rows)
         alarms = [f"ALARM {alarm}" for alarm in self.alarms] or ["No alarm."]
-        return "\n".join((head, table, *alarms, *waiting(self)))
+        return "\n".join((head, table, *alarms, *waiting))
 
 
 def _checked_baseline(baseline: Any) -> int | str | None:

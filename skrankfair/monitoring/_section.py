@@ -18,37 +18,32 @@ if TYPE_CHECKING:
 HEADER = ("group", "level", "always", "gap", "always")
 
 
-def _last_looks(monitor: Monitor) -> dict[Hashable, dict[Hashable, Any] | None]:
-    """Return the last row of the frame of each group; None without a look."""
-    looks: dict[Hashable, dict[Hashable, Any] | None] = dict.fromkeys(monitor.groups)
-    for row in monitor.to_frame().to_dict("records"):
-        looks[row["group"]] = row
-    return looks
+def _last_looks(monitor: Monitor) -> dict[Hashable, dict[Hashable, Any]]:
+    """Return the last row of the frame of each group that has one."""
+    return {row["group"]: row for row in monitor.to_frame().to_dict("records")}
 
 
-def rows_of(monitor: Monitor) -> list[list[str]]:
-    """Return one row per group: its level and gap so far, with their sequences."""
-    rows = []
-    for group, now in _last_looks(monitor).items():
-        if now is None:
-            rows.append([fmt.label(group), *["–"] * 4])
-            continue
+def rows_of(monitor: Monitor) -> tuple[list[list[str]], list[str]]:
+    """Return one row per group: its level and gap so far, with their sequences.
+
+    And a sentence about the groups that no look was at, if there are any.
+    """
+    looks, rows = _last_looks(monitor), []
+    for group in monitor.groups:
         row = [fmt.label(group)]
         for what in ("level", "gap"):
-            low, high = now[f"{what}_low"], now[f"{what}_high"]
-            row += [fmt.number(now[what]), fmt.interval(low, high)]
+            if now := looks.get(group):
+                low, high = now[f"{what}_low"], now[f"{what}_high"]
+                row += [fmt.number(now[what]), fmt.interval(low, high)]
+            else:
+                row += ["–", "–"]
         rows.append(row)
-    return rows
-
-
-def waiting(monitor: Monitor) -> tuple[str, ...]:
-    """Return a sentence about the groups that no look was at, if there are any."""
-    names = [fmt.label(group) for group, now in _last_looks(monitor).items() if not now]
-    if not names:
-        return ()
+    names = [fmt.label(group) for group in monitor.groups if group not in looks]
     needed = f"{monitor.settings.start:g} effective clusters of a group"
-    named = fmt.some(names)
-    return (f"Not looked at yet: {named}. A look needs {needed}, and of the rest.",)
+    waiting = (
+        f"Not looked at yet: {fmt.some(names)}. A look needs {needed}, and of the rest."
+    )
+    return rows, [waiting] if names else []
 
 
 def section_of(monitor: Monitor) -> ReportSection:
@@ -62,7 +57,7 @@ def section_of(monitor: Monitor) -> ReportSection:
         "since the start hold at all looks together, so that one may look after every "
         f"update: the chance of any false alarm ever is {100 * settings.alpha:g}%."
     )
-    looks = {g: now for g, now in _last_looks(monitor).items() if now is not None}
+    looks, (rows, waiting) = _last_looks(monitor), rows_of(monitor)
     gap, low, high = (
         np.array([now[column] for now in looks.values()], dtype=float)
         for column in ("gap", "gap_low", "gap_high")
@@ -79,8 +74,8 @@ def section_of(monitor: Monitor) -> ReportSection:
     )
     return ReportSection(
         f"Watched over time: {name}",
-        (*said, reading, *waiting(monitor)),
+        (*said, reading, *waiting),
         HEADER,
-        tuple(map(tuple, rows_of(monitor))),
+        tuple(map(tuple, rows)),
         plot if looks else None,
     )
