@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -782,30 +781,27 @@ class GroupEstimates(ReadOnlyArrays):
         import pandas as pd
 
         self._check_compared()
+        n_groups = len(self.groups)
         if reference is None:
-            n_groups = float(len(self.groups))
             check_memory(
-                200 * n_groups**2,
-                f"Contrasts of all pairs of {n_groups:.0f} groups",
+                200.0 * n_groups**2,
+                f"Contrasts of all pairs of {n_groups} groups",
                 "pass a reference to compare every other group with.",
             )
-            pairs = list(combinations(self.groups, 2))
+            first, second = np.triu_indices(n_groups, 1)
         else:
-            self._index(reference, "reference")
-            pairs = [(g, reference) for g in self.groups if g != reference]
-        place = {group: i for i, group in enumerate(self.groups)}
-        first, second = (
-            np.array([place[pair[side]] for pair in pairs], dtype=int)
-            for side in (0, 1)
-        )
+            one = self._index(reference, "reference")
+            first = np.delete(np.arange(n_groups), one)
+            second = np.full(first.size, one)
         warn_small(self)
         values = contrasts_of(self, first, second, kind)
         low, high = values.ends(t_quantile(confidence_level, values.df))
         pvalue = values.test[1]
+        labels = pd.Series(list(self.groups), dtype=object).to_numpy()
         return pd.DataFrame(
             {
-                "a": pd.Series([a for a, _ in pairs], dtype=object),
-                "b": pd.Series([b for _, b in pairs], dtype=object),
+                "a": labels[first],
+                "b": labels[second],
                 "estimate": values.estimate,
                 "standard_error": values.standard_error,
                 "df": values.df,

@@ -112,26 +112,20 @@ def simultaneous(
     Estimates whose variance is 0, because all clusters agree, count as independent. So
     do all where `covariance` is only the variances, of shape (K,), of estimates alone.
     """
-    if covariance.ndim == 1:
-        variance = np.where(covariance == 0, 1.0, covariance)
-        estimate = np.where(np.isnan(variance), np.nan, 1.0)
-        return Simultaneous(
-            *(estimate, np.sqrt(variance), df, covariance, contrasts),
-            *(n_resamples, random_state),
-        )
-    scaled = covariance.copy()
-    variance = np.diag(covariance)
+    variance = np.array(covariance if covariance.ndim == 1 else np.diag(covariance))
     known = variance[variance > 0]
-    zero = np.flatnonzero(variance == 0)
-    scaled[zero, zero] = known.mean() if known.size else 1.0
+    variance[variance == 0] = known.mean() if known.size else 1.0
     first, second = contrasts.T
-    error = scaled[first, first].copy()
-    both = second >= 0
-    a, b = first[both], second[both]
-    error[both] += scaled[b, b] - 2 * scaled[a, b]
+    blocks: Sequence[Array] | Array = variance
+    error = variance[first]
+    if covariance.ndim == 2:
+        scaled = covariance.copy()
+        np.fill_diagonal(scaled, variance)
+        other = variance[second] - 2 * scaled[first, second]
+        error, blocks = error + np.where(second >= 0, other, 0.0), (scaled,)
     estimate = np.where(np.isnan(error), np.nan, 1.0)
     return Simultaneous(
-        *(estimate, np.sqrt(np.maximum(error, 0.0)), df, (scaled,), contrasts),
+        *(estimate, np.sqrt(np.maximum(error, 0.0)), df, blocks, contrasts),
         *(n_resamples, random_state),
     )
 

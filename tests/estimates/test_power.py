@@ -209,15 +209,6 @@ class TestPilot:
 
 
 @pytest.mark.parametrize(
-    ("n", "gap", "power"), [(63.76561, 0.5, 0.8), (22.02110, 1.0, 0.9)]
-)
-def test_is_the_power_of_r(n, gap, power):
-    """Users of each of two groups, by pwr.t.test (of both sides) and power.t.test."""
-    found = detectable(np.array([np.sqrt(2 / n)]), np.array([2 * n - 2]), power, 0.05)
-    assert found == pytest.approx([gap], rel=1e-5)
-
-
-@pytest.mark.parametrize(
     ("d", "n", "m", "power"),
     [(0.6, 90, 60, 0.9737262), (0.3, 120.2232, 120.2232, 0.75)],
 )
