@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 from sklearn.exceptions import NotFittedError
 
-from skrankfair._estimates.refit import RefitSums
+from skrankfair._estimates.resampled import ResampledSums
 from skrankfair.metrics import GroupEstimates
 from tests import fuzz_calls
 from tests.fuzz_calls import Call
@@ -65,7 +65,7 @@ def of_scikit_learn(error):
 def numbers(result, errors=True):
     """Return the numbers of a result that do not depend on chance, by name."""
     if isinstance(result, GroupEstimates):
-        random = isinstance(result.sums, RefitSums)
+        random = isinstance(result.sums, ResampledSums)
         names = (
             "estimate",
             "support",
@@ -191,7 +191,7 @@ def parts_are_the_whole(call, rng):
     if len(label) != call.n_rows:
         return None
     whole = outcome(call)
-    if not isinstance(whole, GroupEstimates) or isinstance(whole.sums, RefitSums):
+    if not isinstance(whole, GroupEstimates) or isinstance(whole.sums, ResampledSums):
         return None
     parts = [outcome(call.take(np.flatnonzero(label == q))) for q in np.unique(label)]
     if any(part is None for part in parts):

@@ -97,7 +97,7 @@ def value_of(thing, name):
 
 
 #: What a result is computed from, which `sums` and `metric` hold.
-NOT_RESULTS = ("ClusterSums", "RefitSums", "Metric", "Permutation")
+NOT_RESULTS = ("ClusterSums", "ResampledSums", "Metric", "Permutation")
 
 
 @pytest.fixture(scope="module")

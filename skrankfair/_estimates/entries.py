@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -48,6 +48,10 @@ class Entries:
         if of_entries.size == math.prod(shape):
             return np.einsum("qg->g", of_entries.reshape(shape))
         return np.bincount(self.group, of_entries, minlength=shape[1])
+
+    def positive(self) -> Entries:
+        """Return 1 where the array is positive, and 0 elsewhere; of rank 1 at most."""
+        return replace(self, value=1.0 * (self.value > 0), left=1.0 * (self.left > 0))
 
     def sum(self) -> Array:
         """Return the sums over rows, shape (G,)."""

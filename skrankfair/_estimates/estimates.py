@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._inputs.validation import Array, check_choice
-from .bootstrap import Resampler
 from .group_test import EquivalenceTest, equivalence
 from .leverage import contrast_degrees
 from .power import PILOT_ERRORS, Pilot, RequiredSize, keeps_promise
 from .read_only import ReadOnlyArrays, cached_read_only
+from .resampled import Resampler
 from .scales import (
     ConfidenceInterval,
     DifferenceScale,

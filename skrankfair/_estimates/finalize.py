@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,8 @@ def needs_of(finalize: Finalize) -> tuple[int, ...]:
 
 # Of derivatives by a complex step, which has no rounding.
 _STEP = 1e-200
+# Of those by differences: it balances what these leave out against rounding.
+_RELATIVE_STEP = 1e-3
 # Numbers of a block of groups.
 _BLOCK = 1 << 20
 #: Of a total: what rounding leaves of it.
@@ -72,37 +74,6 @@ class MeanOfRatios:
         mean = np.full(total.shape, np.nan, dtype=total.dtype)
         np.divide(total, there.sum(-1), out=mean, where=there.any(-1))
         return mean
-
-
-class Difference(Protocol):
-    """A function of column totals minus another."""
-
-    @property
-    def parts(self) -> tuple[Finalize, Finalize]:
-        """The two functions."""
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the differences, shape (..., G)."""
-        first, second = self.parts
-        with np.errstate(invalid="ignore"):  # two that are infinite
-            return first(by_group, shared) - second(by_group, shared)
-
-
-@stored("DifferenceToRest")
-@dataclass(frozen=True)
-class DifferenceToRest(Difference):
-    """The mean of ratios of the group minus that of the rest."""
-
-    n_buckets: int
-    shared_weight: float
-
-    needs = (0, 1)
-
-    @property
-    def parts(self) -> tuple[MeanOfRatios, MeanOfRatios]:
-        """The mean of ratios of the group, and that of the rest."""
-        rest = MeanOfRatios(self.n_buckets, 2, self.shared_weight, needs=(1,))
-        return MeanOfRatios(self.n_buckets), rest
 
 
 @stored("ColumnSum")
@@ -223,7 +194,7 @@ def supports_of_both(a: ClusterSums, b: ClusterSums) -> tuple[Finalize, ...]:
 
 @stored("PairedDifference")
 @dataclass(frozen=True)
-class PairedDifference(Difference):
+class PairedDifference:
     """The metric of one table (or group) minus that of another (or of the rest)."""
 
     first: Finalize
@@ -235,6 +206,11 @@ class PairedDifference(Difference):
         """The two metrics."""
         return self.first, self.second
 
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the differences, shape (..., G)."""
+        with np.errstate(invalid="ignore"):  # two that are infinite
+            return self.first(by_group, shared) - self.second(by_group, shared)
+
 
 def minus_rest(of: Finalize, n_supports: int) -> PairedDifference:
     """Return the function of the group minus that of the rows outside of it.
@@ -243,6 +219,112 @@ def minus_rest(of: Finalize, n_supports: int) -> PairedDifference:
     """
     rest = OfRest(of, n_supports)
     return PairedDifference(of, rest, (*needs_of(of), *rest.needs))
+
+
+def ratios_minus_rest(n_buckets: int, shared_weight: float) -> PairedDifference:
+    """Return the mean of ratios of the group minus that of the rest.
+
+    The columns of the rest follow those of the group.
+    """
+    rest = MeanOfRatios(n_buckets, 2, shared_weight, needs=(1,))
+    return PairedDifference(MeanOfRatios(n_buckets), rest, (0, 1))
+
+
+@stored("LastColumn")
+@dataclass(frozen=True)
+class LastColumn:
+    """The last column of a group, which counts what its estimate rests on."""
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the counts, shape (..., G)."""
+        return by_group[..., -1]
+
+
+@dataclass(frozen=True)
+class OfTotals:
+    """A function of the totals of a group, which need not accept complex numbers.
+
+    Attributes
+    ----------
+    function : callable
+        Totals of shape (..., C) to values of shape (...).
+    name : str
+        The metric, for messages.
+    counted : bool
+        Whether a last column is not the function's, but a count.
+    """
+
+    function: Callable[[Array], Any] = field(compare=False)
+    name: str
+    counted: bool
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both compute the same, though one was made in another process."""
+        return (
+            isinstance(other, OfTotals)
+            and (self.name, self.counted) == (other.name, other.counted)
+            and same_function(self.function, other.function)
+        )
+
+    def __hash__(self) -> int:
+        """Return the hash of what is compared by value."""
+        return hash((self.name, self.counted))
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the values, shape (..., G); NaN where they are not finite."""
+        totals = by_group[..., :-1] if self.counted else by_group
+        if not np.iscomplexobj(totals):
+            return self._values(totals)
+        slope = self._slope(totals.real, totals.imag)
+        return self._values(totals.real) + 1j * slope
+
+    def _values(self, totals: Array) -> Array:
+        rule = (
+            f"finalize of {self.name} must take totals of shape (..., C) and return "
+            "values of shape (...), as totals[..., 0] / totals[..., 1] does; of totals "
+            f"of shape {totals.shape} it makes"
+        )
+        try:
+            with np.errstate(all="ignore"):
+                values = np.asarray(self.function(totals), dtype=float)
+        except IndexError as error:
+            raise ValueError(f"{rule} an error ({error}).") from error
+        if values.shape != totals.shape[:-1]:
+            raise ValueError(f"{rule} values of shape {values.shape}.")
+        return np.where(np.isfinite(values), values, np.nan)
+
+    def _slope(self, at: Array, direction: Array) -> Array:
+        """Return the derivative in a direction, by differences of fourth order.
+
+        A complex step would lose what ``abs`` and comparisons do to complex numbers.
+        """
+        length = np.abs(direction).max(initial=0.0)
+        if length == 0:
+            return np.zeros(at.shape[:-1])
+        unit = direction / length
+        size = (np.abs(unit) * np.abs(at)).sum(-1, keepdims=True)
+        size = np.where(size > 0, size, np.abs(at).max(-1, keepdims=True))
+        step = _RELATIVE_STEP * np.where(size > 0, size, 1.0)
+        near, far = (
+            self._values(at + times * step * unit)
+            - self._values(at - times * step * unit)
+            for times in (1, 2)
+        )
+        slope = (8 * near - far) / (12 * step[..., 0])
+        return np.where(np.isfinite(slope), slope, 0.0) * length
+
+
+def same_function(a: Any, b: Any) -> bool:
+    """Return whether two functions have the same code and see the same values."""
+    if a is b:
+        return True
+    if not (hasattr(a, "__code__") and hasattr(b, "__code__")):
+        return bool(a == b)
+    seen = [
+        (f.__defaults__, [cell.cell_contents for cell in f.__closure__ or ()])
+        for f in (a, b)
+    ]
+    return bool(a.__code__ == b.__code__ and seen[0] == seen[1])
 
 
 def of_one_length(

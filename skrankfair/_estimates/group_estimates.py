@@ -14,7 +14,6 @@ from .._inputs.validation import Array, check_choice, check_number, generator
 from . import formatting as fmt
 from . import storage
 from .allocation import check_memory
-from .bootstrap import Resampler
 from .estimates import Estimate, Estimates, contrasts_of, correlation_of
 from .finalize import of_one_length
 from .group_test import (
@@ -25,10 +24,18 @@ from .group_test import (
     permutation_test,
 )
 from .leverage import degrees_of_freedom
-from .metric import Metric, merge_first_pass, warn_small, warn_undefined, warn_user
-from .of_totals import metric_of_totals, table_of_sums
+from .metric import (
+    Metric,
+    merge_first_pass,
+    metric_of_totals,
+    warn_small,
+    warn_undefined,
+    warn_user,
+)
 from .power import Pilot, RequiredSize, n_tests, tested
 from .read_only import ReadOnlyArrays, cached_read_only
+from .resampled import Replicates, Resampler
+from .rows import table_of_sums
 from .scales import (
     ConfidenceInterval,
     DifferenceScale,
@@ -985,7 +992,10 @@ class GroupEstimates(ReadOnlyArrays):
         (2,)
         """
         check_number(n_replicates, "n_replicates", 0, np.inf, integer=True)
-        sums = self.sums.compact(n_replicates, random_state)
+        drawn = None
+        if n_replicates:
+            drawn = Replicates.draw(self.sums, n_replicates, random_state)
+        sums = self.sums.compact(drawn)
         return replace(self, sums=sums, permutation=None)
 
     def to_json(self) -> str:

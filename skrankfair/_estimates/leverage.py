@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Entries that are looked at together.
 _BLOCK = 1 << 18
+# Of a row with all data of a sample no more than this is left to the others.
+_ROUNDING = 1e-9
 # The products that the traces are made of, by the names of `_shares`.
 _PRODUCTS = tuple(map(tuple, ("dd", "de", "ed", "vu", "uv", "vv", "uu")))
 
@@ -45,7 +47,7 @@ def degrees_of_freedom(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Ar
     Returns
     -------
     df : ndarray of shape (G,)
-        NaN for a group without data.
+        NaN for a group without data, or with all data of a sample in one row.
     n_effective : ndarray of shape (G,)
         ``1 / Σ_q h_q²`` of the smallest sample behind the estimate; 0 without data.
     """
@@ -66,10 +68,14 @@ def contrast_degrees(
     used, place = np.unique(np.concatenate([first, second]), return_inverse=True)
     a, b = place[: first.size], place[first.size :]
     trace, products, _ = _moments(sums.of_groups(used), finalize, a, b)
-    one, both = trace.sum(0), products.sum((0, 1))
-    own, between = both[: used.size], both[used.size :]
+    traces, (of_groups, of_pairs) = (
+        trace.sum(0),
+        np.split(products.sum((0, 1)), [used.size]),
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
-        return (one[a] + one[b]) ** 2 / (own[a] + own[b] + 2 * between)
+        return (traces[a] + traces[b]) ** 2 / (
+            of_groups[a] + of_groups[b] + 2 * of_pairs
+        )
 
 
 def _moments(
@@ -80,14 +86,13 @@ def _moments(
     A sample is a support that the metric needs, in a stratum. The shapes are (C, G),
     (C, C, G + m) and (C, G); m pairs of groups follow the groups alone.
     """
-    sums = sums.of_leverages
     n_strata, n_groups = sums.support.shape[1:]
     samples = [(k, s) for k in needs_of(finalize) for s in range(n_strata)]
     total = np.stack([sums.support[k, s] for k, s in samples])
     with np.errstate(divide="ignore"):
         scale = np.where(total > 0, 1 / total, 0.0)
     square = np.zeros(total.shape)
-    parts = np.zeros((7, len(samples), len(samples), n_groups + first.size))
+    sums_of = np.zeros((7, len(samples), len(samples), n_groups + first.size))
     for rows in sums.exact_rows.blocks(_BLOCK):
         shares = _shares(rows, sums, samples, scale)
         for i, a in enumerate(shares):
@@ -96,19 +101,17 @@ def _moments(
                 if samples[i][1] != samples[j][1] and not first.size:
                     continue  # no row is in two strata of a group
                 for number, (x, y) in enumerate(_PRODUCTS):
-                    found = parts[number, i, j]
-                    if i == j and not first.size and number in (2, 4):  # mirrored
-                        found[:] = parts[number - 1, i, j]
-                        continue
-                    found[:n_groups] += a[x].dot(b[y])
+                    sums_of[number, i, j, :n_groups] += a[x].dot(b[y])
                     if first.size:
-                        found[n_groups:] += a[x].products(b[y], first, second)
-    own: Array = np.einsum("niig->nig", parts)[..., :n_groups]
-    trace: Array = (1 + square) * own[5] - 2 * own[3]
+                        of_pairs = a[x].products(b[y], first, second)
+                        sums_of[number, i, j, n_groups:] += of_pairs
+    dd, de, ed, vu, uv, vv, uu = sums_of
+    alike = np.arange(len(samples))
+    trace: Array = (1 + square) * vv[alike, alike, :n_groups]
+    trace -= 2 * vu[alike, alike, :n_groups]
     every = np.arange(n_groups)
     first, second = np.append(every, first), np.append(every, second)
     c, c_other = square[:, None, first], square[None, :, second]
-    dd, de, ed, vu, uv, vv, uu = parts
     products = (1 + c + c_other) * dd - 2 * (de + ed) + 2 * (vu * uv + vv * uu)
     products += c * c_other * vv**2 - 2 * vv * (c_other * uv + c * vu)
     if sums.remainder is not None:
@@ -130,12 +133,12 @@ def _shares(
     ``v = h / (1 - h)``, ``u = v h``, ``d = v²`` and ``e = d h``: exact at the entries,
     and elsewhere the powers of the shares, which are small there.
     """
-    amounts = {k: rows.amounts(sums.supports[k]) for k, _ in samples}
+    amounts = {k: rows.support_by_stratum(sums.supports[k]) for k, _ in samples}
     shares = []
     for (k, s), factor in zip(samples, scale, strict=True):
         amount = amounts[k][s]
         h = amount.value * factor[rows.group]
-        v = h / np.maximum(1 - h, 1e-9)
+        v = h / np.where(1 - h > _ROUNDING, 1 - h, np.nan)
         u, d = v * h, v * v
         powers = {"h": (h, 1), "v": (v, 1), "u": (u, 2), "d": (d, 2), "e": (d * h, 3)}
         shares.append(

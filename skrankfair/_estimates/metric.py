@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._inputs.validation import Array, check_choice, check_number
 from .._inputs.warn import collected_warnings, warn_user
 from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
-from .finalize import Finalize
+from .finalize import ColumnSum, Finalize, LastColumn, OfTotals
 from .storage import stored
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ __all__ = [
     "Metric",
     "collected_warnings",
     "merge_first_pass",
+    "metric_of_totals",
     "warn_small",
     "warn_undefined",
     "warn_user",
@@ -93,6 +95,39 @@ class Metric:
             fair_value=0.0,
             disparity="max_abs",
         )
+
+
+def metric_of_totals(
+    finalize: Callable[[Array], Any],
+    name: str,
+    unit: str,
+    support: int | None,
+    fair_value: float | None,
+    share: bool,
+    better: str | None,
+) -> Metric:
+    """Return what a function of totals is as a metric; see `make_metric`."""
+    if not callable(finalize):
+        raise ValueError(f"finalize must be a function; got {finalize!r}.")
+    for title, text in (("name", name), ("unit", unit)):
+        if not (isinstance(text, str) and text):
+            raise ValueError(f"{title} must be a text; got {text!r}.")
+    check_choice(share, "share", (True, False))
+    check_choice(better, "better", (None, "high", "low"))
+    if fair_value is not None:
+        check_number(fair_value, "fair_value", -np.inf, np.inf)
+    if support is not None:
+        check_number(support, "support", 0, 1 << 31, integer=True)
+    return Metric(
+        name,
+        OfTotals(finalize, name, support is None),
+        LastColumn() if support is None else ColumnSum(support, support + 1),
+        unit=unit,
+        fair_value=fair_value,
+        disparity="difference" if fair_value is None else "max_abs",
+        share=share,
+        better=better,
+    )
 
 
 def merge_first_pass(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +13,8 @@ from .finalize import Finalize
 from .rows import Layout, Rows, dense_values
 from .storage import stored
 
-# So many products of columns of two groups are kept, and of many results fewer.
-_MOST_PRODUCTS, _FEW_NUMBERS = 1 << 20, 1 << 17
+#: At most so many products of columns are kept, those of two groups too.
+MOST_PRODUCTS = 1 << 20
 
 
 @stored("Gram")
@@ -46,7 +46,7 @@ class Gram:
         values: Array,
         shared: Array,
         n_groups: int,
-        most: int = _MOST_PRODUCTS,
+        most: int,
     ) -> Gram:
         """Return the sums over rows with these entries and shared columns.
 
@@ -54,31 +54,27 @@ class Gram:
         """
         from scipy import sparse
 
-        n_columns = values.shape[1]
+        n_columns, n_shared = values.shape[1], shared.shape[1]
         columns = group[:, None] * np.int64(n_columns) + np.arange(n_columns)
         where = np.repeat(row, n_columns), columns.ravel()
         shape = len(shared), n_groups * n_columns
         flat = sparse.csr_array((values.ravel(), where), shape=shape)
         flat = sparse.hstack([flat, sparse.csr_array(shared)], format="csr")
-        n_shared = shared.shape[1]
         numbers = np.diff(flat.indptr).astype(float)
         if min((numbers**2).sum(), flat.shape[1] ** 2 / 4) <= most:
             return cls(sparse.csr_array(flat.T @ flat), n_groups, n_shared)
+        # The columns of each group with each other, and with the shared ones.
         both = np.hstack([values, shared[row]])
-        first, second, sums = [], [], []
-        every = np.arange(n_groups)
+        blocks = np.empty((n_groups, n_columns, both.shape[1]))
         for i, j in np.ndindex(n_columns, both.shape[1]):
-            first.append(every * n_columns + i)
-            common = np.full(n_groups, n_groups * n_columns + j - n_columns)
-            second.append(every * n_columns + j if j < n_columns else common)
-            sums.append(np.bincount(group, both[:, i] * both[:, j], n_groups))
-            if j >= n_columns:
-                first, second = [*first, second[-1]], [*second, first[-1]]
-                sums.append(sums[-1])
-        own = np.concatenate(sums), (np.concatenate(first), np.concatenate(second))
-        matrix = sparse.coo_array(own, shape=(flat.shape[1],) * 2).tolil()
-        start = n_groups * n_columns
-        matrix[start:, start:] = shared.T @ shared
+            blocks[:, i, j] = np.bincount(group, both[:, i] * both[:, j], n_groups)
+        each = np.ascontiguousarray(blocks[..., :n_columns])
+        diagonal = sparse.bsr_array(
+            (each, np.arange(n_groups), np.arange(n_groups + 1))
+        )
+        beside = sparse.csr_array(blocks[..., n_columns:].reshape(shape[1], n_shared))
+        corner = sparse.csr_array(shared.T @ shared)
+        matrix = sparse.block_array([[diagonal, beside], [beside.T, corner]])
         return cls(sparse.csr_array(matrix), n_groups, n_shared, complete=False)
 
     @property
@@ -95,7 +91,7 @@ class Gram:
             check_complete(self.complete, self.n_groups)
         columns = self._columns()
         size, values = columns.shape[1], np.empty(first.size)
-        step = max(1, _MOST_PRODUCTS // max(1, size**2))
+        step = max(1, MOST_PRODUCTS // max(1, size**2))
         for start in range(0, first.size, step):
             a, b = (groups[start : start + step] for groups in (first, second))
             rows = np.repeat(columns[a], size, axis=1).ravel()
@@ -220,39 +216,31 @@ class Remainder:
     sizes: Array
 
     @classmethod
-    def of(
-        cls, rows: Rows, supports: Sequence[Finalize], *, kept_often: bool = False
-    ) -> Remainder:
-        """Return the sums over the rows of a table.
+    def of(cls, rows: Rows, supports: Sequence[Finalize], most: int) -> Remainder:
+        """Return the sums over the rows of a table, and at most so many products."""
+        strata = [rows.support_by_stratum(support) for support in supports]
+        shape = len(supports), len(strata[0]), rows.n_groups + 1
+        samples = [sample for of_support in strata for sample in of_support]
+        of_entry = np.stack([sample.value for sample in samples], axis=1)
+        of_row = np.stack([sample.left.sum(axis=1) for sample in samples], axis=1)
 
-        Where they are `kept_often`, products of two groups only if these are few.
-        """
-        amounts = [rows.amounts(support) for support in supports]
-        n_rows, n_groups = rows.n_rows, rows.n_groups
-        shape = len(supports), len(amounts[0]), n_groups + 1
-        parts = [part for strata in amounts for part in strata]
-        own = np.stack([part.value for part in parts], axis=1)
-        none = np.zeros((n_rows, len(parts)))
-        for column, part in zip(none.T, parts, strict=True):
-            column[:] = part.left.sum(axis=1)
+        def total(function: Callable[[Array], Array]) -> Array:
+            without_entry = function(of_row)
+            more = function(of_entry) - without_entry[rows.row]
+            sums = [np.bincount(rows.group, c, rows.n_groups) for c in more.T]
+            all_rows = without_entry.sum(axis=0)[:, None]
+            whole = np.array(sums) + all_rows
+            whole[np.abs(whole) <= 1e-12 * all_rows] = 0.0  # rounding
+            return np.hstack([whole, all_rows]).reshape(shape)
 
-        def total(of_entry: Array, of_row: Array) -> Array:
-            more = of_entry - of_row[rows.row]
-            sums = [np.bincount(rows.group, c, n_groups) for c in more.T]
-            everywhere = of_row.sum(axis=0)
-            whole = np.array(sums) + everywhere[:, None]
-            whole[np.abs(whole) <= 1e-12 * everywhere[:, None]] = 0.0  # rounding
-            return np.hstack([whole, everywhere[:, None]]).reshape(shape)
-
-        squares = own**2 - none[rows.row] ** 2
-        places = rows.row, rows.group
-        most = _FEW_NUMBERS // 4 if kept_often else _MOST_PRODUCTS
+        squares = of_entry**2 - of_row[rows.row] ** 2
+        places, size = (rows.row, rows.group), rows.n_groups
         return cls(
-            Gram.of(*places, dense_values(rows.values), rows.shared, n_groups, most),
-            total(1.0 * (own > 0), 1.0 * (none > 0)),
-            total(own, none),
-            total(own**2, none**2),
-            Gram.of(*places, squares, none**2, n_groups, most),
+            Gram.of(*places, dense_values(rows.values), rows.shared, size, most),
+            total(lambda amount: 1.0 * (amount > 0)),
+            total(lambda amount: amount),
+            total(np.square),
+            Gram.of(*places, squares, of_row**2, size, most),
             np.abs(rows.shared).sum(axis=0),
         )
 
@@ -281,13 +269,6 @@ class Remainder:
             self.quartic.of_groups(groups),
             self.sizes,
         )
-
-    def of_each_group(self) -> Remainder:
-        """Return the sums without products of two groups, where these take much."""
-        if self.scatter.matrix.shape[0] ** 2 <= _FEW_NUMBERS:
-            return self
-        parts = self.scatter.of_each_group(), self.quartic.of_each_group()
-        return replace(self, scatter=parts[0], quartic=parts[1])
 
     def pooled(self) -> Remainder:
         """Return the sums of all groups as one.

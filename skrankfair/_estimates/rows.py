@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from .._inputs.groups import encode
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array
 from .entries import Entries
@@ -179,14 +180,9 @@ class Rows:
     def totals(self) -> tuple[Array, Array]:
         """Return column totals by group (G, C) and shared ones (D,)."""
         by_group = np.zeros((self.n_groups, self.n_columns))
-        if self.complete and isinstance(self.values, np.ndarray):
-            size = self.n_groups * self.n_columns
-            flat = np.ones(self.n_rows) @ self.values.reshape(self.n_rows, size)
-            by_group = flat.reshape(self.n_groups, self.n_columns)
-        else:
-            for column in range(self.n_columns):
-                values = dense_values(self.values[:, [column]])[:, 0]
-                by_group[:, column] = np.bincount(self.group, values, self.n_groups)
+        for column in range(self.n_columns):
+            values = dense_values(self.values[:, [column]])[:, 0]
+            by_group[:, column] = np.bincount(self.group, values, self.n_groups)
         return by_group, np.ones(self.n_rows) @ self.shared
 
     def of_group(self, values: Array) -> Array:
@@ -198,32 +194,26 @@ class Rows:
     def at_entries(
         self, function: Finalize, totals: tuple[Array, Array] | None = None
     ) -> Array:
-        """Return a function of what each entry has, shape (N,).
+        """Return a function of the columns of each entry, shape (N,).
 
-        With `totals`, (G, C) and (D,), of what is left of these without its row.
+        With `totals`, (G, C) and (D,), of these without the row of the entry.
         """
-        width = self.n_groups if self.complete else 1
-        found = np.empty(self.row.size)
-        step = max(1, _BLOCK // max(1, width * self.n_columns + self.shared.shape[1]))
-        for start in range(0, self.row.size, step * width):
-            some = slice(start, start + step * width)
-            own = dense_values(self.values[some]).reshape(-1, width, self.n_columns)
-            common = self.shared.take(self.row[some][::width], axis=0)
+        values = np.empty(self.row.size)
+        step = max(1, _BLOCK // max(1, self.n_columns + self.shared.shape[1]))
+        for start in range(0, self.row.size, step):
+            some = slice(start, start + step)
+            columns = dense_values(self.values[some])[:, None]
+            common = self.shared.take(self.row[some], axis=0)
             if totals is not None:
-                whole = totals[0] if width > 1 else totals[0][self.group[some], None]
-                own, common = whole - own, totals[1] - common
-            found[some] = np.ravel(function(own, common))
-        return found
+                columns = totals[0][self.group[some], None] - columns
+                common = totals[1] - common
+            values[some] = function(columns, common)[:, 0]
+        return values
 
     def without_entry(self, function: Finalize) -> Array:
         """Return a function of the shared columns of each row alone, shape (Q,)."""
-        found = np.empty(self.n_rows)
-        step = max(1, _BLOCK // max(1, self.n_columns + self.shared.shape[1]))
-        for start in range(0, self.n_rows, step):
-            common = self.shared[start : start + step]
-            none = np.broadcast_to(0.0, (len(common), 1, self.n_columns))
-            found[start : start + step] = np.ravel(function(none, common))
-        return found
+        none = np.broadcast_to(0.0, (self.n_rows, 1, self.n_columns))
+        return np.array(function(none, self.shared)[:, 0])
 
     def entries(self, value: Array, left: Array, right: Array) -> Entries:
         """Return values at the entries, and a product elsewhere if there is elsewhere.
@@ -234,20 +224,22 @@ class Rows:
             left, right = left[:, :0], right[:, :0]
         return Entries(self.row, self.group, value, left, right)
 
-    def amounts(self, support: Finalize) -> list[Entries]:
-        """Return how much data each row shows of each group, by stratum."""
+    def support_by_stratum(self, support: Finalize) -> list[Entries]:
+        """Return how much data each row has of each group, by stratum."""
         value, ones = self.at_entries(support), np.ones((self.n_groups, 1))
         none = np.zeros((self.n_rows, 0)), ones[:, :0]
-        elsewhere = none
+        without_entry = none
         if self.shared.shape[1] and not self.complete:
-            elsewhere = self.without_entry(support)[:, None], ones
+            without_entry = self.without_entry(support)[:, None], ones
         if self.member is None:
-            return [self.entries(value, *elsewhere)]
-        inside = value * self.member
-        return [self.entries(inside, *none), self.entries(value - inside, *elsewhere)]
+            return [self.entries(value, *without_entry)]
+        of_members = self.entries(value * self.member, *none)
+        return [of_members, self.entries(value * ~self.member, *without_entry)]
 
     def blocks(self, size: int) -> Iterator[Rows]:
         """Yield the rows, those of about so many entries at a time."""
+        if not self.n_rows:
+            yield self
         start = 0
         while start < self.n_rows:
             stop = np.searchsorted(self.starts, self.starts[start] + size, "right") - 1
@@ -257,33 +249,29 @@ class Rows:
 
     def between(self, start: int, stop: int) -> Rows:
         """Return rows that follow each other."""
-        some = slice(self.starts[start], self.starts[stop])
-        return replace(
-            self,
-            row=self.row[some] - start,
-            group=self.group[some],
-            values=self.values[some],
-            shared=self.shared[start:stop],
-            labels=self.labels[start:stop],
-            member=None if self.member is None else self.member[some],
-        )
+        entries = slice(self.starts[start], self.starts[stop])
+        return self._chosen(self.row[entries] - start, slice(start, stop), entries)
 
     def take(self, rows: Array) -> Rows:
         """Return some rows, given by number."""
         first, size = self.starts[rows], np.diff(self.starts)[rows]
-        chosen = np.repeat(first - np.cumsum(size) + size, size)
-        chosen += np.arange(chosen.size)
+        entries = np.repeat(first - np.cumsum(size) + size, size)
+        entries += np.arange(entries.size)
+        return self._chosen(np.repeat(np.arange(len(rows)), size), rows, entries)
+
+    def _chosen(self, row: Array, rows: Any, entries: Any) -> Rows:
+        """Return rows with their entries, whose rows have these new numbers."""
         return replace(
             self,
-            row=np.repeat(np.arange(len(rows)), size),
-            group=self.group[chosen],
-            values=self.values[chosen],
+            row=row,
+            group=self.group[entries],
+            values=self.values[entries],
             shared=self.shared[rows],
             labels=self.labels[rows],
-            member=None if self.member is None else self.member[chosen],
+            member=None if self.member is None else self.member[entries],
         )
 
-    def _ordered(self, row: Array, group: Array, values: Any, **parts: Any) -> Rows:
+    def _ordered(self, row: Array, group: Array, values: Any, **changed: Any) -> Rows:
         """Return these entries of the same rows, in any order."""
         given: dict[str, Any] = {
             "n_rows": self.n_rows,
@@ -292,27 +280,19 @@ class Rows:
             "labels": self.labels,
             "member": self.member,
         }
-        return Rows.from_entries(row, group, values, **(given | parts))
+        return Rows.from_entries(row, group, values, **(given | changed))
 
-    def with_empty(self, row: Array, group: Array) -> Rows:
-        """Return the same with entries of zeros at places in order that have none."""
-        key = self.row * np.int64(self.n_groups) + self.group
-        place = np.searchsorted(key, row * np.int64(self.n_groups) + group)
-        member = self.member
-        return replace(
-            self,
-            row=np.insert(self.row, place, row),
-            group=np.insert(self.group, place, group),
-            values=np.insert(dense_values(self.values), place, 0.0, axis=0),
-            member=None if member is None else np.insert(member, place, False),
+    def with_entries(self, row: Array, group: Array) -> Rows:
+        """Return the rows with entries of zeros at places that have none."""
+        member = None
+        if self.member is not None:
+            member = np.append(self.member, np.zeros(row.size, dtype=bool))
+        return self._ordered(
+            np.append(self.row, row),
+            np.append(self.group, group),
+            np.pad(dense_values(self.values), [(0, row.size), (0, 0)]),
+            member=member,
         )
-
-    def lacks(self, row: Array, group: Array) -> Array:
-        """Return which of these places have no entry, shape (n,), bool."""
-        key = self.row * np.int64(self.n_groups) + self.group
-        asked = row * np.int64(self.n_groups) + group
-        place = np.minimum(np.searchsorted(key, asked), max(key.size - 1, 0))
-        return key[place] != asked if key.size else np.ones(row.size, dtype=bool)
 
     def of_groups(self, columns: Array) -> Rows:
         """Return the rows with the columns of some groups."""
@@ -377,7 +357,7 @@ class Rows:
 
     def join_columns(self, other: Rows) -> Rows:
         """Return the columns of both over the same clusters, which are matched."""
-        other = other.take(_same_rows(self, other))
+        other = other.take(matching_rows(self, other))
         widths = (0, other.n_columns), (self.n_columns, 0)
         values = [
             np.pad(dense_values(rows.values), [(0, 0), width])
@@ -410,26 +390,45 @@ class Rows:
             by_group[..., column] = (matrix.T @ counts.T).T
         return by_group, counts @ self.shared
 
+    def chunks(self, n_resamples: int) -> Iterator[int]:
+        """Yield how many resamples to draw at once, so that they are not too large."""
+        numbers = self.n_rows + self.n_groups * self.n_columns
+        step = min(_CHUNK, max(_FEWEST, _MOST_COUNTS // max(1, numbers)))
+        for start in range(0, n_resamples, step):
+            yield min(step, n_resamples - start)
+
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[Array]:
+        """Yield how often each row is in resamples, some at a time, shape (b, Q)."""
+        for size in self.chunks(n_resamples):
+            yield self._draw(size, rng)
+
+    def _draw(self, size: int, rng: np.random.Generator) -> Array:
+        """Return how often each row is in some resamples, shape (size, Q)."""
+        counts = np.empty((size, self.n_rows))
+        for times in counts:
+            drawn = rng.integers(0, self.n_rows, self.n_rows)
+            times[:] = np.bincount(drawn, minlength=self.n_rows)
+        return counts
+
     @cached_property
-    def _of_each_group(self) -> tuple[Array, Array]:
-        """The entries by group, and the first of each group."""
+    def _entries_of_groups(self) -> list[Array]:
+        """The numbers of the entries of each group."""
         order = np.argsort(self.group, kind="stable")
-        ends = np.cumsum(np.bincount(self.group, minlength=self.n_groups))
-        return order, np.concatenate([[0], ends])
+        sizes = np.bincount(self.group, minlength=self.n_groups)
+        return np.split(order, np.cumsum(sizes)[:-1])
 
-    def part_of(self, groups: Sequence[int]) -> tuple[Array, Array, Array]:
-        """Return the rows with data of some groups, their columns and shared ones.
+    def with_data_of(self, groups: Array) -> tuple[Array, Array]:
+        """Return the rows with data of some groups, (n,), and their columns.
 
-        Numbers (n,), and columns (n, len(groups), C) and (n, D).
+        The columns have shape (n, len(groups), C).
         """
-        order, first = self._of_each_group
-        chosen = [order[first[group] : first[group + 1]] for group in groups]
-        every = np.concatenate(chosen)
-        rows, place = np.unique(self.row[every], return_inverse=True)
+        chosen = [self._entries_of_groups[group] for group in groups]
+        entries = np.concatenate(chosen)
+        rows, place = np.unique(self.row[entries], return_inverse=True)
         by_group = np.zeros((rows.size, len(groups), self.n_columns))
-        number = np.repeat(np.arange(len(groups)), [part.size for part in chosen])
-        by_group[place, number] = dense_values(self.values[every])
-        return rows, by_group, self.shared[rows]
+        number = np.repeat(np.arange(len(groups)), [some.size for some in chosen])
+        by_group[place, number] = dense_values(self.values[entries])
+        return rows, by_group
 
 
 def dense_values(values: Any) -> Array:
@@ -447,27 +446,19 @@ def small_codes(*codes: Array) -> list[Array]:
     return [code.astype(np.int32) if fit else code for code in codes]
 
 
-def _same_rows(a: Rows, b: Rows) -> Array:
+def matching_rows(a: Rows, b: Rows) -> Array:
     """Return the rows of `b` in the order of the clusters of `a`."""
     import pandas as pd
 
-    if not pd.Index(a.labels).is_unique:
+    one, other = (pd.Index(rows.labels, tupleize_cols=False) for rows in (a, b))
+    if not one.is_unique:
         raise ValueError(
             "A paired comparison needs clusters with labels of their own; some labels "
             "repeat, as when parts that each number their queries from 0 are added."
         )
-    rows = np.arange(a.n_rows)
-    same = a.n_rows == b.n_rows
-    if same and not np.array_equal(a.labels, b.labels):
-        try:
-            rows[np.argsort(a.labels, kind="stable")] = np.argsort(
-                b.labels, kind="stable"
-            )
-        except TypeError:  # labels of mixed types
-            place = {label: row for row, label in enumerate(b.labels.tolist())}
-            rows = np.array([place.get(label, 0) for label in a.labels.tolist()])
-        same = np.array_equal(a.labels, b.labels[rows])
-    if not same:
+    same = other.is_unique and a.n_rows == b.n_rows
+    rows = other.get_indexer(one) if same else np.array([-1])
+    if (rows < 0).any():
         raise ValueError(
             "A paired comparison needs two results on the same clusters (queries, or "
             f"the items of one list); got {a.n_rows} and {b.n_rows} clusters whose "
@@ -529,25 +520,52 @@ def cluster_table(
     )
 
 
+def table_of_sums(
+    values: Any, groups: Sequence[Hashable], labels: Any, *, counted: bool
+) -> Rows:
+    """Return a user's sums by cluster and group, (Q, G, C), as a table.
+
+    `counted`: a last column says whether a cluster has something of a group.
+    """
+    try:
+        sums = np.array(values, dtype=float)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"table must hold numbers ({error}).") from error
+    if sums.ndim != 3 or sums.shape[1] != len(groups) or not sums.size:
+        raise ValueError(
+            "table must have the shape (clusters, groups, columns), here with "
+            f"{len(groups)} groups; got {sums.shape}."
+        )
+    if not np.isfinite(sums).all():
+        raise ValueError("table must be finite (no NaN, no infinity).")
+    if len(set(groups)) < len(groups):
+        raise ValueError(f"groups must be distinct; got {list(groups)}.")
+    n_rows = len(sums)
+    clusters = np.arange(n_rows)
+    if labels is not None:
+        codes = encode(labels, "labels")
+        clusters = codes.decode(codes.codes)
+        if clusters.size != n_rows or codes.dense().size != n_rows:
+            raise ValueError(
+                f"labels must name each of the {n_rows} clusters once; got "
+                f"{clusters.size}, {codes.dense().size} of them different."
+            )
+    if counted:
+        has_data = (sums != 0).any(axis=2, keepdims=True)
+        sums = np.concatenate([sums, has_data], axis=2)
+    row, group = np.nonzero((sums != 0).any(axis=2))
+    return Rows.from_entries(
+        row,
+        group,
+        sums[row, group],
+        n_rows=n_rows,
+        n_groups=len(groups),
+        labels=clusters,
+    )
+
+
 def weights_of_rows(rows: ScoreRows, sample: Sample) -> Array:
     """Return the weight of each row of the sample, whatever its cluster."""
     if rows.weight is None:
         return np.broadcast_to(1.0, sample.x.size)
     return rows.weight[sample.row]
-
-
-def count_chunks(rows: Rows, n_resamples: int) -> Iterator[int]:
-    """Yield how many resamples to draw at once, so that they are not too large."""
-    numbers = rows.n_rows + rows.n_groups * rows.n_columns
-    step = min(_CHUNK, max(_FEWEST, _MOST_COUNTS // max(1, numbers)))
-    for start in range(0, n_resamples, step):
-        yield min(step, n_resamples - start)
-
-
-def draw_counts(rows: Rows, chunk: int, rng: np.random.Generator) -> Array:
-    """Return how often each row is in each resample, shape (chunk, Q)."""
-    counts = np.empty((chunk, rows.n_rows))
-    for times in counts:
-        drawn = rng.integers(0, rows.n_rows, rows.n_rows)
-        times[:] = np.bincount(drawn, minlength=rows.n_rows)
-    return counts

@@ -16,11 +16,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
-from fractions import Fraction
+from datetime import date, datetime
 from typing import Any, TypeVar
-from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -73,10 +70,10 @@ def from_text(
     document = read_json(text)
     check_schema(document)
     with understood():
-        found = {name: decoded(document[name]) for name in names}
+        parts = {name: decoded(document[name]) for name in names}
         for name, absent in (later or {}).items():
-            found[name] = decoded(document[name]) if name in document else absent
-        return found
+            parts[name] = decoded(document[name]) if name in document else absent
+        return parts
 
 
 def read_json(text: Any) -> Any:
@@ -94,10 +91,10 @@ def read_json(text: Any) -> Any:
 def check_schema(document: Any, schema: str = SCHEMA) -> None:
     """Raise a ValueError for a document of another schema, or of a newer version."""
     if not isinstance(document, dict) or document.get("schema") != schema:
-        found = document.get("schema") if isinstance(document, dict) else None
+        other = document.get("schema") if isinstance(document, dict) else None
         raise ValueError(
             f"text must have the schema {schema!r}, as to_json() writes it; got "
-            f"{found!r}."
+            f"{other!r}."
         )
     version = document.get("schema_version")
     if type(version) is not int or not 1 <= version <= SCHEMA_VERSION:
@@ -192,21 +189,21 @@ def _encode_array(array: Array, where: str) -> dict[str, Any]:
     if kind == "O":
         values = [_encode(value, where) for value in flat.tolist()]
         return {"type": "object", "shape": list(array.shape), "values": values}
-    found: dict[str, Any] = {"type": str(array.dtype), "shape": list(array.shape)}
+    encoded: dict[str, Any] = {"type": str(array.dtype), "shape": list(array.shape)}
     if kind in "mM":
         flat = flat.view(np.int64)
     elif kind not in "biufU":
         raise _refuse(array.dtype, where)
     if array.ndim and kind in "biuf":
-        there = np.flatnonzero((flat != 0) | (kind == "f" and np.signbit(flat)))
-        if 2 * there.size < flat.size:
-            found["places"], flat = there.tolist(), flat[there]
+        some = np.flatnonzero((flat != 0) | (kind == "f" and np.signbit(flat)))
+        if 2 * some.size < flat.size:
+            encoded["places"], flat = some.tolist(), flat[some]
     values = flat.tolist()
     if flat.dtype.kind == "f":
         values = [v if math.isfinite(v) else str(v) for v in values]
     elif flat.dtype.kind in "iu":
         values = [v if abs(v) <= _EXACT else str(v) for v in values]
-    return {**found, "values": values}
+    return {**encoded, "values": values}
 
 
 def _zone(value: Any) -> str | None:
@@ -216,52 +213,65 @@ def _zone(value: Any) -> str | None:
 
 
 def _encode_label(value: Any, where: str) -> dict[str, Any]:
-    """Return a label of another type: dates, times, numbers and intervals."""
+    """Return a label of another type: a date, a time or an interval."""
     import pandas as pd
 
     if isinstance(value, pd.Timestamp):
         return {"timestamp": [value.isoformat(), value.unit, _zone(value)]}
-    if isinstance(value, pd.Timedelta):
-        return {"timedelta64": [str(value.asm8.astype(np.int64)), value.unit]}
     if isinstance(value, pd.Interval):
         ends = [_encode(value.left, where), _encode(value.right, where)]
         return {"interval": [*ends, value.closed]}
-    if isinstance(value, pd.Period):
-        return {"period": [value.ordinal, value.freqstr]}
     if isinstance(value, datetime):
         return {"datetime": [value.isoformat(), _zone(value)]}
-    if isinstance(value, timedelta):
-        return {"timedelta": [value.days, value.seconds, value.microseconds]}
-    if type(value) is bytes:
-        return {"bytes": value.hex()}
-    if type(value) in (date, time):
-        return {type(value).__name__: value.isoformat()}
-    if type(value) in (Decimal, Fraction, UUID):
-        return {type(value).__name__: str(value)}
+    if type(value) is date:
+        return {"date": value.isoformat()}
     raise _refuse(value, where, " Use strings for labels.")
 
 
 # And back
 
 
-def decoded(found: Any) -> Any:
+def decoded(encoded: Any) -> Any:
     """Return the value that JSON stands for."""
-    if isinstance(found, list):
-        return [decoded(part) for part in found]
-    if not isinstance(found, dict):
-        return found
-    if "object" in found:
-        parts = {k: decoded(v) for k, v in found["fields"].items()}
-        return _object(found["object"], parts)
-    ((kind, value),) = found.items()
+    if isinstance(encoded, list):
+        return [decoded(value) for value in encoded]
+    if not isinstance(encoded, dict):
+        return encoded
+    if "object" in encoded:
+        parts = {k: decoded(v) for k, v in encoded["fields"].items()}
+        return _object(encoded["object"], parts)
+    ((kind, value),) = encoded.items()
     return _DECODERS[kind](value)
 
 
 def _object(name: str, parts: dict[str, Any]) -> Any:
-    """Return a registered object, also one that older documents have."""
+    """Return a registered object, or what stands today for one of version 0.1.0."""
+    if name in _OF_0_1_0:
+        return _of_0_1_0(name, parts)
+    if "folded" in parts:
+        parts["remainder"] = parts.pop("folded")
+        parts.pop("pairs", None)
+    if name == "Replicates" and parts["by_group"].ndim == 4:  # with rounding errors
+        parts |= {key: parts[key].sum(axis=0) for key in ("by_group", "shared")}
+    make = _REGISTERED[name]
+    if not isinstance(make, type):
+        raise TypeError(f"{name!r} has no fields")
+    return make(**parts)
+
+
+_OF_0_1_0 = (
+    *("FewColumns", "Sparse", "Products", "Folded", "Table", "SparseTable"),
+    *("RefitSums", "PairedReplicates", "DifferenceToRest"),
+)
+
+
+def _of_0_1_0(name: str, parts: dict[str, Any]) -> Any:
+    """Return what stands today for an object that only version 0.1.0 writes."""
     from scipy import sparse
 
+    from .finalize import ratios_minus_rest
     from .remainder import Gram, Remainder
+    from .resampled import ResampledSums
     from .rows import Rows
 
     if name == "FewColumns":  # columns of which each entry has few
@@ -278,32 +288,30 @@ def _object(name: str, parts: dict[str, Any]) -> Any:
         sizes = parts.get("sizes", 0.0)
         n_shared = parts["scatter"].n_shared
         return Remainder(**parts | {"sizes": np.broadcast_to(sizes, n_shared)})
-    if name in ("Table", "SparseTable"):
-        weight = parts.pop("weight")
-        weight = np.ones(len(parts["shared"])) if weight is None else weight
-        parts["shared"] = parts["shared"] * weight[:, None]
-        if name == "Table":
-            parts["by_group"] = parts["by_group"] * weight[:, None, None]
-            return Rows.of_all(**parts)
-        times = sparse.diags_array(weight[parts["row"]])
-        return Rows(**parts | {"values": times @ parts["values"]})
-    if name == "Replicates" and parts["by_group"].ndim == 4:  # with rounding errors
-        parts |= {k: parts[k].sum(axis=0) for k in ("by_group", "shared")}
-    if "folded" in parts:
-        parts["remainder"] = parts.pop("folded")
-        parts.pop("pairs", None)
-    make = _REGISTERED[name]
-    if not isinstance(make, type):
-        raise TypeError(f"{name!r} has no fields")
-    return make(**parts)
+    if name == "DifferenceToRest":
+        return ratios_minus_rest(**parts)
+    if name == "RefitSums":
+        parts.pop("curves", None)
+        return _object("ResampledSums", parts)
+    if name == "PairedReplicates":
+        keys = ("first", "by_group", "shared", "replicates")
+        return ResampledSums.of_pair(*(parts[key] for key in keys))
+    weight = parts.pop("weight")
+    weight = np.ones(len(parts["shared"])) if weight is None else weight
+    parts["shared"] = parts["shared"] * weight[:, None]
+    if name == "Table":
+        parts["by_group"] = parts["by_group"] * weight[:, None, None]
+        return Rows.of_all(**parts)
+    times = sparse.diags_array(weight[parts["row"]])
+    return Rows(**parts | {"values": times @ parts["values"]})
 
 
-def _sparse(found: Mapping[str, Any]) -> Any:
+def _decode_sparse(encoded: Mapping[str, Any]) -> Any:
     """Return a sparse array of its shape."""
     from scipy import sparse
 
-    where = decoded(found["row"]), decoded(found["column"])
-    return sparse.csr_array((decoded(found["values"]), where), shape=found["shape"])
+    row, column, values = (decoded(encoded[k]) for k in ("row", "column", "values"))
+    return sparse.csr_array((values, (row, column)), shape=encoded["shape"])
 
 
 def _function(name: str) -> Any:
@@ -313,40 +321,40 @@ def _function(name: str) -> Any:
     return function
 
 
-def _decode_array(found: Mapping[str, Any]) -> Array:
+def _decode_array(encoded: Mapping[str, Any]) -> Array:
     """Return an array of its type and shape."""
-    shape, values = tuple(found["shape"]), found["values"]
+    shape, values = tuple(encoded["shape"]), encoded["values"]
     if math.prod(shape) > _MOST_ELEMENTS or min(shape, default=0) < 0:
         raise ValueError(f"an array of shape {shape}")
-    if found["type"] == "object":
+    if encoded["type"] == "object":
         array = np.empty(math.prod(shape), dtype=object)
         array[:] = [decoded(value) for value in values]
         return array.reshape(shape)
-    dtype = np.dtype(found["type"])
+    dtype = np.dtype(encoded["type"])
     if dtype.kind in "fiumM":
         cast: Any = float if dtype.kind == "f" else int
         values = [cast(value) for value in values]
     raw = np.dtype(np.int64) if dtype.kind in "mM" else dtype
     given = np.array(values, dtype=raw)
-    if "places" in found:
+    if "places" in encoded:
         array = np.zeros(math.prod(shape), dtype=raw)
-        array[found["places"]] = given
+        array[encoded["places"]] = given
         given = array
     return given.view(dtype).reshape(shape)
 
 
 def _decode_datetime(value: Any) -> datetime:
-    moment, zone = value
-    found = datetime.fromisoformat(moment)
-    return found if zone is None else found.astimezone(ZoneInfo(zone))
+    text, zone = value
+    moment = datetime.fromisoformat(text)
+    return moment if zone is None else moment.astimezone(ZoneInfo(zone))
 
 
 def _decode_timestamp(value: Any) -> Any:
     import pandas as pd
 
-    moment, unit, zone = value
-    found = pd.Timestamp(moment).as_unit(unit)
-    return found if zone is None else found.tz_convert(zone)
+    text, unit, zone = value
+    moment = pd.Timestamp(text).as_unit(unit)
+    return moment if zone is None else moment.tz_convert(zone)
 
 
 def _decode_interval(value: Any) -> Any:
@@ -356,18 +364,6 @@ def _decode_interval(value: Any) -> Any:
     return pd.Interval(decoded(left), decoded(right), closed)
 
 
-def _decode_period(value: Any) -> Any:
-    import pandas as pd
-
-    return pd.Period(ordinal=value[0], freq=value[1])
-
-
-def _decode_timedelta64(value: Any) -> Any:
-    import pandas as pd
-
-    return pd.Timedelta(np.timedelta64(int(value[0]), value[1]))
-
-
 _DECODERS: dict[str, Callable[[Any], Any]] = {
     "integer": int,
     "number": float,
@@ -375,19 +371,11 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
     "map": lambda pairs: {decoded(k): decoded(v) for k, v in pairs},
     "slice": lambda ends: slice(*ends),
     "array": _decode_array,
-    "sparse": _sparse,
-    "scalar": lambda found: _decode_array(found)[()],
+    "sparse": _decode_sparse,
+    "scalar": lambda encoded: _decode_array(encoded)[()],
     "function": _function,
     "timestamp": _decode_timestamp,
-    "timedelta64": _decode_timedelta64,
     "interval": _decode_interval,
-    "period": _decode_period,
     "datetime": _decode_datetime,
-    "timedelta": lambda parts: timedelta(*parts),
-    "bytes": bytes.fromhex,
     "date": date.fromisoformat,
-    "time": time.fromisoformat,
-    "Decimal": Decimal,
-    "Fraction": Fraction,
-    "UUID": UUID,
 }

@@ -7,10 +7,10 @@ parts of the data, without a line in any metric.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -18,10 +18,12 @@ from .._inputs.groups import sort_labels
 from .._inputs.validation import Array
 from .entries import Entries
 from .finalize import Finalize, needs_of, slopes_at, supports_of_both
-from .remainder import Remainder
-from .replicates import Replicates, replicates_of_both
-from .rows import Layout, Rows, count_chunks, draw_counts
+from .remainder import MOST_PRODUCTS, Gram, Remainder
+from .rows import Layout, Rows
 from .storage import stored
+
+if TYPE_CHECKING:
+    from .resampled import Replicates
 
 # Entries that are looked at together, which stay in the processor's cache.
 _BLOCK = 1 << 17
@@ -33,8 +35,8 @@ LARGE_SHARE = 1 / 400
 _FEW_PLACES = 1 << 20
 # Rounding of a left-out estimate, in units of its terms.
 _NOISE = 16 * np.finfo(float).eps
-# The covariances of more groups are refused.
-_MOST_COVARIANCES = 1000
+#: The covariances of more groups are refused.
+MOST_COVARIANCES = 1000
 
 
 @stored("ClusterSums")
@@ -150,105 +152,79 @@ class ClusterSums:
     @cached_property
     def _support_and_active(self) -> tuple[Array, Array]:
         n_strata = 1 if self.rows.member is None else 2
-        sums, numbers = np.zeros((2, len(self.supports), n_strata, len(self.groups)))
+        support, active = np.zeros((2, len(self.supports), n_strata, len(self.groups)))
         for rows in self.rows.blocks(_BLOCK):
-            for number, finalize in enumerate(self.supports):
-                for stratum, part in enumerate(rows.amounts(finalize)):
-                    sums[number, stratum] += part.sum()
-                    there = replace(
-                        part, value=1.0 * (part.value > 0), left=1.0 * (part.left > 0)
-                    )
-                    numbers[number, stratum] += there.sum()
-        numbers = np.rint(numbers)
-        sums[numbers == 0] = 0.0  # what rounding leaves of nothing
+            for i, finalize in enumerate(self.supports):
+                for j, sample in enumerate(rows.support_by_stratum(finalize)):
+                    support[i, j] += sample.sum()
+                    active[i, j] += sample.positive().sum()
+        active = np.rint(active)
+        support[active == 0] = 0.0  # what rounding leaves of nothing
         if self.remainder is not None:
-            sums = sums + self.remainder.support[..., :-1]
-            numbers = numbers + self.remainder.active[..., :-1]
-        return sums, numbers
+            support = support + self.remainder.support[..., :-1]
+            active = active + self.remainder.active[..., :-1]
+        return support, active
 
-    @property
-    def of_leverages(self) -> ClusterSums:
-        """The sums whose rows say how the data are spread over the clusters."""
-        return self
-
-    @property
+    @cached_property
     def exact_rows(self) -> Rows:
-        """The rows with entries of zeros at the places without data that are not small.
+        """The rows, with entries of zeros for groups that a large one has no data of.
 
         A row without data of a group changes it through the shared columns only, to
         first order where the row has a small share of them and of every support.
         """
-        # Those that compact() leaves are few, and results that are kept may be many.
-        return self._with_large_places() if self.table is None else self._exact_table
-
-    @cached_property
-    def _exact_table(self) -> Rows:
-        return self._with_large_places()
-
-    def _with_large_places(self) -> Rows:
-        rows = self.rows
+        rows, n_groups = self.rows, len(self.groups)
         if rows.complete or not rows.shared.shape[1]:
             return rows
-        row, group = self._large_places()
-        if not row.size:
-            return rows
-        lacking = rows.lacks(row, group)
-        return rows.with_empty(row[lacking], group[lacking])
-
-    def _large_places(self) -> tuple[Array, Array]:
-        """Return places of rows with a large share of the data, row and group."""
-        rows, n_groups = self.rows, len(self.groups)
         if rows.n_rows * n_groups <= _FEW_PLACES:
-            return np.divmod(np.arange(rows.n_rows * n_groups), n_groups)
+            return rows.with_entries(
+                np.repeat(np.arange(rows.n_rows), n_groups),
+                np.tile(np.arange(n_groups), rows.n_rows),
+            )
         share = self._shared_share()
-        most = max(1, max(_FEW_PLACES, rows.row.size) // n_groups)
         large = np.flatnonzero(share > LARGE_SHARE)
-        large = large[np.argsort(-share[large], kind="stable")][:most]
-        keys = [(large[:, None] * np.int64(n_groups) + np.arange(n_groups)).ravel()]
-        for number, support in enumerate(self.supports):
-            amount = rows.without_entry(support)
-            least = self.support[number, -1] * LARGE_SHARE
-            order = np.flatnonzero(amount > least.min(where=least > 0, initial=np.inf))
-            order = order[np.argsort(-amount[order], kind="stable")]
-            sizes = np.searchsorted(-amount[order], -least)
-            keys += [
-                order[: sizes[group]] * np.int64(n_groups) + group
-                for group in np.flatnonzero((sizes > 0) & (least > 0))
-            ]
-        return np.divmod(np.unique(np.concatenate(keys)), n_groups)
+        large = large[np.argsort(-share[large], kind="stable")]
+        large = large[: max(1, max(_FEW_PLACES, rows.row.size) // n_groups)]
+        row = [np.repeat(large, n_groups)]
+        group = [np.tile(np.arange(n_groups), large.size)]
+        for support, total in zip(self.supports, self.support[:, -1], strict=True):
+            amount, least = rows.without_entry(support), total * LARGE_SHARE
+            amount[large] = 0.0
+            for i in np.flatnonzero((total > 0) & (least < amount.max(initial=0))):
+                known = rows.row[rows.group == i]
+                row.append(np.setdiff1d(np.flatnonzero(amount > least[i]), known))
+                group.append(np.full(row[-1].size, i))
+        return rows.with_entries(np.concatenate(row), np.concatenate(group))
 
     def _shared_share(self) -> Array:
         """Return the largest share of each row in any shared column, shape (Q,)."""
-        size = np.abs(self.rows.shared).sum(axis=0)
+        shared = np.abs(self.rows.shared)
+        size = shared.sum(axis=0)
         size = size if self.remainder is None else size + self.remainder.sizes
-        with np.errstate(divide="ignore"):
-            scale = np.where(size > 0, 1 / size, 0.0)
-        share = np.zeros(self.rows.n_rows)
-        for column, factor in zip(self.rows.shared.T, scale, strict=True):
-            np.maximum(share, np.abs(column) * factor, out=share)
-        return share
+        size = np.where(size > 0, size, np.inf)
+        return np.asarray((shared / size).max(axis=1, initial=0.0))
 
-    def compact(self, n_replicates: int = 0, random_state: int = 0) -> Self:
-        """Return the same sums without the table, with so many replicates.
+    def compact(self, replicates: Replicates | None = None) -> Self:
+        """Return the same sums without the table, with replicates of it if given.
 
         Rows with a large share of the data of a group stay as they are, so that errors
         and degrees of freedom are those of the whole; the others are folded into
         sums, where each is small enough for its first order. Of many groups the rows
         with the largest shares stay, as many as there is room for.
         """
-        replicates = self.replicates
-        if n_replicates:
-            table = self.bootstrap_table()
-            replicates = Replicates.of_table(table, n_replicates, random_state)
-        return replace(self.compact_among(1), replicates=replicates)
+        kept = self.replicates if replicates is None else replicates
+        return replace(self.compact_among(1), replicates=kept)
 
     def compact_among(self, n_results: int) -> Self:
         """Return the same sums without the table, as one of several that are kept.
 
-        They share the room for rows, and several have no covariances of many groups.
+        They share the room for rows and for products of two groups.
         """
-        rows = self.rows
-        share = self._largest_share()
+        rows, share, exact = self.rows, self._shared_share(), self.exact_rows
+        totals = np.where(self.support > 0, self.support, np.inf)
+        for support, of_strata in zip(self.supports, totals, strict=True):
+            strata = exact.support_by_stratum(support)
+            for amount, total in zip(strata, of_strata, strict=True):
+                np.maximum.at(share, exact.row, amount.value / total[exact.group])
         first = np.argsort(-share, kind="stable")
         first = first[share[first] > LARGE_SHARE]
         sizes = np.diff(rows.starts) * (rows.n_columns + 2) + rows.shared.shape[1]
@@ -257,22 +233,11 @@ class ClusterSums:
         leading = np.sort(first[: max(1, number)])
         remainder = self.remainder
         if leading.size < rows.n_rows:
-            others = np.delete(np.arange(rows.n_rows), leading)
-            folded, often = rows.take(others), n_results > 1
-            more = Remainder.of(folded, self.supports, kept_often=often)
+            others = rows.take(np.delete(np.arange(rows.n_rows), leading))
+            more = Remainder.of(others, self.supports, MOST_PRODUCTS // n_results)
             remainder = more if remainder is None else remainder + more
         kept = rows.take(leading)
         return replace(self, table=None, leading=kept, remainder=remainder)
-
-    def _largest_share(self) -> Array:
-        """Return the largest share of each row in any support or shared column."""
-        share, rows = self._shared_share(), self._with_large_places()
-        with np.errstate(divide="ignore"):
-            scale = np.where(self.support > 0, 1 / self.support, 0.0)
-        for support, scales in zip(self.supports, scale, strict=True):
-            for amount, factor in zip(rows.amounts(support), scales, strict=True):
-                np.maximum.at(share, rows.row, amount.value * factor[rows.group])
-        return share
 
     def estimate(self, finalize: Finalize) -> Array:
         """Return the metric of the totals."""
@@ -314,16 +279,26 @@ class ClusterSums:
                 change *= np.where(rows.member, *map(rows.of_group, factor))
             yield rows.entries(change, rows.shared, right)
 
-    def _remainder_slopes(self, finalize: Finalize) -> Array:
-        """Return `slopes` times the root of n / (n - 1), shape (G, C + D).
+    def _moments(
+        self,
+        finalize: Finalize,
+        of_rows: Callable[[Entries], Array],
+        of_remainder: Callable[[Gram, Array], Array],
+    ) -> Array:
+        """Return sums of products of influences over all rows, folded ones too.
 
-        So much more than to first order is what a folded row adds: without one of n
-        equal rows a mean moves by 1 / (n - 1) and not 1 / n of its distance, of which
-        the factor of the jackknife leaves this.
+        To first order a folded row adds the root of n / (n - 1) times its slopes:
+        without one of n equal rows a mean moves by 1 / (n - 1) and not 1 / n of its
+        distance, of which the factor of the jackknife leaves this.
         """
-        number = self.active[list(needs_of(finalize))].max(axis=(0, 1))
-        factor = np.sqrt(number / np.maximum(number - 1, 1))
-        return factor[:, None] * self.slopes(finalize)
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = np.sum([of_rows(rows) for rows in self.influence(finalize)], axis=0)
+            if self.remainder is not None:
+                number = self.active[list(needs_of(finalize))].max(axis=(0, 1))
+                factor = np.sqrt(number / np.maximum(number - 1, 1))
+                slopes = factor[:, None] * self.slopes(finalize)
+                total = total + of_remainder(self.remainder.scatter, slopes)
+        return np.asarray(total)
 
     def variance(self, finalize: Finalize) -> Array:
         """Return the jackknife variance of the metric, shape (G,).
@@ -333,36 +308,31 @@ class ClusterSums:
         within all others, two samples. NaN where `undefined`.
         """
         every = np.arange(len(self.groups))
-        with np.errstate(invalid="ignore", over="ignore"):
-            variance = np.zeros(every.size)
-            for part in self.influence(finalize):
-                variance += part.dot(part)
-            if self.remainder is not None:
-                slopes = self._remainder_slopes(finalize)
-                variance += self.remainder.scatter.form(slopes, slopes, every, every)
+        variance = self._moments(
+            finalize,
+            lambda rows: rows.dot(rows),
+            lambda scatter, slopes: scatter.form(slopes, slopes, every, every),
+        )
         variance = np.maximum(variance, 0.0)  # less is rounding
         variance[~np.isfinite(variance) | self.undefined(finalize)] = np.nan
         return variance
 
     def covariance(self, finalize: Finalize) -> Array:
         """Return the covariance whose diagonal is `variance`, shape (G, G)."""
-        n_groups = len(self.groups)
-        if n_groups > _MOST_COVARIANCES:
-            raise ValueError(
-                f"The covariance of {n_groups} groups with each other is refused, of "
-                f"more than {_MOST_COVARIANCES}: ask for standard_error, or for the "
-                "contrasts that matter."
-            )
-        with np.errstate(invalid="ignore", over="ignore"):
-            covariance = np.zeros((n_groups, n_groups))
-            for part in self.influence(finalize):
-                covariance += part.gram()
-            if self.remainder is not None:
-                slopes = self._remainder_slopes(finalize)
-                covariance += self.remainder.scatter.form_of_all(slopes)
+        self.check_covariances()
+        covariance = self._moments(finalize, Entries.gram, Gram.form_of_all)
         unknown = ~np.isfinite(np.diag(covariance)) | self.undefined(finalize)
         covariance[unknown] = covariance[:, unknown] = np.nan
         return covariance
+
+    def check_covariances(self) -> None:
+        """Raise a ValueError where there are too many groups for their covariances."""
+        if len(self.groups) > MOST_COVARIANCES:
+            raise ValueError(
+                f"The covariance of {len(self.groups)} groups with each other is "
+                f"refused, of more than {MOST_COVARIANCES}: ask for standard_error, or "
+                "for the contrasts that matter."
+            )
 
     def covariances(
         self, finalize: Finalize, first: Array, second: Array
@@ -384,31 +354,13 @@ class ClusterSums:
         a, b = place[: first.size], place[first.size :]
         some = self.of_groups(used)
         variance = some.variance(finalize)
-        with np.errstate(invalid="ignore", over="ignore"):
-            both = np.zeros(first.size)
-            for part in some.influence(finalize):
-                both += part.products(part, a, b)
-            if some.remainder is not None:
-                slopes = some._remainder_slopes(finalize)
-                both += some.remainder.scatter.form(slopes, slopes, a, b)
+        both = some._moments(
+            finalize,
+            lambda rows: rows.products(rows, a, b),
+            lambda scatter, slopes: scatter.form(slopes, slopes, a, b),
+        )
         both[np.isnan(variance[a]) | np.isnan(variance[b])] = np.nan
         return variance[a], variance[b], both
-
-    def linear_products(self, slopes: Array, first: Array, second: Array) -> Array:
-        """Return sums over rows of products of linear functions, shape (m,).
-
-        ``Σ_q (J_a x_q)(J_b x_q)`` for pairs of groups (a, b), given by number: the
-        `slopes` J, of shape (G, C + D), are of a group's own columns and the shared.
-        """
-        rows, n_columns = self.rows, self.by_group.shape[1]
-        right = slopes[:, n_columns:]
-        value = np.einsum("nc,nc->n", rows.values, slopes[rows.group, :n_columns])
-        value += np.einsum("nd,nd->n", rows.shared[rows.row], right[rows.group])
-        linear = rows.entries(value, rows.shared, right)
-        products = linear.products(linear, first, second)
-        if self.remainder is not None:
-            products += self.remainder.scatter.form(slopes, slopes, first, second)
-        return products
 
     def concentration(self, finalize: Finalize) -> Array:
         """Return how much of the variance few rows make, ``Σ u⁴ / (Σ u²)²``, by group.
@@ -417,8 +369,8 @@ class ClusterSums:
         """
         fourth = np.zeros(len(self.groups))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            for part in self.influence(finalize):
-                fourth += np.bincount(part.group, part.value**4, fourth.size)
+            for rows in self.influence(finalize):
+                fourth += np.bincount(rows.group, rows.value**4, fourth.size)
             return np.asarray(fourth / self.variance(finalize) ** 2)
 
     @property
@@ -447,6 +399,10 @@ class ClusterSums:
             )
         return self.table
 
+    def drawn(self, counts: Array) -> tuple[Array, Array]:
+        """Return totals of clusters that count so often, shape (B, Q), by resample."""
+        return self.bootstrap_table().drawn(counts)
+
     def resample(
         self, n_resamples: int, rng: np.random.Generator
     ) -> Iterator[tuple[Array, Array]]:
@@ -455,12 +411,11 @@ class ClusterSums:
         Each resample draws as many clusters as there are, with replacement; without
         the table they are the replicates that `compact` kept, all of them.
         """
-        if self.table is None and self.replicates is not None:
-            yield self.replicates.totals()
+        if self.replicates is not None:
+            yield self.replicates.by_group, self.replicates.shared
             return
-        table = self.bootstrap_table()
-        for chunk in count_chunks(table, n_resamples):
-            yield table.drawn(draw_counts(table, chunk, rng))
+        for counts in self.bootstrap_table().draws(n_resamples, rng):
+            yield self.drawn(counts)
 
     def of_groups(self, columns: Array) -> ClusterSums:
         """Return the sums of some groups, given by number."""
@@ -505,19 +460,20 @@ class ClusterSums:
             return self
         number = {group: i for i, group in enumerate(groups)}
         place = np.array([number[group] for group in self.groups], dtype=int)
-        to = replace(self._layout, groups=place, n_groups=len(groups))
-        return replace(self._placed(to), groups=groups)
+        to = replace(self.layout, groups=place, n_groups=len(groups))
+        return replace(self.placed(to), groups=groups)
 
     def with_columns(self, place: Array, n_columns: int) -> ClusterSums:
         """Return the sums with their columns at these places of more, 0 elsewhere."""
-        return self._placed(replace(self._layout, columns=place, n_columns=n_columns))
+        return self.placed(replace(self.layout, columns=place, n_columns=n_columns))
 
     @property
-    def _layout(self) -> Layout:
+    def layout(self) -> Layout:
+        """The numbers and sizes of groups, columns and supports."""
         sizes = (*self.by_group.shape, self.shared.size, len(self.supports))
         return Layout.of_sizes(*sizes)
 
-    def _placed(self, to: Layout) -> ClusterSums:
+    def placed(self, to: Layout) -> ClusterSums:
         """Return the sums with groups and columns at these numbers of more."""
         by_group, shared = to.widened(self.by_group, self.shared)
         return replace(
@@ -534,10 +490,10 @@ class ClusterSums:
         This is what a comparison of independent samples needs: a row of one of them has
         zeros in the columns of the other, and the sums of both add up.
         """
-        one, two = self._layout.with_columns_of(other._layout)
+        one, two = self.layout.with_columns_of(other.layout)
         supports = supports_of_both(self, other)
-        first = replace(self._placed(one), supports=supports)
-        return first + replace(other._placed(two), supports=supports)
+        first = replace(self.placed(one), supports=supports)
+        return first + replace(other.placed(two), supports=supports)
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
         """Return the sums of the union of the clusters, groups aligned by label."""
@@ -550,7 +506,8 @@ class ClusterSums:
         if set(groups) != set(other.groups):
             groups = tuple(sort_labels(list(set(groups) | set(other.groups))))
         a, b = self.aligned(groups), other.aligned(groups)
-        one, two = replicates_of_both(a, b)
+        drawn = a.replicates or b.replicates
+        one, two = (drawn and drawn.of_sums(sums) for sums in (a, b))
         unweighted = None
         if a.unweighted or b.unweighted:
             each = zip(a._without_weights, b._without_weights, strict=True)

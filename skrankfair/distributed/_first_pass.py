@@ -20,7 +20,7 @@ import numpy as np
 
 from .. import metrics as library
 from .._estimates.metric import collected_warnings
-from .._estimates.replicates import label_hashes
+from .._estimates.resampled import label_hashes
 from .._inputs.validation import to_numpy
 from ._plan import MeasurePlan, Results, Source, plain_of
 

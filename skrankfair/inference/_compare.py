@@ -7,8 +7,7 @@ from typing import Any
 
 from .._estimates.finalize import Beside, PairedDifference, needs_of
 from .._estimates.metric import warn_undefined
-from .._estimates.paired import PairedReplicates
-from .._estimates.refit import RefitSums
+from .._estimates.resampled import ResampledSums
 from .._estimates.sums import ClusterSums
 from ..metrics import GroupEstimates
 
@@ -21,7 +20,7 @@ def _beside(a: GroupEstimates, b: GroupEstimates) -> ClusterSums:
     """Return the sums of both, the columns of `b` behind those of `a`."""
     if _have_tables(a, b):
         return a.sums.join_columns(b.sums)
-    return PairedReplicates.of(a.sums, b.sums)
+    return ResampledSums.of_replicates(a.sums, b.sums)
 
 
 def _check_comparable(a: Any, b: Any) -> None:
@@ -73,6 +72,8 @@ def _difference(
     )
     if shares and a.metric.share:
         metric = replace(metric, parts=parts)
+    if isinstance(sums, ResampledSums):
+        sums = replace(sums, finalize=metric.finalize)  # what copies keep
     first_pass = {f"{key}_a": value for key, value in a.first_pass.items()}
     first_pass |= {f"{key}_b": value for key, value in b.first_pass.items()}
     return GroupEstimates(metric, sums, a.parameters, first_pass, missing=a.missing)
@@ -211,7 +212,7 @@ def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     why = a.metric.not_paired or a.metric.not_compared
     if why is not None:
         raise ValueError(f"Two samples have no comparison in {a.name}: {why}")
-    if any(isinstance(r.sums, RefitSums | PairedReplicates) for r in (a, b)):
+    if any(isinstance(r.sums, ResampledSums) for r in (a, b)):
         raise ValueError(
             f"Two samples have no comparison in {a.name}, which fits a curve or is a "
             "comparison already."

@@ -12,7 +12,7 @@ from .._estimates import formatting as fmt
 from .._estimates.finalize import ColumnSum, Finalize
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
-from .._estimates.refit import RefitSums
+from .._estimates.resampled import ResampledSums
 from .._estimates.rows import Rows, cluster_table, weights_of_rows
 from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
@@ -366,7 +366,7 @@ def _fitted(
     rows: ScoreRows,
     sample: Sample,
     make_squares: Callable[[Hashable, Sample], Iterator[_SmoothSquares | _BinSquares]],
-) -> tuple[RefitSums, KnownNoise, KnownNoise]:
+) -> tuple[ResampledSums, KnownNoise, KnownNoise]:
     """Return sums of squares that are fitted to each group, and their noise.
 
     Of each group there are the squares of the metric, and those of bins too narrow to
@@ -401,7 +401,8 @@ def _fitted(
                 total[2:] = weight[place] @ times, narrow.refit(share)
         return totals
 
-    sums = RefitSums.of_table(labels, table, [_ROWS], refit)
+    plain = ClusterSums.from_clusters(labels, table, [_ROWS])
+    sums = ResampledSums.of_sums(plain, refit=refit)
     return (
         sums,
         KnownNoise(tuple(noise[0].tolist())),

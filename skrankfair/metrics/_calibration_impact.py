@@ -13,8 +13,9 @@ from .._estimates import formatting as fmt
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_user
-from .._estimates.refit import Refit, RefitSums
+from .._estimates.resampled import Refit, ResampledSums
 from .._estimates.rows import Rows, cluster_table, small_codes, weights_of_rows
+from .._estimates.sums import ClusterSums
 from .._inputs.cells import Cells, Memberships
 from .._inputs.groups import Groups
 from .._inputs.ranking import Places, RankedData, Ranking, ranked_data
@@ -129,8 +130,14 @@ def shift_estimates(
     they show counts in the errors.
     """
     finalize = MeanOfRatios()
-    sums = RefitSums.of_table(
-        groups.labels, table, [support], refit, *resamples, finalize, bias
+    n_resamples, seed = resamples
+    sums = ResampledSums.of_sums(
+        ClusterSums.from_clusters(groups.labels, table, [support]),
+        refit=refit,
+        n_resamples=n_resamples,
+        seed=seed,
+        finalize=finalize,
+        bias=bias,
     )
     mean = Metric(
         metric,
@@ -147,7 +154,7 @@ def shift_estimates(
     return result
 
 
-def _warn_without_errors(result: GroupEstimates, sums: RefitSums) -> None:
+def _warn_without_errors(result: GroupEstimates, sums: ResampledSums) -> None:
     """Warn of groups without rows, or without a standard error.
 
     These are in one cluster, or in so few that some resample has none of them; no curve

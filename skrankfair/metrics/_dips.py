@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._estimates.finalize import ColumnSum, DifferenceToRest, Finalize, MeanOfRatios
+from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios, ratios_minus_rest
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.storage import stored
@@ -32,7 +32,7 @@ _SUPPORTS = (ColumnSum(1, 2), ColumnSum(3, 4))
 _VALUES: dict[str, Finalize] = {
     "group": MeanOfRatios(),
     "rest": MeanOfRatios(column=2, needs=(1,)),
-    "difference": DifferenceToRest(1, 0.0),
+    "difference": ratios_minus_rest(1, 0.0),
 }
 
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from .._estimates.finalize import ColumnSum, Finalize, OfRest, minus_rest
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import Metric, warn_undefined
-from .._estimates.of_totals import metric_of_totals
+from .._estimates.metric import Metric, metric_of_totals, warn_undefined
 from .._estimates.rows import cluster_table
 from .._estimates.sums import ClusterSums
 from .._inputs.columns import may_lack

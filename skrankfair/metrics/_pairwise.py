@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._estimates.finalize import ColumnSum, DifferenceToRest, MeanOfRatios
+from .._estimates.finalize import ColumnSum, MeanOfRatios, ratios_minus_rest
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
@@ -176,7 +176,7 @@ def accuracy_estimates(
         name=name,
         finalize=MeanOfRatios(n_buckets),
         support=support_columns(average, 4, n_buckets),
-        against_rest=DifferenceToRest(n_buckets, shared_weight),
+        against_rest=ratios_minus_rest(n_buckets, shared_weight),
         breakdown=None if edges is None else _breakdown,
         share=True,
         pooled=not data.groups.overlapping,

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates.metric import warn_user
-from .._estimates.replicates import label_hashes
+from .._estimates.resampled import label_hashes
 from .._inputs.by_name import (
     column_of,
     named_columns,

@@ -1,12 +1,8 @@
 """Results that several tests of `GroupEstimates` look at."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from skrankfair._estimates.remainder import Gram
-from skrankfair._estimates.rows import Rows
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     matched_pair_calibration,
@@ -14,43 +10,6 @@ from skrankfair.metrics import (
     pairwise_exposure,
 )
 from tests.metrics.simulate import columns
-
-
-def scatter_of(sums):
-    """Return the cross products of all columns over all rows, shape (K, K)."""
-    rows = sums.rows
-    total = Gram.of(rows.row, rows.group, rows.values, rows.shared, rows.n_groups)
-    if sums.remainder is not None:
-        total = total + sums.remainder.scatter
-    return total.matrix.toarray()
-
-
-def flat(rows):
-    """Return all columns of each row, shape (Q, K)."""
-    return np.hstack([rows.by_group.reshape(rows.n_rows, -1), rows.shared])
-
-
-def with_data(rows):
-    """Return the rows without the entries of groups that they have no data of."""
-    some = (rows.values != 0).any(axis=1)
-    some |= False if rows.member is None else rows.member
-    member = None if rows.member is None else rows.member[some]
-    return replace(
-        rows,
-        row=rows.row[some],
-        group=rows.group[some],
-        values=rows.values[some],
-        member=member,
-    )
-
-
-def complete(rows):
-    """Return the rows with an entry for each group."""
-    member = None
-    if rows.member is not None:
-        member = np.zeros((rows.n_rows, rows.n_groups), dtype=bool)
-        member[rows.row, rows.group] = rows.member
-    return Rows.of_all(rows.by_group, rows.shared, rows.labels, member)
 
 
 @pytest.fixture(scope="module")

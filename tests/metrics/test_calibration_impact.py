@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from skrankfair._estimates import refit
+from skrankfair._estimates import resampled
 from skrankfair._estimates import rows as _rows
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import compare
@@ -146,7 +146,7 @@ class TestReference:
 
         counted = replace(r, sums=replace(r.sums, refit=refit))
         variance = np.diag(counted.covariance)
-        np.testing.assert_array_equal(counted.standard_error, np.sqrt(variance))
+        np.testing.assert_allclose(counted.standard_error, np.sqrt(variance))
         assert len(drawn) == 5
 
     @each_metric
@@ -356,8 +356,7 @@ class TestErrors:
     def test_copies_of_many_groups_keep_the_variances(self, metric, monkeypatch):
         few = metric(*rows(labels="abc"), n_resamples=20)
         expected = few.covariance
-        monkeypatch.setattr(refit, "_FEW_GROUPS", 1)
-        monkeypatch.setattr(refit, "_MOST_GROUPS", 2)
+        monkeypatch.setattr(resampled, "MOST_COVARIANCES", 2)
         many = metric(*rows(labels="abc"), n_resamples=20)
         np.testing.assert_allclose(many.standard_error**2, np.diag(expected))
         places = np.array([0, 2]), np.array([2, 0])
@@ -378,8 +377,10 @@ class TestErrors:
         copies = (r.compact(), copy.deepcopy(r), pickle.loads(pickle.dumps(r)))
         for other in copies:
             np.testing.assert_array_equal(other.covariance, r.covariance)
-            assert other.contrast("a", "b").pvalue == r.contrast("a", "b").pvalue
-            assert other.disparity_bound() == r.disparity_bound() > r.disparity()
+            contrasts = (x.contrast("a", "b").pvalue for x in (other, r))
+            np.testing.assert_allclose(*contrasts)
+            np.testing.assert_allclose(other.disparity_bound(), r.disparity_bound())
+            assert other.disparity_bound() > r.disparity()
             with pytest.raises(ValueError, match="compact"):
                 other.resampled(3)
         with pytest.raises(ValueError, match="do not add up"):

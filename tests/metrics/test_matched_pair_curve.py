@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from skrankfair._estimates import remainder, sums
+from skrankfair._estimates import sums
 from skrankfair._inputs import ranking as _ranking
 from skrankfair.datasets import make_confounded_queries
 from skrankfair.exceptions import UndefinedMetricWarning
@@ -157,7 +157,7 @@ def test_memory_is_not_for_each_threshold(monkeypatch):
     n, n_groups, thresholds = 10_000, 200, np.linspace(0.1, 0.2, 8)
     # What all results may keep is as large beside the rows as for a million.
     monkeypatch.setattr(sums, "_MOST_LEADING", n)
-    monkeypatch.setattr(remainder, "_FEW_NUMBERS", n // 10)
+    monkeypatch.setattr(sums, "MOST_PRODUCTS", n // 5)
     rng = np.random.default_rng(0)
     score, y = rng.random((2, n))
     group, query = rng.integers(0, n_groups, n), rng.integers(0, n // 50, n)

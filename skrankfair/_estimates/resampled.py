@@ -1,0 +1,640 @@
+"""Totals of resampled clusters: the bootstrap, replicates that add up, and refits.
+
+How often a cluster counts in replicate b is a Poisson number that follows from the
+seed, a hash of the cluster's label and b alone. Parts of the data, wherever and in
+whatever order they are measured, therefore agree on every replicate without knowing of
+each other, and replicate totals add up as the totals themselves do (Hanley and
+MacGibbon 2006; Chamandy et al. 2012).
+
+The bootstrap draws as many clusters as there are. Each resample gives an estimate with
+a standard error; the interval inverts the quantiles of ``t* = (θ* - θ) / se*`` (Efron
+1982; Hall 1992), which hold for few clusters where percentiles of θ* are too narrow.
+Shares are resampled on the scale of the logit and ratios on that of the logarithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from fractions import Fraction
+from functools import cache, cached_property
+from math import factorial
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from scipy import special
+
+from .._inputs.validation import Array, check_number, generator
+from .finalize import Beside, Finalize, slopes_at
+from .read_only import ReadOnlyArrays
+from .remainder import check_complete
+from .rows import Layout, Rows, matching_rows
+from .storage import stored
+from .sums import MOST_COVARIANCES, ClusterSums
+
+if TYPE_CHECKING:
+    from .scales import PlainScale
+
+_WEYL = np.uint64(0x9E3779B97F4A7C15)
+# More undefined resamples than this, and there is no interval.
+_MOST_UNDEFINED = 0.2
+# Of fewer degrees of freedom intervals hold that of Student's t.
+_FEW_DF = 20
+
+#: From how often each cluster counts, shape (B, n_rows), to the column totals of each
+#: resample, shape (B, G, C).
+Refit = Callable[[Array], Array]
+Ends = tuple[Array, Array]
+
+
+# How often a cluster counts in a replicate
+
+
+def _mixed(x: Array) -> Array:
+    """Return the finaliser of splitmix64, a bijection of 64 bits that looks random."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def label_hashes(labels: Array) -> Array:
+    """Return 64 bits of each label, the same on every machine and in every part.
+
+    Whole numbers have the same ones whatever their type, text by its characters, and
+    dates by the microsecond; other labels as the text that `str` makes of them.
+    """
+    labels = np.asarray(labels)
+    kind = labels.dtype.kind
+    if kind in "biu":
+        return _mixed(labels.astype(np.int64).view(np.uint64) + _WEYL)
+    if kind == "f":
+        return _mixed(_bits_of_floats(labels.astype(float)) + _WEYL)
+    if kind == "M":
+        return _mixed(labels.astype("datetime64[us]").view(np.uint64) + _WEYL)
+    return _hashes_of_objects(labels.astype(object))
+
+
+def _bits_of_floats(labels: Array) -> Array:
+    """Return the bits of numbers, those of integers where they are whole."""
+    with np.errstate(invalid="ignore"):
+        whole = labels.astype(np.int64)
+    return np.where(whole == labels, whole, labels.view(np.int64)).view(np.uint64)
+
+
+def _hashes_of_objects(labels: Array) -> Array:
+    """Return the hashes of labels of any types, those of a type at once."""
+    import pandas as pd
+
+    kinds = np.array([_kind(label) for label in labels.tolist()])
+    hashes = np.empty(labels.shape, dtype=np.uint64)
+    for kind in np.unique(kinds).tolist():
+        some = labels[kinds == kind]
+        if kind == "integer":
+            bits = np.array([int(label) % 2**64 for label in some], dtype=np.uint64)
+        elif kind == "float":
+            bits = _bits_of_floats(some.astype(float))
+        elif kind == "moment":
+            moments = pd.to_datetime(some.tolist(), utc=True).as_unit("us")
+            bits = moments.asi8.view(np.uint64)
+        else:
+            text = np.array([str(label) for label in some], dtype=object)
+            bits = pd.util.hash_array(text, categorize=False)
+        hashes[kinds == kind] = _mixed(bits + _WEYL)
+    return hashes
+
+
+def _kind(label: Any) -> str:
+    if isinstance(label, bool | int | np.integer | np.bool_):
+        return "integer" if -(2**63) <= label < 2**64 else "text"
+    if isinstance(label, float | np.floating):
+        return "float"
+    return "moment" if isinstance(label, datetime | np.datetime64) else "text"
+
+
+@cache
+def _thresholds() -> Array:
+    """Return where the Poisson number of mean 1 goes up, as numbers of 64 bits."""
+    terms = [Fraction(1, factorial(k)) for k in range(40)]
+    below = [sum(terms[:k]) / sum(terms) for k in range(1, 20)]
+    return np.array([int(share * 2**64) for share in below], dtype=np.uint64)
+
+
+def poisson_counts(hashes: Array, seed: int, first: int, last: int) -> Array:
+    """Return how often rows count in replicates `first` to `last`, (b, n).
+
+    Poisson numbers of mean 1.
+    """
+    key = _mixed(np.array([seed], dtype=np.uint64) + _WEYL)
+    step = np.arange(first + 1, last + 1, dtype=np.uint64)[:, None] * _WEYL
+    numbers = _mixed(_mixed(hashes ^ key) + step)
+    return np.searchsorted(_thresholds(), numbers, side="right").astype(float)
+
+
+@stored("Replicates")
+@dataclass(frozen=True)
+class Replicates:
+    """Totals of B replicates.
+
+    Attributes
+    ----------
+    seed : int
+    labels : int
+        The sum of the hashes of the labels of all clusters: the same for two results
+        of the same clusters.
+    by_group : ndarray of shape (B, G, C)
+    shared : ndarray of shape (B, D)
+    """
+
+    seed: int
+    labels: int
+    by_group: Array
+    shared: Array
+
+    @classmethod
+    def draw(cls, sums: ClusterSums, n_replicates: int, seed: int) -> Replicates:
+        """Return totals of the clusters of sums that have their table."""
+        check_number(n_replicates, "n_replicates", 1, np.inf, integer=True)
+        check_number(seed, "random_state", 0, 2**63 - 1, integer=True)
+        table = sums.bootstrap_table()
+        hashes, first, totals = label_hashes(table.labels), 0, []
+        for size in table.chunks(n_replicates):
+            counts = poisson_counts(hashes, int(seed), first, first + size)
+            totals.append(sums.drawn(counts))
+            first += size
+        by_group, shared = map(np.concatenate, zip(*totals, strict=True))
+        return cls(int(seed), int(hashes.sum(dtype=np.uint64)), by_group, shared)
+
+    def of_sums(self, sums: ClusterSums) -> Replicates | None:
+        """Return the replicates of other sums, drawn as these from a table."""
+        if sums.replicates is None and sums.table is not None:
+            return Replicates.draw(sums, self.size, self.seed)
+        return sums.replicates
+
+    @property
+    def size(self) -> int:
+        """The number of replicates, B."""
+        return len(self.by_group)
+
+    def of_groups(self, groups: Array) -> Replicates:
+        """Return the totals of some groups."""
+        return replace(self, by_group=self.by_group[:, groups])
+
+    def pooled(self) -> Replicates:
+        """Return the totals of all groups as one."""
+        return replace(self, by_group=self.by_group.sum(axis=1, keepdims=True))
+
+    def placed(self, to: Layout) -> Replicates:
+        """Return the totals with groups and columns at these numbers of more."""
+        by_group, shared = to.widened(self.by_group, self.shared)
+        return replace(self, by_group=by_group, shared=shared)
+
+    def join_columns(self, other: Replicates) -> Replicates:
+        """Return both over the same clusters: the columns of `other` follow."""
+        self._check(other)
+        if self.labels != other.labels:
+            raise ValueError(
+                "A paired comparison needs two results on the same clusters; the "
+                "labels of their clusters differ."
+            )
+        by_group = np.concatenate([self.by_group, other.by_group], axis=2)
+        shared = np.concatenate([self.shared, other.shared], axis=1)
+        return replace(self, by_group=by_group, shared=shared)
+
+    def __add__(self, other: Replicates) -> Replicates:
+        """Return the totals over the clusters of both."""
+        self._check(other)
+        return Replicates(
+            self.seed,
+            (self.labels + other.labels) % 2**64,
+            self.by_group + other.by_group,
+            self.shared + other.shared,
+        )
+
+    def _check(self, other: Replicates) -> None:
+        """Raise a ValueError for replicates of other random numbers."""
+        if (self.seed, self.size) != (other.seed, other.size):
+            raise ValueError(
+                "Results with replicates need the same n_replicates and random_state; "
+                f"got {self.size} of {self.seed} and {other.size} of {other.seed}."
+            )
+
+
+# Sums whose errors are those of resamples
+
+
+@stored("ResampledSums")
+@dataclass(frozen=True)
+class ResampledSums(ClusterSums):
+    """Totals whose errors, or bootstrap, follow from the totals of resamples.
+
+    A metric that fits a curve computes its totals anew for each resample, and two
+    results without their tables are compared by their replicates.
+
+    Attributes
+    ----------
+    refit : callable or None
+        How to compute the totals of resampled clusters; None after `compact`, in
+        copies, and of replicates.
+    n_resamples : int or None
+        How many resamples the errors are of. None takes the jackknife, of rows that
+        are linear parts of the metric: leaving them out is right to first order.
+    seed : int
+        Of these resamples.
+    bias : float
+        How many times the bias that the resamples show counts as an error.
+    finalize : callable or None
+        The metric whose covariance `compact` keeps.
+    kept : ndarray of shape (G, G) or (G,), or None
+        After `compact` and in copies: its covariance, or of many groups the variances.
+    adds_up : bool
+        Whether parts add up, as no curve is fitted.
+    """
+
+    refit: Refit | None = None
+    n_resamples: int | None = None
+    seed: int = 0
+    bias: float = 1.0
+    finalize: Finalize | None = None
+    kept: Array | None = None
+    adds_up: bool = False
+
+    @classmethod
+    def of_sums(cls, sums: ClusterSums, **resamples: Any) -> Self:
+        """Return sums whose errors are those of resamples."""
+        own = {each.name: getattr(sums, each.name) for each in fields(ClusterSums)}
+        return cls(**own | resamples)
+
+    @classmethod
+    def of_replicates(cls, a: ClusterSums, b: ClusterSums) -> Self:
+        """Return two sums over the same clusters, the columns of `b` behind.
+
+        At least one has no table any more: the covariance is that of their replicates,
+        and degrees of freedom and effective numbers are those of `a`.
+        """
+        known = a.replicates or b.replicates
+        one, other = (known and known.of_sums(sums) for sums in (a, b))
+        if one is None or other is None:
+            raise ValueError(
+                "A paired comparison needs the tables of both results, or replicates: "
+                "compare before compact(), or call compact(n_replicates=200)."
+            )
+        if set(a.groups) != set(b.groups):
+            raise ValueError(
+                "A paired comparison needs two results of the same groups; got "
+                f"{a.groups} and {b.groups}."
+            )
+        order = np.array([b.groups.index(group) for group in a.groups])
+        return cls.of_pair(
+            a.compact_among(1),
+            np.concatenate([a.by_group, b.by_group[order]], axis=1),
+            np.concatenate([a.shared, b.shared]),
+            one.join_columns(other.of_groups(order)),
+        )
+
+    @classmethod
+    def of_pair(
+        cls, first: ClusterSums, by_group: Array, shared: Array, replicates: Replicates
+    ) -> Self:
+        """Return the totals of a pair, whose first result has the first columns."""
+        sizes = {"n_columns": by_group.shape[1], "n_shared": shared.size}
+        beside = first.by_group.shape[1], first.shared.size
+        return cls.of_sums(
+            first.placed(replace(first.layout, **sizes)),
+            by_group=by_group,
+            shared=shared,
+            supports=tuple(Beside(each, *beside) for each in first.supports),
+            replicates=replicates,
+            n_resamples=replicates.size,
+            bias=first.bias if isinstance(first, ResampledSums) else 0.0,
+            adds_up=not isinstance(first, ResampledSums),
+        )
+
+    def bootstrap_table(self) -> Rows:
+        """Return the table of clusters; a ValueError where no curve can be refitted."""
+        if self.table is None or self.refit is None:
+            raise ValueError(
+                "The bootstrap fits the curve anew and needs the rows, which compact() "
+                "or copying dropped; use method='t', or keep replicates by "
+                "compact(n_replicates=...)."
+            )
+        return self.table
+
+    def drawn(self, counts: Array) -> tuple[Array, Array]:
+        """Return totals of resampled clusters, the curve fitted anew for each."""
+        if self.refit is None:
+            return super().drawn(counts)
+        return self.refit(counts), np.zeros((len(counts), 0))
+
+    @cached_property
+    def _known(self) -> dict[Finalize, Array]:
+        """Deviations that were asked for: their resamples are drawn only once."""
+        return {}
+
+    def _deviations(self, finalize: Finalize) -> Array:
+        """Return how far resamples are from the estimate, (B, G); NaN if undefined."""
+        if finalize not in self._known:
+            moved = np.full((2, len(self.groups)), np.nan)
+            if self.count > 1 and (self.refit or self.replicates) is not None:
+                rng = np.random.default_rng(self.seed)
+                totals = self.resample(self.n_resamples or 0, rng)
+                values = np.concatenate([finalize(*some) for some in totals])
+                if len(values) > 1:
+                    moved = values - self.estimate(finalize)
+            moved[:, self.undefined(finalize)] = np.nan
+            self._known[finalize] = moved
+        return self._known[finalize]
+
+    def _spread(self, finalize: Finalize) -> tuple[Array, Array]:
+        """Return deviations from their mean, scaled so that products sum to moments.
+
+        Shapes (B, G) and (G,). Resamples of few clusters vary less than the jackknife,
+        and the mean is the bias, as often as it counts.
+        """
+        moved = self._deviations(finalize)
+        mean = moved.mean(axis=0)
+        scale = self.count / max(self.count - 1, 1) / (len(moved) - 1)
+        return np.sqrt(scale) * (moved - mean), self.bias * mean
+
+    def variance(self, finalize: Finalize) -> Array:
+        """Return the jackknife variance of the linear parts, or that over resamples.
+
+        Over resamples it is around the estimate, and not around their mean.
+        """
+        if self.n_resamples is None:
+            return super().variance(finalize)
+        if self.kept is not None and finalize == self.finalize:
+            return np.array(np.diag(self.kept) if self.kept.ndim == 2 else self.kept)
+        spread, bias = self._spread(finalize)
+        return np.asarray((spread**2).sum(axis=0) + bias**2)
+
+    def covariance(self, finalize: Finalize) -> Array:
+        """Return the covariance whose diagonal is `variance`, shape (G, G)."""
+        if self.n_resamples is None:
+            return super().covariance(finalize)
+        self.check_covariances()
+        if self.kept is not None and finalize == self.finalize:
+            check_complete(self.has_covariance, len(self.groups))
+            return self.kept
+        spread, bias = self._spread(finalize)
+        return spread.T @ spread + np.outer(bias, bias)
+
+    def covariances(
+        self, finalize: Finalize, first: Array, second: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return variances and covariances of pairs of groups, given by number."""
+        if self.n_resamples is None:
+            return super().covariances(finalize, first, second)
+        variance = self.variance(finalize)
+        if self.kept is not None and finalize == self.finalize:
+            check_complete(self.has_covariance, len(self.groups))
+            return variance[first], variance[second], self.kept[first, second]
+        spread, bias = self._spread(finalize)
+        between = np.einsum("bm,bm->m", spread[:, first], spread[:, second])
+        between += bias[first] * bias[second]
+        return variance[first], variance[second], between
+
+    def concentration(self, finalize: Finalize) -> Array:
+        """Return how much of the variance few rows make; NaN without linear parts."""
+        if self.n_resamples is None:
+            return super().concentration(finalize)
+        return np.full(len(self.groups), np.nan)
+
+    @property
+    def has_covariance(self) -> bool:
+        """Whether the covariance of two groups is known, or can be had."""
+        if self.n_resamples is None:
+            return super().has_covariance
+        return self.kept is None or self.kept.ndim == 2
+
+    def compact(self, replicates: Replicates | None = None) -> Self:
+        """Return the same without the rows.
+
+        The covariance is computed before, of many groups only the variances, or is
+        that of the replicates, each of which fits the curve anew.
+        """
+        if replicates is not None and self.n_resamples is None:
+            raise ValueError(
+                "n_replicates must be 0 for calibration_error, whose noise resamples "
+                "would have twice."
+            )
+        kept = self._covariance() if replicates is None else None
+        return replace(super().compact(replicates), refit=None, kept=kept)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what a copy has: the covariance, and no way to resample."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**own, "refit": None, "kept": self._covariance()}
+
+    def _covariance(self) -> Array | None:
+        """Return the covariance that copies keep, which have no way to resample."""
+        if self.n_resamples is None or self.finalize is None or self.replicates:
+            return None
+        if not self.has_covariance or len(self.groups) > MOST_COVARIANCES:
+            return self.variance(self.finalize)
+        return self.covariance(self.finalize)
+
+    def __add__(self, other: ClusterSums) -> ClusterSums:
+        """Refuse to add curves: that of the whole is not made of those of parts."""
+        if self.adds_up:
+            return super().__add__(other)
+        raise ValueError(
+            "These results do not add up: each has fitted a curve (or bins) to its own "
+            "rows. Measure all rows at once; calibration_error with method='binned' "
+            "and the edges as bins= adds up."
+        )
+
+    def join_columns(self, other: ClusterSums) -> ClusterSums:
+        """Return both over the same clusters, resampled at once."""
+        joined = super().join_columns(other)
+        refit = _refit_both(self, other) if isinstance(other, ResampledSums) else None
+        resamples = {"n_resamples": self.n_resamples, "seed": self.seed}
+        return self.of_sums(joined, refit=refit, bias=self.bias, **resamples)
+
+
+def _refit_both(a: ResampledSums, b: ResampledSums) -> Refit | None:
+    """Return the refit of both, whose clusters and groups may be in another order."""
+    one, two = a.refit, b.refit
+    if one is None or two is None or a.table is None or b.table is None:
+        return None
+    rows = matching_rows(a.table, b.table)
+    groups = [b.groups.index(group) for group in a.groups]
+
+    def refit(counts: Array) -> Array:
+        of_second = np.empty_like(counts)
+        of_second[:, rows] = counts
+        return np.concatenate([one(counts), two(of_second)[:, groups]], axis=2)
+
+    return refit
+
+
+# The bootstrap
+
+
+@dataclass(frozen=True, eq=False)
+class Resampler(ReadOnlyArrays):
+    """The clusters behind estimates of groups, or behind contrasts of two groups.
+
+    Attributes
+    ----------
+    sums : ClusterSums
+    finalize : callable
+    first : ndarray of shape (m,)
+        Numbers of groups.
+    second : ndarray of shape (m,) or None
+        Those that they are compared with.
+    ratio : bool
+        Whether the contrasts are ratios, and not differences.
+    """
+
+    sums: ClusterSums
+    finalize: Finalize
+    first: Array
+    second: Array | None = None
+    ratio: bool = False
+
+    def ends(
+        self,
+        scale: PlainScale,
+        df: Array,
+        t_ends: Ends,
+        confidence_level: float,
+        method: str,
+        n_resamples: int,
+        random_state: Any,
+    ) -> Ends:
+        """Return bootstrap intervals of the estimates of a scale.
+
+        Parameters
+        ----------
+        scale : PlainScale
+            The estimates and their errors.
+        df : ndarray of shape (m,)
+        t_ends : tuple of ndarray of shape (m,)
+            The intervals of Student's t.
+        confidence_level : float
+        method : {"bootstrap", "percentile"}
+        n_resamples : int
+        random_state : int, Generator or None
+        """
+        check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
+        rng = generator(random_state)
+        tail = (1 - confidence_level) / 2
+        if method == "percentile":
+            return _quantiles(self._values(n_resamples, rng), tail)
+        if isinstance(self.sums, ResampledSums) or self.sums.table is None:
+            # Resamples without errors: percentiles as wide as Student's t.
+            wide = _expanded(tail, self.sums.count)
+            ends = _quantiles(self._values(n_resamples, rng), wide)
+        else:
+            ends = self._studentised(scale, tail, n_resamples, rng)
+        # Resamples of a few clusters are too like each other: 95% intervals of
+        # inter-group accuracy missed 9% of data sets of ten queries.
+        few = np.less(df, _FEW_DF)
+        return (
+            np.where(few, np.minimum(ends[0], t_ends[0]), ends[0]),
+            np.where(few, np.maximum(ends[1], t_ends[1]), ends[1]),
+        )
+
+    def of_their_groups(self) -> tuple[ClusterSums, Finalize]:
+        """Return the sums of the groups behind the estimates, and the metric."""
+        return self.sums.of_groups(np.unique(self._sides)), self.finalize
+
+    def _values(self, n_resamples: int, rng: np.random.Generator) -> Array:
+        """Return resampled estimates, shape (n_resamples, m)."""
+        totals = self.sums.resample(n_resamples, rng)
+        return np.concatenate([self._combined(self.finalize(*t)) for t in totals])
+
+    def _combined(self, values: Array) -> Array:
+        """Return estimates, or contrasts, of values of all groups (B, G)."""
+        if self.second is None:
+            return values[:, self.first]
+        a, b = values[:, self.first], values[:, self.second]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(a / b if self.ratio else a - b)
+
+    def _studentised(
+        self, scale: PlainScale, tail: float, n_resamples: int, rng: np.random.Generator
+    ) -> Ends:
+        """Return intervals from the quantiles of studentised resamples."""
+        rows, drawn = self.sums.bootstrap_table(), []
+        for counts in rows.draws(n_resamples, rng):
+            totals = rows.drawn(counts)
+            values = self.finalize(*totals)
+            slopes = slopes_at(self.finalize, *totals)
+            drawn.append((self._combined(values), self._errors(counts, values, slopes)))
+        values, errors = map(np.concatenate, zip(*drawn, strict=True))
+        estimate, link = np.atleast_1d(scale.estimate), scale.link
+        with np.errstate(divide="ignore", invalid="ignore"):
+            middle = link.forward(estimate)
+            t = (link.forward(values) - middle) / (errors * link.slope(values))
+            low_t, high_t = _quantiles(np.where(np.isfinite(t), t, np.nan), tail)
+            error = np.atleast_1d(scale.standard_error) * link.slope(estimate)
+            return link.back(middle - high_t * error), link.back(middle - low_t * error)
+
+    def _errors(self, counts: Array, values: Array, slopes: Array) -> Array:
+        """Return the standard errors within each resample, shape (B, m).
+
+        By the delta method: the root of ``Q / (Q - 1) Σ_q w_q (J · s_q)²``, where w_q
+        is how often row q is drawn.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (B, n_rows)
+        values : ndarray of shape (B, G)
+        slopes : ndarray of shape (B, G, C + D)
+        """
+        rows = self.sums.bootstrap_table()
+        n_columns, squares = rows.n_columns, np.empty((len(counts), self.first.size))
+        of_shared = np.einsum("qi,qj->qij", rows.shared, rows.shared)
+        products = np.tensordot(counts, of_shared, 1)
+        count = self.sums.count
+        factor = count / (count - 1) if count > 1 else np.nan
+        with np.errstate(invalid="ignore"):
+            for i, sides in enumerate(self._sides):
+                j = self._side_slopes(values, sides)[..., None] * slopes[:, sides]
+                own = j[..., :n_columns].reshape(len(counts), -1)
+                common = j[..., n_columns:].sum(axis=1)
+                # Rows without data of the groups differ in shared columns only.
+                squares[:, i] = np.einsum("bi,bij,bj->b", common, products, common)
+                numbers, by_group = rows.with_data_of(sides)
+                linear = own @ by_group.reshape(len(numbers), own.shape[1]).T
+                both = linear * (linear + 2 * common @ rows.shared[numbers].T)
+                squares[:, i] += np.einsum("bq,bq->b", counts[:, numbers], both)
+            return np.sqrt(np.maximum(factor * squares, 0.0))
+
+    @property
+    def _sides(self) -> Array:
+        """The numbers of the groups of each estimate, shape (m, 1) or (m, 2)."""
+        if self.second is None:
+            return self.first[:, None]
+        return np.stack([self.first, self.second], axis=1)
+
+    def _side_slopes(self, values: Array, sides: Array) -> Array:
+        """Return the derivatives of an estimate by the values of its groups, (B, s)."""
+        one = np.ones((len(values), 1))
+        if self.second is None:
+            return one
+        if not self.ratio:
+            return np.hstack([one, -one])
+        a, b = values[:, sides].T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.stack([1 / b, -a / b**2], axis=1)
+
+
+def _expanded(tail: float, count: float) -> float:
+    """Return the tail of percentiles as wide as Student's t (Hesterberg 2015)."""
+    if not count > 1:
+        return tail
+    reach = -special.stdtrit(count - 1, tail) * np.sqrt(count / (count - 1))
+    return float(special.ndtr(-reach))
+
+
+def _quantiles(values: Array, tail: float) -> Ends:
+    """Return both quantiles over resamples; NaN where too many are undefined."""
+    unknown = ~np.isfinite(values)
+    quantiles = np.full((2, values.shape[1]), np.nan)
+    for column in np.flatnonzero(unknown.mean(0) <= _MOST_UNDEFINED):
+        known = values[~unknown[:, column], column]
+        quantiles[:, column] = np.quantile(known, [tail, 1 - tail])
+    return quantiles[0], quantiles[1]

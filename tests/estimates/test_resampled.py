@@ -1,0 +1,359 @@
+"""Resampled clusters: the bootstrap, replicates of parts, and refitted curves."""
+
+import itertools
+import math
+from datetime import date, datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skrankfair._estimates.finalize import slopes_at
+from skrankfair._estimates.resampled import (
+    Replicates,
+    Resampler,
+    label_hashes,
+    poisson_counts,
+)
+from skrankfair.inference import compare
+from skrankfair.metrics import (
+    GroupEstimates,
+    auc,
+    brier_score,
+    calibration_error,
+    pairwise_accuracy,
+    positive_rate_shift,
+)
+from tests.estimates.naive import DESIGNS, design, entries_of, entropy, sums_of
+from tests.reference.variance import cluster_bootstrap_totals
+
+BITS = 2**64
+
+
+def columns(n_queries=60, seed=0):
+    rng = np.random.default_rng(seed)
+    query = np.repeat(np.arange(n_queries), 8)
+    return {
+        "y_true": (rng.random(query.size) < 0.4).astype(int),
+        "y_score": rng.random(query.size),
+        "sensitive_features": rng.choice(["a", "b", "c"], query.size),
+        "cluster": query,
+    }
+
+
+class TestBootstrap:
+    @pytest.mark.parametrize("n_resamples", [1, 64, 65, 130])
+    def test_totals_are_those_of_the_drawn_clusters(self, n_resamples):
+        rows = design()
+        expected = None
+        for table in (rows, entries_of(rows)):
+            sums = sums_of(table)
+            drawn = list(sums.resample(n_resamples, np.random.default_rng(5)))
+            by_group, shared = map(np.concatenate, zip(*drawn, strict=True))
+            if expected is None:
+                counts = np.vstack(
+                    [*table.draws(n_resamples, np.random.default_rng(5))]
+                )
+                flat = np.hstack([rows.by_group.reshape(20, -1), rows.shared])
+                expected = np.array(cluster_bootstrap_totals(flat.tolist(), counts))
+            assert (counts == counts.round()).all()
+            np.testing.assert_allclose(counts.sum(axis=1), sums.count)
+            totals = np.hstack([by_group.reshape(n_resamples, -1), shared])
+            np.testing.assert_allclose(totals, expected)
+
+    @pytest.mark.parametrize("name", ["few groups in each row", "no shared columns"])
+    def test_errors_are_those_of_the_delta_method(self, name):
+        rows = DESIGNS[name]
+        first = np.arange(rows.n_groups)
+        for table, second in itertools.product(
+            (rows, entries_of(rows)), (None, first[::-1])
+        ):
+            (counts,) = table.draws(7, np.random.default_rng(0))
+            totals = table.drawn(counts)
+            slopes, values = slopes_at(entropy, *totals), entropy(*totals)
+            shared = np.repeat(rows.shared[:, None], rows.n_groups, axis=1)
+            both = np.concatenate([rows.by_group, shared], axis=2)
+            linear = np.einsum("qgc,bgc->bqg", both, slopes)
+            if second is not None:
+                linear = linear - linear[..., second]
+            factor = rows.n_rows / (rows.n_rows - 1)
+            expected = factor * np.einsum("bq,bqg->bg", counts, linear**2)
+            resampler = Resampler(sums_of(table), entropy, first, second)
+            errors = resampler._errors(counts, values, slopes)
+            np.testing.assert_allclose(errors**2, expected, atol=1e-10)
+
+    def test_errors_are_near_those_of_the_jackknife(self):
+        given = columns(400)
+        r = pairwise_accuracy(**given, qid=given["cluster"])
+        resampled = r.resampled(2000, random_state=0)
+        np.testing.assert_array_equal(r.resampled(2000, random_state=0), resampled)
+        np.testing.assert_allclose(resampled.std(0), r.standard_error, rtol=0.1)
+        between = np.cov(resampled.T)[0, 1]
+        np.testing.assert_allclose(between, r.covariance[0, 1], rtol=0.5)
+        assert not np.array_equal(r.resampled(2000, random_state=1), resampled)
+
+    def test_of_what_is_not_resampled(self):
+        given = columns()
+        compact = brier_score(**given).compact()
+        for result in (compact, compact + brier_score(**given)):
+            for call in (result.confidence_interval, result.resampled):
+                options = {"method": "bootstrap"} if call != result.resampled else {}
+                with pytest.raises(ValueError, match=r"needs the table.*n_replicates"):
+                    call(**options)
+        with pytest.raises(ValueError, match="needs the table of clusters"):
+            compact.compact(n_replicates=5)
+        with pytest.raises(ValueError, match="n_replicates must be 0"):
+            calibration_error(**given).compact(n_replicates=5)
+        given.pop("cluster")
+        message = "bootstrap resamples clusters.*variance='item'"
+        with pytest.raises(ValueError, match=message):
+            auc(**given).compact(n_replicates=5)
+        with pytest.raises(ValueError, match=message):
+            auc(**given).confidence_interval(method="bootstrap")
+
+
+# How often a cluster counts
+
+
+def mixed(x):
+    """The finaliser of splitmix64, by its published constants."""
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) % BITS
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) % BITS
+    return x ^ (x >> 31)
+
+
+def naive_count(label, seed, replicate):
+    """How often a cluster counts, by its definition, with integers of any size."""
+    weyl = 0x9E3779B97F4A7C15
+    state = mixed(mixed((label + weyl) % BITS) ^ mixed((seed + weyl) % BITS))
+    share = mixed((state + (replicate + 1) * weyl) % BITS) / BITS
+    term = reached = math.exp(-1)
+    count = 0
+    while share > reached:
+        count += 1
+        term /= count
+        reached += term
+    return count
+
+
+class TestCounts:
+    def test_hashes_are_those_of_splitmix64(self):
+        # The first number from 0, as the code of splitmix64's author prints it.
+        assert label_hashes(np.array([0]))[0] == 0xE220A8397B1DCDAF
+        expected = [mixed((x + 0x9E3779B97F4A7C15) % BITS) for x in (5, -3)]
+        assert label_hashes(np.array([5, -3])).tolist() == expected
+
+    @pytest.mark.parametrize(
+        "labels",
+        [
+            [np.array([0, 1]), np.array([0.0, 1]), np.array([0, 1], np.uint8)],
+            [np.array([0, 1]), np.array([False, True]), np.array([0, True], object)],
+            [np.array(["a", "", "é"]), np.array(["a", "", "é"], object)],
+            [np.array([1.5, -2]), np.array([1.5, -2], "O"), np.array([1.5, -2], "f4")],
+            [
+                np.array(["2026-01-31T10:00"], "datetime64[ns]"),
+                np.array([datetime(2026, 1, 31, 10)], object),
+                np.array([pd.Timestamp("2026-01-31 10:00")], object),
+            ],
+        ],
+    )
+    def test_hashes_do_not_depend_on_the_type_of_the_column(self, labels):
+        for other in labels[1:]:
+            np.testing.assert_array_equal(label_hashes(other), label_hashes(labels[0]))
+
+    def test_hashes_differ(self):
+        labels = np.array(
+            [1, "1", 1.5, date(2026, 1, 1), ("a", 1), b"1", 2**70], object
+        )
+        assert len(set(label_hashes(labels).tolist())) == len(labels)
+        rng = np.random.default_rng(0)
+        many = label_hashes(np.unique(rng.integers(0, 2**40, 100_000)))
+        assert np.unique(many).size == many.size
+        # Every bit is as often 1 as 0: 6 standard errors of a share of one half.
+        shares = [(many >> np.uint64(bit) & np.uint64(1)).mean() for bit in range(64)]
+        np.testing.assert_allclose(shares, 0.5, atol=3 / np.sqrt(many.size))
+
+    def test_counts_are_those_of_the_definition(self):
+        labels, seed = np.arange(40) * 7 - 9, 12
+        counts = poisson_counts(label_hashes(labels), seed, 0, 9)
+        for b, q in itertools.product(range(9), range(40)):
+            assert counts[b, q] == naive_count(int(labels[q]), seed, b)
+        again = poisson_counts(label_hashes(labels), seed, 3, 7)
+        np.testing.assert_array_equal(again, counts[3:7])
+
+    def test_counts_are_poisson_numbers(self):
+        counts = poisson_counts(label_hashes(np.arange(4000)), 0, 0, 50)
+        np.testing.assert_allclose(counts.mean(), 1, atol=5 / np.sqrt(counts.size))
+        np.testing.assert_allclose(counts.var(), 1, atol=5 * np.sqrt(3 / counts.size))
+        between = np.corrcoef(counts)
+        assert np.abs(between - np.eye(50)).max() < 6 / np.sqrt(4000)
+
+    def test_totals_are_sums_of_counted_rows_in_any_order(self):
+        rows = design(300)
+        counts = poisson_counts(label_hashes(rows.labels), 5, 0, 6)
+        expected = np.einsum("bq,qgc->bgc", counts, rows.by_group), counts @ rows.shared
+        for order in (np.arange(300), np.random.default_rng(0).permutation(300)):
+            drawn = Replicates.draw(sums_of(entries_of(rows.take(order))), 6, 5)
+            np.testing.assert_allclose(drawn.by_group, expected[0], rtol=1e-12)
+            np.testing.assert_allclose(drawn.shared, expected[1], rtol=1e-12)
+
+
+class TestReplicates:
+    @pytest.mark.parametrize("metric", [pairwise_accuracy, brier_score])
+    def test_parts_are_the_whole(self, metric):
+        given = columns()
+        if metric is pairwise_accuracy:
+            given["qid"] = given["cluster"]
+        part = given["cluster"] % 3
+        given["sensitive_features"][part == 1] = "a"  # one part lacks groups
+        whole = metric(**given).compact(n_replicates=40, random_state=3)
+        parts = [
+            metric(**{name: values[part == i] for name, values in given.items()})
+            for i in (2, 0, 1)
+        ]
+        compact = [r.compact(n_replicates=40, random_state=3) for r in parts]
+        for total in (sum(compact), compact[0] + parts[1] + compact[2]):
+            np.testing.assert_allclose(total.resampled(), whole.resampled(), rtol=1e-12)
+        again = GroupEstimates.from_json(whole.to_json())
+        np.testing.assert_array_equal(again.resampled(), whole.resampled())
+        assert whole.compact().resampled().shape == (40, 3)
+
+    def test_intervals_agree_with_those_of_the_table(self):
+        r = pairwise_accuracy(**columns(400), qid=columns(400)["cluster"])
+        kept = r.compact(n_replicates=2000)
+        # A standard error of a standard error: 1/sqrt(2 B), and that of the jackknife.
+        np.testing.assert_allclose(
+            kept.resampled().std(axis=0), r.standard_error, rtol=4 / np.sqrt(2 * 400)
+        )
+        for method in ("bootstrap", "percentile"):
+            ends = kept.confidence_interval(method=method)
+            np.testing.assert_allclose(ends, r.confidence_interval(), atol=0.012)
+        a, b = (result.contrast("a", "b", kind="ratio") for result in (kept, r))
+        ends = a.confidence_interval(method="bootstrap")
+        np.testing.assert_allclose(ends, b.confidence_interval(), atol=0.04)
+
+    @pytest.mark.parametrize("n_replicates", [-1, 2.5, "9"])
+    def test_of_wrong_numbers(self, n_replicates):
+        r = brier_score(**columns())
+        with pytest.raises(ValueError, match="n_replicates must"):
+            r.compact(n_replicates=n_replicates)
+        with pytest.raises(ValueError, match="random_state must"):
+            r.compact(n_replicates=2, random_state=-1)
+        with pytest.raises(ValueError, match="same n_replicates and random_state"):
+            r.compact(n_replicates=5) + r.compact(n_replicates=6)
+
+
+@pytest.fixture(scope="module", name="pair")
+def _pair():
+    old = columns(400)
+    old["qid"] = old["cluster"]
+    new = old | {"y_score": old["y_score"] + 0.3 * old["y_true"]}
+    return pairwise_accuracy(**new), pairwise_accuracy(**old)
+
+
+class TestCompare:
+    def test_is_that_of_the_tables(self, pair):
+        whole = compare(*pair)
+        found = compare(*(r.compact(n_replicates=2000) for r in pair))
+        assert found.groups == whole.groups
+        np.testing.assert_array_equal(found.estimate, whole.estimate)
+        np.testing.assert_array_equal(found.support, whole.support)
+        np.testing.assert_allclose(found.df, whole.df, rtol=1e-4)
+        contrasts = [r.contrast("a", "b") for r in (found, whole)]
+        for a, b in ((found, whole), contrasts):
+            np.testing.assert_allclose(a.standard_error, b.standard_error, rtol=0.12)
+        ends = found.confidence_interval(method="bootstrap")
+        np.testing.assert_allclose(ends, whole.confidence_interval(), atol=0.006)
+
+    def test_of_parts_adds_up_and_is_stored(self, pair):
+        new, old = (r.compact(n_replicates=50) for r in pair)
+        whole = compare(new, old)
+        doubled = whole + whole
+        np.testing.assert_allclose(doubled.estimate, whole.estimate)
+        assert doubled.n_clusters == 2 * whole.n_clusters
+        again = GroupEstimates.from_json(whole.to_json())
+        for other in (again, compare(pair[0], old)):
+            np.testing.assert_allclose(other.covariance, whole.covariance, rtol=1e-12)
+            np.testing.assert_allclose(other.df, whole.df, rtol=1e-12)
+        with pytest.raises(ValueError, match="Only results of one metric"):
+            whole + compare(*pair)
+
+    def test_needs_the_same_clusters_and_numbers(self, pair):
+        new, old = (r.compact(n_replicates=20) for r in pair)
+        others = columns(400)
+        others["qid"] = others["cluster"] = others["cluster"] + 1
+        moved = pairwise_accuracy(**others).compact(n_replicates=20)
+        with pytest.raises(ValueError, match="labels of their clusters differ"):
+            compare(new, moved)
+        with pytest.raises(ValueError, match="same n_replicates and random_state"):
+            compare(new, pair[1].compact(n_replicates=20, random_state=1))
+        with pytest.raises(ValueError, match="call compact"):
+            compare(pair[0].compact(), old.compact().compact() + pair[1].compact())
+
+
+def shift_of(given, times=None, power=1):
+    """Return a shift of the clusters, each so many times."""
+    times = np.ones(given["cluster"].size, dtype=int) if times is None else times
+    row = np.repeat(np.arange(times.size), times)
+    copy = np.arange(row.size) - np.repeat(np.cumsum(times) - times, times)
+    return positive_rate_shift(
+        given["y_true"][row],
+        given["y_score"][row] ** power,
+        sensitive_features=given["sensitive_features"][row],
+        cluster=given["cluster"][row] + 1000 * copy,
+        bandwidth=0.2,
+        threshold=0.4,
+    )
+
+
+@pytest.fixture(scope="module", name="results")
+def _results():
+    given = columns(100)
+    drawn = np.random.default_rng(1).random(given["y_score"].size)
+    given["y_true"] = (drawn < given["y_score"]).astype(int)
+    results = [shift_of(given, power=power) for power in (1, 2)]
+    kept = [r.compact(n_replicates=60, random_state=2) for r in results]
+    return given, results, kept
+
+
+class TestOfCurves:
+    """Every replicate of a metric that fits a curve fits it anew."""
+
+    def test_are_those_of_repeated_clusters(self, results):
+        given, _, (_, kept) = results
+        hashes = label_hashes(np.unique(given["cluster"]))
+        for b in (0, 59):
+            counts = poisson_counts(hashes, 2, b, b + 1)[0].astype(int)
+            expected = shift_of(given, counts[given["cluster"]], power=2)
+            np.testing.assert_allclose(kept.resampled()[b], expected.estimate)
+
+    def test_errors_are_around_the_estimate(self, results):
+        for result, kept in zip(*results[1:], strict=True):
+            values = kept.resampled()
+            bias = values.mean(axis=0) - result.estimate
+            spread = values.var(axis=0, ddof=1) * result.n_clusters
+            expected = spread / (result.n_clusters - 1) + bias**2
+            np.testing.assert_allclose(kept.standard_error**2, expected)
+            again = GroupEstimates.from_json(kept.to_json())
+            np.testing.assert_array_equal(again.covariance, kept.covariance)
+            ends = (r.confidence_interval(method="percentile") for r in (again, kept))
+            np.testing.assert_array_equal(*ends)
+
+    def test_are_compared(self, results):
+        _, (one, other), kept = results
+        found, whole = compare(*kept), compare(one, other)
+        np.testing.assert_array_equal(found.estimate, whole.estimate)
+        # Errors of 60 and of 200 resamples.
+        errors = found.standard_error, whole.standard_error
+        np.testing.assert_allclose(*errors, rtol=4 / np.sqrt(2 * 60))
+        for copy in (whole.compact(), GroupEstimates.from_json(whole.to_json())):
+            np.testing.assert_allclose(copy.covariance, whole.covariance, rtol=1e-12)
+        half = compare(kept[0], other)
+        np.testing.assert_allclose(half.covariance, found.covariance, rtol=1e-12)
+        for result in (found, whole, one, kept[0]):
+            with pytest.raises(ValueError, match="do not add up"):
+                result + result
+
+    def test_need_the_rows(self, results):
+        with pytest.raises(ValueError, match="needs the rows"):
+            results[1][0].compact().compact(n_replicates=3)
