@@ -109,3 +109,23 @@ def test_bounds_of_disparities_hold(kind, truth):
         bound = disparity_bound(result, kind, level)
         held += bound <= true_disparity if kind == "ratio" else bound >= true_disparity
     assert held / 300 >= level - tolerance(level, 300)
+
+
+def test_intervals_of_replicates_cover():
+    rng = np.random.default_rng(0)
+    hits, n_draws = 0, 1000
+    for draw in range(n_draws):
+        sizes = rng.geometric(0.3, 80).astype(float)
+        hit = rng.binomial(sizes.astype(int), rng.beta(4, 6, 80)).astype(float)
+        r = GroupEstimates.from_sums(
+            np.stack([hit, sizes], axis=1)[:, None],
+            lambda totals: totals[..., 0] / totals[..., 1],
+            groups=["all"],
+            name="share",
+            labels=np.arange(80) + 80 * draw,
+        )
+        kept = r.compact(n_replicates=300)
+        low, high = kept.confidence_interval(method="bootstrap")
+        hits += bool(low[0] <= 0.4 <= high[0])
+    # 95%, within 4 standard errors of 1000 draws.
+    assert abs(hits / n_draws - 0.95) < 4 * np.sqrt(0.95 * 0.05 / n_draws)

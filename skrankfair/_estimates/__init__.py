@@ -1,1 +1,15 @@
-"""Sums become estimates with standard errors, intervals, tests and contrasts."""
+"""The one idea: a table of sums, one row per cluster, and a function of its totals.
+
+A measure fills `rows.Rows` with sums by cluster and group (shared columns belong to
+all groups), and names its function of the column totals in a `metric.Metric`; such
+functions, and their slopes, are in `finalize`. `sums.ClusterSums` takes the totals and
+leaves out each row in turn: what that changes are the `entries.Entries` of an array of
+rows and groups, values where a row has data of a group and a low rank elsewhere, and
+their sums of products are the variances and covariances. From the same shares of the
+data `leverage` has the degrees of freedom. Sums of parts add up; `compact` keeps the
+large rows and folds the others into the power sums of a `remainder.Remainder`; and
+`resampled` draws rows again, for the bootstrap and for metrics that fit a curve.
+`group_estimates.GroupEstimates` is the result that users see, made of `estimates` with
+their `scales`; `group_test`, `simultaneous` and `power` are its tests, its intervals of
+all groups at once and its plans, `formatting` its words, and `storage` its JSON.
+"""

@@ -69,10 +69,10 @@ class MeanOfRatios:
         ratio, denominator = self.parts(by_group, shared)
         if self.n_buckets == 1:
             return ratio[..., 0]
-        there = denominator.real != 0
-        total = np.where(there, ratio, 0).sum(-1)
+        defined = denominator.real != 0
+        total = np.where(defined, ratio, 0).sum(-1)
         mean = np.full(total.shape, np.nan, dtype=total.dtype)
-        np.divide(total, there.sum(-1), out=mean, where=there.any(-1))
+        np.divide(total, defined.sum(-1), out=mean, where=defined.any(-1))
         return mean
 
 
@@ -370,10 +370,10 @@ def slopes_at(finalize: Finalize, by_group: Array, shared: Array) -> Array:
 def _slopes_at(finalize: Finalize, by_group: Array, shared: Array) -> Array:
     n_columns, n_shared = by_group.shape[-1], shared.shape[-1]
     steps = n_columns + n_shared
-    own = np.tile(by_group.astype(complex), (steps, *(1,) * by_group.ndim))
+    columns = np.tile(by_group.astype(complex), (steps, *(1,) * by_group.ndim))
     common = np.tile(shared.astype(complex), (steps, *(1,) * shared.ndim))
     for column in range(n_columns):
-        own[column, ..., column] += 1j * _STEP
+        columns[column, ..., column] += 1j * _STEP
     for column in range(n_shared):
         common[n_columns + column, ..., column] += 1j * _STEP
-    return np.moveaxis(finalize(own, common).imag / _STEP, 0, -1)
+    return np.moveaxis(finalize(columns, common).imag / _STEP, 0, -1)

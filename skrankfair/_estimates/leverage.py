@@ -1,6 +1,6 @@
 """Degrees of freedom: how much the variance itself is known, by leverage.
 
-A jackknife variance is a quadratic form in what each cluster found. Where one cluster
+A jackknife variance is a quadratic form in the means of clusters. Where one cluster
 holds most of the data it rests on that cluster alone, however many there are. The
 working model is that of a strong correlation within clusters: the mean of every
 cluster has the same variance whatever its size. An estimate is then ``Σ_q h_q m_q``,
@@ -100,8 +100,12 @@ def _moments(
             for j, b in enumerate(shares):
                 if samples[i][1] != samples[j][1] and not first.size:
                     continue  # no row is in two strata of a group
+                dots: dict[tuple[str, ...], Array] = {}
                 for number, (x, y) in enumerate(_PRODUCTS):
-                    sums_of[number, i, j, :n_groups] += a[x].dot(b[y])
+                    pair = (x, y) if i != j else tuple(sorted((x, y)))
+                    if pair not in dots:
+                        dots[pair] = a[x].dot(b[y])
+                    sums_of[number, i, j, :n_groups] += dots[pair]
                     if first.size:
                         of_pairs = a[x].products(b[y], first, second)
                         sums_of[number, i, j, n_groups:] += of_pairs
@@ -133,11 +137,11 @@ def _shares(
     ``v = h / (1 - h)``, ``u = v h``, ``d = v²`` and ``e = d h``: exact at the entries,
     and elsewhere the powers of the shares, which are small there.
     """
-    amounts = {k: rows.support_by_stratum(sums.supports[k]) for k, _ in samples}
+    supports = {k: rows.support_by_stratum(sums.supports[k]) for k, _ in samples}
     shares = []
     for (k, s), factor in zip(samples, scale, strict=True):
-        amount = amounts[k][s]
-        h = amount.value * factor[rows.group]
+        size = supports[k][s]
+        h = size.value * factor[rows.group]
         v = h / np.where(1 - h > _ROUNDING, 1 - h, np.nan)
         u, d = v * h, v * v
         powers = {"h": (h, 1), "v": (v, 1), "u": (u, 2), "d": (d, 2), "e": (d * h, 3)}
@@ -147,8 +151,8 @@ def _shares(
                     rows.row,
                     rows.group,
                     value,
-                    amount.left**power,
-                    (amount.right * factor[:, None]) ** power,
+                    size.left**power,
+                    (size.right * factor[:, None]) ** power,
                 )
                 for name, (value, power) in powers.items()
             }

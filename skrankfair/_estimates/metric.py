@@ -44,7 +44,7 @@ class Metric:
     #: Column totals to the value of the group minus that of the rest, for metrics whose
     #: fairness is equality.
     against_rest: Finalize | None = None
-    #: What `GroupEstimates.disparity` means unless it is told otherwise.
+    #: What `GroupEstimates.disparity` means by default.
     disparity: str = "difference"
     #: Column totals to estimates and support by stratum, each of shape (..., G, B).
     breakdown: Any = None
@@ -191,7 +191,7 @@ def warn_undefined(
     if result.permutation is not None and result.n_clusters == 1:
         # One list is tested by permutation: it is no accident that there is no error.
         unsure[:] = False
-    for message, there in (
+    for message, concerned in (
         (
             f"{name} is undefined (NaN) for groups without {lacking}",
             result.support == 0,
@@ -202,7 +202,7 @@ def warn_undefined(
         ),
         (f"{name} has no standard error (NaN), for too few {few}, in", unsure),
     ):
-        if there.any():
-            names = [fmt.label(result.groups[i]) for i in np.flatnonzero(there)]
+        if concerned.any():
+            names = [fmt.label(result.groups[i]) for i in np.flatnonzero(concerned)]
             warn_user(f"{message}: {fmt.some(names)}.")
     return result

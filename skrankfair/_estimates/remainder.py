@@ -29,7 +29,7 @@ class Gram:
     n_groups, n_shared : int
         G and D.
     complete : bool
-        Whether products of the columns of two groups are there; where many groups
+        Whether the products of the columns of two groups are kept; where many groups
         share rows, they would be too many.
     """
 
@@ -72,9 +72,9 @@ class Gram:
         diagonal = sparse.bsr_array(
             (each, np.arange(n_groups), np.arange(n_groups + 1))
         )
-        beside = sparse.csr_array(blocks[..., n_columns:].reshape(shape[1], n_shared))
+        side = sparse.csr_array(blocks[..., n_columns:].reshape(shape[1], n_shared))
         corner = sparse.csr_array(shared.T @ shared)
-        matrix = sparse.block_array([[diagonal, beside], [beside.T, corner]])
+        matrix = sparse.block_array([[diagonal, side], [side.T, corner]])
         return cls(sparse.csr_array(matrix), n_groups, n_shared, complete=False)
 
     @property
@@ -115,15 +115,14 @@ class Gram:
     def _columns(self) -> Array:
         """Return the numbers of the columns of each group, shared ones too."""
         n_columns = self.n_columns
-        own = np.arange(self.n_groups)[:, None] * n_columns + np.arange(n_columns)
-        common = self.n_groups * n_columns + np.arange(self.n_shared)
-        return np.hstack([own, np.tile(common, (self.n_groups, 1))])
+        by_group = np.arange(self.n_groups * n_columns).reshape(-1, n_columns)
+        shared = self.n_groups * n_columns + np.arange(self.n_shared)
+        return np.hstack([by_group, np.tile(shared, (self.n_groups, 1))])
 
     def of_groups(self, groups: Array) -> Gram:
         """Return the products of some groups."""
-        n_columns, own = self.n_columns, self.matrix.shape[0] - self.n_shared
-        kept = (groups[:, None] * n_columns + np.arange(n_columns)).ravel()
-        kept = np.append(kept, np.arange(own, own + self.n_shared))
+        by_group, shared = np.split(self._columns(), [self.n_columns], axis=1)
+        kept = np.append(by_group[groups], shared[0])
         complete = self.complete or len(groups) == 1
         return Gram(self.matrix[kept][:, kept], len(groups), self.n_shared, complete)
 
@@ -138,10 +137,10 @@ class Gram:
 
     def placed(self, to: Layout) -> Gram:
         """Return the products with groups and columns at these numbers of more."""
-        own = to.n_groups * to.n_columns
+        size = to.n_groups * to.n_columns
         place = to.groups[:, None] * np.int64(to.n_columns) + to.columns
-        place = np.append(place, own + to.shared).astype(np.int64)
-        return self.moved(place, own + to.n_shared, to.n_groups, to.n_shared)
+        place = np.append(place, size + to.shared).astype(np.int64)
+        return self.moved(place, size + to.n_shared, to.n_groups, to.n_shared)
 
     def pooled(self) -> Gram:
         """Return the products of all groups as one."""
@@ -158,9 +157,9 @@ class Gram:
         from scipy import sparse
 
         entries = sparse.coo_array(self.matrix)
-        n_columns, own = max(1, self.n_columns), entries.shape[0] - self.n_shared
+        n_columns, size = max(1, self.n_columns), entries.shape[0] - self.n_shared
         alike = entries.row // n_columns == entries.col // n_columns
-        kept = alike | (np.maximum(entries.row, entries.col) >= own)
+        kept = alike | (np.maximum(entries.row, entries.col) >= size)
         where = entries.row[kept], entries.col[kept]
         matrix = sparse.coo_array((entries.data[kept], where), shape=entries.shape)
         return replace(self, matrix=sparse.csr_array(matrix), complete=False)
@@ -169,8 +168,8 @@ class Gram:
         """Return the sums over the rows of both."""
         complete = self.complete and other.complete
         a, b = (
-            part if part.complete == complete else part.of_each_group()
-            for part in (self, other)
+            gram if gram.complete == complete else gram.of_each_group()
+            for gram in (self, other)
         )
         total = replace(a, matrix=a.matrix + b.matrix)
         return total if total.matrix.nnz <= 1 << 22 else total.of_each_group()
@@ -234,13 +233,13 @@ class Remainder:
             return np.hstack([whole, all_rows]).reshape(shape)
 
         squares = of_entry**2 - of_row[rows.row] ** 2
-        places, size = (rows.row, rows.group), rows.n_groups
+        where, size = (rows.row, rows.group), rows.n_groups
         return cls(
-            Gram.of(*places, dense_values(rows.values), rows.shared, size, most),
+            Gram.of(*where, dense_values(rows.values), rows.shared, size, most),
             total(lambda amount: 1.0 * (amount > 0)),
             total(lambda amount: amount),
             total(np.square),
-            Gram.of(*places, squares, of_row**2, size, most),
+            Gram.of(*where, squares, of_row**2, size, most),
             np.abs(rows.shared).sum(axis=0),
         )
 
@@ -279,8 +278,8 @@ class Remainder:
 
         square = np.sqrt(self.square[..., :-1]).sum(-1, keepdims=True) ** 2
         every = np.arange(self.square.shape[-1] - 1)
-        own = np.einsum("ccg->cg", self.quartic_between(every, every))
-        fourth = (np.maximum(own, 0.0) ** 0.25).sum(-1) ** 4
+        of_groups = np.einsum("ccg->cg", self.quartic_between(every, every))
+        fourth = (np.maximum(of_groups, 0.0) ** 0.25).sum(-1) ** 4
         size = fourth.size
         quartic = np.zeros((2 * size,) * 2)
         quartic[:size, :size] = np.sqrt(np.multiply.outer(fourth, fourth))

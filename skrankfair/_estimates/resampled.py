@@ -262,8 +262,8 @@ class ResampledSums(ClusterSums):
     @classmethod
     def of_sums(cls, sums: ClusterSums, **resamples: Any) -> Self:
         """Return sums whose errors are those of resamples."""
-        own = {each.name: getattr(sums, each.name) for each in fields(ClusterSums)}
-        return cls(**own | resamples)
+        given = {each.name: getattr(sums, each.name) for each in fields(ClusterSums)}
+        return cls(**given | resamples)
 
     @classmethod
     def of_replicates(cls, a: ClusterSums, b: ClusterSums) -> Self:
@@ -298,12 +298,12 @@ class ResampledSums(ClusterSums):
     ) -> Self:
         """Return the totals of a pair, whose first result has the first columns."""
         sizes = {"n_columns": by_group.shape[1], "n_shared": shared.size}
-        beside = first.by_group.shape[1], first.shared.size
+        size = first.by_group.shape[1], first.shared.size
         return cls.of_sums(
             first.placed(replace(first.layout, **sizes)),
             by_group=by_group,
             shared=shared,
-            supports=tuple(Beside(each, *beside) for each in first.supports),
+            supports=tuple(Beside(each, *size) for each in first.supports),
             replicates=replicates,
             n_resamples=replicates.size,
             bias=first.bias if isinstance(first, ResampledSums) else 0.0,
@@ -423,8 +423,8 @@ class ResampledSums(ClusterSums):
 
     def __getstate__(self) -> dict[str, object]:
         """Return what a copy has: the covariance, and no way to resample."""
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {**own, "refit": None, "kept": self._covariance()}
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**given, "refit": None, "kept": self._covariance()}
 
     def _covariance(self) -> Array | None:
         """Return the covariance that copies keep, which have no way to resample."""
@@ -593,12 +593,12 @@ class Resampler(ReadOnlyArrays):
         with np.errstate(invalid="ignore"):
             for i, sides in enumerate(self._sides):
                 j = self._side_slopes(values, sides)[..., None] * slopes[:, sides]
-                own = j[..., :n_columns].reshape(len(counts), -1)
+                by_side = j[..., :n_columns].reshape(len(counts), -1)
                 common = j[..., n_columns:].sum(axis=1)
                 # Rows without data of the groups differ in shared columns only.
                 squares[:, i] = np.einsum("bi,bij,bj->b", common, products, common)
                 numbers, by_group = rows.with_data_of(sides)
-                linear = own @ by_group.reshape(len(numbers), own.shape[1]).T
+                linear = by_side @ by_group.reshape(len(numbers), -1).T
                 both = linear * (linear + 2 * common @ rows.shared[numbers].T)
                 squares[:, i] += np.einsum("bq,bq->b", counts[:, numbers], both)
             return np.sqrt(np.maximum(factor * squares, 0.0))

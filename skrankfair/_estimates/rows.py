@@ -198,16 +198,17 @@ class Rows:
 
         With `totals`, (G, C) and (D,), of these without the row of the entry.
         """
-        values = np.empty(self.row.size)
-        step = max(1, _BLOCK // max(1, self.n_columns + self.shared.shape[1]))
-        for start in range(0, self.row.size, step):
-            some = slice(start, start + step)
-            columns = dense_values(self.values[some])[:, None]
-            common = self.shared.take(self.row[some], axis=0)
+        values, width = np.empty(self.row.size), self.n_groups if self.complete else 1
+        step = max(1, _BLOCK // max(1, width * self.n_columns + self.shared.shape[1]))
+        for start in range(0, self.row.size, step * width):
+            some = slice(start, start + step * width)
+            columns = dense_values(self.values[some])
+            columns = columns.reshape(-1, width, self.n_columns)
+            common = self.shared.take(self.row[some][::width], axis=0)
             if totals is not None:
-                columns = totals[0][self.group[some], None] - columns
+                columns = totals[0][self.group[some].reshape(-1, width)] - columns
                 common = totals[1] - common
-            values[some] = function(columns, common)[:, 0]
+            values[some] = function(columns, common).ravel()
         return values
 
     def without_entry(self, function: Finalize) -> Array:
@@ -216,7 +217,7 @@ class Rows:
         return np.array(function(none, self.shared)[:, 0])
 
     def entries(self, value: Array, left: Array, right: Array) -> Entries:
-        """Return values at the entries, and a product elsewhere if there is elsewhere.
+        """Return values at the entries, and a product of low rank elsewhere.
 
         `left` has shape (Q, r) and `right` (G, r).
         """
@@ -342,9 +343,9 @@ class Rows:
         if not (self.n_rows and other.n_rows):
             return self if self.n_rows else other
         labels = [self.labels, other.labels]
-        kinds = {part.dtype for part in labels}
+        kinds = {array.dtype for array in labels}
         if len(kinds) > 1 and np.dtype(object) not in kinds:
-            labels = [part.astype(object) for part in labels]
+            labels = [array.astype(object) for array in labels]
         return self._ordered(
             np.concatenate([self.row, other.row.astype(np.int64) + self.n_rows]),
             np.concatenate([self.group, other.group]),

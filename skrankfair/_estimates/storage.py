@@ -147,8 +147,8 @@ def _encode(value: Any, where: str) -> Any:
     if isinstance(value, np.generic):
         return {"scalar": _encode_array(np.asarray(value), where)}
     if type(value) in (tuple, list):
-        parts = [_encode(part, where) for part in value]
-        return parts if type(value) is list else {"tuple": parts}
+        values = [_encode(one, where) for one in value]
+        return values if type(value) is list else {"tuple": values}
     if isinstance(value, Mapping):
         pairs = [[_encode(k, where), _encode(v, where)] for k, v in value.items()]
         return {"map": pairs}
@@ -367,7 +367,7 @@ def _decode_interval(value: Any) -> Any:
 _DECODERS: dict[str, Callable[[Any], Any]] = {
     "integer": int,
     "number": float,
-    "tuple": lambda parts: tuple(decoded(part) for part in parts),
+    "tuple": lambda values: tuple(decoded(value) for value in values),
     "map": lambda pairs: {decoded(k): decoded(v) for k, v in pairs},
     "slice": lambda ends: slice(*ends),
     "array": _decode_array,

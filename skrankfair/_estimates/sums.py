@@ -1,8 +1,8 @@
-"""The one mechanism: a table of sums, one row per cluster of dependent data.
+"""Totals over clusters: estimates, the jackknife, sums of parts and pairs of results.
 
-A metric is a smooth function of the column totals. From the table follow the estimate,
-its standard error, the bootstrap, the comparison of two models and the merge of two
-parts of the data, without a line in any metric.
+A metric is a smooth function of the column totals. From the table of rows follow the
+estimate, its standard error, the bootstrap, the comparison of two models and the merge
+of two parts of the data, without a line in any metric.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BLOCK = 1 << 17
 _MOST_LEADING = 1 << 20
 #: A row with a larger share of the data of a group is left out exactly.
 LARGE_SHARE = 1 / 400
-# Of so few places all are looked at.
+# Up to so many pairs of a row and a group, all are computed exactly.
 _FEW_PLACES = 1 << 20
 # Rounding of a left-out estimate, in units of its terms.
 _NOISE = 16 * np.finfo(float).eps
@@ -54,8 +54,8 @@ class ClusterSums:
     count : float
         Number of clusters (of items, for ``kind="item"``).
     supports : tuple of callable
-        What each says of a row's columns is how much data a group has there: its own,
-        the rest's.
+        Functions of the columns of a row: how much data it has of a group, or of the
+        rest.
     kind : {"cluster", "item"}
     table : Rows or None
         All rows; None after `compact`.
@@ -127,7 +127,7 @@ class ClusterSums:
 
     @property
     def rows(self) -> Rows:
-        """The rows that are there: all of them, or the leading ones."""
+        """The rows that are kept: all of them, or after `compact` the leading ones."""
         rows = self.leading if self.table is None else self.table
         if rows is None:
             none = np.zeros((0, *self.by_group.shape)), np.zeros((0, self.shared.size))
@@ -365,7 +365,7 @@ class ClusterSums:
     def concentration(self, finalize: Finalize) -> Array:
         """Return how much of the variance few rows make, ``Σ u⁴ / (Σ u²)²``, by group.
 
-        One in n where n rows add the same; less than there is where rows are folded.
+        One in n where n rows add the same. Folded rows count as if they made nothing.
         """
         fourth = np.zeros(len(self.groups))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -450,8 +450,8 @@ class ClusterSums:
         names = ("table", "leading", "remainder", "replicates")
         parts = {name: getattr(self, name) for name in names}
         return {
-            name: None if part is None else getattr(part, method)(*arguments)
-            for name, part in parts.items()
+            name: None if kept is None else getattr(kept, method)(*arguments)
+            for name, kept in parts.items()
         }
 
     def aligned(self, groups: tuple[Hashable, ...]) -> ClusterSums:
@@ -464,7 +464,7 @@ class ClusterSums:
         return replace(self.placed(to), groups=groups)
 
     def with_columns(self, place: Array, n_columns: int) -> ClusterSums:
-        """Return the sums with their columns at these places of more, 0 elsewhere."""
+        """Return the sums with columns at these numbers of more, and 0 elsewhere."""
         return self.placed(replace(self.layout, columns=place, n_columns=n_columns))
 
     @property
@@ -511,8 +511,8 @@ class ClusterSums:
         unweighted = None
         if a.unweighted or b.unweighted:
             each = zip(a._without_weights, b._without_weights, strict=True)
-            own, shared = (x + y for x, y in each)
-            unweighted = own, shared
+            by_group, shared = (x + y for x, y in each)
+            unweighted = by_group, shared
         remainder = b.remainder if a.remainder is None else a.remainder
         if a.remainder is not None and b.remainder is not None:
             remainder = a.remainder + b.remainder
@@ -557,7 +557,7 @@ class ClusterSums:
             kind=self.kind,
             table=self.table.join_columns(other.table or self.table),
             unweighted=(
-                np.concatenate([own for own, _ in each], axis=1),
+                np.concatenate([by_group for by_group, _ in each], axis=1),
                 np.concatenate([shared for _, shared in each]),
             ),
         )
