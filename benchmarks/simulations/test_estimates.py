@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.simulations.common import coverage, quiet, tolerance
 from skrankfair._estimates.simultaneous import disparity, disparity_bound
-from skrankfair.metrics import mean_squared_error
+from skrankfair.metrics import GroupEstimates, mean_squared_error
 from tests.estimates.test_simultaneous import make_covariance, with_fair_value
 from tests.metrics.simulate import result_of
 
