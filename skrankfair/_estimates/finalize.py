@@ -346,7 +346,8 @@ def of_one_length(
         return a, b
     blocks = a.sums.by_group.shape[1] // len(short)
     place = np.arange(blocks)[:, None] * len(long) + np.arange(len(short))
-    widened = a.sums.with_columns(place.ravel(), blocks * len(long))
+    sizes = {"columns": place.ravel(), "n_columns": blocks * len(long)}
+    widened = a.sums.placed(replace(a.sums.layout, **sizes), a.groups)
     widened = replace(widened, supports=b.sums.supports)
     return replace(a, metric=b.metric, sums=widened), b
 

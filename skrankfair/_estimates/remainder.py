@@ -119,38 +119,25 @@ class Gram:
         shared = self.n_groups * n_columns + np.arange(self.n_shared)
         return np.hstack([by_group, np.tile(shared, (self.n_groups, 1))])
 
-    def of_groups(self, groups: Array) -> Gram:
-        """Return the products of some groups."""
-        by_group, shared = np.split(self._columns(), [self.n_columns], axis=1)
-        kept = np.append(by_group[groups], shared[0])
-        complete = self.complete or len(groups) == 1
-        return Gram(self.matrix[kept][:, kept], len(groups), self.n_shared, complete)
-
-    def moved(self, place: Array, size: int, n_groups: int, n_shared: int) -> Gram:
-        """Return the products with columns at these numbers, those of one added."""
+    def placed(self, to: Layout) -> Gram:
+        """Return the products with groups and columns at other numbers."""
         from scipy import sparse
 
-        entries = sparse.coo_array(self.matrix)
-        where = place[entries.row], place[entries.col]
-        matrix = sparse.coo_array((entries.data, where), shape=(size, size))
-        return Gram(sparse.csr_array(matrix), n_groups, n_shared, self.complete)
-
-    def placed(self, to: Layout) -> Gram:
-        """Return the products with groups and columns at these numbers of more."""
+        if to.kept.size > to.n_groups:
+            check_complete(self.complete, self.n_groups)
         size = to.n_groups * to.n_columns
         place = to.groups[:, None] * np.int64(to.n_columns) + to.columns
+        place[to.groups < 0] = -1
         place = np.append(place, size + to.shared).astype(np.int64)
-        return self.moved(place, size + to.n_shared, to.n_groups, to.n_shared)
-
-    def pooled(self) -> Gram:
-        """Return the products of all groups as one."""
-        check_complete(self.complete, self.n_groups)
-        n_columns = self.n_columns
-        place = np.append(
-            np.tile(np.arange(n_columns), self.n_groups),
-            n_columns + np.arange(self.n_shared),
+        entries = sparse.coo_array(self.matrix)
+        where = place[entries.row], place[entries.col]
+        kept = (where[0] >= 0) & (where[1] >= 0)
+        where, shape = (where[0][kept], where[1][kept]), (size + to.n_shared,) * 2
+        matrix = sparse.csr_array(
+            sparse.coo_array((entries.data[kept], where), shape=shape)
         )
-        return self.moved(place, n_columns + self.n_shared, 1, self.n_shared)
+        complete = self.complete or to.n_groups == 1
+        return Gram(matrix, to.n_groups, to.n_shared, complete)
 
     def of_each_group(self) -> Gram:
         """Return the products without those of the columns of two groups."""
@@ -257,19 +244,36 @@ class Remainder:
             products[i, j] = self.quartic.form(left, right, first, second)
         return products
 
-    def of_groups(self, groups: Array) -> Remainder:
-        """Return the sums of some groups."""
-        kept = np.append(groups, self.active.shape[-1] - 1)
+    def placed(self, to: Layout) -> Remainder:
+        """Return the sums with groups and columns at other numbers."""
+        if to.kept.size > to.n_groups:
+            return self._pooled(to)
+        source = np.full(to.n_groups + 1, -1)
+        source[to.groups[to.kept]] = to.kept
+        n_strata = self.active.shape[1]
+
+        def moved(values: Array) -> Array:
+            of_supports = np.zeros((to.n_supports, n_strata, source.size))
+            of_supports[to.supports] = values[..., source]
+            return of_supports
+
+        columns = (to.supports[:, None] * n_strata + np.arange(n_strata)).ravel()
+        size = to.n_supports * n_strata
+        squares = replace(
+            to, columns=columns, n_columns=size, shared=columns, n_shared=size
+        )
+        sizes = np.zeros(to.n_shared)
+        sizes[to.shared] = self.sizes
         return Remainder(
-            self.scatter.of_groups(groups),
-            self.active[..., kept],
-            self.support[..., kept],
-            self.square[..., kept],
-            self.quartic.of_groups(groups),
-            self.sizes,
+            self.scatter.placed(to),
+            moved(self.active),
+            moved(self.support),
+            moved(self.square),
+            self.quartic.placed(squares),
+            sizes,
         )
 
-    def pooled(self) -> Remainder:
+    def _pooled(self, to: Layout) -> Remainder:
         """Return the sums of all groups as one.
 
         The sums of squares are bounds, as if all groups were in the same rows.
@@ -288,39 +292,12 @@ class Remainder:
             return np.concatenate([values, np.zeros_like(values)], axis=-1)
 
         return Remainder(
-            self.scatter.pooled(),
+            self.scatter.placed(to),
             alone(self.active[..., :-1].max(-1, keepdims=True)),
             alone(self.support[..., :-1].sum(-1, keepdims=True)),
             alone(square),
             Gram(sparse.csr_array(quartic), 1, size),
             self.sizes,
-        )
-
-    def placed(self, to: Layout) -> Remainder:
-        """Return the sums with groups and columns at these numbers of more."""
-        source = np.full(to.n_groups + 1, -1)
-        source[to.groups] = np.arange(len(to.groups))
-        n_strata = self.active.shape[1]
-
-        def wide(values: Array) -> Array:
-            more = np.zeros((to.n_supports, n_strata, source.size))
-            more[to.supports] = values[..., source]
-            return more
-
-        columns = (to.supports[:, None] * n_strata + np.arange(n_strata)).ravel()
-        size = to.n_supports * n_strata
-        squares = replace(
-            to, columns=columns, n_columns=size, shared=columns, n_shared=size
-        )
-        sizes = np.zeros(to.n_shared)
-        sizes[to.shared] = self.sizes
-        return Remainder(
-            self.scatter.placed(to),
-            wide(self.active),
-            wide(self.support),
-            wide(self.square),
-            self.quartic.placed(squares),
-            sizes,
         )
 
     def __add__(self, other: Remainder) -> Remainder:

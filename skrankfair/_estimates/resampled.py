@@ -176,17 +176,9 @@ class Replicates:
         """The number of replicates, B."""
         return len(self.by_group)
 
-    def of_groups(self, groups: Array) -> Replicates:
-        """Return the totals of some groups."""
-        return replace(self, by_group=self.by_group[:, groups])
-
-    def pooled(self) -> Replicates:
-        """Return the totals of all groups as one."""
-        return replace(self, by_group=self.by_group.sum(axis=1, keepdims=True))
-
     def placed(self, to: Layout) -> Replicates:
-        """Return the totals with groups and columns at these numbers of more."""
-        by_group, shared = to.widened(self.by_group, self.shared)
+        """Return the totals with groups and columns at other numbers."""
+        by_group, shared = to.moved(self.by_group, self.shared)
         return replace(self, by_group=by_group, shared=shared)
 
     def join_columns(self, other: Replicates) -> Replicates:
@@ -272,24 +264,23 @@ class ResampledSums(ClusterSums):
         At least one has no table any more: the covariance is that of their replicates,
         and degrees of freedom and effective numbers are those of `a`.
         """
-        known = a.replicates or b.replicates
+        if set(a.groups) != set(b.groups):
+            raise ValueError(
+                "A paired comparison needs two results of the same groups; got "
+                f"{a.groups} and {b.groups}."
+            )
+        b, known = b.aligned(a.groups), a.replicates or b.replicates
         one, other = (known and known.of_sums(sums) for sums in (a, b))
         if one is None or other is None:
             raise ValueError(
                 "A paired comparison needs the tables of both results, or replicates: "
                 "compare before compact(), or call compact(n_replicates=200)."
             )
-        if set(a.groups) != set(b.groups):
-            raise ValueError(
-                "A paired comparison needs two results of the same groups; got "
-                f"{a.groups} and {b.groups}."
-            )
-        order = np.array([b.groups.index(group) for group in a.groups])
         return cls.of_pair(
             a.compact_among(1),
-            np.concatenate([a.by_group, b.by_group[order]], axis=1),
+            np.concatenate([a.by_group, b.by_group], axis=1),
             np.concatenate([a.shared, b.shared]),
-            one.join_columns(other.of_groups(order)),
+            one.join_columns(other),
         )
 
     @classmethod
@@ -300,7 +291,7 @@ class ResampledSums(ClusterSums):
         sizes = {"n_columns": by_group.shape[1], "n_shared": shared.size}
         size = first.by_group.shape[1], first.shared.size
         return cls.of_sums(
-            first.placed(replace(first.layout, **sizes)),
+            first.placed(replace(first.layout, **sizes), first.groups),
             by_group=by_group,
             shared=shared,
             supports=tuple(Beside(each, *size) for each in first.supports),

@@ -24,7 +24,10 @@ _CHUNK, _MOST_COUNTS, _FEWEST = 64, 1 << 20, 4
 
 @dataclass(frozen=True)
 class Layout:
-    """The numbers of groups, columns and supports in wider sums, and their sizes."""
+    """Where the groups, columns and supports of sums go in others, and their sizes.
+
+    Groups of the same number are added, and those of a negative one are left out.
+    """
 
     groups: Array
     n_groups: int
@@ -35,11 +38,10 @@ class Layout:
     supports: Array
     n_supports: int
 
-    @classmethod
-    def of_sizes(cls, groups: int, columns: int, shared: int, supports: int) -> Layout:
-        """Return the numbers in sums of this size."""
-        g, c, d, s = map(np.arange, (groups, columns, shared, supports))
-        return cls(g, groups, c, columns, d, shared, s, supports)
+    @property
+    def kept(self) -> Array:
+        """The groups that are not left out."""
+        return np.flatnonzero(self.groups >= 0)
 
     def with_columns_of(self, other: Layout) -> tuple[Layout, Layout]:
         """Return both in sums that have the columns of one and then of the other."""
@@ -56,13 +58,14 @@ class Layout:
         )
         return replace(self, **sizes), second
 
-    def widened(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
+    def moved(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
         """Return columns by group (..., G, C) and shared ones (..., D), 0 elsewhere."""
-        wide = np.zeros((*by_group.shape[:-2], self.n_groups, self.n_columns))
-        wide[..., self.groups[:, None], self.columns] = by_group
+        sums = np.zeros((*by_group.shape[:-2], self.n_groups, self.n_columns))
+        where: Any = (..., self.groups[self.kept, None], self.columns)
+        np.add.at(sums, where, by_group[..., self.kept, :])
         common = np.zeros((*shared.shape[:-1], self.n_shared))
         common[..., self.shared] = shared
-        return wide, common
+        return sums, common
 
 
 @stored("Rows")
@@ -126,7 +129,8 @@ class Rows:
             member = None if member is None else member[order]
             first = np.flatnonzero(np.diff(key, prepend=-1))
             if first.size < key.size:
-                key, values = key[first], np.add.reduceat(values, first, axis=0)
+                values = np.add.reduceat(dense_values(values), first, axis=0)
+                key = key[first]
                 if member is not None:
                     member = np.logical_or.reduceat(member, first)
             row, group = np.divmod(key, n_groups)
@@ -295,36 +299,20 @@ class Rows:
             member=member,
         )
 
-    def of_groups(self, columns: Array) -> Rows:
-        """Return the rows with the columns of some groups."""
-        place = np.full(self.n_groups, -1)
-        place[columns] = np.arange(len(columns))
-        number = place[self.group]
-        some = np.flatnonzero(number >= 0)
-        member = None if self.member is None else self.member[some]
-        return self._ordered(
-            *(self.row[some], number[some], self.values[some]),
-            n_groups=len(columns),
-            member=member,
-        )
-
-    def pooled(self) -> Rows:
-        """Return the rows with all groups as one."""
-        values = dense_values(self.values)
-        return self._ordered(
-            *(self.row, np.zeros_like(self.group), values), n_groups=1, member=None
-        )
-
     def placed(self, to: Layout) -> Rows:
-        """Return the rows with groups and columns at these numbers of more."""
-        values = np.zeros((self.row.size, to.n_columns))
-        values[:, to.columns] = dense_values(self.values)
+        """Return the rows with groups and columns at other numbers."""
+        entries = np.flatnonzero(to.groups[self.group] >= 0)
+        values = self.values[entries]
+        if to.n_columns > self.n_columns:
+            values = np.zeros((entries.size, to.n_columns))
+            values[:, to.columns] = dense_values(self.values[entries])
         shared = np.zeros((self.n_rows, to.n_shared))
         shared[:, to.shared] = self.shared
         return self._ordered(
-            *(self.row, to.groups[self.group], values),
+            *(self.row[entries], to.groups[self.group[entries]], values),
             n_groups=to.n_groups,
             shared=shared,
+            member=None if self.member is None else self.member[entries],
         )
 
     def summed(self, codes: Array, size: int, labels: Array) -> Rows:
@@ -332,7 +320,7 @@ class Rows:
         columns = [np.bincount(codes, column, size) for column in self.shared.T]
         shared = np.stack(columns, axis=1) if columns else np.zeros((size, 0))
         return self._ordered(
-            *(codes[self.row], self.group, dense_values(self.values)),
+            *(codes[self.row], self.group, self.values),
             n_rows=size,
             shared=shared,
             labels=labels,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -115,15 +115,9 @@ class ClusterSums:
         supports : sequence of callable
             How much data of a group an item's columns show.
         """
-        return cls(
-            groups,
-            *totals,
-            count=float(rows.n_rows),
-            supports=tuple(supports),
-            kind="item",
-            table=rows,
-            unweighted=rows.unweighted,
-        )
+        by_group, shared = totals
+        sums = cls.from_clusters(groups, rows, supports)
+        return replace(sums, by_group=by_group, shared=shared, kind="item")
 
     @property
     def rows(self) -> Rows:
@@ -417,42 +411,41 @@ class ClusterSums:
         for counts in self.bootstrap_table().draws(n_resamples, rng):
             yield self.drawn(counts)
 
-    def of_groups(self, columns: Array) -> ClusterSums:
-        """Return the sums of some groups, given by number."""
-        if np.array_equal(columns, np.arange(len(self.groups))):
-            return self
-        unweighted = self.unweighted
-        if unweighted is not None:
-            unweighted = unweighted[0][columns], unweighted[1]
+    @property
+    def layout(self) -> Layout:
+        """The numbers and sizes of groups, columns and supports."""
+        sizes = (*self.by_group.shape, self.shared.size, len(self.supports))
+        g, c, d, s = map(np.arange, sizes)
+        return Layout(g, g.size, c, c.size, d, d.size, s, s.size)
+
+    def placed(self, to: Layout, groups: tuple[Hashable, ...]) -> ClusterSums:
+        """Return the sums with groups, of these labels, and columns elsewhere."""
+        by_group, shared = to.moved(self.by_group, self.shared)
         return replace(
             self,
-            groups=tuple(self.groups[i] for i in columns),
-            by_group=self.by_group[columns],
-            unweighted=unweighted,
-            **self._parts("of_groups", columns),
+            groups=groups,
+            by_group=by_group,
+            shared=shared,
+            unweighted=self.unweighted and to.moved(*self.unweighted),
+            table=self.table and self.table.placed(to),
+            leading=self.leading and self.leading.placed(to),
+            remainder=self.remainder and self.remainder.placed(to),
+            replicates=self.replicates and self.replicates.placed(to),
         )
+
+    def of_groups(self, numbers: Array) -> ClusterSums:
+        """Return the sums of some groups, given by number."""
+        if np.array_equal(numbers, np.arange(len(self.groups))):
+            return self
+        place = np.full(len(self.groups), -1)
+        place[numbers] = np.arange(len(numbers))
+        to = replace(self.layout, groups=place, n_groups=len(numbers))
+        return self.placed(to, tuple(self.groups[i] for i in numbers))
 
     def pooled(self) -> ClusterSums:
         """Return the sums of all groups as one group."""
-        unweighted = self.unweighted
-        if unweighted is not None:
-            unweighted = unweighted[0].sum(axis=0, keepdims=True), unweighted[1]
-        return replace(
-            self,
-            groups=("overall",),
-            by_group=self.by_group.sum(axis=0, keepdims=True),
-            unweighted=unweighted,
-            **self._parts("pooled"),
-        )
-
-    def _parts(self, method: str, *arguments: Any) -> dict[str, Any]:
-        """Return what a method makes of all that is kept of the rows, by name."""
-        names = ("table", "leading", "remainder", "replicates")
-        parts = {name: getattr(self, name) for name in names}
-        return {
-            name: None if kept is None else getattr(kept, method)(*arguments)
-            for name, kept in parts.items()
-        }
+        place = np.zeros(len(self.groups), dtype=int)
+        return self.placed(replace(self.layout, groups=place, n_groups=1), ("overall",))
 
     def aligned(self, groups: tuple[Hashable, ...]) -> ClusterSums:
         """Return the sums with the columns of these groups, 0 where one is absent."""
@@ -461,28 +454,7 @@ class ClusterSums:
         number = {group: i for i, group in enumerate(groups)}
         place = np.array([number[group] for group in self.groups], dtype=int)
         to = replace(self.layout, groups=place, n_groups=len(groups))
-        return replace(self.placed(to), groups=groups)
-
-    def with_columns(self, place: Array, n_columns: int) -> ClusterSums:
-        """Return the sums with columns at these numbers of more, and 0 elsewhere."""
-        return self.placed(replace(self.layout, columns=place, n_columns=n_columns))
-
-    @property
-    def layout(self) -> Layout:
-        """The numbers and sizes of groups, columns and supports."""
-        sizes = (*self.by_group.shape, self.shared.size, len(self.supports))
-        return Layout.of_sizes(*sizes)
-
-    def placed(self, to: Layout) -> ClusterSums:
-        """Return the sums with groups and columns at these numbers of more."""
-        by_group, shared = to.widened(self.by_group, self.shared)
-        return replace(
-            self,
-            by_group=by_group,
-            shared=shared,
-            unweighted=self.unweighted and to.widened(*self.unweighted),
-            **self._parts("placed", to),
-        )
+        return self.placed(to, groups)
 
     def as_independent(self, other: ClusterSums) -> ClusterSums:
         """Return both sums over clusters of their own: the columns of `other` follow.
@@ -492,8 +464,8 @@ class ClusterSums:
         """
         one, two = self.layout.with_columns_of(other.layout)
         supports = supports_of_both(self, other)
-        first = replace(self.placed(one), supports=supports)
-        return first + replace(other.placed(two), supports=supports)
+        first = replace(self.placed(one, self.groups), supports=supports)
+        return first + replace(other.placed(two, other.groups), supports=supports)
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
         """Return the sums of the union of the clusters, groups aligned by label."""
