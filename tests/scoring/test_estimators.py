@@ -7,15 +7,14 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, make_scorer, mean_squared_error
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skrankfair.metrics import pairwise_accuracy
-from skrankfair.scoring import get_scorer, make_fairness_scorer
+from skrankfair.scoring import make_fairness_scorer
 from tests.scoring.data import (
     DATA,
-    FEATURES,
     GroupShift,
     GroupShiftClassifier,
     column_scorer,
@@ -174,40 +173,27 @@ class TestThresholdOptimizer:
 
     @pytest.mark.parametrize("routing", [False, True], ids=["columns", "metadata"])
     def test_randomised_predictions_in_cross_validation(self, optimizer, routing):
-        model = optimizer(
-            estimator=make_pipeline(FunctionTransformer(), LogisticRegression()),
-            predict_method="predict_proba",
-        )
+        pipeline = make_pipeline(FunctionTransformer(), LogisticRegression())
+        model = optimizer(estimator=pipeline, predict_method="predict_proba")
         accuracy = make_fairness_scorer(accuracy_score, sensitive_features=True)
-        scores, expected = [], []
+        train, test = SPLITS[0]
+        who = {"sensitive_features": DATA.group[test]}
         with sklearn.config_context(enable_metadata_routing=routing):
             if routing:
                 model.set_fit_request(sensitive_features=True)
                 model.set_predict_request(sensitive_features=True)
-            for train, test in SPLITS:
-                fitted = clone(model).fit(
-                    X.iloc[train], Y[train], sensitive_features=DATA.group[train]
-                )
-                groups = DATA.group[test]
-                start_over()
-                scores.append(
-                    accuracy(fitted, X.iloc[test], Y[test], sensitive_features=groups)
-                )
-                start_over()
-                predicted = fitted.predict(X.iloc[test], sensitive_features=groups)
-                expected.append(accuracy_score(Y[test], predicted))
+            fitted = clone(model).fit(
+                X.iloc[train], Y[train], sensitive_features=DATA.group[train]
+            )
+            start_over()
+            expected = accuracy_score(Y[test], fitted.predict(X.iloc[test], **who))
+            start_over()
+            assert accuracy(fitted, X.iloc[test], Y[test], **who) == expected
             if routing:
                 start_over()
-                tool = cross_val_score(
-                    model,
-                    X,
-                    Y,
-                    scoring=accuracy,
-                    cv=SPLITS,
-                    params={"sensitive_features": DATA.group},
-                )
-                assert tool[0] == expected[0]
-        assert scores == expected
+                options = {"params": {"sensitive_features": DATA.group}}
+                options |= {"scoring": accuracy, "cv": SPLITS[:1]}
+                assert cross_val_score(model, X, Y, **options) == [expected]
 
     def test_our_metrics_on_its_predictions(self, optimizer):
         model = optimizer(estimator=LogisticRegression(), predict_method="auto")
@@ -217,46 +203,3 @@ class TestThresholdOptimizer:
         start_over()
         predicted = model.predict(X, sensitive_features=DATA.group)
         assert score == gap(predicted, np.arange(len(Y)))
-
-
-SMALL = {"n_estimators": 3, "n_jobs": 1}
-
-
-class TestRankers:
-    def test_xgboost_shares_its_query_with_the_scorer(self):
-        xgboost = pytest.importorskip("xgboost")
-        with sklearn.config_context(enable_metadata_routing=True):
-            ranker = xgboost.XGBRanker(**SMALL).set_fit_request(qid=True)
-            search = GridSearchCV(
-                ranker, {"max_depth": [1, 3]}, scoring=metadata_scorer(), cv=SPLITS
-            ).fit(X[FEATURES], Y, **DATA.metadata)
-        for i, max_depth in enumerate([1, 3]):
-            for j, (train, test) in enumerate(SPLITS):
-                model = xgboost.XGBRanker(max_depth=max_depth, **SMALL)
-                model.fit(X[FEATURES].iloc[train], Y[train], qid=DATA.query[train])
-                predicted = model.predict(X[FEATURES].iloc[test])
-                assert search_scores(search)[i, j] == gap(predicted, test)
-
-    def test_lightgbm_with_columns(self):
-        lightgbm = pytest.importorskip("lightgbm")
-        sizes = np.unique(DATA.query, return_counts=True)[1]
-        ranker = lightgbm.LGBMRanker(verbose=-1, **SMALL)
-        ranker.fit(X, Y, group=sizes)
-        assert column_scorer()(ranker, X, Y) == gap(
-            ranker.predict(X), np.arange(len(Y))
-        )
-        assert 0.5 < get_scorer("ndcg", qid="query")(ranker, X, Y) < 1
-
-    def test_group_k_fold_keeps_queries_whole(self):
-        scores = cross_val_score(
-            LogisticRegression(),
-            X,
-            Y,
-            scoring=column_scorer(),
-            cv=GroupKFold(3),
-            groups=DATA.query,
-        )
-        by_hand = cross_val_score(
-            LogisticRegression(), X, Y, scoring=column_scorer(), cv=SPLITS
-        )
-        np.testing.assert_array_equal(scores, by_hand)

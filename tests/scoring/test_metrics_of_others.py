@@ -62,12 +62,8 @@ def test_is_the_number_negated():
 def test_one_group_is_undefined_and_not_perfect():
     value, said = scored(parity(), *rows(["a"]))
     assert np.isnan(value)
-    assert said == [
-        (
-            "The score of demographic_parity_difference is undefined (NaN) on this "
-            "test set: it has fewer than two groups (groups there: a)."
-        )
-    ]
+    assert len(said) == 1
+    assert said[0].endswith("it has fewer than two groups (groups there: a).")
 
 
 def test_expected_groups_and_categories():

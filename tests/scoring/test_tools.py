@@ -32,7 +32,7 @@ from sklearn.utils.fixes import parse_version
 
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import matched_pair_calibration
-from skrankfair.scoring import get_scorer, make_fairness_scorer
+from skrankfair.scoring import make_fairness_scorer
 from tests.scoring.data import DATA, Data, column_scorer, metadata_scorer
 from tests.seeds import one_in, rarely
 
@@ -43,126 +43,95 @@ METADATA = functools.partial(sklearn.config_context, enable_metadata_routing=Tru
 NEW_PATHS = parse_version(sklearn.__version__) >= parse_version("1.8")
 
 
-def run_cross_validate(X, y, scoring, cv, params):
-    found = cross_validate(MODEL, X, y, scoring=scoring, cv=cv, params=params)
-    return found["test_score"]
+def fitted(tool, X, y, params, **options):
+    """Fit a tool with metadata, and the options that tools have in common."""
+    return tool.set_params(**options).fit(X, y, **params)
 
 
-def run_cross_val_score(X, y, scoring, cv, params):
-    return cross_val_score(MODEL, X, y, scoring=scoring, cv=cv, params=params)
+def scores_of(search, X, y, params, **options):
+    found = fitted(search, X, y, params, **options).cv_results_
+    return [found[f"split{i}_test_score"] for i in range(3)]
 
 
-def run_multimetric(X, y, scoring, cv, params):
+def multimetric(X, y, scoring, **options):
     """Beside a scorer of scikit-learn, with which it may share predictions."""
     both = {"gap": scoring, "auc": "roc_auc"}
-    found = cross_validate(MODEL, X, y, scoring=both, cv=cv, params=params)
-    alone = cross_validate(MODEL, X, y, scoring="roc_auc", cv=cv, params={})
+    found = cross_validate(MODEL, X, y, scoring=both, **options)
+    alone = cross_validate(MODEL, X, y, scoring="roc_auc", cv=options["cv"])
     np.testing.assert_array_equal(found["test_auc"], alone["test_score"])
     return found["test_gap"]
 
 
-def run_pipeline(X, y, scoring, cv, params):
-    model = make_pipeline(StandardScaler(), MODEL)
-    return cross_val_score(model, X, y, scoring=scoring, cv=cv, params=params)
-
-
-def run_learning_curve(X, y, scoring, cv, params):
-    sizes = [0.5, 1.0]
-    found = learning_curve(
-        MODEL, X, y, scoring=scoring, cv=cv, train_sizes=sizes, params=params
-    )
-    return found[2]
-
-
-def run_validation_curve(X, y, scoring, cv, params):
-    options = {"param_name": "C", "param_range": GRID["C"]}
-    found = validation_curve(
-        MODEL, X, y, scoring=scoring, cv=cv, params=params, **options
-    )
-    return found[1]
-
-
-def run_grid_search(X, y, scoring, cv, params):
-    search = GridSearchCV(MODEL, GRID, scoring=scoring, cv=cv)
-    return search_scores(search.fit(X, y, **params))
-
-
-def run_random_search(X, y, scoring, cv, params):
-    search = RandomizedSearchCV(MODEL, GRID, n_iter=2, scoring=scoring, cv=cv)
-    return search_scores(search.fit(X, y, **params))
-
-
-def run_halving_search(X, y, scoring, cv, params):
-    options = {"min_resources": 120, "random_state": 0}
-    search = HalvingGridSearchCV(MODEL, GRID, scoring=scoring, cv=cv, **options)
-    return search_scores(search.fit(X, y, **params))
-
-
-def search_scores(search):
-    names = [f"split{i}_test_score" for i in range(3)]
-    return [search.cv_results_[name] for name in names]
-
-
-def run_permutation_importance(X, y, scoring, cv, params):
+def importance(X, y, scoring, cv, params):
     """It takes no metadata, so a function that has it already is given."""
     if params:
         scoring = functools.partial(scoring, **params)
+    options = {"n_repeats": 2, "random_state": 0}
     model = LogisticRegression().fit(X, y)
-    found = permutation_importance(
-        model, X, y, scoring=scoring, n_repeats=2, random_state=0
-    )
+    found = permutation_importance(model, X, y, scoring=scoring, **options)
     # Shuffling the columns of group and query is another thing in column mode.
     return found.importances[:2]
 
 
-def run_rfecv(X, y, scoring, cv, params):
-    search = RFECV(MODEL, scoring=scoring, cv=cv).fit(X, y, **params)
-    return search.cv_results_["mean_test_score"]
+def regularised(X, y, params, **options):
+    new = {"l1_ratios": (0.0,), "use_legacy_attributes": False} if NEW_PATHS else {}
+    model = fitted(LogisticRegressionCV(Cs=3, **new), X, y, params, **options)
+    return model.scores_ if NEW_PATHS else model.scores_[1]
 
 
-def run_sequential_selector(X, y, scoring, cv, params):
-    selector = SequentialFeatureSelector(
-        MODEL, n_features_to_select=2, scoring=scoring, cv=cv
-    )
-    return selector.fit(X, y, **params).support_
+def selected(X, y, params, **options):
+    selector = SequentialFeatureSelector(MODEL, n_features_to_select=2)
+    return fitted(selector, X, y, params, **options).support_
 
 
-def run_logistic_regression_cv(X, y, scoring, cv, params):
-    options = {"l1_ratios": (0.0,), "use_legacy_attributes": False} if NEW_PATHS else {}
-    model = LogisticRegressionCV(Cs=3, scoring=scoring, cv=cv, **options)
-    scores = model.fit(X, y, **params).scores_
-    return scores if NEW_PATHS else scores[1]
+def tuned(X, y, params, **options):
+    tuned = TunedThresholdClassifierCV(MODEL, thresholds=5)
+    return fitted(tuned, X, y, params, **options).best_score_
 
 
-def run_tuned_threshold(X, y, scoring, cv, params):
-    model = TunedThresholdClassifierCV(MODEL, scoring=scoring, cv=cv, thresholds=5)
-    return model.fit(X, y, **params).best_score_
-
-
+HALVING = {"min_resources": 120, "random_state": 0}
+# Of X, y, and as options ``scoring``, ``cv`` and ``params``, the metadata.
 WITH_FRAME = {
-    "cross_validate": run_cross_validate,
-    "cross_val_score": run_cross_val_score,
-    "multimetric": run_multimetric,
-    "pipeline": run_pipeline,
-    "learning_curve": run_learning_curve,
-    "validation_curve": run_validation_curve,
-    "GridSearchCV": run_grid_search,
-    "RandomizedSearchCV": run_random_search,
-    "HalvingGridSearchCV": run_halving_search,
-    "permutation_importance": run_permutation_importance,
+    "cross_validate": lambda *data, **options: cross_validate(MODEL, *data, **options)[
+        "test_score"
+    ],
+    "cross_val_score": lambda *data, **options: cross_val_score(
+        MODEL, *data, **options
+    ),
+    "multimetric": multimetric,
+    "pipeline": functools.partial(
+        cross_val_score, make_pipeline(StandardScaler(), MODEL)
+    ),
+    "learning_curve": lambda *data, **options: learning_curve(
+        MODEL, *data, train_sizes=[0.5, 1.0], **options
+    )[2],
+    "validation_curve": lambda *data, **options: validation_curve(
+        MODEL, *data, param_name="C", param_range=GRID["C"], **options
+    )[1],
+    "GridSearchCV": functools.partial(scores_of, GridSearchCV(MODEL, GRID)),
+    "RandomizedSearchCV": functools.partial(
+        scores_of, RandomizedSearchCV(MODEL, GRID, n_iter=2)
+    ),
+    "HalvingGridSearchCV": functools.partial(
+        scores_of, HalvingGridSearchCV(MODEL, GRID, **HALVING)
+    ),
+    "permutation_importance": importance,
 }
 WITH_ARRAY = {
-    "RFECV": run_rfecv,
-    "SequentialFeatureSelector": run_sequential_selector,
-    "LogisticRegressionCV": run_logistic_regression_cv,
-    "TunedThresholdClassifierCV": run_tuned_threshold,
+    "RFECV": lambda *data, **options: fitted(
+        RFECV(MODEL), *data, **options
+    ).cv_results_["mean_test_score"],
+    "SequentialFeatureSelector": selected,
+    "LogisticRegressionCV": regularised,
+    "TunedThresholdClassifierCV": tuned,
 }
 
 
 def with_metadata(run, X, data=DATA, **options):
     scorer = metadata_scorer(**options)
     with METADATA():
-        return np.array(run(X, data.y, scorer, data.splits(), data.metadata))
+        options = {"cv": data.splits(), "params": data.metadata}
+        return np.array(run(X, data.y, scoring=scorer, **options))
 
 
 @functools.cache
@@ -172,7 +141,7 @@ def on_arrays(run):
 
 def with_columns(run, X, data=DATA, **options):
     scorer = column_scorer(**options)
-    return np.array(run(X, data.y, scorer, data.splits(), {}))
+    return np.array(run(X, data.y, scoring=scorer, cv=data.splits(), params={}))
 
 
 def every_tool(tools):
@@ -218,12 +187,7 @@ def test_columns_of_an_array_raise_what_to_do(run, kind):
 def test_columns_in_the_sequential_selector_say_what_to_do():
     """It scores with ``error_score=nan``, which makes any error a warning."""
     with pytest.warns(UserWarning, match=f"(?s)Scoring failed.*{MESSAGE}"):
-        with_columns(run_sequential_selector, DATA.pandas)
-
-
-def test_columns_in_permutation_importance_of_an_array_raise():
-    with pytest.raises(ValueError, match=MESSAGE):
-        with_columns(run_permutation_importance, DATA.polars)
+        with_columns(selected, DATA.pandas)
 
 
 @pytest.mark.parametrize("tool", [RidgeCV, HistGradientBoostingClassifier])
@@ -231,11 +195,6 @@ def test_columns_in_tools_that_score_arrays_raise(tool):
     options = {} if tool is RidgeCV else {"early_stopping": True, "max_iter": 1}
     with pytest.raises(ValueError, match=MESSAGE):
         tool(scoring=column_scorer(), **options).fit(DATA.pandas, DATA.y)
-
-
-def test_ridge_with_folds():
-    model = RidgeCV(scoring=column_scorer(), cv=DATA.splits())
-    assert model.fit(DATA.pandas, DATA.y).best_score_ < 0
 
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
@@ -264,19 +223,9 @@ def test_tuned_threshold_reads_any_labels_as_0_and_1(labels):
     scores = []
     with METADATA():
         for y in (DATA.y, np.array(labels)[DATA.y]):
-            found = run_tuned_threshold(
-                DATA.numpy, y, scorer, DATA.splits(), DATA.metadata
-            )
-            scores.append(found)
+            options = {"cv": DATA.splits(), "params": DATA.metadata}
+            scores.append(tuned(DATA.numpy, y, scoring=scorer, **options))
     assert scores[0] == scores[1] < 0
-
-
-def test_a_scorer_of_one_value_needs_no_routing():
-    scorer = get_scorer("ndcg", response_method="predict")
-    selector = SequentialFeatureSelector(
-        MODEL, n_features_to_select=1, scoring=scorer, cv=DATA.splits()
-    )
-    assert selector.fit(DATA.pandas, DATA.y).get_support()[0]
 
 
 # A fold, the first, whose queries have no row of group 1.
@@ -297,11 +246,11 @@ UNDEFINED = re.escape(
 )
 @pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
 def test_a_fold_without_a_group_is_nan_and_said(run, score):
-    if run is run_permutation_importance:
+    if run is importance:
         run = importance_of_the_lacking_fold
     with pytest.warns(UndefinedMetricWarning, match=UNDEFINED + r".*groups there: 0"):
         scores = score(run, LACKING.pandas, LACKING)
-    if run is not run_sequential_selector:
+    if run is not selected:
         assert np.isnan(scores).any()
     assert not np.any(scores == 0) or scores.dtype == bool
 
@@ -309,4 +258,4 @@ def test_a_fold_without_a_group_is_nan_and_said(run, score):
 def importance_of_the_lacking_fold(X, y, scoring, cv, params):
     rows = cv[0][1]
     params = {name: values[rows] for name, values in params.items()}
-    return run_permutation_importance(X.iloc[rows], y[rows], scoring, None, params)
+    return importance(X.iloc[rows], y[rows], scoring, None, params)
