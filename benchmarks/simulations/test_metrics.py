@@ -342,11 +342,12 @@ class TestFilledLists:
     N_USERS, N_ITEMS, N_MEMBERS = 60, 8, 3
     ADVANTAGES = np.array([0.3, 0.8])  # of every other user
 
-    def columns_of(self, member):
+    @classmethod
+    def columns_of(cls, member):
         return {
-            "y_score": np.tile(-np.arange(self.N_ITEMS), len(member)),
+            "y_score": np.tile(-np.arange(cls.N_ITEMS), len(member)),
             "sensitive_features": member.ravel(),
-            "qid": np.repeat(np.arange(len(member)), self.N_ITEMS),
+            "qid": np.repeat(np.arange(len(member)), cls.N_ITEMS),
         }
 
     @pytest.fixture(scope="class")

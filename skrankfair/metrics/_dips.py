@@ -8,12 +8,11 @@ import numpy as np
 
 from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios, ratios_minus_rest
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import Metric, warn_undefined
+from .._estimates.metric import Metric
 from .._estimates.storage import stored
-from .._estimates.sums import ClusterSums
-from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.ranking import ranked_data
 from .._inputs.validation import check_choice, check_number
-from ._pairs.cluster_rows import sum_over_queries
+from ._pairs.cluster_rows import query_estimates
 from ._pairs.swaps import swap_sums
 from ._position_weights import PositionWeight, check_decreasing
 
@@ -54,49 +53,6 @@ def _both_directions(result: GroupEstimates) -> pd.DataFrame:
     ]
     names = ["group", "of", "estimate", "standard_error", "support"]
     return pd.DataFrame(rows, columns=names)
-
-
-def _dips_estimates(
-    data: RankedData, weight: PositionWeight, tie_cost: float, average: str
-) -> GroupEstimates:
-    """Return `dips` of data that is validated and ordered."""
-    check_choice(average, "average", ("pairs", "queries"))
-    check_number(tie_cost, "tie_cost", 0, 1)
-    visits = weight.visits(int(data.ranking.lengths.max()))
-    check_decreasing(visits)
-    sums = swap_sums(data.ranking, data.y_true, data.groups, visits, float(tie_cost))
-    table = sums.by_cell
-    if average == "queries":
-        for value, largest in ((0, 1), (2, 3)):
-            valid = table[..., largest] > 0
-            np.divide(
-                table[..., value],
-                table[..., largest],
-                out=table[..., value],
-                where=valid,
-            )
-            table[..., largest] = valid
-    rows = sum_over_queries(data, sums)
-    result = GroupEstimates(
-        metric=Metric(
-            name="dips",
-            finalize=_VALUES["group"],
-            support=_PAIRS["group"],
-            # With weights that decrease a random ranking is not equal either.
-            against_rest=_VALUES["difference"] if weight.model == "uniform" else None,
-            breakdown=_both_directions,
-            share=True,
-            better="low",
-        ),
-        sums=ClusterSums.from_clusters(data.groups.labels, rows, _SUPPORTS),
-        parameters={
-            **weight.parameters,
-            "tie_cost": float(tie_cost),
-            "average": average,
-        },
-        missing=data.missing,
-    )
-    return warn_undefined(result)
 
 
 def dips(
@@ -236,4 +192,25 @@ def dips(
         missing=missing,
     )
     weight = PositionWeight.of(position_weight, k, patience)
-    return _dips_estimates(data, weight, tie_cost, average)
+    check_choice(average, "average", ("pairs", "queries"))
+    check_number(tie_cost, "tie_cost", 0, 1)
+    visits = weight.visits(int(data.ranking.lengths.max()))
+    check_decreasing(visits)
+    sums = swap_sums(data.ranking, data.y_true, data.groups, visits, float(tie_cost))
+    if average == "queries":
+        values, largest = sums.by_cell[:, 0:4:2], sums.by_cell[:, 1:4:2]
+        np.divide(values, largest, out=values, where=largest > 0)
+        largest[...] = largest > 0
+    metric = Metric(
+        name="dips",
+        finalize=_VALUES["group"],
+        support=_PAIRS["group"],
+        # With weights that decrease a random ranking is not equal either.
+        against_rest=_VALUES["difference"] if weight.model == "uniform" else None,
+        breakdown=_both_directions,
+        share=True,
+        better="low",
+    )
+    options = {"tie_cost": float(tie_cost), "average": average}
+    parameters = {**weight.parameters, **options}
+    return query_estimates(data, metric, sums, parameters, _SUPPORTS)

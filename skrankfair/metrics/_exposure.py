@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import Metric, warn_undefined
+from .._estimates.metric import Metric
 from .._estimates.storage import stored
-from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, Ranking, ranked_data
 from .._inputs.validation import Array, check_choice
 from ._lists.lists import Lists
-from ._pairs.cluster_rows import QuerySums, sum_over_queries
+from ._pairs.cluster_rows import QuerySums, query_estimates
 from ._position_weights import PositionWeight
 
 if TYPE_CHECKING:
@@ -76,11 +75,15 @@ def _target_values(
     return values
 
 
-def _query_sums(data: RankedData, visits: Array, target: str | None) -> QuerySums:
+def _share_sums(
+    data: RankedData, weight: PositionWeight, target: str | None, average: str
+) -> QuerySums:
     """Return exposure, target (if there is one) and items by query.
 
     By cell, shape (E, C), the items last; and totals, shape (Q, C - 1).
     """
+    check_choice(average, "average", AVERAGES)
+    visits = weight.visits(int(data.ranking.lengths.max()))
     y = data.y_true if target in ("expected", "relevance") else None
     parts = []
     for rows, _, block in data.ranking.blocks():
@@ -96,43 +99,18 @@ def _query_sums(data: RankedData, visits: Array, target: str | None) -> QuerySum
         parts.append(
             QuerySums(lists.cells, np.stack(by_cell, axis=1), np.stack(totals, axis=1))
         )
-    return QuerySums.joined(parts)
-
-
-def _share_sums(
-    data: RankedData, weight: PositionWeight, target: str | None, average: str
-) -> ClusterSums:
-    """Return the sums over clusters of exposure, of the target, and of items."""
-    check_choice(average, "average", AVERAGES)
-    visits = weight.visits(int(data.ranking.lengths.max()))
-    sums = _query_sums(data, visits, target)
-    totals, query = sums.shared, sums.cells.query
-    if not np.isfinite(totals.sum(axis=0)).all():
+    sums = QuerySums.joined(parts)
+    if not np.isfinite(sums.shared.sum(axis=0)).all():
         raise ValueError(
             "y_true must have a finite sum for target='relevance'; the largest is "
             f"{data.y_true.max():g}."
         )
-    valid = np.all(totals > 0, axis=1)
-    sums.by_cell[~valid[query]], totals[~valid] = 0.0, 0.0
+    valid, query = np.all(sums.shared > 0, axis=1), sums.cells.query
+    sums.by_cell[~valid[query]], sums.shared[~valid] = 0.0, 0.0
     if average == "queries":
-        divisor = np.where(valid[:, None], totals, 1.0)[query]
-        sums.by_cell[:, :-1] /= divisor
-        totals[...] = valid[:, None]
-    rows = sum_over_queries(data, sums)
-    return ClusterSums.from_clusters(data.groups.labels, rows, [ItemCount()])
-
-
-def _share_estimates(
-    data: RankedData, weight: PositionWeight, average: str
-) -> GroupEstimates:
-    """Return `exposure` of data that is validated and ordered."""
-    result = GroupEstimates(
-        metric=Metric("exposure", Share(), ItemCount(), unit="items", share=True),
-        sums=_share_sums(data, weight, None, average),
-        parameters={**weight.parameters, "average": average},
-        missing=data.missing,
-    )
-    return warn_undefined(result)
+        sums.by_cell[:, :-1] /= np.where(valid[:, None], sums.shared, 1.0)[query]
+        sums.shared[...] = valid[:, None]
+    return sums
 
 
 @stored("exposure_gap.breakdown")
@@ -145,34 +123,6 @@ def _both_shares(result: GroupEstimates) -> pd.DataFrame:
         columns[name] = result.sums.estimate(Share(index))
     columns |= {"estimate": result.estimate, "standard_error": result.standard_error}
     return pd.DataFrame({**columns, "support": result.support})
-
-
-def _gap_estimates(
-    data: RankedData, target: str, weight: PositionWeight, average: str
-) -> GroupEstimates:
-    """Return `exposure_gap` of data that is validated and ordered."""
-    check_choice(target, "target", TARGETS)
-    if target == "relevance" and data.y_true.min() < 0:
-        raise ValueError(
-            "y_true must not be negative for target='relevance'; got "
-            f"{data.y_true.min():g}."
-        )
-    result = GroupEstimates(
-        metric=Metric(
-            name="exposure_gap",
-            finalize=ShareGap(),
-            support=ItemCount(),
-            unit="items",
-            fair_value=0.0,
-            disparity="l1",
-            breakdown=_both_shares,
-            relative=not data.groups.overlapping,
-        ),
-        sums=_share_sums(data, weight, target, average),
-        parameters={"target": target, **weight.parameters, "average": average},
-        missing=data.missing,
-    )
-    return warn_undefined(result)
 
 
 def exposure(
@@ -288,7 +238,10 @@ def exposure(
         missing=missing,
     )
     weight = PositionWeight.of(position_weight, k, patience)
-    return _share_estimates(data, weight, average)
+    sums = _share_sums(data, weight, None, average)
+    metric = Metric("exposure", Share(), ItemCount(), unit="items", share=True)
+    parameters = {**weight.parameters, "average": average}
+    return query_estimates(data, metric, sums, parameters)
 
 
 def exposure_gap(
@@ -422,4 +375,22 @@ def exposure_gap(
         missing=missing,
     )
     weight = PositionWeight.of(position_weight, k, patience)
-    return _gap_estimates(data, target, weight, average)
+    check_choice(target, "target", TARGETS)
+    if target == "relevance" and data.y_true.min() < 0:
+        raise ValueError(
+            "y_true must not be negative for target='relevance'; got "
+            f"{data.y_true.min():g}."
+        )
+    sums = _share_sums(data, weight, target, average)
+    metric = Metric(
+        name="exposure_gap",
+        finalize=ShareGap(),
+        support=ItemCount(),
+        unit="items",
+        fair_value=0.0,
+        disparity="l1",
+        breakdown=_both_shares,
+        relative=not data.groups.overlapping,
+    )
+    parameters = {"target": target, **weight.parameters, "average": average}
+    return query_estimates(data, metric, sums, parameters)

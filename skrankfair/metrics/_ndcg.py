@@ -8,14 +8,13 @@ import numpy as np
 
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import Metric, warn_undefined
-from .._estimates.sums import ClusterSums
+from .._estimates.metric import Metric
 from .._inputs.cells import Cells
 from .._inputs.groups import Groups
 from .._inputs.ranking import RankedData, Ranking, order_rows, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
 from ._make_metric import check_one_group
-from ._pairs.cluster_rows import QuerySums, sum_over_queries
+from ._pairs.cluster_rows import QuerySums, query_estimates
 from ._position_weights import DCG
 
 _HUGE = 1e250
@@ -72,12 +71,8 @@ def ndcg_estimates(
     ideal_order = order_rows(ranking.query.astype(np.int64), y)
     gains = _of_computable_size(gains, ideal_order[ranking.starts[:-1]], ranking)
     ideal = gains[ideal_order] * discount
-    if ranking.has_ties:
-        # An item of a tied block is anywhere in the block with equal chance.
-        first, last = ranking.tie_bounds()
-        blocks = np.flatnonzero(first == np.arange(first.size))
-        size = (last - first)[blocks]
-        discount = np.repeat(np.add.reduceat(discount, blocks) / size, size)
+    # An item of a tied block is anywhere in the block with equal chance.
+    discount = ranking.tie_means(discount)
     starts = ranking.starts[:-1]
     reached = np.add.reduceat(gains * discount, starts)
     best = np.add.reduceat(ideal, starts)
@@ -89,22 +84,17 @@ def ndcg_estimates(
     groups = data.groups if by_group else Groups.of_everyone(ranking.n_rows)
     of_query = Cells.of_rows(groups.take(starts))
     sums = QuerySums.of_cells(of_query, value[of_query.query])
-    rows = sum_over_queries(data, sums)
-    result = GroupEstimates(
-        metric=Metric(
-            "ndcg",
-            MeanOfRatios(),
-            ColumnSum(1, 2),
-            unit="queries",
-            share=True,
-            pooled=not groups.overlapping,
-            better="high",
-        ),
-        sums=ClusterSums.from_clusters(groups.labels, rows, [ColumnSum(1, 2)]),
-        parameters={"k": k, "gain": gain},
-        missing=data.missing,
+    metric = Metric(
+        "ndcg",
+        MeanOfRatios(),
+        ColumnSum(1, 2),
+        unit="queries",
+        share=True,
+        pooled=not groups.overlapping,
+        better="high",
     )
-    return warn_undefined(result)
+    parameters = {"k": k, "gain": gain}
+    return query_estimates(data, metric, sums, parameters, labels=groups.labels)
 
 
 def ndcg(

@@ -9,13 +9,12 @@ import numpy as np
 
 from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios, OfRest, minus_rest
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import Metric, warn_undefined
+from .._estimates.metric import Metric
 from .._estimates.storage import stored
-from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
 from ._lists.lists import Lists
-from ._pairs.cluster_rows import QuerySums, sum_over_queries
+from ._pairs.cluster_rows import QuerySums, query_estimates
 
 _UNITS = {
     "precision_at_k": "items in the top k",
@@ -71,7 +70,6 @@ def top_estimates(
         starts = ranking.starts[:-1]
         shared = np.stack([np.add.reduceat(column, starts) for column in every], axis=1)
     sums = QuerySums(cells, np.stack([numerator, denominator], axis=1), shared)
-    rows = sum_over_queries(data, sums)
     support = ColumnSum(1, 2)
     supports: list[Finalize] = [support]
     if against_rest is not None:
@@ -86,12 +84,8 @@ def top_estimates(
         pooled=average == "items" and name != "share_at_k" and not groups.overlapping,
         better=None if name == "share_at_k" else "high",
     )
-    clusters = ClusterSums.from_clusters(groups.labels, rows, supports)
-    return warn_undefined(
-        GroupEstimates(
-            metric, clusters, {"k": k, "average": average}, missing=data.missing
-        )
-    )
+    parameters = {"k": k, "average": average}
+    return query_estimates(data, metric, sums, parameters, supports)
 
 
 def precision_at_k(

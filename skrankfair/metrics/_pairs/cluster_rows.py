@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..._estimates.finalize import ColumnSum, Finalize
+from ..._estimates.group_estimates import GroupEstimates
+from ..._estimates.metric import Metric, warn_undefined
 from ..._estimates.rows import Rows
 from ..._estimates.sums import ClusterSums
 from ..._inputs.cells import Cells, Memberships
@@ -308,6 +311,27 @@ def sum_over_queries(data: RankedData, sums: QuerySums) -> Rows:
         shared=shared,
         labels=labels,
         unweighted=unweighted,
+    )
+
+
+def query_estimates(
+    data: RankedData,
+    metric: Metric,
+    sums: QuerySums,
+    parameters: Mapping[str, Any],
+    supports: Sequence[Finalize] | None = None,
+    labels: tuple[Hashable, ...] | None = None,
+) -> GroupEstimates:
+    """Return the estimates of sums over queries, with a warning of what is undefined.
+
+    Without `supports` the metric needs its support alone, and without `labels` the
+    groups are those of the data.
+    """
+    rows = sum_over_queries(data, sums)
+    labels = data.groups.labels if labels is None else labels
+    clusters = ClusterSums.from_clusters(labels, rows, supports or [metric.support])
+    return warn_undefined(
+        GroupEstimates(metric, clusters, parameters, missing=data.missing)
     )
 
 
