@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from skrankfair.metrics._lists import lists as _lists
-from skrankfair.metrics._lists.lists import Lists
 from tests.calls import OF_LISTS
 from tests.metrics.cases import (
     CASES,
@@ -45,20 +44,3 @@ def test_parts_are_the_whole(case, make, rows, monkeypatch):
         np.testing.assert_array_equal(
             test.null_distribution, shuffled.null_distribution
         )
-
-
-def test_parts_are_of_whole_lists(monkeypatch):
-    monkeypatch.setattr(_lists, "_PART", 5)
-    groups = _lists.Groups(("a", "b"), np.arange(18) % 2)
-    lists = Lists(
-        np.array([0, 2, 5, 6, 15, 18]), np.array([0, 1, 2, 5, 6, 15, 17]), groups
-    )
-    parts = list(lists.parts())
-    assert [part.starts.tolist() for part in parts] == [
-        [0, 2, 5],
-        [0, 1],
-        [0, 9],
-        [0, 3],
-    ]
-    assert [part.tie_starts.tolist() for part in parts] == [[0, 1, 2], [0], [0], [0, 2]]
-    assert np.concatenate([p.groups.values for p in parts]).tolist() == [0, 1] * 9

@@ -131,13 +131,6 @@ def test_one_set_of_messages(metric, options, message):
         measure(metric, **options)
 
 
-@each_metric
-def test_options_of_other_weights_are_refused_by_default(metric):
-    for option in ({"k": 5}, {"patience": 0.5}):
-        with pytest.raises(ValueError, match=f"^{next(iter(option))} must be None"):
-            measure(metric, **option)
-
-
 @pytest.mark.parametrize(
     "metric",
     [metric for metric in WEIGHTED if metric is not matched_pair_curve],
