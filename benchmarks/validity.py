@@ -608,7 +608,7 @@ def one_audit(key: str, truth: dict[str, float], seed: int) -> Found:
     out: Found = {"size the headline": [float(named), np.inf]}
     for finding in report.findings:
         if finding.tested:
-            wrong = bool(finding.worse or finding.better)
+            wrong = bool(finding.on("worse") or finding.on("better"))
             out[f"size verdict, {finding.metric.name}"] = [float(wrong), np.inf]
     return out
 

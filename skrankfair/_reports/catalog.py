@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -59,12 +59,6 @@ class MetricWords:
     def question(self) -> str:
         """The question of a reader that the metric helps to answer."""
         return str(table()["topics"][self.topic])
-
-
-_WORDS = (
-    *("title", "short", "measures", "reading", "topic", "untested", "axis"),
-    *("merit", "share", "by_group"),
-)
 
 
 @dataclass(frozen=True)
@@ -149,12 +143,13 @@ class AuditMetric:
             words |= self.words.get("scored", {})
         if favorable == "low":
             words |= self.words.get("favorable_low", {})
-        worse = words.get("worse", {}).get(favorable)
+        worse = words.pop("worse", {}).get(favorable)
         sides = {side: words.get(side, "") for side in ("lower", "higher")}
         if worse is not None:
             low, high = ("worse", "better") if worse == "low" else ("better", "worse")
             sides |= {low: sides["lower"], high: sides["higher"]}
-        given = {name: words[name] for name in _WORDS if name in words}
+        names = {field.name for field in fields(MetricWords)}
+        given = {name: text for name, text in words.items() if name in names}
         return MetricWords(self.name, sides=sides, worse=worse, **given)
 
 

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 #: What needs no name of a metric.
 IMPACT_RATIO = "impact_ratio"
-_KINDS = ("ratio", "difference", "gap")
 _PATTERN = re.compile(
-    r"\s*(?P<metric>\w+)(?:\[(?P<group>.+)\])?(?:\.(?P<kind>ratio|difference|gap))?"
-    r"\s*(?P<sign>[<>])=?\s*(?P<bound>[-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*"
+    r"\s*(\w+)(?:\[(.+)\])?(?:\.(ratio|difference|gap))?"
+    r"\s*([<>])=?\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
 )
 
 
@@ -75,22 +74,17 @@ def parsed_conditions(texts: str | Iterable[str]) -> list[Condition]:
     """
     texts = [texts] if isinstance(texts, str) else list(texts)
     conditions = []
-    for part in (p for text in texts for p in re.split(r",(?![^\[]*\])", text)):
-        match = _PATTERN.fullmatch(part)
-        try:
-            bound = float(match["bound"]) if match else np.nan
-        except ValueError:
-            bound = np.nan
-        if match is None or np.isnan(bound):
+    for given in (c for text in texts for c in re.split(r",(?![^\[]*\])", text)):
+        match, text = _PATTERN.fullmatch(given), given.strip()
+        if match is None:
             raise ValueError(
                 "a condition must be such as impact_ratio<0.8, ndcg<0.7, "
                 "inter_group_accuracy[f]<0.6, inter_group_accuracy.gap<-0.05 or "
-                f"selection_rate.ratio<0.8; got {part.strip()!r}"
+                f"selection_rate.ratio<0.8; got {text!r}"
             )
-        kind = match["kind"] or ("ratio" if match["metric"] == IMPACT_RATIO else "")
-        group = match["group"] or ""
-        named = part.strip(), match["metric"], group, kind
-        conditions.append(Condition(*named, match["sign"], bound))
+        metric, group, kind, sign, bound = match.groups(default="")
+        kind = kind or ("ratio" if metric == IMPACT_RATIO else "")
+        conditions.append(Condition(text, metric, group, kind, sign, float(bound)))
     return conditions
 
 

@@ -24,6 +24,7 @@ from .._inputs.sklearn_private import (
     consumed_metadata,
     n_rows_of,
     needed_to_fit,
+    parameters_of_rows,
     positive_class,
     response_values,
     routing_enabled,
@@ -31,7 +32,7 @@ from .._inputs.sklearn_private import (
     tags_of,
 )
 from .._inputs.validation import Array, check_choice, check_lengths, check_number
-from ..mitigation._fold_scores import fitted_fold
+from ..mitigation._fold_scores import fit_clone
 from ..scoring._score_function import as_outcomes
 from .audit import (
     AuditOptions,
@@ -313,7 +314,7 @@ def _scored(
     ):
         for scored in Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(_fold_scores)(
-                *(estimator, X, y, *split, response_method), fit=fit, metadata=metadata
+                estimator, X, y, *split, list(response_method), fit, metadata
             )
             for split in splits
         ):
@@ -328,16 +329,15 @@ def _fold_scores(
     y: Any,
     train: Array,
     test: Array,
-    response_method: Sequence[str],
-    **parameters: Any,
+    methods: list[str],
+    fit: Mapping[str, Any],
+    metadata: Mapping[str, Any],
 ) -> tuple[Any, Any]:
     """Return the outcomes and the scores of the test set, as numbers."""
-
-    def respond(model: Any, rows: Any, metadata: Mapping[str, Any]) -> Any:
-        return response_values(call_once, model, rows, list(response_method), metadata)
-
-    fold = fitted_fold(estimator, X, y, train, test, respond=respond, **parameters)
-    return as_outcomes(rows_of(y, test), fold.scores, positive_class(fold.estimator))
+    model = fit_clone(estimator, X, y, train, fit)
+    of_test = parameters_of_rows(X, metadata, test)
+    scores = response_values(call_once, model, rows_of(X, test), methods, of_test)
+    return as_outcomes(rows_of(y, test), scores, positive_class(model))
 
 
 @contextmanager

@@ -281,16 +281,6 @@ class MetricFinding:
         rows = self.ordered if side in ("worse", "lower") else reversed(self.ordered)
         return tuple(row for row in rows if row.side == side)
 
-    @property
-    def worse(self) -> tuple[GroupFinding, ...]:
-        """The groups that are worse off beyond chance, the worst first."""
-        return self.on("worse")
-
-    @property
-    def better(self) -> tuple[GroupFinding, ...]:
-        """The groups that are better off beyond chance, the best first."""
-        return self.on("better")
-
     def surely_on(self, side: str, n_metrics: int) -> tuple[GroupFinding, ...]:
         """Return those on a side also after a correction for the number of metrics."""
         limit = (1 - self.confidence_level) / n_metrics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from functools import cache, partial
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -33,8 +33,6 @@ _COLORS = {
     "": look.UNCLEAR,
 }
 _MINUS = re.compile(r"-(?=\d)")
-
-
 # If there are many groups, this many are in the overview whatever was found.
 _FIRST = 10
 
@@ -53,7 +51,11 @@ def html_report(report: AuditReport) -> str:
     from markupsafe import Markup
 
     environment = _environment()
-    draw = partial(_svg, environment)
+    forest = environment.get_template("forest.svg.jinja")
+
+    def draw(plot: ForestPlot) -> Markup:
+        return Markup(forest.render(plot.layout()))  # noqa: S704
+
     figures = {
         finding.metric.name: draw(_plot(finding))
         for finding in report.findings
@@ -266,11 +268,3 @@ def _plot(finding: MetricFinding) -> ForestPlot:
         margin=margin,
         name=metric.name,
     )
-
-
-def _svg(environment: jinja2.Environment, plot: ForestPlot) -> Markup:
-    """Return a plot as an SVG element."""
-    from markupsafe import Markup
-
-    svg = environment.get_template("forest.svg.jinja").render(plot.layout())
-    return Markup(svg)  # noqa: S704

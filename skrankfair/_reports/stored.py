@@ -77,7 +77,12 @@ def report_of_text(text: Any) -> AuditReport:
             for finding in document["metrics"]
         }
         report = AuditReport(results=results, recorded=recorded, **parts)
-        _check(report)
+        known = results.keys()
+        if not (known <= catalog().keys() and known == recorded.keys()):
+            raise TypeError("unknown metrics, or others than the numbers")
+        if not all(isinstance(section, ReportSection) for section in report.sections):
+            raise TypeError("sections that are none")
+        repr(report), report.to_dict()  # as reports do
     return report
 
 
@@ -93,13 +98,3 @@ def _rows(
             values[name] = math.nan if row[name] is None else float(row[name])
         rows.append(GroupFinding(group=group, **values))
     return tuple(rows)
-
-
-def _check(report: AuditReport) -> None:
-    """Raise an error unless a report that was read can do what reports do."""
-    names = report.results.keys()
-    if not (names <= catalog().keys() and names == report.recorded.keys()):
-        raise TypeError("unknown metrics, or others than the numbers")
-    if not all(isinstance(section, ReportSection) for section in report.sections):
-        raise TypeError("sections that are none")
-    repr(report), report.to_dict()

@@ -227,12 +227,10 @@ class CalibrationByGroupDisplay:
             If X lacks a column, or if a classifier has more than two classes.
         """
         check_choice(response_method, "response_method", ("auto", *_RESPONSES))
+        named = {"sensitive_features": sensitive_features, "cluster": cluster}
         columns = {
             name: resolve_column(X, spec, name)
-            for name, spec in (
-                ("sensitive_features", sensitive_features),
-                ("cluster", cluster),
-            )
+            for name, spec in named.items()
             if spec is not None
         }
         methods = list(_RESPONSES) if response_method == "auto" else response_method

@@ -141,8 +141,8 @@ class TestRankings:
     def test_undervalued_is_worse(self):
         report = audit(**data(n_queries=2000), metrics="matched_pair_calibration")
         (finding,) = report.findings
-        assert [row.group for row in finding.worse] == ["f"]
-        assert [row.group for row in finding.better] == ["m"]
+        assert [row.group for row in finding.on("worse")] == ["f"]
+        assert [row.group for row in finding.on("better")] == ["m"]
         assert "Undervalued: f (+" in finding.verdict
         assert "Overvalued: m (-" in finding.verdict
 
@@ -172,7 +172,7 @@ class TestRankings:
         low = np.isin(columns["sensitive_features"], list("abcde"))
         columns["y_score"] = columns["y_score"] - 2.0 * low
         (finding,) = audit(**columns, metrics="pairwise_exposure").findings
-        assert len(finding.worse) == 5
+        assert len(finding.on("worse")) == 5
         assert ", and 2 more." in finding.verdict
 
     def test_three_hundred_sellers_of_noise_are_a_short_table(self):

@@ -61,7 +61,7 @@ def test_it_is_measured_tested_and_reported_beside_the_others():
 def test_who_is_worse_off_follows_from_what_is_better():
     report = audit(**DATA, metrics=profit, favorable="high")
     (finding,) = report.findings
-    assert [row.group for row in finding.worse] == ["f"]
+    assert [row.group for row in finding.on("worse")] == ["f"]
 
 
 def test_rows_of_a_query_depend_on_each_other():

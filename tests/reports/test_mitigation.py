@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss as sklearn_log_loss
 from sklearn.metrics import roc_auc_score
 
@@ -167,6 +167,22 @@ class TestInput:
         data["higher"] = data["fair"] + 0.1 * (data["group"] == "a")
         expected = report_of(data, "fair", "higher")
         pd.testing.assert_frame_equal(report.to_frame(), expected.to_frame())
+
+    def test_classifiers_are_scored_by_the_probability_of_the_second_class(self):
+        train, test = problem(100), problem(100, 1)
+        words = {0.0: "no", 1.0: "yes"}
+        model = LogisticRegression().fit(train[["unfair"]], train["y"].map(words))
+        found = mitigation_report(
+            test["fair"],
+            model,
+            test["y"].map(words),
+            X=test[["unfair"]],
+            sensitive_features=test["group"],
+            qid=test["query"],
+        )
+        test["scored"] = model.predict_proba(test[["unfair"]])[:, 1]
+        expected = report_of(test, "fair", "scored")
+        pd.testing.assert_frame_equal(found.to_frame(), expected.to_frame())
 
     def test_real_outcomes_have_a_mean_squared_error(self):
         data = problem(50)

@@ -70,7 +70,7 @@ class TestAll:
 
     def test_says_who_is_shown_less_than_merited(self, report):
         finding = {f.metric.name: f for f in report.findings}["exposure_gap"]
-        assert [row.group for row in finding.worse] == ["f"]
+        assert [row.group for row in finding.on("worse")] == ["f"]
         assert finding.verdict.startswith("Shown less than its outcomes merit: f")
         assert report.headline == "1 of 2 groups is worse off beyond chance: f."
 
