@@ -255,33 +255,3 @@ def test_group_mean_is_that_of_pandas():
     np.testing.assert_allclose(r.estimate, by_group.mean(), rtol=1e-12)
     np.testing.assert_allclose(r.standard_error, by_group.sem(), rtol=1e-10)
     np.testing.assert_array_equal(r.support, by_group.size())
-
-
-@pytest.mark.simulation
-def test_clustered_intervals_cover():
-    """Brier score and rates of persons with 1 to 9 rows each, that are alike."""
-    rng = np.random.default_rng(0)
-    truth, found = {}, {}
-    for replication in range(401):
-        n = 400_000 if replication == 0 else 120
-        size = rng.integers(1, 10, n)
-        person = np.repeat(np.arange(n), size)
-        group = np.where(rng.random(n) < 0.5, "a", "b")[person]
-        habit = rng.beta(1, 1, n)[person]
-        y = (rng.random(person.size) < habit).astype(int)
-        s = np.clip(0.2 + 0.6 * habit + 0.1 * (group == "a"), 0, 1)
-        for metric in (metrics.brier_score, metrics.true_positive_rate):
-            options = {} if metric is metrics.brier_score else {"threshold": 0.6}
-            r = metric(y, s, sensitive_features=group, cluster=person, **options)
-            if replication == 0:
-                truth[metric] = r.estimate
-                continue
-            naive_result = metric(y, s, sensitive_features=group, **options)
-            for kind, result in (("clusters", r), ("rows", naive_result)):
-                low, high = result.confidence_interval()
-                inside = (low <= truth[metric]) & (truth[metric] <= high)
-                found.setdefault((metric.__name__, kind), []).append(inside)
-    covered = {name: np.mean(inside) for name, inside in found.items()}
-    for name in ("brier_score", "true_positive_rate"):
-        assert abs(covered[name, "clusters"] - 0.95) < 0.025, covered
-        assert covered[name, "rows"] < 0.9, covered

@@ -1,0 +1,111 @@
+"""Intervals of metrics of scores and decisions, on data whose truth is known."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+from benchmarks.simulations.common import assert_covers, coverage
+from skrankfair.metrics import (
+    brier_score,
+    calibration_error,
+    demographic_parity_difference,
+    impact_ratio,
+    positive_rate_shift,
+    rank_shift,
+    true_positive_rate,
+)
+
+pytestmark = pytest.mark.simulation
+
+
+def first_of(result, **options):
+    """Return the interval of the first group."""
+    return [end[0] for end in result.confidence_interval(**options)]
+
+
+@pytest.mark.parametrize("method", ["smooth", "binned"])
+def test_calibration_error(method):
+    """Far from 0, where the bias of the estimate is small beside its error."""
+    intervals = []
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        cluster = np.repeat(np.arange(300), 1 + rng.poisson(2, 300))
+        s = 0.2 + 0.6 * special.ndtr(rng.normal(size=300)[cluster])
+        habit = special.ndtr(rng.normal(size=300))[cluster]
+        y = (0.5 * (habit + rng.random(s.size)) < 0.3).astype(float)
+        options = {"method": method, "cluster_weight": "row"}
+        intervals.append(first_of(calibration_error(y, s, cluster=cluster, **options)))
+    # P((U + V) / 2 < 0.3) = 2 * 0.3² whatever the score.
+    assert_covers(intervals, np.sqrt((0.5 - 0.18) ** 2 + 0.6**2 / 12))
+
+
+@pytest.mark.parametrize("metric", [positive_rate_shift, rank_shift])
+@pytest.mark.parametrize("biased", [True, False])
+def test_shifts(metric, biased):
+    """The whole study is benchmarks/papers/impact_coverage.py."""
+    intervals, decisions = [], metric is positive_rate_shift
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        user = np.repeat(np.arange(100), 1 + rng.poisson(2, 100))
+        query = np.repeat(np.arange(user.size), 2)
+        user = user[query]
+
+        def correlated(rng=rng, user=user):
+            of_user, noise = rng.normal(size=100)[user], rng.normal(size=user.size)
+            return np.sqrt(0.3) * of_user + np.sqrt(0.7) * noise
+
+        group = np.tile(["a", "b"], user.size // 2)
+        z = 0.6 * correlated()
+        # The scores of "a" are too high by 0.3 on the scale of z.
+        mean = special.ndtr(z - 0.3 * (biased & (group == "a")))
+        y = (special.ndtr(correlated()) < mean).astype(float)
+        options = {"threshold": 0.5} if decisions else {"qid": query}
+        who = {"sensitive_features": group, "cluster": user}
+        r = metric(y, special.ndtr(z), bandwidth="undersmooth", **who, **options)
+        drawn = {"n_resamples": 60, "random_state": 0}
+        intervals.append(first_of(r, method="bootstrap", **drawn))
+    # P(z > 0.3) - P(z > 0), or the second item of a pair moves up: z_a - z_b is normal
+    # with variance 2 * 0.7 * 0.36.
+    deviate = 0.3 / (0.6 if decisions else np.sqrt(1.4 * 0.36))
+    assert_covers(intervals, special.ndtr(-deviate) - 0.5 if biased else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("metric", "options"), [(brier_score, {}), (true_positive_rate, {"threshold": 0.6})]
+)
+def test_persons_with_rows_that_are_alike(metric, options):
+    """Persons have 1 to 9 rows each; intervals of rows alone are too narrow."""
+    rng = np.random.default_rng(0)
+
+    def drawn(n):
+        person = np.repeat(np.arange(n), rng.integers(1, 10, n))
+        group = np.where(rng.random(n) < 0.5, "a", "b")[person]
+        habit = rng.beta(1, 1, n)[person]
+        y = (rng.random(person.size) < habit).astype(int)
+        s = np.clip(0.2 + 0.6 * habit + 0.1 * (group == "a"), 0, 1)
+        return person, (y, s), {"sensitive_features": group, **options}
+
+    _, columns, who = drawn(400_000)
+    truth = metric(*columns, **who).estimate
+    of_persons, of_rows = [], []
+    for _ in range(400):
+        person, columns, who = drawn(120)
+        of_persons.append(metric(*columns, cluster=person, **who).confidence_interval())
+        of_rows.append(metric(*columns, **who).confidence_interval())
+    assert_covers(of_persons, truth)
+    assert (coverage(of_rows, truth) < 0.9).all()
+
+
+@pytest.mark.parametrize("truth", [(0.3, 0.3), (0.3, 0.5), (0.3, 0.4, 0.5)])
+@pytest.mark.parametrize("disparity", [demographic_parity_difference, impact_ratio])
+def test_disparities(truth, disparity):
+    rng, intervals = np.random.default_rng(0), []
+    group = np.repeat(np.arange(len(truth)), 150)
+    for _ in range(120):
+        decided = rng.random(group.size) < np.array(truth)[group]
+        r = disparity(None, decided.astype(int), sensitive_features=group)
+        low, high = r.confidence_interval()
+        intervals.append((low - 1e-12, high + 1e-12))
+    difference = disparity is demographic_parity_difference
+    value = max(truth) - min(truth) if difference else min(truth) / max(truth)
+    assert_covers(intervals, value, at_least=True)
