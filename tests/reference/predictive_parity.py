@@ -55,14 +55,6 @@ def flat_top(x, b=0.25, c=0.05):
     return quad(integrand, 0, c)[0] + quad(integrand, c, 1, limit=200)[0]
 
 
-def flat_top_trapezoid(x, c=0.5):
-    """Infinite order, but tails of x^-2: transform 1 up to c, a line to 0 at 1."""
-    if abs(x) < 1e-4:
-        # To the second order; the quotient below cancels.
-        return (1 + c - x**2 * (1 - c**4) / (1 - c) / 12) / (2 * math.pi)
-    return (math.cos(c * x) - math.cos(x)) / (math.pi * (1 - c) * x**2)
-
-
 KERNELS = {
     "gaussian": gaussian,
     "epanechnikov": epanechnikov,

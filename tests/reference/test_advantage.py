@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.reference import advantage as naive
-from tests.reference.test_reference import assert_same, make_data, repeat_queries
+from tests.reference.test_reference import assert_same, make_data
 
 TOP_K = (
     naive.normalized_discounted_difference,
@@ -200,24 +200,3 @@ def test_an_order_of_the_groups_is_the_maximum(sizes):
     s, q = list(range(len(labels), 0, -1)), [0] * len(labels)
     value, _ = naive.normalized_discounted_kl_of_groups(s, q, labels, step=2)
     assert 0 < value <= 1 + 1e-12
-
-
-@pytest.mark.parametrize("average", ["queries", "representation"])
-def test_estimates_of_weights_are_of_repeated_queries(average):
-    rng = np.random.default_rng(3)
-    q = np.repeat(range(8), 6).tolist()
-    s = rng.integers(0, 5, len(q)).tolist()
-    g = rng.integers(0, 3, len(q)).tolist()
-    member = {label: [c == label for c in g] for label in range(3)}
-    times = [2, 0, 3, 1, 2, 1, 4, 1]
-    w = [times[label] for label in q]
-    (s2, g2, *columns), q2 = repeat_queries(w, s, g, *member.values(), q=q)
-    member2 = dict(zip(member, columns, strict=True))
-    for metric in (*TOP_K, naive.exposure_parity, naive.pairwise_parity):
-        options = {"step": 2} if metric in TOP_K else {}
-        actual = metric(s, q, member, average=average, w=w, **options)
-        expected = metric(s2, q2, member2, average=average, **options)
-        for group, (value, _) in expected.items():
-            assert actual[group][0] == pytest.approx(value, rel=1e-12, nan_ok=True)
-    first, _ = naive.ndkl(s, q, g, average, w)
-    assert first == pytest.approx(naive.ndkl(s2, q2, g2, average)[0])

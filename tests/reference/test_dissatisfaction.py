@@ -1,13 +1,12 @@
 """DIPS and exposure against hand-computed examples and brute force."""
 
-import itertools
 import math
 
 import pytest
 
 from tests.reference import dissatisfaction as naive
 from tests.reference import variance
-from tests.reference.test_reference import assert_same, make_data, repeat_queries
+from tests.reference.test_reference import assert_same, make_data
 
 NAMES = ("uniform", "dcg", "geometric", "reciprocal")
 SHUFFLED = {"numerator": naive.dissatisfaction_by_permutation}
@@ -63,27 +62,6 @@ def test_ties_are_the_mean_over_orders(seed, position_weight):
     assert naive.exposures(s, q, position_weight) == pytest.approx(
         naive.exposures_by_permutation(s, q, position_weight)
     )
-
-
-def test_estimates_of_weights_are_of_repeated_queries():
-    y, s, q, member = make_data(1)
-    times = [2, 0, 3, 1, 2, 1, 0, 1]
-    w = [times[label] for label in q]
-    (y2, s2, a2, b2), q2 = repeat_queries(w, y, s, member["a"], member["b"], q=q)
-    member2 = {"a": a2, "b": b2}
-    for average in ("pairs", "queries"):
-        options = {"position_weight": "dcg", "tie_cost": 0.2, "average": average}
-        actual = naive.dips(y, s, q, member, w=w, **options)
-        expected = naive.dips(y2, s2, q2, member2, **options)
-        for pair, (value, _) in expected.items():
-            assert actual[pair][0] == pytest.approx(value, rel=1e-12)
-    for target, average in itertools.product(
-        ("expected", "relevance", "population"), ("queries", "amortized")
-    ):
-        actual = naive.exposure_gap(y, s, q, member, target, average=average, w=w)
-        expected = naive.exposure_gap(y2, s2, q2, member2, target, average=average)
-        for group, (value, _) in expected.items():
-            assert actual[group][0] == pytest.approx(value, rel=1e-12)
 
 
 def test_table_feeds_the_cluster_covariance():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.reference import matched_pairs
-from tests.reference.test_reference import assert_same, make_data, repeat_queries
+from tests.reference.test_reference import assert_same, make_data
 
 mpc = matched_pairs.matched_pair_calibration
 
@@ -146,22 +146,6 @@ def test_local_linear_without_a_line():
         assert n_pairs == 3
     with pytest.raises(ValueError, match="position_weight"):
         mpc(y, s, q, member, epsilon=1, position_weight="dcg", **options)
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("average", ["pairs", "queries"])
-@pytest.mark.parametrize("seed", range(2))
-def test_estimates_of_weights_are_of_repeated_queries(way, average, seed):
-    y, s, q, member = make_data(seed)
-    times = np.random.default_rng(seed).integers(0, 4, max(q) + 1).tolist()
-    w = [times[label] for label in q]
-    (y2, s2, a2, b2), q2 = repeat_queries(w, y, s, member["a"], member["b"], q=q)
-    member2 = {"a": a2, "b": b2}
-    for choice in ({"quantile": 0.5}, {"epsilon": 0.8}):
-        options = {"average": average, **choice, **way}
-        actual = mpc(y, s, q, member, w=w, **options)
-        for group, value in mpc(y2, s2, q2, member2, **options).items():
-            assert actual[group][0] == pytest.approx(value[0], rel=1e-9, nan_ok=True)
 
 
 @pytest.mark.parametrize("way", WAYS)

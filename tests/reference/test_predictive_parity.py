@@ -4,18 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 from statsmodels.nonparametric.kernel_regression import KernelReg
 
 from tests.reference import predictive_parity as naive
-
-ORDERS = {
-    "gaussian": 2,
-    "epanechnikov": 2,
-    "tricube": 2,
-    "uniform": 2,
-    "gaussian4": 4,
-}
 
 
 def make_rows(seed, n=60, n_clusters=15):
@@ -29,34 +20,6 @@ def make_rows(seed, n=60, n_clusters=15):
 
 
 # Kernels
-
-
-@pytest.mark.parametrize("name", ORDERS)
-def test_moments_of_kernels(name):
-    kernel = naive.KERNELS[name]
-    end = 12 if "gauss" in name else 1
-
-    def moment(power):
-        return 2 * quad(lambda x: x**power * kernel(x), 0, end)[0]
-
-    assert moment(0) == pytest.approx(1)
-    assert kernel(0.4) == kernel(-0.4)
-    for power in range(2, ORDERS[name], 2):
-        assert moment(power) == pytest.approx(0, abs=1e-8)
-    assert abs(moment(ORDERS[name])) > 0.1
-
-
-@pytest.mark.parametrize("kernel", [naive.flat_top, naive.flat_top_trapezoid])
-def test_flat_top_is_flat(kernel):
-    # The Fourier transform is 1 around 0 and 0 beyond 1; tails are cut at 150.
-    x = np.arange(0, 150, 0.25)
-    values = np.array([kernel(v) for v in x])
-    for frequency, expected in ((0, 1), (0.04, 1), (1.1, 0), (1.5, 0)):
-        transform = 0.25 * (2 * values @ np.cos(frequency * x) - values[0])
-        assert transform == pytest.approx(expected, abs=5e-4)
-    assert kernel(0.00009) == pytest.approx(kernel(0.00011))
-    # Only the smooth one has tails faster than any power.
-    assert (abs(values[x > 100]).max() < 1e-6) == (kernel is naive.flat_top)
 
 
 # Curves
@@ -101,57 +64,6 @@ def test_curve_is_the_one_of_statsmodels(seed):
     # Clusters of one row: both weightings are the same.
     single = list(range(len(s)))
     assert curve == pytest.approx(naive.nadaraya_watson(y, s, single, in_a, grid, 0.1))
-
-
-@pytest.mark.parametrize("cluster_weight", ["cluster", "row"])
-def test_covariance_is_the_sandwich_of_the_table(cluster_weight):
-    y, s, cluster, in_a, in_b = make_rows(0)
-    grid, h = [0.3, 0.6], 0.2
-    labels = sorted(set(cluster))
-    columns, jacobian = [], np.zeros((4, 8))
-    for line, (in_group, point) in enumerate(
-        (m, t) for m in (in_a, in_b) for t in grid
-    ):
-        weights = naive.row_weights(cluster, in_group, cluster_weight)
-        sums = naive.cluster_sums(y, s, cluster, weights, point, h)
-        columns += [[sums[m][part] for m in labels] for part in (0, 1)]
-        a, b = (sum(column) for column in columns[-2:])
-        jacobian[line, 2 * line : 2 * line + 2] = 1 / b, -a / b**2
-    expected = jacobian @ (len(labels) * np.cov(columns)) @ jacobian.T
-    options = (grid, h, "gaussian", cluster_weight)
-    psi = [naive.influence(y, s, cluster, m, *options) for m in (in_a, in_b)]
-    blocks = np.block([[np.array(naive.covariance(f, g)) for g in psi] for f in psi])
-    assert blocks == pytest.approx(expected)
-    difference, matrix = naive.contrast(y, s, cluster, in_a, in_b, *options)
-    sign = np.hstack([np.eye(2), -np.eye(2)])
-    assert np.array(matrix) == pytest.approx(sign @ expected @ sign.T)
-    curves = [naive.nadaraya_watson(y, s, cluster, m, *options) for m in (in_a, in_b)]
-    assert difference == pytest.approx(np.subtract(*curves))
-    # Groups share clusters, so the covariance between them is not 0.
-    assert abs(expected[0, 2]) > 1e-6
-
-
-def test_row_weight_is_repetition():
-    y, s, cluster, in_a, _ = make_rows(1)
-    # Cluster 3 has weight 0 throughout.
-    w = [row % 3 * (label != 3) for row, label in enumerate(cluster)]
-    rows = [row for row, times in enumerate(w) for _ in range(times)]
-    repeated = [[column[row] for row in rows] for column in (y, s, cluster, in_a)]
-    for cluster_weight in ("cluster", "row"):
-        options = ([0.2, 0.7], 0.3, "epanechnikov", cluster_weight)
-        first, second = (
-            naive.influence(*columns)
-            for columns in ((y, s, cluster, in_a, *options, w), (*repeated, *options))
-        )
-        assert np.array(naive.covariance(first, first)) == pytest.approx(
-            np.array(naive.covariance(second, second))
-        )
-        first = naive.nadaraya_watson(y, s, cluster, in_a, *options, w)
-        assert first == pytest.approx(naive.nadaraya_watson(*repeated, *options))
-        options = (0.3, "epanechnikov", cluster_weight)
-        for function in (naive.smooth_error, naive.leave_cluster_out_error):
-            first = function(y, s, cluster, in_a, *options, w)
-            assert first == pytest.approx(function(*repeated, *options))
 
 
 def test_a_person_with_many_rows():

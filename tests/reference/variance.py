@@ -190,35 +190,6 @@ def item_covariance(pairs_by_group, n_rows, member=None, estimates=None, support
     )
 
 
-def item_variance(pairs):
-    """Variance of the mean of (i, j, value) when no item is on both sides.
-
-    Items i and items j are two samples, each of which is left out in turn.
-    """
-    pairs = list(pairs)
-    if not pairs:
-        return NAN
-    total = math.fsum(value for _, _, value in pairs)
-    mean = total / len(pairs)
-    sides = {}, {}
-    for pair in pairs:
-        for side, item in zip(sides, pair, strict=False):
-            side.setdefault(item, []).append(pair[2])
-    if set(sides[0]) & set(sides[1]):
-        raise ValueError("an item is on both sides")
-    variance = 0.0
-    for side in sides:
-        n = len(side)
-        if n < 2:
-            return NAN
-        squares = [
-            ((total - math.fsum(v)) / (len(pairs) - len(v)) - mean) ** 2
-            for v in side.values()
-        ]
-        variance += (n - 1) / n * math.fsum(squares)
-    return variance
-
-
 def _wins(y, s):
     """{positive row: {negative row: 1, 1/2 or 0}}."""
     table = {}
