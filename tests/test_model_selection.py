@@ -19,11 +19,11 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
+from benchmarks.simulations.common import Model
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import matched_pair_calibration, ndcg, pairwise_accuracy
 from skrankfair.model_selection import fairness_constrained, pareto_front
 from skrankfair.scoring import make_fairness_scorer, with_errors
-from tests.metrics.simulate import Model
 
 EPSILON = 2.0
 # The less noise a candidate has, the more it is biased against group "a".

@@ -17,7 +17,7 @@ import pytest
 from skrankfair.distributed import _duckdb, measure
 from skrankfair.metrics import ndcg, pairwise_exposure
 from tests.distributed.logs import METRICS, WHO, assert_same, click_log, written
-from tests.metrics.cases import CASES
+from tests.metrics.common import CASES
 
 pytestmark = pytest.mark.simulation
 

@@ -9,7 +9,7 @@ from benchmarks.simulations.common import coverage, quiet, tolerance
 from skrankfair._estimates.simultaneous import disparity, disparity_bound
 from skrankfair.metrics import GroupEstimates, mean_squared_error
 from tests.estimates.test_simultaneous import make_covariance, with_fair_value
-from tests.metrics.simulate import result_of
+from tests.metrics.common import result_of
 
 pytestmark = pytest.mark.simulation
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
+from benchmarks.simulations.common import tolerance
 from skrankfair.datasets import make_underranked_items
 from skrankfair.metrics import pairwise_accuracy
-from tests.metrics.simulate import tolerance
 
 PAPER = {"all": 1.083, "intra": 1.149, "inter": 1.356}
 

@@ -7,7 +7,7 @@ from skrankfair.datasets import make_biased_rankings
 from skrankfair.inference import monotonicity_test
 from skrankfair.metrics import matched_pair_curve
 from tests.display.pictures import ends_of, matched, monotonicity
-from tests.metrics.simulate import columns
+from tests.metrics.common import columns
 
 
 def legend(display):

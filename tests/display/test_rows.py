@@ -7,7 +7,7 @@ import pytest
 from skrankfair.display._style import UNCLEAR, WORSE
 from skrankfair.inference import marginal_outcome_test, outcome_inequality_test
 from tests.display.pictures import inequality, marginal, outcomes_of
-from tests.metrics.simulate import columns
+from tests.metrics.common import columns
 
 
 def values(display):

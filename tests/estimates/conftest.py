@@ -9,7 +9,7 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
-from tests.metrics.simulate import columns
+from tests.metrics.common import columns
 
 
 @pytest.fixture(scope="module")

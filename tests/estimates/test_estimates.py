@@ -10,7 +10,7 @@ from statsmodels.stats.multitest import multipletests
 
 from skrankfair._estimates.leverage import contrast_degrees
 from skrankfair.metrics import pairwise_accuracy, pairwise_exposure
-from tests.metrics.simulate import columns, result_of
+from tests.metrics.common import columns, result_of
 
 
 def ends(result, group, level, df):

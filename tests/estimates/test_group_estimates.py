@@ -17,7 +17,7 @@ from skrankfair.metrics import (
     pairwise_preference,
     selection_rate,
 )
-from tests.metrics.simulate import columns, without_groups
+from tests.metrics.common import columns, without_groups
 
 # Four queries of four items, one of them clicked: in queries 0 and 2 of group "f", with
 # 3 and 2 of 3 pairs won, in 1 and 3 of group "m", with 2 and 0.

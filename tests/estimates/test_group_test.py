@@ -15,7 +15,7 @@ from skrankfair.metrics import (
     pairwise_exposure,
     selection_rate,
 )
-from tests.metrics.simulate import columns
+from tests.metrics.common import columns
 
 
 def test_test_is_students(matched):

@@ -11,7 +11,7 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
-from tests.metrics.cases import CASES, labelled
+from tests.metrics.common import CASES, labelled
 
 
 def test_a_different_epsilon_does_not_add():

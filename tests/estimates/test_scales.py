@@ -21,7 +21,7 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
-from tests.metrics.simulate import columns, result_of
+from tests.metrics.common import columns, result_of
 
 # Student's t
 

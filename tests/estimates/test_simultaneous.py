@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from benchmarks.simulations.common import tolerance
 from skrankfair._estimates.finalize import MeanOfRatios
 from skrankfair._estimates.metric import Metric
 from skrankfair._estimates.rows import Rows
@@ -19,8 +20,8 @@ from skrankfair.metrics import (
     rank_shift,
     skew_at_k,
 )
+from tests.metrics.common import result_of
 from tests.metrics.problems import make_problem
-from tests.metrics.simulate import result_of, tolerance
 
 NAN, INF = float("nan"), float("inf")
 # The bound's quantile is one of 20 000 draws.

@@ -27,7 +27,7 @@ from skrankfair.metrics import (
     rank_shift,
 )
 from skrankfair.metrics._disparities import DISPARITIES
-from tests.metrics.cases import CASES, labelled, overlapping
+from tests.metrics.common import CASES, labelled, overlapping
 from tests.seeds import together
 
 DATA = Path(__file__).parent / "data"

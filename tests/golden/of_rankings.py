@@ -10,8 +10,8 @@ import numpy as np
 from skrankfair import inference, metrics
 from skrankfair.metrics import GroupEstimates
 from tests.designs import AUDITS, DESIGNS, Sellers
-from tests.metrics.cases import CASES, labelled, overlapping, with_clusters
-from tests.metrics.cases import with_weights as weighted
+from tests.metrics.common import CASES, labelled, overlapping, with_clusters
+from tests.metrics.common import with_weights as weighted
 
 STORED = Path(__file__).parent / "stored"
 

@@ -13,7 +13,7 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
-from tests.metrics.simulate import result_of
+from tests.metrics.common import result_of
 from tests.reference import matched_pairs, pairwise, utility, variance
 
 METRICS = {

@@ -8,11 +8,12 @@ import pytest
 from scipy.stats import norm, ttest_1samp
 from scipy.stats import t as student
 
+from benchmarks.simulations.common import tolerance
 from skrankfair import inference
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import _outcome_inequality
 from skrankfair.inference._outcome_inequality import MomentSums, OutcomeInequalityTest
-from tests.metrics.simulate import columns, tolerance
+from tests.metrics.common import columns
 from tests.reference import outcome_inequality as reference
 
 #: The same draws in every call, unless a test gives another seed.

@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tests.metrics.cases import (
+from tests.metrics.common import (
     CASES,
     Columns,
     assert_identical,

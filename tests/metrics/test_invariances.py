@@ -23,7 +23,7 @@ from skrankfair.metrics import (
     pairwise_preference,
     skew_at_k,
 )
-from tests.metrics.cases import (
+from tests.metrics.common import (
     CASES,
     DATA,
     RARE,

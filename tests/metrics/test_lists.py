@@ -5,7 +5,7 @@ import pytest
 
 from skrankfair.metrics._lists import lists as _lists
 from tests.calls import OF_LISTS
-from tests.metrics.cases import (
+from tests.metrics.common import (
     CASES,
     DATA,
     assert_identical,

@@ -15,7 +15,7 @@ from skrankfair.metrics import (
     ndcg,
     true_positive_rate,
 )
-from tests.metrics.cases import assert_same
+from tests.metrics.common import assert_same
 
 RNG = np.random.default_rng(0)
 N = 240

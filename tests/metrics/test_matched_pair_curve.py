@@ -13,7 +13,7 @@ from skrankfair.metrics import (
     matched_pair_calibration,
     matched_pair_curve,
 )
-from tests.metrics.simulate import columns
+from tests.metrics.common import columns
 
 GRID = [0.05, 0.2, 0.4, 1.0]
 

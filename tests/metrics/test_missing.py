@@ -18,7 +18,7 @@ from skrankfair.metrics import (
     selection_rate,
 )
 from skrankfair.scoring import make_fairness_scorer
-from tests.metrics.cases import assert_identical
+from tests.metrics.common import assert_identical
 from tests.seeds import together
 
 N = 240

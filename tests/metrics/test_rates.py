@@ -12,7 +12,7 @@ from fairlearn import metrics as fl
 from skrankfair import metrics
 from skrankfair.datasets._rdatasets import known_frame
 from skrankfair.exceptions import UndefinedMetricWarning
-from tests.metrics.cases import LOSSES, RATES
+from tests.metrics.common import LOSSES, RATES
 from tests.reference import rates as naive
 from tests.seeds import rarely
 

@@ -6,6 +6,7 @@ from scipy.stats import mannwhitneyu
 from sklearn.metrics import mean_squared_error, ndcg_score, roc_auc_score
 from statsmodels.regression.linear_model import OLS
 
+from benchmarks.simulations.common import Rows
 from skrankfair.inference import compare
 from skrankfair.metrics import (
     matched_pair_calibration,
@@ -13,7 +14,6 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
-from tests.metrics.simulate import Rows
 from tests.reference import matched_pairs, pairwise, variance
 
 COMPARISONS = ("all", "intra", "inter")

@@ -15,7 +15,7 @@ from skrankfair.metrics import (
     recall_at_k,
     share_at_k,
 )
-from tests.metrics.cases import assert_same, labelled, with_clusters, with_weights
+from tests.metrics.common import assert_same, labelled, with_clusters, with_weights
 from tests.metrics.naive_rules import assert_close, assert_covariance, covariance_of
 from tests.metrics.problems import make_problem
 from tests.reference import rates as naive_rates

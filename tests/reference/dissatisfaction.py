@@ -230,26 +230,6 @@ def dips(
     }
 
 
-def rest_dips(
-    y,
-    s,
-    q,
-    member,
-    position_weight="uniform",
-    tie_cost=0.0,
-    average="pairs",
-    w=None,
-    gamma=0.8,
-    numerator=dissatisfaction,
-):
-    """M_BA: the rest's dissatisfaction with the group, the other line of the result."""
-    args = (position_weight, tie_cost, average, w, gamma, numerator)
-    return {
-        group: _dips(y, s, q, _complement(in_a), in_a, *args)
-        for group, in_a in member.items()
-    }
-
-
 # Exposure
 
 

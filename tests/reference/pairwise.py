@@ -99,30 +99,6 @@ def pairwise_accuracy(
     }
 
 
-def rest_pairwise_accuracy(
-    y, s, q, member, comparison="all", bucket=None, average="pairs", w=None
-):
-    """Accuracy of the complement of every group ("not subgroup"); section 6.1."""
-    return {
-        group: _accuracy(
-            pairs_rest_accuracy(y, s, q, in_group, comparison), q, bucket, average, w
-        )
-        for group, in_group in member.items()
-    }
-
-
-def pairwise_accuracy_by_bucket(
-    y, s, q, member, comparison="all", bucket=None, average="pairs", w=None
-):
-    """Table {group: {bucket: (estimate, pairs)}}, buckets with pairs; section 6.1."""
-    return {
-        group: _by_bucket(
-            pairs_accuracy(y, s, q, in_group, comparison), q, bucket, average, w
-        )
-        for group, in_group in member.items()
-    }
-
-
 def pairwise_exposure(s, q, member, average="pairs", w=None):
     """P(s_i > s_j | i in the group, j outside), ties one half; section 6.4."""
     return {

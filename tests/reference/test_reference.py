@@ -44,10 +44,6 @@ def test_pairwise_by_hand():
     assert accuracy(y, s, q, member, average="queries", w=w)["a"] == (0.75 / 4, 3)
     bucket = [7, 7, 7, 9, 9]
     assert accuracy(y, s, q, member, bucket=bucket)["a"] == (0.375, 3)
-    table = pairwise.pairwise_accuracy_by_bucket(y, s, q, member, bucket=bucket)
-    assert table == {"a": {7: (0.75, 2), 9: (0, 1)}}
-    # Preferred items outside the group: none.
-    assert pairwise.rest_pairwise_accuracy(y, s, q, member)["a"][1] == 0
     # Exposure: (0, 2) won, (1, 2) won, (3, 4) lost; (1, 2) ties in y.
     exposure, preference = pairwise.pairwise_exposure, pairwise.pairwise_preference
     assert exposure(s, q, member)["a"] == (2 / 3, 3)
