@@ -14,7 +14,7 @@ Shares are resampled on the scale of the logit and ratios on that of the logarit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from fractions import Fraction
@@ -335,6 +335,14 @@ class ResampledSums(ClusterSums):
             moved[:, self.undefined(finalize)] = np.nan
             self._known[finalize] = moved
         return self._known[finalize]
+
+    def placed(self, to: Layout, groups: tuple[Hashable, ...]) -> Self:
+        """Return the sums with groups and columns elsewhere, resampled so too."""
+        refit, sums = self.refit, super().placed(to, groups)
+        if refit is None:
+            return replace(sums, kept=None)
+        none = np.zeros(self.shared.shape)
+        return replace(sums, refit=lambda counts: to.moved(refit(counts), none)[0])
 
     def _spread(self, finalize: Finalize) -> tuple[Array, Array]:
         """Return deviations from their mean, scaled so that products sum to moments.

@@ -418,7 +418,7 @@ class ClusterSums:
         g, c, d, s = map(np.arange, sizes)
         return Layout(g, g.size, c, c.size, d, d.size, s, s.size)
 
-    def placed(self, to: Layout, groups: tuple[Hashable, ...]) -> ClusterSums:
+    def placed(self, to: Layout, groups: tuple[Hashable, ...]) -> Self:
         """Return the sums with groups, of these labels, and columns elsewhere."""
         by_group, shared = to.moved(self.by_group, self.shared)
         return replace(
@@ -433,7 +433,7 @@ class ClusterSums:
             replicates=self.replicates and self.replicates.placed(to),
         )
 
-    def of_groups(self, numbers: Array) -> ClusterSums:
+    def of_groups(self, numbers: Array) -> Self:
         """Return the sums of some groups, given by number."""
         if np.array_equal(numbers, np.arange(len(self.groups))):
             return self
@@ -442,12 +442,12 @@ class ClusterSums:
         to = replace(self.layout, groups=place, n_groups=len(numbers))
         return self.placed(to, tuple(self.groups[i] for i in numbers))
 
-    def pooled(self) -> ClusterSums:
+    def pooled(self) -> Self:
         """Return the sums of all groups as one group."""
         place = np.zeros(len(self.groups), dtype=int)
         return self.placed(replace(self.layout, groups=place, n_groups=1), ("overall",))
 
-    def aligned(self, groups: tuple[Hashable, ...]) -> ClusterSums:
+    def aligned(self, groups: tuple[Hashable, ...]) -> Self:
         """Return the sums with the columns of these groups, 0 where one is absent."""
         if groups == self.groups:
             return self

@@ -3,6 +3,7 @@
 import itertools
 import math
 from datetime import date, datetime
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -44,20 +45,15 @@ def columns(n_queries=60, seed=0):
 class TestBootstrap:
     @pytest.mark.parametrize("n_resamples", [1, 64, 65, 130])
     def test_totals_are_those_of_the_drawn_clusters(self, n_resamples):
-        rows = design()
-        expected = None
+        rows, generator = design(), partial(np.random.default_rng, 5)
+        counts = np.vstack([*rows.draws(n_resamples, generator())])
+        flat = np.hstack([rows.by_group.reshape(20, -1), rows.shared])
+        expected = np.array(cluster_bootstrap_totals(flat.tolist(), counts))
+        assert (counts == counts.round()).all()
+        np.testing.assert_array_equal(counts.sum(axis=1), rows.n_rows)
         for table in (rows, entries_of(rows)):
-            sums = sums_of(table)
-            drawn = list(sums.resample(n_resamples, np.random.default_rng(5)))
+            drawn = sums_of(table).resample(n_resamples, generator())
             by_group, shared = map(np.concatenate, zip(*drawn, strict=True))
-            if expected is None:
-                counts = np.vstack(
-                    [*table.draws(n_resamples, np.random.default_rng(5))]
-                )
-                flat = np.hstack([rows.by_group.reshape(20, -1), rows.shared])
-                expected = np.array(cluster_bootstrap_totals(flat.tolist(), counts))
-            assert (counts == counts.round()).all()
-            np.testing.assert_allclose(counts.sum(axis=1), sums.count)
             totals = np.hstack([by_group.reshape(n_resamples, -1), shared])
             np.testing.assert_allclose(totals, expected)
 
@@ -353,6 +349,11 @@ class TestOfCurves:
         for result in (found, whole, one, kept[0]):
             with pytest.raises(ValueError, match="do not add up"):
                 result + result
+
+    def test_of_some_groups(self, results):
+        result, some = results[1][0], np.array([2, 0])
+        variance = result.sums.of_groups(some).variance(result.metric.finalize)
+        np.testing.assert_allclose(variance, result.standard_error[some] ** 2)
 
     def test_need_the_rows(self, results):
         with pytest.raises(ValueError, match="needs the rows"):
