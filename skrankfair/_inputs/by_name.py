@@ -84,8 +84,8 @@ def take_frame(X: Any, names: Any) -> Any:
     if nw.dependencies.is_pandas_dataframe(X):
         return X[names]
     frame = nw.from_native(X, eager_only=True)
-    found = frame.select(names) if isinstance(names, list) else frame[names]
-    return found.to_native()
+    chosen = frame.select(names) if isinstance(names, list) else frame[names]
+    return chosen.to_native()
 
 
 def without_columns(X: Any, names: Iterable[Name]) -> Any:
@@ -156,7 +156,7 @@ def column_of(X: Any, spec: ColumnSpec, name: str, otherwise: str | None = None)
 
 
 def _not_one(column: Any, known: list[Any], name: str) -> str:
-    """Return why a column that is named is not there, or not clear."""
+    """Return the error of a name that no column of X has, or several have."""
     if column in known:
         times = known.count(column)
         return f"{name} must name one column of X; {times} are called {column!r}."
@@ -211,7 +211,7 @@ def resolve_column(X: Any, given: Any, name: str) -> Any:
         isinstance(given, list | tuple)
         and len(given) not in (0, n_rows)
         and n_rows is not None
-        and all(isinstance(part, str) for part in given)
+        and all(isinstance(label, str) for label in given)
     )
     if not named:
         check_aligned(X=X, **{name: given})

@@ -41,25 +41,15 @@ class Cells:
     @classmethod
     def of_rows(cls, groups: Groups) -> Cells:
         """Return the cells of queries of which each is one row of the groups."""
-        if groups.overlapping:
-            query, group = np.nonzero(groups.values)
-        else:
-            query, group = np.arange(groups.n_rows), groups.values.astype(np.int64)
-        return cls(query, group, groups.n_rows, len(groups))
+        return cls(*groups.memberships(), groups.n_rows, len(groups))
 
     @classmethod
     def joined(cls, parts: Sequence[Cells]) -> Cells:
         """Return the cells of queries that follow each other."""
-        sizes = [part.n_queries for part in parts]
-        starts = np.cumsum([0, *sizes])
-        return cls(
-            np.concatenate(
-                [part.query + s for part, s in zip(parts, starts, strict=False)]
-            ),
-            np.concatenate([part.group for part in parts]),
-            int(starts[-1]),
-            parts[0].n_groups,
-        )
+        *starts, n_queries = np.cumsum([0, *(cells.n_queries for cells in parts)])
+        query = [cells.query + s for cells, s in zip(parts, starts, strict=True)]
+        group = np.concatenate([cells.group for cells in parts])
+        return cls(np.concatenate(query), group, int(n_queries), parts[0].n_groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,15 +77,10 @@ class Memberships:
     def of(cls, places: Places, groups: Groups) -> Memberships:
         """Sort the memberships of ranked rows."""
         n_groups = len(groups)
-        if groups.overlapping:
-            rows, group = np.nonzero(groups.values)
-            key = places.query[rows] * np.int64(n_groups) + group
-            order = stable_order(key)
-            key, rows = key[order], rows[order]
-        else:
-            key = places.query * np.int64(n_groups) + groups.values
-            rows = stable_order(key)
-            key = key[rows]
+        rows, group = groups.memberships()
+        key = places.query[rows] * np.int64(n_groups) + group
+        order = stable_order(key)
+        key, rows = key[order], rows[order]
         first = np.flatnonzero(np.diff(key, prepend=-1))
         query = places.query[rows[first]].astype(np.int64)
         group = key[first] - query * n_groups

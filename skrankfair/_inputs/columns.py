@@ -110,7 +110,7 @@ def _rows_with_values(
 def missing_said(
     counts: Mapping[str, int], n_rows: int | None = None
 ) -> tuple[str, ...]:
-    """Return what was done about missing values, in sentences."""
+    """Return sentences that say how many rows are left out or relabelled."""
     of = "" if n_rows is None else f" of {n_rows:,}"
     sentences = []
     if labelled := counts.get("labelled"):
@@ -136,7 +136,7 @@ def added_counts(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
 def without_missing(
     columns: Mapping[str, Any], missing: str
 ) -> tuple[dict[str, Any], tuple[str, ...], dict[str, int]]:
-    """Return columns without missing values, what was done about these, and counts.
+    """Return columns without missing values, sentences that say so, and counts.
 
     For what measures several metrics of the same rows. "drop" leaves out rows that
     lack an outcome, a score or a label of a group. "group" keeps rows without a label

@@ -97,9 +97,9 @@ def encode(values: Any, name: str) -> Codes:
     """
     import pandas as pd
 
-    found = frame_columns(values)
-    if found is not None and len(found[0]) > 1:
-        crossed = _crossed_groups([encode(column, name) for column in found[0]])
+    columns, _ = frame_columns(values) or ([], [])
+    if len(columns) > 1:
+        crossed = _crossed_groups([encode(column, name) for column in columns])
         labels = np.empty(len(crossed), dtype=object)
         labels[:] = crossed.labels
         return Codes(crossed.values.astype(np.int64), len(crossed), labels)
@@ -175,6 +175,13 @@ class Groups:
             return np.ascontiguousarray(self.values[:, group])
         return self.values == group
 
+    def memberships(self) -> tuple[Array, Array]:
+        """Return the row and the group of every membership, by row."""
+        if self.overlapping:
+            rows, group = np.nonzero(self.values)
+            return rows, group
+        return np.arange(self.n_rows), self.values.astype(np.int64)
+
     def take(self, rows: Array | slice) -> Groups:
         """Return the groups of some rows, in that order."""
         return Groups(self.labels, self.values[rows])
@@ -183,11 +190,11 @@ class Groups:
         """Return the groups without the labels that no row has, if disjoint."""
         if self.overlapping:
             return self
-        there = np.bincount(self.values, minlength=len(self)) > 0
-        if there.all():
+        used = np.bincount(self.values, minlength=len(self)) > 0
+        if used.all():
             return self
-        codes = np.cumsum(there, dtype=self.values.dtype) - 1
-        labels = tuple(self.labels[i] for i in np.flatnonzero(there))
+        codes = np.cumsum(used, dtype=self.values.dtype) - 1
+        labels = tuple(self.labels[i] for i in np.flatnonzero(used))
         return Groups(labels, codes[self.values])
 
 
@@ -268,15 +275,15 @@ def _crossed_groups(columns: list[Codes]) -> Groups:
     After each column the codes count what has occurred so far, so that the next
     product is below the square of the number of rows and overflows for no data.
     """
-    parts = [_dense_sorted(column) for column in columns]
-    crossed = Codes(parts[0][0].astype(np.int64), len(parts[0][1]), None)
-    for codes, labels in parts[1:]:
+    (first, first_labels), *others = coded = [_dense_sorted(c) for c in columns]
+    crossed = Codes(first.astype(np.int64), len(first_labels), None)
+    for codes, labels in others:
         joined = crossed.codes * len(labels) + codes
         crossed = Codes(joined, crossed.size * len(labels), None).dense()
     row = np.empty(crossed.size, dtype=np.int64)
     row[crossed.codes] = np.arange(crossed.codes.size)
     names = zip(
-        *([labels[code] for code in codes[row].tolist()] for codes, labels in parts),
+        *([labels[code] for code in codes[row].tolist()] for codes, labels in coded),
         strict=True,
     )
     return Groups(tuple(names), crossed.codes.astype(np.int32))

@@ -351,16 +351,16 @@ def ranked_data(
     sample_weight: Any = None,
     item_weight: Any = None,
     missing: str = "raise",
-    beside: Mapping[str, Any] | None = None,
+    others: Mapping[str, Any] | None = None,
 ) -> RankedData:
     """Validate the columns of a ranking metric and order the rows once.
 
     A column that is None is left out; a metric asks only for what it uses. Rows of
     either weight 0 are removed before anything else is looked at. `missing` says what
-    becomes of rows without a value, also in the columns `beside`.
+    becomes of rows without a value, also in the columns `others`.
     """
     read = read_columns(
-        {"y_score": y_score, "y_true": y_true, **(beside or {})},
+        {"y_score": y_score, "y_true": y_true, **(others or {})},
         required=("y_score",),
         sensitive_features=sensitive_features,
         qid=qid,

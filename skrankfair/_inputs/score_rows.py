@@ -136,10 +136,7 @@ class Sample:
 
 def _memberships(groups: Groups, rests: bool) -> tuple[Array, Array]:
     """Return row and group of every membership."""
-    if groups.overlapping:
-        rows, group = np.nonzero(groups.values)
-    else:
-        rows, group = np.arange(groups.n_rows), groups.values.astype(np.int64)
+    rows, group = groups.memberships()
     if not rests:
         return rows, group
     outside = [np.flatnonzero(~groups.mask(g)) for g in range(len(groups))]
@@ -229,17 +226,17 @@ def score_rows(
     allow_nan: bool = False,
     names: tuple[str, str] = ("y_true", "y_score"),
     missing: str = "raise",
-    beside: Mapping[str, Array] | None = None,
+    others: Mapping[str, Array] | None = None,
 ) -> ScoreRows:
     """Validate the columns of a metric of scores.
 
     Rows of weight 0 are removed before anything else is looked at. Without
     `sensitive_features` there is one group, "all". `allow_nan`: an outcome may be NaN,
     which means that it is unknown. `names` is what the caller calls the first two.
-    `missing` says what becomes of rows without a value, also in the columns `beside`.
+    `missing` says what becomes of rows without a value, also in the columns `others`.
     """
     read = read_columns(
-        {**(beside or {}), names[1]: y_score, names[0]: y_true},
+        {**(others or {}), names[1]: y_score, names[0]: y_true},
         required=names,
         sensitive_features=sensitive_features,
         cluster=cluster,

@@ -114,7 +114,7 @@ def _names_column(estimator: Any, name: str) -> bool:
 def consumed_metadata(
     estimator: Any, method: str, metadata: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what of the metadata the estimator's method wants, by its own names.
+    """Return the metadata that the estimator's method wants, by its own names.
 
     With routing on, what the estimator requests, aliases respected. With routing off,
     what the method (of the last step of a pipeline) has a parameter for, unless the
@@ -214,7 +214,7 @@ def response_values(
 def needed_to_fit(
     estimator: Any, given: Mapping[str, Any], known: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what is given, and known metadata that `fit` cannot do without.
+    """Return the given metadata, and known ones that `fit` cannot do without.
 
     Under the names that a pipeline has for the arguments of its last step.
     """
@@ -229,7 +229,7 @@ def needed_to_fit(
 
 
 def fit_parameters(estimator: Any, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of the metadata to pass to `fit`; of a pipeline to its last step.
+    """Return the metadata to pass to `fit`; of a pipeline to its last step.
 
     With routing off a pipeline takes metadata under the names of its steps.
     """

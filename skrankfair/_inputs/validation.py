@@ -267,9 +267,9 @@ def _same_labels(a: Any, b: Any) -> bool:
         return False
     codes = pd.factorize(np.concatenate([a.to_numpy(object), b.to_numpy(object)]))[0]
     codes += 1  # missing labels are -1
-    here, there = codes[: len(a)], codes[len(a) :]
+    of_a, of_b = codes[: len(a)], codes[len(a) :]
     size = int(codes.max(initial=0)) + 1
-    return np.array_equal(np.bincount(here, None, size), np.bincount(there, None, size))
+    return np.array_equal(np.bincount(of_a, None, size), np.bincount(of_b, None, size))
 
 
 def check_binary(

@@ -295,11 +295,11 @@ def _measure_part(plan: MeasurePlan, part: Any) -> tuple[Results, int]:
     """Return the results of one part, and its number of rows."""
     import pyarrow as pa
 
-    part = _opened(part)
+    table = _opened(part)
     # Labels of groups are few, and cheaper as codes.
     groups = plan.columns.get("sensitive_features", ())
     for name in {groups} if isinstance(groups, str) else set(groups):
-        if pa.types.is_string(part[name].type):
-            place = part.schema.get_field_index(name)
-            part = part.set_column(place, name, part[name].dictionary_encode())
-    return plan.measure(part), part.num_rows
+        if pa.types.is_string(table[name].type):
+            column = table.schema.get_field_index(name)
+            table = table.set_column(column, name, table[name].dictionary_encode())
+    return plan.measure(table), table.num_rows

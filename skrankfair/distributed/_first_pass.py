@@ -118,7 +118,7 @@ def _all_rows(frame: Any) -> Any:
 
 
 def _chosen_from_data(plan: MeasurePlan) -> dict[str, str]:
-    """Return what each metric chooses from all data, by its name in ``first_pass``.
+    """Return the entry of ``first_pass`` that each metric chooses from all data.
 
     Metrics that choose nothing are left out.
     """

@@ -87,7 +87,7 @@ class SparkSource:
 
 
 def _mapped(frame: Any, function: Callable[[Any], Any], schema: Any) -> Any:
-    """Return what a function yields of the batches of each partition, as a table."""
+    """Return a table of the rows that a function yields of each partition."""
     with warnings.catch_warnings():
         # Of pandas 3, which has no part in Spark's batches of Arrow.
         warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
@@ -123,7 +123,7 @@ def _measured(plan: MeasurePlan, batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def cut(batches: Iterable[Any], by: str | None, n_rows: int) -> Iterator[Any]:
-    """Yield tables of about so many rows, no cluster in two of them.
+    """Yield tables of about `n_rows` rows, no cluster in two of them.
 
     Parameters
     ----------
@@ -132,8 +132,8 @@ def cut(batches: Iterable[Any], by: str | None, n_rows: int) -> Iterator[Any]:
     by : str or None
         The column of the clusters; None for rows.
     n_rows : int
-        A table is cut at the first border behind so many rows, so that a cluster that
-        is larger is whole.
+        A table is cut at the first border behind this row, so that a cluster that is
+        larger is whole.
     """
     import pyarrow as pa
 

@@ -118,7 +118,7 @@ class MadeMetric:
         names = [n if n in needed else self.needs[0] for n in _ARGUMENTS[:2]]
         outcome, score = (own.get(name, needed[name]) for name in names)
         rows = score_rows(
-            outcome, score, **shared, names=(names[0], names[1]), beside=own
+            outcome, score, **shared, names=(names[0], names[1]), others=own
         )
         if self.check is not None:
             self.check(rows, **options)
@@ -185,7 +185,7 @@ class MadeMetric:
         self, needed: dict[str, Any], shared: dict[str, Any], options: dict[str, Any]
     ) -> GroupEstimates:
         y_true = needed.pop("y_true", None)
-        data = ranked_data(y_true, needed.pop("y_score"), **shared, beside=needed)
+        data = ranked_data(y_true, needed.pop("y_score"), **shared, others=needed)
         columns = {name: data.column(values, name) for name, values in needed.items()}
         columns["y_score"] = data.ranking.score
         if y_true is not None:

@@ -97,11 +97,13 @@ class TestOddData:
 
 class TestWorkersAndDisks:
     @pytest.mark.parametrize("n_jobs", [None, *rarely(2)])
-    def test_a_metric_that_always_fails(self, n_jobs, frame, tmp_path):
+    def test_nothing_is_left_behind(self, n_jobs, frame, tmp_path):
         folder = tmp_path / "parts"
         folder.mkdir()
         data = written(tmp_path, frame)
         options = {"temp_directory": folder, "n_partitions": 3, "n_jobs": n_jobs}
+        measure(data, "dips", **options, **WHO)
+        assert not list(folder.iterdir())
         with pytest.raises(OSError, match="always"):
             measure(data, {"fails": _fails}, **options, **WHO)
         assert not list(folder.iterdir())

@@ -177,9 +177,9 @@ class TestSample:
             one + other
         epsilon = one.first_pass["epsilon"]
         given = {"matched": partial(matched_pair_calibration, epsilon=epsilon)}
-        for total in (one + measure(frame, given, **WHO)["matched"],):
-            assert total.first_pass == one.first_pass
-            np.testing.assert_allclose(total.estimate, one.estimate)
+        total = one + measure(frame, given, **WHO)["matched"]
+        assert total.first_pass == one.first_pass
+        np.testing.assert_allclose(total.estimate, one.estimate)
 
     def test_replicates_are_independent_of_it(self, frame):
         data, drawn = dd.from_pandas(frame, npartitions=3), {"n_replicates": 30}

@@ -168,14 +168,6 @@ def test_missing_values_are_counted_over_all_parts(frame, tmp_path):
     assert_same(results, {"m": expected.compact()})
 
 
-def test_results_can_be_stored_and_added(sources, whole):
-    results = measure(sources["pattern"](), {"a": METRICS["inter"]}, **WHO)["a"]
-    again = type(results).from_json(results.to_json())
-    doubled = again + results
-    np.testing.assert_allclose(doubled.estimate, whole["inter"].estimate)
-    assert doubled.n_clusters == 2 * whole["inter"].n_clusters
-
-
 def test_a_group_that_one_part_lacks_is_no_warning(tmp_path):
     frame = pd.DataFrame({"q": np.repeat(np.arange(40), 4), "s": np.arange(160.0)})
     frame["g"] = np.where(frame["q"] % 2 == 0, "a", "b")
@@ -252,14 +244,3 @@ class TestErrors:
         frame.to_parquet(tmp_path / "f.parquet")
         with pytest.raises(ValueError, match="sensitive_features"):
             measure(tmp_path / "f.parquet", "dips", **WHO)
-
-    def test_nothing_is_left_behind(self, sources, tmp_path):
-        measure(sources["pattern"](), "dips", temp_directory=tmp_path, **WHO)
-        with pytest.raises(ValueError, match="constant within a query"):
-            measure(
-                sources["pattern"](),
-                "dips",
-                temp_directory=tmp_path,
-                **WHO | {"cluster": "s"},
-            )
-        assert not list(tmp_path.iterdir())
