@@ -41,8 +41,8 @@ def _splits(cv_results: Mapping[str, Any], key: str) -> Array:
     """Return the test scores of one metric, shape (n_candidates, n_splits)."""
     _column(cv_results, key)
     pattern = re.compile(rf"split(\d+)_test_{re.escape(key)}$")
-    found = [(int(m[1]), name) for name in cv_results if (m := pattern.match(name))]
-    columns = [np.asarray(cv_results[name], dtype=float) for _, name in sorted(found)]
+    splits = [(int(m[1]), name) for name in cv_results if (m := pattern.match(name))]
+    columns = [np.asarray(cv_results[name], dtype=float) for _, name in sorted(splits)]
     return np.column_stack(columns)
 
 

@@ -292,21 +292,21 @@ class CalibratesByGroup(
             )
         return score, np.asarray(outcome, dtype=np.float64).reshape(len(score), -1)
 
-    def _fit_parts(
+    def _fit_groups(
         self,
         whole: Any,
-        parts: Iterable[tuple[Hashable, Any]],
+        groups: Iterable[tuple[Hashable, Any]],
         fitted: Callable[[Any], Any],
     ) -> None:
         """Fit the calibration of the whole and of each group that is large enough."""
         pooled = fitted(whole)
         calibrators: dict[Hashable, Any] = {}
         small = []
-        for label, part in parts:
-            if self._grouped and part.n_clusters < self.min_group_size:
+        for label, of_group in groups:
+            if self._grouped and of_group.n_clusters < self.min_group_size:
                 small.append(label)
             alone = self._grouped and label not in small
-            calibrators[label] = fitted(part) if alone else pooled
+            calibrators[label] = fitted(of_group) if alone else pooled
         # At once and complete: other threads may be using the estimator.
         self.groups_ = tuple(calibrators)
         self.pooled_calibrator_ = pooled
@@ -369,7 +369,7 @@ class CalibratesByGroup(
         return tags
 
 
-def parts_of(rows: ScoreRows) -> Iterator[tuple[Hashable, ScoreRows]]:
+def rows_by_group(rows: ScoreRows) -> Iterator[tuple[Hashable, ScoreRows]]:
     """Yield the groups that have rows, with their rows."""
     groups = rows.groups.without_unused()
     for g, label in enumerate(groups.labels):

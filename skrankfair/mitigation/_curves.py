@@ -126,8 +126,8 @@ def _smooth_line(model: NadarayaWatsonRegressor, score: Array, rows: Array) -> L
     knots = knots_of(score, rows)
     with collected_warnings():
         outcome = estimator_response(model, knots)
-    there = np.isfinite(outcome)
-    return Line(knots[there], outcome[there])
+    defined = np.isfinite(outcome)
+    return Line(knots[defined], outcome[defined])
 
 
 _SMALLEST = np.finfo(float).eps
@@ -150,10 +150,10 @@ class Line:
         right = np.minimum(np.searchsorted(self.outcome, outcome, side="left"), last)
         left = np.maximum(right - 1, 0)
         rise = self.outcome[right] - self.outcome[left]
-        part = np.ones(right.shape)
-        np.divide(outcome - self.outcome[left], rise, out=part, where=rise > 0)
+        share = np.ones(right.shape)
+        np.divide(outcome - self.outcome[left], rise, out=share, where=rise > 0)
         step = self.score[right] - self.score[left]
-        return self.score[left] + np.clip(part, 0, 1) * step
+        return self.score[left] + np.clip(share, 0, 1) * step
 
     @property
     def increasing(self) -> bool:

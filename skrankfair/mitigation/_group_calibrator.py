@@ -15,7 +15,13 @@ from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array, check_choice, check_number
 from ..smoothing import NadarayaWatsonRegressor
 from ..smoothing._regressor import Pooled, adds_up
-from ._by_group import CalibratesByGroup, check_shares, parts_of, quoted, within_unit
+from ._by_group import (
+    CalibratesByGroup,
+    check_shares,
+    quoted,
+    rows_by_group,
+    within_unit,
+)
 from ._curves import METHODS, Curve, check_calibrator, fit_curve, row_weights
 
 if TYPE_CHECKING:
@@ -281,23 +287,23 @@ class GroupCalibrator(CalibratesByGroup):
         if self.calibrator == "platt":
             check_shares(rows.y)
         whole = ScoreSums.of(rows, self.cluster_weight)
-        parts = {g: ScoreSums.of(r, self.cluster_weight) for g, r in parts_of(rows)}
+        sums = {g: ScoreSums.of(r, self.cluster_weight) for g, r in rows_by_group(rows)}
         if known is not None:
             whole = known[0] + whole
-            for label, part in known[1].items():
-                parts[label] = part + parts[label] if label in parts else part
-        parts = {label: parts[label] for label in sort_labels(list(parts))}
+            for label, before in known[1].items():
+                sums[label] = before + sums[label] if label in sums else before
+        sums = {label: sums[label] for label in sort_labels(list(sums))}
 
-        def fitted(sums: ScoreSums) -> ScoreCurves:
+        def fitted(of_group: ScoreSums) -> ScoreCurves:
             curves = []
-            for pooled, all_rows in zip(sums.columns, whole.columns, strict=True):
+            for pooled, all_rows in zip(of_group.columns, whole.columns, strict=True):
                 score = pooled.features[:, 0]
                 odds = within_unit(all_rows.features)[0]
                 curves.append(self._curve(score, pooled.outcome, odds, pooled.weight))
-            return ScoreCurves(tuple(curves), sums.n_rows)
+            return ScoreCurves(tuple(curves), of_group.n_rows)
 
-        self._fit_parts(whole, parts.items(), fitted)
-        self._sums = whole, parts
+        self._fit_groups(whole, sums.items(), fitted)
+        self._sums = whole, sums
         return self
 
     def inverse_transform(self, X: Any, sensitive_features: Any = None) -> Any:
@@ -371,16 +377,20 @@ class GroupCalibrator(CalibratesByGroup):
             check_shares(outcome)
         odds = within_unit(rows.x)
 
-        def fitted(part: ScoreRows) -> ScoreCurves:
+        def fitted(of_group: ScoreRows) -> ScoreCurves:
             curves = [
                 self._curve(
-                    score, part.y[:, 0], log_odds, part.weight, part.cluster_codes
+                    score,
+                    of_group.y[:, 0],
+                    log_odds,
+                    of_group.weight,
+                    of_group.cluster_codes,
                 )
-                for score, log_odds in zip(part.x.T, odds, strict=True)
+                for score, log_odds in zip(of_group.x.T, odds, strict=True)
             ]
-            return ScoreCurves(tuple(curves), len(part.x))
+            return ScoreCurves(tuple(curves), len(of_group.x))
 
-        self._fit_parts(rows, parts_of(rows), fitted)
+        self._fit_groups(rows, rows_by_group(rows), fitted)
         self._sums = None
 
     def _curve(

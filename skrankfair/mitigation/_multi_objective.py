@@ -22,7 +22,7 @@ from ._by_group import (
     CalibratesByGroup,
     check_shares,
     outcome_matrix,
-    parts_of,
+    rows_by_group,
     within_unit,
 )
 from ._curves import (
@@ -60,8 +60,8 @@ class Models:
     estimators: tuple[Any, ...]
 
     def predict(self, score: Array) -> Array:
-        parts = [estimator_response(model, score) for model in self.estimators]
-        return np.column_stack(parts)
+        outcomes = [estimator_response(model, score) for model in self.estimators]
+        return np.column_stack(outcomes)
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Grid:
     def predict(self, score: Array) -> Array:
         low = [axis[0] for axis in self.axes]
         high = [axis[-1] for axis in self.axes]
-        found = RegularGridInterpolator(self.axes, self.values)
-        return found(np.clip(score, low, high))
+        interpolated = RegularGridInterpolator(self.axes, self.values)
+        return interpolated(np.clip(score, low, high))
 
 
 #: The expected outcomes as a function of the scores: ``predict(score)`` maps shape
@@ -112,7 +112,7 @@ def fit_surface(
         return Logistic(np.array([level for level, _ in fits]), slopes, odds)
     model = NadarayaWatsonRegressor() if isinstance(calibrator, str) else calibrator
     fitted = []
-    for y in _parts(model, outcome):
+    for y in _fitted_together(model, outcome):
         constant = is_classifier(model) and (y == y[0]).all()
         one = DummyRegressor() if constant else clone(model)
         fit_model(one, score, y, weight, cluster, cluster_weight)
@@ -126,7 +126,7 @@ def fit_surface(
     return Models(tuple(fitted))
 
 
-def _parts(model: Any, outcome: Array) -> list[Array]:
+def _fitted_together(model: Any, outcome: Array) -> list[Array]:
     """Return the outcomes that one model is fitted to: all of them, or each alone."""
     several = get_tags(model).target_tags.multi_output and not is_classifier(model)
     return [outcome] if several and outcome.shape[1] > 1 else list(outcome.T)
@@ -268,26 +268,26 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
             check_shares(rows.y)
         odds = within_unit(rows.x)
 
-        def fitted(part: ScoreRows) -> Surface:
+        def fitted(of_group: ScoreRows) -> Surface:
             return fit_surface(
                 self.calibrator,
-                part.x,
-                part.y,
-                weight=part.weight,
-                cluster=part.cluster_codes,
+                of_group.x,
+                of_group.y,
+                weight=of_group.weight,
+                cluster=of_group.cluster_codes,
                 cluster_weight=self.cluster_weight,
                 log_odds=odds,
             )
 
-        self._fit_parts(rows, parts_of(rows), fitted)
+        self._fit_groups(rows, rows_by_group(rows), fitted)
 
     def _names(self, names: list[str] | None, rows: ScoreRows) -> list[str]:
         """Return the names of the objectives."""
         size = rows.y.shape[1]
         if names is None:
-            own = [str(name) for name in self._score_names(None)]
+            scores = [str(name) for name in self._score_names(None)]
             names = [f"objective{k}" for k in range(size)]
-            names = own if len(own) == size else names
+            names = scores if len(scores) == size else names
         if COMPOSITE in names:
             raise ValueError(
                 f"y must not have an objective named {COMPOSITE!r}, which is their "
@@ -362,10 +362,10 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         -------
         float
         """
-        found = self.predict(X, sensitive_features)
+        predicted = self.predict(X, sensitive_features)
         outcome = self._outcomes(y) @ self._weights()
         weight = None if sample_weight is None else as_weights(sample_weight)
-        return float(r2_score(outcome, found, sample_weight=weight))
+        return float(r2_score(outcome, predicted, sample_weight=weight))
 
     def audit_objectives(
         self,

@@ -23,7 +23,7 @@ from .._inputs.validation import (
 )
 from .._inputs.warn import warn_user
 from ..smoothing import nadaraya_watson
-from ._by_group import disjoint_groups, parts_of, quoted
+from ._by_group import disjoint_groups, quoted, rows_by_group
 from ._curves import Curve, Line, check_calibrator, fit_curve
 from ._fold_scores import scores_of
 from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, joined
@@ -273,9 +273,9 @@ class Hull:
         """
         left = self.edge(total)
         if self.line(total)[0] - ahead <= _ON_HULL:
-            part = total - self.total[left]
-            part /= self.total[left + 1] - self.total[left]
-            return self._named([left, left + 1], [1 - part, part])
+            share = total - self.total[left]
+            share /= self.total[left + 1] - self.total[left]
+            return self._named([left, left + 1], [1 - share, share])
         return self._named(*self._chord(total, ahead))
 
     def _named(self, places: Any, shares: Any) -> dict[float, float]:
@@ -308,8 +308,8 @@ class Hull:
         at = self.total[places]
         low = at[0] + first * (at[1] - at[0])
         high = at[2] + last * (at[3] - at[2])
-        part = (total - low) / (high - low)
-        accepted = np.array([part + (1 - part) * first, part, part * last])
+        of_high = (total - low) / (high - low)
+        accepted = np.array([of_high + (1 - of_high) * first, of_high, of_high * last])
         rows = np.diff(self.positive[places], axis=0)
         best = int(np.argmin((rows * accepted * (1 - accepted)).sum(axis=0)))
         share = -np.diff(np.concatenate([[1.0], accepted[:, best], [0.0]]))
@@ -678,8 +678,8 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         score = rows.x[:, 0]
         odds = bool(score.min() >= 0 and score.max() <= 1)
 
-        def fitted(part: ScoreRows) -> Side:
-            known = of_known_outcome(part)
+        def fitted(of_side: ScoreRows) -> Side:
+            known = of_known_outcome(of_side)
             curve = fit_curve(
                 self.calibrator,
                 known.x[:, 0],
@@ -689,18 +689,18 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
                 monotonic=True,
                 log_odds=odds,
             )
-            if (low := float(part.x.min())) < known.x.min():
+            if (low := float(of_side.x.min())) < known.x.min():
                 curve = extrapolated(curve, known, low)
-            return Side(part, curve)
+            return Side(of_side, curve)
 
         pooled, sides, small = fitted(rows), {}, []
-        for label, part in parts_of(rows):
-            n_known = np.count_nonzero(np.isfinite(part.y))
+        for label, of_group in rows_by_group(rows):
+            n_known = np.count_nonzero(np.isfinite(of_group.y))
             if self._grouped and n_known < self.min_group_size:
                 small.append(label)
-                sides[label] = Side(part, pooled.curve)
+                sides[label] = Side(of_group, pooled.curve)
             else:
-                sides[label] = fitted(part)
+                sides[label] = fitted(of_group)
         if small:
             warn_user(
                 f"Groups with fewer than min_group_size={self.min_group_size} known "

@@ -168,8 +168,8 @@ class ScoreFunction:
         if not np.isfinite(value):
             lacking = f"no rows of {_listed(absent)}" if absent else "too few rows"
             why = "fewer than two groups" if few and not absent else lacking
-            there = f" (groups there: {_listed(groups)})" if groups else ""
-            self._undefined(value, f"it has {why}{there}.")
+            present = f" (groups there: {_listed(groups)})" if groups else ""
+            self._undefined(value, f"it has {why}{present}.")
         return value
 
     def _absent(self, groups: Collection[Hashable], labels: Any) -> list[Hashable]:
@@ -249,8 +249,8 @@ def as_outcomes(
         if not (text or two_classes):
             return y_true, y_score
         labels |= not text
-        found = [known, score] if labels else [known]
-        classes = sorted(set().union(*(part.tolist() for part in found)))
+        columns = [known, score] if labels else [known]
+        classes = sorted(set().union(*(column.tolist() for column in columns)))
         if len(classes) > 2:
             if not text:
                 return y_true, y_score

@@ -217,8 +217,8 @@ class FairnessScorer(BaseScorer):
 def _default_sign(function: ScoreFunction) -> int:
     """Return -1 where the number is a disparity, which is worse the larger it is."""
     kind = function.kind
-    own = kind is None and function.compares_groups
-    return -1 if own or kind in ("difference", "max_abs", "l1") else 1
+    compares = kind is None and function.compares_groups
+    return -1 if compares or kind in ("difference", "max_abs", "l1") else 1
 
 
 def _default_response(function: ScoreFunction) -> str | list[str]:

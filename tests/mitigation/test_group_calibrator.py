@@ -14,7 +14,6 @@ from skrankfair.smoothing import NadarayaWatsonRegressor, nadaraya_watson
 from tests.mitigation.data import TRUTH, WAVE, scores
 
 METHODS = ["nadaraya_watson", "isotonic", "platt", "binning"]
-N_SIMULATIONS = 25
 
 
 def calibrated(calibrator, fit, test, **options):

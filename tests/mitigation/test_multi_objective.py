@@ -115,17 +115,12 @@ class TestMethods:
     def test_any_estimator(self, calibrator):
         X, y, _ = two_scores(300)
         found = MultiObjectiveCalibrator(calibrator).fit(X[SCORES], y)
+        data = X[SCORES].to_numpy()
         if isinstance(calibrator, RandomForestRegressor):
-            plain = clone(calibrator).fit(X[SCORES].to_numpy(), y).predict
-            expected = plain(X[SCORES].to_numpy())
+            expected = clone(calibrator).fit(data, y).predict(data)
         else:
             expected = np.column_stack(
-                [
-                    clone(calibrator)
-                    .fit(X[SCORES].to_numpy(), y[name])
-                    .predict(X[SCORES].to_numpy())
-                    for name in SCORES
-                ]
+                [clone(calibrator).fit(data, y[k]).predict(data) for k in SCORES]
             )
         np.testing.assert_allclose(found.transform(X[SCORES]), expected)
         assert not hasattr(calibrator, "n_features_in_")

@@ -50,25 +50,21 @@ def test_penalty_is_corrcoef_of_the_naive_list(comparison, grades):
     assert model.penalty_path_.size == model.n_iter_ + 1
 
 
-def test_several_groups_are_a_term_each():
+def test_several_or_overlapping_groups_are_a_term_each():
     X, y, group, query = problem(n_groups=3)
-    fitted = PairwiseFairRegressor(0.05).fit(X, y, group, query)
-    assert set(fitted.correlation_) == {0, 1, 2}
-    for k, value in fitted.correlation_.items():
-        naive = naive_correlation(y, fitted.predict(X), query, group == k, "inter")
-        assert value == pytest.approx(naive, rel=1e-9)
-    total = sum(map(abs, fitted.correlation_.values()))
-    assert fitted.penalty_path_[-1] == pytest.approx(total)
-
-
-def test_overlapping_groups_are_each_against_the_rest():
-    X, y, group, query = problem()
     genres = pd.DataFrame({"drama": group == 0, "long": X[:, 1] > 1})
-    fitted = PairwiseFairRegressor(0.05).fit(X, y, genres, query)
-    for name, value in fitted.correlation_.items():
-        member = genres[name].to_numpy()
-        naive = naive_correlation(y, fitted.predict(X), query, member, "inter")
-        assert value == pytest.approx(naive, rel=1e-9)
+    for groups, members in (
+        (group, {k: group == k for k in range(3)}),
+        (genres, {name: genres[name].to_numpy() for name in genres}),
+    ):
+        fitted = PairwiseFairRegressor(0.05).fit(X, y, groups, query)
+        assert set(fitted.correlation_) == set(members)
+        for name, value in fitted.correlation_.items():
+            score = fitted.predict(X)
+            naive = naive_correlation(y, score, query, members[name], "inter")
+            assert value == pytest.approx(naive, rel=1e-9)
+        total = sum(map(abs, fitted.correlation_.values()))
+        assert fitted.penalty_path_[-1] == pytest.approx(total)
 
 
 @both
