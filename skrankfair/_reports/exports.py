@@ -139,7 +139,7 @@ def _marked(
     paragraph: str = "{}",
     strong: str = "{}",
 ) -> str:
-    """Return the parts of a report in a language of marks."""
+    """Return a report in a language of marks, such as Markdown or HTML."""
 
     def marked(mark: str, *texts: str) -> list[str]:
         return [mark.format(plain(text)) for text in texts]

@@ -106,6 +106,11 @@ def further_sections(
     for name, made in wanted.items() if not_named(options.metrics) else ():
         with collected_warnings():
             try:
+                if options.task == "ranking" and len(rows.groups) > MANY_GROUPS:
+                    raise ValueError(
+                        f"the report has it for at most {MANY_GROUPS} groups; got "
+                        f"{len(rows.groups):,}."
+                    )
                 sections.append(made(rows, options))
             except ValueError as error:  # such as of groups that overlap
                 what = table()["sections"][name]["name"]
@@ -165,7 +170,6 @@ def _shift(rows: AuditRows, options: AuditOptions) -> ReportSection:
 
 
 def _curve(rows: AuditRows, options: AuditOptions) -> ReportSection:
-    _check_few_groups(rows)
     curve = matched_pair_curve(**rows.columns, qid=rows.qid)
     last = curve.epsilon.size - 1
     shown = np.unique(np.linspace(0, last, _SHOWN).round().astype(int))
@@ -183,7 +187,6 @@ def _curve(rows: AuditRows, options: AuditOptions) -> ReportSection:
 
 
 def _inequality(rows: AuditRows, options: AuditOptions) -> ReportSection:
-    _check_few_groups(rows)
     test = outcome_inequality_test(
         **rows.columns,
         qid=rows.qid,
@@ -209,7 +212,6 @@ def _inequality(rows: AuditRows, options: AuditOptions) -> ReportSection:
 
 
 def _monotone(rows: AuditRows, options: AuditOptions) -> ReportSection:
-    _check_few_groups(rows)
     groups, n_queries = rows.groups, rows.data.ranking.n_queries
     if len(groups) == 2 and not rows.data.groups.overlapping:
         groups = groups[:1]  # the test of the other is the same
@@ -247,15 +249,6 @@ def _monotone(rows: AuditRows, options: AuditOptions) -> ReportSection:
     return made_section(
         "monotonicity", cells, shown=bool(rejected), groups=fmt.some(rejected)
     )
-
-
-def _check_few_groups(rows: AuditRows) -> None:
-    """Raise a ValueError for more groups than a table of pairs of them can show."""
-    if len(rows.groups) > MANY_GROUPS:
-        raise ValueError(
-            f"the report has it for at most {MANY_GROUPS} groups; got "
-            f"{len(rows.groups):,}."
-        )
 
 
 def _by_group(

@@ -163,9 +163,8 @@ class CalibrationByGroupDisplay:
             sample_weight=sample_weight,
         )
         if grid is None:
-            weight = rows.weight
             levels = (np.arange(100) + 0.5) / 100
-            grid = np.unique(weighted_quantile(rows.x, levels, weight))
+            grid = np.unique(weighted_quantile(rows.x, levels, rows.weight))
         result = curves_by_group(
             rows,
             grid,

@@ -7,7 +7,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from skrankfair.display import FairnessTradeoffDisplay
-from skrankfair.model_selection import fairness_constrained, pareto_front
+from skrankfair.model_selection import fairness_constrained
 from skrankfair.scoring import get_scorer
 
 
@@ -52,16 +52,6 @@ def test_each_candidate_is_drawn_once_where_it_is():
     assert legend(nothing) == ["beaten by no other", "candidate"]
     unset = nothing.chosen_, nothing.bound_, nothing.forbidden_, nothing.missing_
     assert unset == (None,) * 4
-
-
-def test_the_front_is_that_of_pareto_front():
-    rng = np.random.default_rng(0)
-    found = results(rng.random(50), rng.random(50))
-    display = draw(found)
-    expected = pareto_front(found, ["ndcg", "gap"])
-    np.testing.assert_array_equal(display.on_front, expected)
-    assert len(xy(display.front_points_)) == expected.sum()
-    assert len(xy(display.candidates_)) == 50 - expected.sum()
 
 
 def test_of_numbers_alone():
@@ -191,13 +181,6 @@ class TestFromSearch:
         display = FairnessTradeoffDisplay.from_search(again)
         assert display.larger_is_fairer
         assert display.bound == 0.8
-
-    def test_other_keys(self, search):
-        display = FairnessTradeoffDisplay.from_search(
-            search, objective="gap", disparity="ndcg", larger_is_fairer=True
-        )
-        assert display.bound is None
-        assert display.larger_is_fairer
 
     def test_needs_results_and_keys(self, search):
         with pytest.raises(ValueError, match="search must be fitted"):

@@ -73,12 +73,3 @@ def test_the_table_is_read_where_it_is_needed_and_once():
     run = [sys.executable, "-c", code]
     found = subprocess.run(run, capture_output=True, text=True, check=True).stdout
     assert found.split() == ["0", "0"]
-
-
-def test_functions_take_what_audits_give():
-    assert catalog()["inter_group_accuracy"].takes("engagement")
-    assert not catalog()["pairwise_exposure"].takes("engagement")
-    assert catalog()["dips"].takes("qid")
-    assert catalog()["ndcg"].on_columns.keywords == {"sensitive_features": None}
-    cut = catalog()["matched_pair_calibration"].at(3).on_columns
-    assert cut.keywords == {"k": 3, "position_weight": "top"}
