@@ -99,7 +99,7 @@ class Entries:
         return total
 
     def _matrix(self, groups: Array) -> Any:
-        """Return what entries of some groups are more than the low rank, (Q, m)."""
+        """Return the entries of some groups minus the low rank there, shape (Q, m)."""
         from scipy import sparse
 
         value = self.value - self._low if self.right.shape[1] else self.value

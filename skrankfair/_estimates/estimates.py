@@ -99,7 +99,7 @@ class Estimates(ReadOnlyArrays):
         n_effective: Array | None = None,
         n_tests: int = 1,
     ) -> Pilot:
-        """Return what they say of more such data, and warn where that is little.
+        """Return the numbers as a pilot for plans; warn where they can promise little.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class Estimates(ReadOnlyArrays):
         )
 
     def one(self) -> Estimate:
-        """Return the only one of them."""
+        """Return the only one of the numbers, as an `Estimate`."""
         return Estimate(
             str(self.names[0]),
             float(self.estimate[0]),
@@ -185,7 +185,7 @@ class Estimate:
         return float(self._estimates.test[1][0])
 
     def as_pilot(self, pilot_error: str) -> Pilot:
-        """Return what it says of more such data, and warn where that is little."""
+        """Return the result as a pilot for plans; warn where it can promise little."""
         return self._estimates.pilot(pilot_error)
 
     def confidence_interval(

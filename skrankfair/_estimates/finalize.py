@@ -106,7 +106,7 @@ class OfRest:
     of : callable
         A function of the totals of a group.
     n_supports : int
-        So many supports come before those of the rest.
+        Number of supports that come before those of the rest.
     """
 
     of: Finalize
@@ -154,7 +154,7 @@ class PositionMean:
 @stored("PairsAtPositions")
 @dataclass(frozen=True)
 class PairsAtPositions:
-    """The number of pairs at all positions: whole, though tied ones are spread."""
+    """The number of pairs: the sum of their shares at all positions, rounded."""
 
     columns: Finalize  # column totals to the sum of their shares
 

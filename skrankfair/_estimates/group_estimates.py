@@ -717,7 +717,7 @@ class GroupEstimates(ReadOnlyArrays):
         return self.as_pilot(pilot_error).required(gap, power, alpha)
 
     def as_pilot(self, pilot_error: str) -> Pilot:
-        """Return what it says of more such data, and warn where that is little."""
+        """Return the result as a pilot for plans; warn where it can promise little."""
         result = tested(self)
         return result.as_estimates.pilot(
             pilot_error, self.name, result.n_effective, n_tests(result)
@@ -863,7 +863,7 @@ class GroupEstimates(ReadOnlyArrays):
     def disparity_bound(
         self, confidence_level: float = 0.95, kind: str | None = None
     ) -> float:
-        """Return a confidence bound for `disparity`: no better than it is.
+        """Return the worst `disparity` that the data are compatible with.
 
         Parameters
         ----------

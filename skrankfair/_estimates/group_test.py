@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _Tests(ReadOnlyArrays):
-    """What tests by group share: a p-value for each."""
+    """Base of tests that have one p-value per group."""
 
     groups: tuple[Hashable, ...]
     pvalue: Array
@@ -270,10 +270,10 @@ def equivalence(values: Estimates, margin: Any, alpha: float) -> EquivalenceTest
 
 
 def _not_beyond(values: Estimates, bound: float, *, upper: bool) -> Array:
-    """Return p-values of one bound: the tail where an end of the interval meets it."""
+    """Return the p-values against one bound, at which an interval just reaches it."""
 
     def inside(reach: Array) -> tuple[Array, Array]:
-        """Return the interval of how far the value is on the right side."""
+        """Return the interval of the value's distance inside the bound."""
         low, high = values.ends(reach)
         return (bound - high, bound - low) if upper else (low - bound, high - bound)
 

@@ -218,7 +218,7 @@ def smallest(
     most: float,
     tolerance: float = 1e-11,
 ) -> float:
-    """Return the smallest size with this power; infinity if it is above the most.
+    """Return the smallest size with this power; infinity if `most` is too small.
 
     Parameters
     ----------
@@ -346,11 +346,11 @@ def keeps_promise(name: str, sums: ClusterSums, finalize: Finalize) -> Array:
 def doubts(
     sums: ClusterSums, finalize: Finalize, df: Array, n_effective: Array
 ) -> tuple[Array, Array]:
-    """Return which groups have few effective clusters, and whose error is of few.
+    """Return the groups with few effective clusters, and those of uneven errors.
 
-    The latter is that of extreme values: where ``Σ u⁴ / (Σ u²)²`` over what clusters
-    add to the error is more than one in ten, and 1.5 times what it is of normal values
-    with these degrees of freedom, ``3 / (df + 2)``.
+    An error is uneven if few extreme values make it: ``Σ u⁴ / (Σ u²)²`` over what
+    clusters add to the error is more than one in ten, and 1.5 times what it is of
+    normal values with these degrees of freedom, ``3 / (df + 2)``.
     """
     few = (n_effective < ENOUGH - 1e-9) & ~sums.undefined(finalize)
     share = sums.concentration(finalize)

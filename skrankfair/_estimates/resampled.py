@@ -358,7 +358,7 @@ class ResampledSums(ClusterSums):
     def variance(self, finalize: Finalize) -> Array:
         """Return the jackknife variance of the linear parts, or that over resamples.
 
-        Over resamples it is around the estimate, and not around their mean.
+        That over resamples is taken around the estimate, and not around their mean.
         """
         if self.n_resamples is None:
             return super().variance(finalize)
@@ -421,7 +421,7 @@ class ResampledSums(ClusterSums):
         return replace(super().compact(replicates), refit=None, kept=kept)
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what a copy has: the covariance, and no way to resample."""
+        """Return the state of a copy, which has the covariance but cannot resample."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**given, "refit": None, "kept": self._covariance()}
 

@@ -53,7 +53,7 @@ def disparity(estimate: Array, metric: Metric, kind: str) -> float:
 
 
 def why_undefined(estimate: Array) -> str:
-    """Return what estimates that are all there have, for their disparity to be NaN."""
+    """Return why the disparity of estimates is NaN, none of which is NaN itself."""
     if estimate.size < 2:
         return "fewer than two groups"
     return (

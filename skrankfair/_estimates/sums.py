@@ -403,7 +403,7 @@ class ClusterSums:
         """Yield totals of resampled clusters, in chunks of resamples.
 
         Each resample draws as many clusters as there are, with replacement; without
-        the table they are the replicates that `compact` kept, all of them.
+        the table these are all the replicates that `compact` has kept.
         """
         if self.replicates is not None:
             yield self.replicates.by_group, self.replicates.shared

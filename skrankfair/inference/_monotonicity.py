@@ -209,7 +209,7 @@ def _position_sums(data: RankedData, group: Hashable, k: int | None) -> ClusterS
 
 
 def _effective_share(weight: Array | None) -> float:
-    """Return what each ranking counts per unit of weight, ``Σ w / Σ w²``."""
+    """Return the effective number of rankings per unit of weight, ``Σ w / Σ w²``."""
     return 1.0 if weight is None else float(weight.sum() / (weight @ weight))
 
 

@@ -107,7 +107,7 @@ class MomentSums:
         return np.asarray(self.total[:-1] / self.total[-1])
 
     def _residuals(self, rows: Array) -> Array:
-        """What each cluster has more than its queries' share, shape (n_clusters, M)."""
+        """Each cluster's sums minus its share of the totals, shape (n_clusters, M)."""
         return np.asarray(rows[:, :-1] - rows[:, -1:] * self.mean)
 
     @cached_property
@@ -276,7 +276,7 @@ _DRAWS = 1 << 22  # random numbers at once
 
 @dataclass(frozen=True, eq=False)
 class OutcomeInequalityTest(ReadOnlyArrays):
-    """What `outcome_inequality_test` found: one test over M moment inequalities.
+    """Result of `outcome_inequality_test`: one test over M moment inequalities.
 
     Attributes
     ----------

@@ -67,7 +67,7 @@ class EqualizedOdds(ReadOnlyArrays):
     def disparity_bound(
         self, confidence_level: float = 0.95, kind: str | None = None
     ) -> float:
-        """Return a confidence bound for `disparity`: no better than it is.
+        """Return the worst `disparity` that the data are compatible with.
 
         Parameters
         ----------

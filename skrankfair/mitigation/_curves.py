@@ -320,7 +320,7 @@ def weighted_quantiles(
 
 
 def knots_of(x: Array, weight: Array) -> Array:
-    """Return scores to evaluate a smooth curve at: even in range and in rank."""
+    """Return scores to evaluate a smooth curve at: evenly spaced ones and quantiles."""
     order = np.argsort(x, kind="stable")
     levels = (np.arange(_KNOTS) + 0.5) / _KNOTS
     ranks = weighted_quantiles(x[order], weight[order], levels)

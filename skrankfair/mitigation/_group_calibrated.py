@@ -26,7 +26,7 @@ def _estimator_has(name: str) -> Any:
 
 
 class _GroupCalibrated(ModelWrapper):
-    """What the classifier and the regressor share."""
+    """Base of the classifier and of the regressor."""
 
     def __init__(
         self,

@@ -61,7 +61,7 @@ class ScoreCurves:
 
 @dataclass(frozen=True)
 class ScoreSums:
-    """What batches of rows of one group leave for its curves."""
+    """Sums over rows of one group, batch by batch, to which its curves are fitted."""
 
     columns: tuple[Pooled, ...]  # length d: one for each column of scores
     n_rows: int
@@ -70,7 +70,7 @@ class ScoreSums:
 
     @classmethod
     def of(cls, rows: ScoreRows, cluster_weight: str) -> ScoreSums:
-        """Return those of the rows of a batch."""
+        """Return the sums over the rows of a batch."""
         weight = row_weights(
             len(rows.x), rows.weight, rows.cluster_codes, cluster_weight
         )
@@ -82,7 +82,7 @@ class ScoreSums:
         return cls(columns, len(rows.x), rows.n_clusters, labels is not None or None)
 
     def __add__(self, other: ScoreSums) -> ScoreSums:
-        """Return those of both, which share no cluster."""
+        """Return the sums over both batches, which share no cluster."""
         columns = zip(self.columns, other.columns, strict=True)
         return ScoreSums(
             tuple(a + b for a, b in columns),
@@ -100,7 +100,7 @@ def _rule_of(calibrator: Any) -> Any:
 
 
 def _adds_up(model: GroupCalibrator) -> bool:
-    """Return whether sums by score give the curves; else say which do."""
+    """Return True if sums by score are enough; raise an AttributeError if not."""
     known = isinstance(model.calibrator, str | NadarayaWatsonRegressor)
     if not known:
         raise AttributeError(

@@ -133,7 +133,7 @@ def _fitted_together(model: Any, outcome: Array) -> list[Array]:
 
 
 def _axes(score: Array, weight: Array) -> tuple[Array, ...]:
-    """Return the nodes along each column of scores, half even in range and rank."""
+    """Return the nodes along each column: half evenly spaced, half quantiles."""
     size = _GRID[score.shape[1]] // 2
     axes = []
     for column in score.T:

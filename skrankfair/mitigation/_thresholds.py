@@ -183,7 +183,7 @@ def rate_shares(constraint: str, expected: Array, weight: Array) -> Array:
 
 @dataclass(frozen=True)
 class RateCurve:
-    """What follows from each threshold of a group, from the highest on."""
+    """The rate and the positives at each threshold of a group, from the highest on."""
 
     threshold: Array  # shape (k,): decreasing, between the scores
     rate: Array  # shape (k,): from 0 to 1
@@ -832,7 +832,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         return drawn, RateCurve.of_rows(score, share, weight).threshold_at(level)
 
     def _shares(self, expected: Array, weight: Array) -> Array:
-        """Return what the rows of a group add to its rate."""
+        """Return how much each row of a group adds to its rate."""
         share = rate_shares(str(self.constraint), expected, weight)
         if np.isnan(share).any():
             raise ValueError(

@@ -355,7 +355,7 @@ def _check_table(X: Any) -> None:
 
 @contextmanager
 def once_each() -> Iterator[None]:
-    """Warn once of each thing that several fits or models would warn of."""
+    """Issue each warning once, however many fits or models give it."""
     with collected_warnings() as collected:
         yield
     for category, message in dict.fromkeys(collected):

@@ -166,7 +166,7 @@ def _own_sums(sample: Sample, bandwidth: float, kernel: Kernel) -> tuple[Array, 
 def default_grid(rows: ScoreRows, n_points: int = _N_POINTS) -> Array:
     """Return quantiles of the scores that lie in the range of at least two groups.
 
-    All of these scores if they are no more.
+    If there are no more such scores than points, they are returned themselves.
     """
     inside = (rows.x[m] for m in _masks(rows.groups, rests=rows.groups.overlapping))
     ranges = [(x.min(), x.max()) for x in inside if x.size]
@@ -225,10 +225,10 @@ def contrast_bandwidth(
 ) -> float:
     """Return the bandwidth at which the curves of groups are compared.
 
-    A rule is applied to each group. A contrast wants the larger bandwidth of its two
-    groups, a third more because slope and curvature are known from both; of several
-    contrasts it is the median. Few distinct scores, each with enough clusters, are not
-    smoothed at all.
+    A rule is applied to each group. A contrast takes the larger bandwidth of its two
+    groups and makes it a third wider, since slope and curvature are estimated from
+    both; several contrasts take the median. Scores with few distinct values, each with
+    enough clusters, are not smoothed at all.
     """
     check_bandwidth(rule)
     if not isinstance(rule, str):

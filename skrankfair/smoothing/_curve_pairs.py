@@ -553,7 +553,7 @@ def _clusters(
 
 
 def _less_everyone(block: CurveSegments, size: int) -> CurveSegments:
-    """Return what the rests have more than everyone in place of what they have."""
+    """Return the segments with each rest replaced by its difference from everyone."""
     cluster, curve, _, values = block
     place = np.full((2 * size + 1, int(cluster.max()) + 1), -1)
     place[curve, cluster] = np.arange(curve.size)
@@ -573,7 +573,7 @@ def _less_everyone(block: CurveSegments, size: int) -> CurveSegments:
 def _pairs_of_curves(
     block: CurveSegments, n_groups: int, *, rests: bool, together: bool
 ) -> list[tuple[int, int]]:
-    """Return the pairs of curves whose cross products are wanted."""
+    """Return the pairs of curves whose cross products are needed."""
     curves, last = np.unique(block.curve).tolist(), 2 * n_groups
     same = [(a, a) for a in curves]
     if not rests and np.unique(block.cluster).size == block.cluster.size:
@@ -615,7 +615,7 @@ def _product(a: Array, b: Array) -> Array:
 
 
 def _residual(weights: Array, fitted: Array) -> Array:
-    """Return what the columns are multiplied by for weights times residuals."""
+    """Return the factors of the columns that give weights times residuals."""
     product = _product(weights, fitted)
     return np.concatenate(
         [-product, np.broadcast_to(weights, (*product.shape[:-1], weights.shape[-1]))],

@@ -96,7 +96,7 @@ def _by_row(features: Array, total: Array, weight: Array) -> tuple[Array, Array,
 
 
 def adds_up(rule: Any) -> bool:
-    """Return whether sums tell a bandwidth by the rule; else say what does."""
+    """Return True if sums are enough for the rule; raise an AttributeError if not."""
     if isinstance(rule, str) and rule == "cv":
         raise AttributeError(
             "partial_fit needs a bandwidth that is a number, or a rule other than 'cv'."

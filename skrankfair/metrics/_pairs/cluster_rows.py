@@ -127,7 +127,7 @@ class QuerySums:
 
 
 def support_columns(average: str, n_columns: int, n_buckets: int = 1) -> ColumnSum:
-    """Return the columns with the number of pairs, of a group with so many blocks."""
+    """Return the columns of a group that hold its numbers of pairs."""
     check_choice(average, "average", ("pairs", "queries"))
     block = 1 if average == "pairs" else n_columns
     return ColumnSum(block * n_buckets, (block + 1) * n_buckets)
@@ -236,10 +236,10 @@ def _subtract_below(
 
 
 def _exact_sums(plain: RankedData, make_pairs: MakePairs, chance: Array) -> QuerySums:
-    """Return the sums in which all pairs count once that may count at all.
+    """Return sums in which each pair counts once, if it can count at all.
 
-    Those of two items without a chance to be in the first places do not; without
-    chances all do.
+    A pair of two items that have no chance to be in the first places does not count;
+    without chances all pairs count.
     """
     sums = query_sums(make_pairs(plain))
     if chance.size:
@@ -251,10 +251,11 @@ def _exact_sums(plain: RankedData, make_pairs: MakePairs, chance: Array) -> Quer
 
 
 def have_pairs(exact: Array, n_columns: int) -> Array:
-    """Return where there is a pair, from sums without weights of items.
+    """Return which sums have a pair, by sums in which no item has a weight.
 
-    Their numbers of pairs are exact. Of weighted sums rounding leaves something where
-    there is none, which would be taken for data. The shape is (..., blocks, B).
+    The numbers of pairs of such sums are exact. In weighted sums rounding can leave a
+    remnant without any pair, which would be taken for data. The shape is
+    (..., blocks, B).
     """
     numbers = exact[..., 1::n_columns, :]
     return np.repeat(numbers != 0, n_columns, axis=-2)

@@ -36,7 +36,7 @@ _ONE_QUERY = (
 
 
 def resolve_variance(data: RankedData, variance: str, average: str) -> str:
-    """Return "cluster" or "item", and refuse what cannot be done.
+    """Return "cluster" or "item"; raise a ValueError where it cannot be had.
 
     "auto" depends on what is given and not on what is in it: a part with one query
     must add up with parts of many.

@@ -198,10 +198,10 @@ class Matching:
 
     @cached_property
     def _company(self) -> tuple[Array, Array, Array, Array]:
-        """Memberships of cells with several, and where their cells are in one order.
+        """What finds the memberships of a cell that has several.
 
-        How many memberships of other cells come before each of these, the beginning of
-        its cell in numbers that increase, and its own such number.
+        Their numbers; how many memberships of other cells come before each; and two
+        keys that increase over all cells: that of the cell and that of the membership.
         """
         some, members = self.members.in_company()
         begin = members.cell * np.int64(self.ranking.n_rows + 1)
@@ -209,7 +209,7 @@ class Matching:
         return some, moved, begin, begin + members.rows
 
     def own(self, place: Array) -> Array:
-        """Return the first membership of each one's cell from a ranked row on."""
+        """Return for each membership the first of its cell at a ranked row or later."""
         first = np.arange(place.size) + (place > self.members.rows)  # one that is alone
         some, moved, begin, numbers = self._company
         first[some] = moved + np.searchsorted(numbers, begin + place[some])
@@ -220,7 +220,7 @@ class Matching:
         return self.own(self.below)
 
     def ranges(self, low: Array, high: Array) -> Ranges:
-        """Return ranges of rows with those of the own cell in them."""
+        """Return ranges of rows, with the part of each that is of the same cell."""
         own_high = self._own_below if high is self.below else self.own(high)
         return Ranges(low, high, self.own(low), own_high)
 
@@ -257,7 +257,7 @@ class Matching:
         return low, high
 
     def _guess(self, limits: Array, above: bool) -> Array:
-        """Return a place within reach to search from: close to the end in long lists.
+        """Return a row within reach to start from: close to the end in long lists.
 
         The sum of a score and the threshold rounds, so the guess keeps a little clear
         of the end, and the search goes on from there with exact differences.

@@ -40,9 +40,9 @@ def sum_between(low: Array, high: Array, values: Array | None) -> Array:
 
 
 class PrefixSums(NamedTuple):
-    """Sums over all rows before each place, and what rounding took from them.
+    """Sums over all rows before each row, and the rounding errors of these sums.
 
-    Sums between two places are then as exact as if there were no other rows.
+    Sums of ranges of rows are then as exact as if there were no other rows.
     """
 
     sums: Array
@@ -50,7 +50,7 @@ class PrefixSums(NamedTuple):
 
     @classmethod
     def of(cls, values: Array, *, apart: bool) -> PrefixSums:
-        """Return those of the values of rows.
+        """Return the prefix sums of the values of rows.
 
         `apart`: rows of several queries, which must not depend on each other.
         """

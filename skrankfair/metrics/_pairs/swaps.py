@@ -105,7 +105,7 @@ class _Visits:
 
     @classmethod
     def of(cls, ranking: Ranking, visits: Array) -> _Visits:
-        """Return those of ranked rows.
+        """Return the visits to ranked rows.
 
         Of a pair in a tied block they are the visits to j while i is below it, over
         random orders of the m rows of the block: ``Σ_k F(k) (end - 1 - k)`` of the
@@ -122,7 +122,7 @@ class _Visits:
         return cls(ranking.tie_means(by_row), total)
 
     def take(self, rows: Array) -> _Visits:
-        """Return those of some rows."""
+        """Return the visits to some rows."""
         tied = None if self.tied is None else self.tied[rows]
         return _Visits(self.single[rows], tied)
 
@@ -141,7 +141,7 @@ class _Sides:
 
     @classmethod
     def of(cls, level: Level, n_rows: int, tie_cost: float) -> _Sides:
-        """Return the sides of a level of some rows."""
+        """Return the worse and the better rows of a level."""
         if level.bit is None:
             every = np.ones(n_rows, dtype=bool)
             return cls(level, every, every, tie_cost)
