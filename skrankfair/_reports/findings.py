@@ -16,6 +16,7 @@ from .._estimates.group_test import (
     margin_bounds,
     one_test,
 )
+from .._estimates.read_only import read_only
 from .._estimates.scales import t_quantile, t_test
 from .._inputs.validation import Array
 from ..metrics import GroupEstimates
@@ -96,7 +97,8 @@ class FairnessDistances(NamedTuple):
             values.append(np.where(index < 0, np.nan, result.estimate[index] - fair))
             error = np.where(index < 0, np.nan, result.standard_error[index])
             variance = variance + 2 * error**2
-        return cls(values[0], values[1], np.sqrt(np.maximum(variance, 0.0)))
+        error = np.sqrt(np.maximum(variance, 0.0))
+        return read_only(cls(values[0], values[1], error))
 
     def moves(self, df: Array, alpha: float) -> Array:
         """Return 1 where a group that has moved is closer to fair, and -1 if further.
