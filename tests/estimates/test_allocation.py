@@ -9,7 +9,6 @@ from skrankfair._estimates import allocation
 from skrankfair.metrics import (
     mean_squared_error,
     pairwise_exposure,
-    positive_rate_shift,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -83,17 +82,3 @@ def test_contrasts_of_too_many_pairs_are_refused(monkeypatch):
     monkeypatch.setattr(allocation, "memory_limit", lambda: 1e8)
     with pytest.raises(ValueError, match="all pairs of 1200 groups would take.*pass a"):
         result_of_many().contrasts()
-
-
-def test_errors_of_many_groups_by_resampling_need_no_covariance(monkeypatch):
-    rng = np.random.default_rng(1)
-    n_groups, n_rows = 70, 1400
-    g = np.arange(n_rows) % n_groups
-    y, score = rng.integers(0, 2, n_rows), rng.uniform(size=n_rows)
-    result = positive_rate_shift(
-        y, score, sensitive_features=g, threshold=0.5, bandwidth=0.2, n_resamples=5
-    )
-    sums, finalize = result.sums, result.metric.finalize
-    expected = np.sqrt(np.diag(sums.covariance(finalize)))
-    monkeypatch.setattr(type(sums), "covariance", None)
-    assert_allclose(result.standard_error, expected, rtol=1e-12)

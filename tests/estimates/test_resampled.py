@@ -354,6 +354,7 @@ class TestOfCurves:
         result, some = results[1][0], np.array([2, 0])
         variance = result.sums.of_groups(some).variance(result.metric.finalize)
         np.testing.assert_allclose(variance, result.standard_error[some] ** 2)
+        np.testing.assert_allclose(variance, np.diag(result.covariance)[some])
 
     def test_need_the_rows(self, results):
         with pytest.raises(ValueError, match="needs the rows"):
