@@ -6,6 +6,8 @@ import pytest
 from scipy.stats import binom
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.utils import Bunch
 
 from skrankfair.datasets import make_underranked_items
 from skrankfair.inference import compare, marginal_outcome_test
@@ -19,13 +21,14 @@ from skrankfair.mitigation import (
     PairwiseFairRegressor,
     pairwise_fairness_objective,
 )
+from skrankfair.model_selection import fairness_constrained
+from skrankfair.scoring import get_scorer
 from tests.mitigation.common import FEATURES, problem
 from tests.mitigation.data import (
     SCORES,
     TRUTH,
     WAVE,
     Score,
-    boosted_score,
     mortgages,
     parity_pvalue,
     recidivism,
@@ -250,6 +253,20 @@ def test_linear_models_close_the_gap_between_groups(model):
     assert loss.confidence_interval().low[0] > -0.01
 
 
+def boosted_score(library, objective, learn, X):
+    options = {"n_estimators": 60, "max_depth": 3, "learning_rate": 0.1, "n_jobs": 1}
+    options["objective"] = objective
+    start = objective.base_score
+    if library == "xgboost":
+        xgboost = pytest.importorskip("xgboost")
+        model = xgboost.XGBRegressor(base_score=start, **options)
+        return model.fit(learn.X, learn.y_true).predict(X)
+    lightgbm = pytest.importorskip("lightgbm")
+    model = lightgbm.LGBMRegressor(verbose=-1, **options)
+    init_score = np.full(learn.y_true.size, start)
+    return model.fit(learn.X, learn.y_true, init_score=init_score).predict(X) + start
+
+
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "pairwise"])
 def test_boosted_models_close_the_gap_between_groups(library, loss):
@@ -275,3 +292,64 @@ def test_boosted_models_close_the_gap_between_groups(library, loss):
     assert abs(after["all"].estimate - 1) < abs(before["all"].estimate - 1)
     change = after["intra"].estimate - before["intra"].estimate
     assert abs(change) < 3 * after["intra"].standard_error
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_graded_outcomes_far_from_zero(library):
+    """Ratings of 1 to 5: the level is where the model starts, not what it learns."""
+    halves = (make_underranked_items(3000, random_state=seed) for seed in (0, 1))
+    learn, test = (Bunch(**half) for half in halves)
+    for half in (learn, test):
+        half.y_true = 1 + np.digitize(half.engagement, (1e-9, 0.5, 1, 2))
+    groups = learn.sensitive_features, learn.qid
+    who = {"sensitive_features": test.sensitive_features, "qid": test.qid}
+    linear = PairwiseFairRegressor(random_state=0).fit(learn.X, learn.y_true, *groups)
+    scores = [linear.predict(test.X)]
+    for strength in (0, 1):
+        options = {"strength": strength, "learning_rate": 0.1}
+        objective = pairwise_fairness_objective(
+            learn.y_true,
+            sensitive_features=learn.sensitive_features,
+            qid=learn.qid,
+            random_state=0,
+            **options,
+        )
+        scores.append(boosted_score(library, objective, learn, test.X))
+        assert abs(scores[-1].mean() - test.y_true.mean()) < 0.1
+    as_linear, before, after = (
+        pairwise_accuracy(test.y_true, score, comparison="inter", **who)
+        .contrast("rest", "subgroup", kind="ratio")
+        .estimate
+        for score in scores
+    )
+    assert before > 1.4
+    assert after == pytest.approx(as_linear, abs=0.05)
+
+
+def test_a_search_constrained_by_fairness():
+    """The knee: as much accuracy as a small gap allows."""
+    data = make_underranked_items(3000, random_state=0)
+    X = pd.DataFrame(data.X, columns=data.feature_names)
+    X["group"], X["query"] = data.sensitive_features, data.qid
+    who = {"sensitive_features": "group", "qid": "query"}
+    search = GridSearchCV(
+        PairwiseFairRegressor(random_state=0, **who),
+        {"strength": [0, 0.015, 0.03, 0.1, 1]},
+        scoring={
+            "ndcg": get_scorer("ndcg", qid="query"),
+            "gap": get_scorer("neg_inter_group_accuracy_difference", **who),
+        },
+        cv=GroupKFold(3),
+        refit=fairness_constrained("ndcg", at_most={"gap": 0.05}),
+    )
+    search.fit(X, data.y_true, groups=X["query"])
+    assert search.best_params_ == {"strength": 0.03}
+    table = search.refit.table_
+    assert list(table["feasible"]) == [False, False, True, True, True]
+    # Before the knee the gap falls fast, and after it nothing happens.
+    assert table["gap"][0] - table["gap"][2] > 5 * abs(
+        table["gap"][2] - table["gap"][4]
+    )
+    assert table["gap"][3] == pytest.approx(table["gap"][4], abs=0.002)
+    assert table["ndcg"][3] == pytest.approx(table["ndcg"][4], abs=0.0005)
+    assert table["ndcg"][0] - table["ndcg"][2] < 0.005

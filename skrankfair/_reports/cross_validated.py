@@ -32,7 +32,7 @@ from .._inputs.sklearn_private import (
     tags_of,
 )
 from .._inputs.validation import Array, check_choice, check_lengths, check_number
-from ..mitigation._fold_scores import fit_clone
+from ..mitigation._wrapper import fit_clone
 from ..scoring._score_function import as_outcomes
 from .audit import (
     AuditOptions,

@@ -481,7 +481,7 @@ def _scored(
     if hasattr(model, "predict") and not isinstance(model, type):
         if X is None:
             raise ValueError(f"X must be given where {name} is an estimator.")
-        from ..mitigation._fold_scores import scores_of
+        from ..mitigation._wrapper import scores_of
 
         given = {k: v for k, v in columns.items() if v is not None}
         score = scores_of(model, X, given, _RESPONSES)

@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.validation import Array, check_choice
 from ._curves import check_calibrator, link_of
-from ._fold_scores import scores_of
 from ._group_calibrator import GroupCalibrator
-from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, joined, once_each
+from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, joined, once_each, scores_of
 
 
 def _estimator_has(name: str) -> Any:

@@ -25,8 +25,7 @@ from .._inputs.warn import warn_user
 from ..smoothing import nadaraya_watson
 from ._by_group import disjoint_groups, quoted, rows_by_group
 from ._curves import Curve, Line, check_calibrator, fit_curve
-from ._fold_scores import scores_of
-from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, joined
+from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, joined, scores_of
 
 #: What `constraint` makes equal between groups, instead of marginal outcomes.
 RATES = ("demographic_parity", "equal_opportunity", "equalized_odds")

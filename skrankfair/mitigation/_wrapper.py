@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import GroupKFold, check_cv
@@ -32,14 +31,17 @@ from .._inputs.by_name import (
 from .._inputs.groups import Codes, Groups
 from .._inputs.score_rows import ScoreRows
 from .._inputs.sklearn_private import (
+    call_once,
     consumed_metadata,
     fit_parameters,
+    parameters_of_rows,
+    response_values,
+    rows_of,
     tags_of,
     with_names,
 )
 from .._inputs.validation import Array, as_numbers, as_weights
 from ._by_group import check_given_alike, columns_of_fit
-from ._fold_scores import METHODS, Fold, fit_clone, fitted_fold, scores_of
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,69 @@ class FitRows:
             rows,
         )
         return of_all.of_positive_weight()
+
+
+METHODS = ("decision_function", "predict_proba")
+
+
+class Fold(NamedTuple):
+    """A fitted model and its scores of rows that it has not seen."""
+
+    estimator: Any
+    rows: Array  # shape (m,), int64
+    scores: Any  # array-like of shape (m,)
+
+
+def fit_clone(
+    estimator: Any, X: Any, y: Any, rows: Array, fit: Mapping[str, Any]
+) -> Any:
+    """Return a clone that is fitted to some rows; `fit` are parameters of its `fit`."""
+    model = clone(estimator)
+    parameters = parameters_of_rows(X, fit, rows)
+    return model.fit(rows_of(X, rows), rows_of(y, rows), **parameters)
+
+
+def scores_of(
+    estimator: Any,
+    X: Any,
+    metadata: Mapping[str, Any],
+    methods: Sequence[str] = METHODS,
+) -> Array:
+    """Return the scores of a fitted model, one per row.
+
+    The first response of a classifier that it has, the probability being that of the
+    second class; the prediction of a regressor.
+    """
+    name = type(estimator).__name__
+    if not hasattr(estimator, "classes_"):
+        methods = ("predict",)
+    elif not any(hasattr(estimator, method) for method in methods):
+        raise ValueError(
+            f"estimator must have {' or '.join(methods)}; {name} has none."
+        )
+    values = response_values(call_once, estimator, X, list(methods), metadata)
+    values = np.asarray(values, dtype=float)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise ValueError(
+            f"estimator must give one finite score per row; {name} gives shape "
+            f"{values.shape}, "
+            f"{int(np.isfinite(values).sum())} of {values.size} values finite."
+        )
+    return values
+
+
+def _fitted_fold(
+    estimator: Any,
+    rows: FitRows,
+    train: Array,
+    test: Array,
+    fit: Mapping[str, Any],
+    methods: Sequence[str],
+) -> Fold:
+    """Fit a clone to some rows and let it score others."""
+    model = fit_clone(estimator, rows.X, rows.y, train, fit)
+    metadata = parameters_of_rows(rows.X, rows.metadata, test)
+    return Fold(model, test, scores_of(model, rows_of(rows.X, test), metadata, methods))
 
 
 class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
@@ -256,15 +321,10 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 cv, strata, classifier=isinstance(self, ClassifierMixin)
             )
         splits = list(splitter.split(rows.X, strata, groups=codes))
-        fold = partial(
-            fitted_fold,
-            fit=fit_parameters(estimator, rows.metadata),
-            metadata=rows.metadata,
-            respond=partial(scores_of, methods=methods),
-        )
+        fit = fit_parameters(estimator, rows.metadata)
         return Parallel(n_jobs=self.n_jobs)(
-            delayed(fold)(
-                estimator, rows.X, rows.y, train[np.isin(train, rows.known)], test
+            delayed(_fitted_fold)(
+                estimator, rows, train[np.isin(train, rows.known)], test, fit, methods
             )
             for train, test in splits
         )

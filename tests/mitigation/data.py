@@ -127,20 +127,3 @@ def truth_of_both(X):
     b = (X["group"] == "b").to_numpy()
     both = [first + 0.5 * second - b, second + 0.6 * first * b]
     return expit(np.column_stack(both))
-
-
-# Boosted models
-
-
-def boosted_score(library, objective, learn, X):
-    options = {"n_estimators": 60, "max_depth": 3, "learning_rate": 0.1, "n_jobs": 1}
-    options["objective"] = objective
-    start = objective.base_score
-    if library == "xgboost":
-        xgboost = pytest.importorskip("xgboost")
-        model = xgboost.XGBRegressor(base_score=start, **options)
-        return model.fit(learn.X, learn.y_true).predict(X)
-    lightgbm = pytest.importorskip("lightgbm")
-    model = lightgbm.LGBMRegressor(verbose=-1, **options)
-    init_score = np.full(learn.y_true.size, start)
-    return model.fit(learn.X, learn.y_true, init_score=init_score).predict(X) + start

@@ -5,20 +5,13 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from skrankfair.datasets import make_underranked_items
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.mitigation import PairwiseFairClassifier, PairwiseFairRegressor
 from skrankfair.mitigation import _pairwise_fair as pairwise_base
 from skrankfair.mitigation._pairwise_penalty import LogisticRows
-from skrankfair.model_selection import fairness_constrained
-from skrankfair.scoring import get_scorer
 from tests.mitigation.pairs import naive_correlation, problem
 from tests.seeds import one_in
 
@@ -221,49 +214,3 @@ def test_columns_by_name_are_no_features(model, convert):
     expected = given.predict(X)
     for columns in (frame, frame[list("abcd")]):
         np.testing.assert_allclose(by_name.predict(convert(columns)), expected)
-
-
-@both
-def test_columns_by_name_through_a_pipeline(model):
-    X, y, group, query = problem()
-    expected = model(0.05).fit(StandardScaler().fit_transform(X), y, group, query)
-    scaled = ColumnTransformer(
-        [("scaled", StandardScaler(), list("abcd"))],
-        remainder="passthrough",
-        verbose_feature_names_out=False,
-    ).set_output(transform="pandas")
-    last = model(0.05, sensitive_features="gender", qid="query")
-    frame = frame_of(X, group, query)
-    pipeline = make_pipeline(scaled, last).fit(frame, y)
-    np.testing.assert_allclose(pipeline[-1].coef_, expected.coef_)
-    found = cross_val_score(pipeline, frame, y, cv=GroupKFold(3), groups=query)
-    assert np.isfinite(found).all()
-
-
-def test_a_search_constrained_by_fairness():
-    """The knee: as much accuracy as a small gap allows."""
-    data = make_underranked_items(3000, random_state=0)
-    X = pd.DataFrame(data.X, columns=data.feature_names)
-    X["group"], X["query"] = data.sensitive_features, data.qid
-    who = {"sensitive_features": "group", "qid": "query"}
-    search = GridSearchCV(
-        PairwiseFairRegressor(random_state=0, **who),
-        {"strength": [0, 0.015, 0.03, 0.1, 1]},
-        scoring={
-            "ndcg": get_scorer("ndcg", qid="query"),
-            "gap": get_scorer("neg_inter_group_accuracy_difference", **who),
-        },
-        cv=GroupKFold(3),
-        refit=fairness_constrained("ndcg", at_most={"gap": 0.05}),
-    )
-    search.fit(X, data.y_true, groups=X["query"])
-    assert search.best_params_ == {"strength": 0.03}
-    table = search.refit.table_
-    assert list(table["feasible"]) == [False, False, True, True, True]
-    # Before the knee the gap falls fast, and after it nothing happens.
-    assert table["gap"][0] - table["gap"][2] > 5 * abs(
-        table["gap"][2] - table["gap"][4]
-    )
-    assert table["gap"][3] == pytest.approx(table["gap"][4], abs=0.002)
-    assert table["ndcg"][3] == pytest.approx(table["ndcg"][4], abs=0.0005)
-    assert table["ndcg"][0] - table["ndcg"][2] < 0.005
