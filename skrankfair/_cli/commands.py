@@ -17,7 +17,7 @@ from .._estimates.formatting import label
 from .._estimates.group_estimates import GroupEstimates
 from .._reports.audit import AuditReport, audit
 from .._reports.conditions import checked, conditions_section
-from .._reports.files import write_text
+from .._reports.exports import write_text
 from .._reports.findings import jsonable
 from .._reports.html import check_report_packages
 from ..monitoring import Monitor

@@ -14,7 +14,7 @@ from .._estimates import formatting as fmt
 from .._estimates.power import RequiredSize, largest_distance
 from .._inputs.validation import Array
 from .._reports.audit import AuditReport
-from .._reports.files import write_text
+from .._reports.exports import write_text
 from .._reports.findings import jsonable
 
 _MATCHED = "matched_pair_calibration"

@@ -29,7 +29,7 @@ from .catalog import (
     table,
     tasks,
 )
-from .files import write_bytes, write_text
+from .exports import write_bytes, write_text
 from .findings import (
     CORRECTION_NAMES,
     GroupFinding,

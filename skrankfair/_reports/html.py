@@ -172,10 +172,6 @@ def _section(finding: MetricFinding) -> dict[str, Any]:
     edges = result.first_pass.get("engagement_edges")
     return {
         "finding": finding,
-        "metric": finding.metric,
-        "kind": finding.kind,
-        "margin_verdict": margin_verdict(finding),
-        "unit": result.metric.unit,
         "reference": _reference(finding),
         "epsilon": epsilon is not None,
         "strata": 0 if edges is None else len(edges) - 1,

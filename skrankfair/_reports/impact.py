@@ -7,7 +7,7 @@ Law 144 of 2021, and § 5-300 of the rules of its department of consumer protect
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,33 +115,36 @@ def _table(
     best = int(np.flatnonzero(large)[rates.estimate[large].argmax()])
     n_large = int(large.sum())
     n_pairs = n_large * (kept.size - 1) - n_large * (n_large - 1) // 2
-    ratios = _ratios(rates, best, 1 - (1 - confidence_level) / max(1, n_pairs))
+    level = 1 - (1 - confidence_level) / max(1, n_pairs)
+    frame = rates.contrasts("ratio", rates.groups[best], "holm", level)
+    columns = frame[["estimate", "ci_low", "ci_high"]].to_numpy(dtype=float)
+    ratios = np.insert(columns.T, best, [1.0, np.nan, np.nan], axis=1)
     low, high = map(np.asarray, rates.ends(t_quantile(confidence_level, rates.df)))
     cells: list[tuple[str, ...]] = []
-    below: list[str] = []
-    clear: list[str] = []
+    below = ratios[0] < _FOUR_FIFTHS
+    clear = below & (ratios[2] < _FOUR_FIFTHS)
     order = np.argsort(-np.nan_to_num(rates.estimate[kept], nan=-1), kind="stable")
     for i in kept[order].tolist():
-        label, (ratio, *ends) = fmt.label(rates.groups[i]), ratios[i]
         remarks = ["highest rate"] if i == best else []
-        if ratio < _FOUR_FIFTHS:
-            beyond = ends[1] < _FOUR_FIFTHS
-            below.append(label)
-            clear += [label] if beyond else []
-            remarks.append(_BELOW + (_BEYOND if beyond else ""))
+        if below[i]:
+            remarks.append(_BELOW + (_BEYOND if clear[i] else ""))
         if share[i] < _SMALL:
             remarks.append(f"small ({100 * share[i]:.1f}% of the rows)")
         cells.append(
             (
-                label,
+                fmt.label(rates.groups[i]),
                 fmt.count(rates.support[i]),
                 fmt.number(rates.estimate[i]),
                 fmt.interval(low[i], high[i]),
-                fmt.number(ratio),
-                fmt.interval(ends[0], ends[1]) if i != best else "",
+                fmt.number(ratios[0, i]),
+                fmt.interval(*ratios[1:, i]) if i != best else "",
                 ", ".join(remarks),
             )
         )
+    below, clear = (
+        [fmt.label(rates.groups[i]) for i in kept[order] if shown[i]]
+        for shown in (below, clear)
+    )
     conclusion = "No category has less than four fifths of the highest rate."
     if below:
         beyond_chance = fmt.some(clear) if clear else "none"
@@ -149,17 +152,6 @@ def _table(
             f"{_BELOW.capitalize()}: {fmt.some(below)}. Beyond chance: {beyond_chance}."
         )
     return [*paragraphs, conclusion], cells
-
-
-def _ratios(
-    rates: GroupEstimates, best: int, level: float
-) -> Mapping[int, tuple[float, float, float]]:
-    """Return the ratio of each category to the highest rate, with its interval."""
-    frame = rates.contrasts("ratio", rates.groups[best], "holm", level)
-    columns = frame[["estimate", "ci_low", "ci_high"]].to_numpy(dtype=float).tolist()
-    others = [i for i in range(len(rates.groups)) if i != best]
-    ratios = dict(zip(others, map(tuple, columns), strict=True))
-    return {**ratios, best: (1.0, np.nan, np.nan)}
 
 
 def _is_unknown(group: Hashable) -> bool:

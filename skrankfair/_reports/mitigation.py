@@ -127,6 +127,8 @@ class MitigationReport:
                 "pvalue": difference.pvalue,
                 "pvalue_corrected": corrected,
                 "verdict": np.where(clear, verdict, "no change shown"),
+                "pvalue_before": corrected_pvalues(change.before.pvalue),
+                "pvalue_after": corrected_pvalues(change.after.pvalue),
             }
         )
 
@@ -142,7 +144,7 @@ class MitigationReport:
             verdict. A disparity is the difference from what is fair, so that 0 is
             fair.
         """
-        return self._frame.copy()
+        return self._frame.drop(columns=["pvalue_before", "pvalue_after"])
 
     def summary(self) -> str:
         """Return what a reader should take away, in a few sentences.
@@ -196,12 +198,8 @@ class MitigationReport:
 
         frame = self._frame
         frame = frame.assign(metric=[_title(name) for name in frame["metric"]])
-        changes, tests = self.disparities.values(), {}
-        for side in ("before", "after"):
-            pvalues = [corrected_pvalues(getattr(c, side).pvalue) for c in changes]
-            tests[f"pvalue_{side}"] = np.concatenate([np.empty(0), *pvalues])
         display = MitigationDisplay(
-            frame[frame["kind"] == "disparity"].assign(**tests),
+            frame[frame["kind"] == "disparity"],
             frame[frame["kind"] == "cost"],
             confidence_level=self.confidence_level,
         )

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from .._reports.files import write_text
+from .._reports.exports import write_text
 
 SCHEMA = "skrankfair.Monitor"
 #: Raised when a later reader must know to read what is written; never reused.

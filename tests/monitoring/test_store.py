@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from skrankfair._reports import files
+from skrankfair._reports import exports
 from skrankfair.monitoring import Monitor, _store
 
 from .test_monitor import DAYS, decisions, monitored
@@ -27,9 +27,9 @@ def test_an_error_at_any_step_leaves_all_as_it_was(path, monkeypatch):
 
         with monkeypatch.context() as patched:
             if name == "fsync":
-                patched.setattr(files.os, "fsync", fail)
+                patched.setattr(exports.os, "fsync", fail)
             else:
-                patched.setattr(files.Path, name, fail)
+                patched.setattr(exports.Path, name, fail)
             with pytest.raises(OSError, match="No space left"):
                 monitor.update(decisions(5), when=DAYS[5])
         assert path.read_bytes() == before

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from skrankfair import audit
-from skrankfair._reports.files import write_text
+from skrankfair._reports.exports import write_text
 
 from .common import data, written
 
