@@ -210,7 +210,10 @@ class Rows:
             columns = columns.reshape(-1, width, self.n_columns)
             common = self.shared.take(self.row[some][::width], axis=0)
             if totals is not None:
-                columns = totals[0][self.group[some].reshape(-1, width)] - columns
+                of_groups = totals[0]
+                if not self.complete:
+                    of_groups = of_groups[self.group[some], None]
+                columns = of_groups - columns
                 common = totals[1] - common
             values[some] = function(columns, common).ravel()
         return values

@@ -115,9 +115,15 @@ class ClusterSums:
         supports : sequence of callable
             How much data of a group an item's columns show.
         """
-        by_group, shared = totals
-        sums = cls.from_clusters(groups, rows, supports)
-        return replace(sums, by_group=by_group, shared=shared, kind="item")
+        return cls(
+            groups,
+            *totals,
+            count=float(rows.n_rows),
+            supports=tuple(supports),
+            kind="item",
+            table=rows,
+            unweighted=rows.unweighted,
+        )
 
     @property
     def rows(self) -> Rows:

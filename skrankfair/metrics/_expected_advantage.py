@@ -8,7 +8,7 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.metric import warn_user
-from .._inputs.groups import Groups, as_groups
+from .._inputs.groups import as_groups
 from .._inputs.validation import Array, check_choice, check_lengths, check_number
 from ._lists.top_shares import Distance, TopShares
 from ._position_weights import DCG, PositionWeight
@@ -42,29 +42,22 @@ def _as_probabilities(values: Any) -> Array:
     return matrix
 
 
-def _pairs(matrix: Array, groups: Groups, size: Array, pairs: str) -> Array:
+def _pairs(matrix: Array, member: Array, pairs: str) -> Array:
     """Return the signed advantage of pairs, |.| not taken, by group."""
-    n = size.size and matrix.shape[0]
-    places = np.arange(n)
+    n, n_groups = member.shape
+    size, places = member.sum(axis=0), np.arange(n)
     if pairs == "share":
-        below = np.stack(
-            [
-                ((n - 1 - places) @ matrix)[groups.mask(group)].sum()
-                for group in range(len(groups))
-            ]
-        )
-        won = below - size * (size - 1) / 2
+        won = (n - 1 - places) @ matrix @ member - size * (size - 1) / 2
         with np.errstate(invalid="ignore", divide="ignore"):
             return 2 * won / (size * (n - size)) - 1
     rank = places @ matrix
     signs = np.sign(
         np.where(np.isclose(rank[:, None], rank), 0.0, rank - rank[:, None])
     )
-    out = np.full(len(groups), np.nan)
-    for group in range(len(groups)):
-        member = groups.mask(group)
-        if member.any() and not member.all():
-            out[group] = signs[np.ix_(member, ~member)].mean()
+    out = np.full(n_groups, np.nan)
+    for group in np.flatnonzero((size > 0) & (size < n)):
+        inside = member[:, group]
+        out[group] = signs[np.ix_(inside, ~inside)].mean()
     return out
 
 
@@ -224,7 +217,7 @@ def expected_advantage(
         "exposure_parity": MeanExposure(signed=False)(
             np.stack([v @ held, size], axis=1), np.array([v.sum(), n, 1.0])
         ),
-        "pairwise_parity": np.abs(_pairs(matrix, groups, size, pairs)),
+        "pairwise_parity": np.abs(_pairs(matrix, member, pairs)),
     }
     index = pd.Index(list(groups.labels), name="group", tupleize_cols=False)
     table = pd.DataFrame(columns, index=index)

@@ -33,15 +33,8 @@ from ._position_weights import PositionWeight
 def _check_threshold(
     epsilon: Any, n_pairs: Any, quantile: Any
 ) -> tuple[Any, float | None]:
-    given = [
-        name
-        for name, value in (
-            ("epsilon", epsilon),
-            ("n_pairs", n_pairs),
-            ("quantile", quantile),
-        )
-        if value is not None
-    ]
+    chosen = {"epsilon": epsilon, "n_pairs": n_pairs, "quantile": quantile}
+    given = [name for name, value in chosen.items() if value is not None]
     if len(given) > 1:
         raise ValueError(
             f"Only one of epsilon, n_pairs and quantile can be given; got "
@@ -161,15 +154,13 @@ def matched_pair_estimates(
     if average == "queries" and (linear or weights is not None):
         of_query, finalize = finalize, MeanOfRatios()
         n_columns, n_buckets = 2, 1
-    options = {
+    parameters = {
         "direction": direction,
-        "adjacent": adjacent,
-        "estimator": estimator,
+        **({"adjacent": True} if adjacent else {}),
+        **({"estimator": estimator} if linear else {}),
         **({} if of_rank is None else of_rank.parameters),
         "average": average,
     }
-    usual = {"adjacent": False, "estimator": "mean"}
-    shown = {k: v for k, v in options.items() if k not in usual or v != usual[k]}
     support: Finalize = support_columns(average, n_columns, n_buckets)
     if weights is not None:
         support = PairsAtPositions(support)
@@ -182,7 +173,7 @@ def matched_pair_estimates(
             disparity="max_abs",
         ),
         sums=pair_sums(data, make_pairs, variance, average, of_query),
-        parameters=shown,
+        parameters=parameters,
         first_pass={"epsilon": chosen},
         missing=data.missing,
     )

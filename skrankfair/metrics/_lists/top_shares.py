@@ -354,25 +354,24 @@ class MetricOfShares:
             if self.joint is None:
                 value = total(self.distance(p, q))
                 valid = (q.real > 0) & (q.real < 1)
-                largest = self._divisor(q, n, k, total, joint=False)
             else:
                 value = total(_divergence(p, q)).sum(axis=-1)
                 valid = ((q.real > 0).sum(axis=-2) > 1) & (q.shape[-2] > 1)
-                largest = self._divisor(q, n, k, total, joint=True)
+            largest = self._divisor(q, n, k, total)
         valid = valid[..., 0] & (largest.real > 0) & (self.n_items > self.step)
         out = np.full(value.shape, np.nan, dtype=value.dtype)
         np.divide(value, largest, out=out, where=valid)
         return out
 
     def _divisor(
-        self, q: Array, n: Array, k: Array, total: Callable[[Array], Array], joint: bool
+        self, q: Array, n: Array, k: Array, total: Callable[[Array], Array]
     ) -> Array:
-        if self.divisor == "maximum" and not joint:
+        if self.divisor == "maximum" and self.joint is None:
             return self.distance.largest(q * n, n, k, total)
         if self.divisor == "maximum":
             _check_joint(q.shape[-2])
             sizes = [q[..., group, :] * n for group in range(q.shape[-2])]
             return largest_joint(sizes, n, k, total)
         weight = 1.0 if self.divisor is None else float(np.sum(self.weights))
-        shape = q.shape[:-2] if joint else q.shape[:-1]
+        shape = q.shape[:-1] if self.joint is None else q.shape[:-2]
         return np.full(shape, weight)
