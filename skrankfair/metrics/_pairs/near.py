@@ -358,7 +358,9 @@ class _Selection:
             guesses = self._between_ends() if even else self._guesses(rng, stuck)
             for guess in guesses:
                 self._try(guess)
-            left = self._between().sum()
+                left = self._between().sum()
+                if left <= limit:
+                    break
             if not even:
                 stuck = left > between / 2
             # Where few are left out, or they are uneven, a sample says more.
