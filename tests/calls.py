@@ -2,28 +2,7 @@
 
 import pytest
 
-from skrankfair.metrics import (
-    brier_score,
-    dips,
-    exposure,
-    exposure_gap,
-    exposure_parity,
-    matched_pair_calibration,
-    ndcg,
-    ndkl,
-    normalized_discounted_difference,
-    normalized_discounted_kl,
-    normalized_discounted_ratio,
-    pairwise_accuracy,
-    pairwise_exposure,
-    pairwise_parity,
-    pairwise_preference,
-    precision,
-    precision_at_k,
-    selection_rate,
-    share_at_k,
-    skew_at_k,
-)
+from skrankfair import metrics
 from tests.seeds import together
 
 NAN, INF = float("nan"), float("inf")
@@ -36,58 +15,59 @@ GOOD = {
 ENGAGEMENT = {"engagement": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]}
 EPSILON = {"epsilon": 1.0}
 OF_LISTS = {  # statistical parity: no outcome, one value per list
-    normalized_discounted_difference: {"step": 2},
-    normalized_discounted_ratio: {"step": 2},
-    normalized_discounted_kl: {"step": 2},
-    skew_at_k: {"k": 2},
-    ndkl: {},
-    exposure_parity: {},
-    pairwise_parity: {},
+    metrics.normalized_discounted_difference: {"step": 2},
+    metrics.normalized_discounted_ratio: {"step": 2},
+    metrics.normalized_discounted_kl: {"step": 2},
+    metrics.skew_at_k: {"k": 2},
+    metrics.ndkl: {},
+    metrics.exposure_parity: {},
+    metrics.pairwise_parity: {},
 }
 OF_ROWS = {  # those of one list, with outcomes of 0 and 1
-    selection_rate: {"threshold": 0.5},
-    precision: {"threshold": 0.5},
-    brier_score: {},
+    metrics.selection_rate: {"threshold": 0.5},
+    metrics.precision: {"threshold": 0.5},
+    metrics.brier_score: {},
 }
-OF_TOP = {precision_at_k: {"k": 2}, share_at_k: {"k": 2}}
+OF_TOP = {metrics.precision_at_k: {"k": 2}, metrics.share_at_k: {"k": 2}}
 BINARY = [1.0, 1.0, 0.0, 0.0, 0.0, 1.0]
 OPTIONS = {
-    pairwise_accuracy: {},
-    pairwise_exposure: {},
-    pairwise_preference: {},
-    matched_pair_calibration: EPSILON,
-    dips: {},
-    exposure: {},
-    exposure_gap: {},
+    metrics.pairwise_accuracy: {},
+    metrics.pairwise_exposure: {},
+    metrics.pairwise_preference: {},
+    metrics.matched_pair_calibration: EPSILON,
+    metrics.dips: {},
+    metrics.exposure: {},
+    metrics.exposure_gap: {},
     **OF_LISTS,
     **OF_ROWS,
     **OF_TOP,
-    ndcg: {},
+    metrics.ndcg: {},
 }
 METRICS = tuple(OPTIONS)
 BY_GROUP = METRICS[:-1]
-OF_ITEMS = (exposure, exposure_gap)  # defined for a group without a pair
+#: Those that are defined for a group without a pair.
+OF_ITEMS = (metrics.exposure, metrics.exposure_gap)
 OF_PAIRS = tuple(
     metric
     for metric in BY_GROUP
     if metric not in (*OF_ITEMS, *OF_LISTS, *OF_ROWS, *OF_TOP)
 )
 NEEDS_OTHERS = (*OF_PAIRS, *OF_LISTS)  # undefined for a group that is everybody
-WITH_VARIANCE = tuple(metric for metric in OF_PAIRS if metric is not dips)
+WITH_VARIANCE = tuple(metric for metric in OF_PAIRS if metric is not metrics.dips)
 
 
 def columns_of(metric):
     """Names of the columns that a metric reads."""
     names = ["y_true", "y_score", "sensitive_features", "qid", "cluster"]
     unused = {
-        exposure: ["y_true"],
-        pairwise_exposure: ["y_true"],
-        pairwise_preference: ["y_score"],
-        ndcg: ["sensitive_features"],
+        metrics.exposure: ["y_true"],
+        metrics.pairwise_exposure: ["y_true"],
+        metrics.pairwise_preference: ["y_score"],
+        metrics.ndcg: ["sensitive_features"],
         **{metric: ["y_true"] for metric in OF_LISTS},
         **{metric: ["qid"] for metric in OF_ROWS},
-        selection_rate: ["y_true", "qid"],
-        share_at_k: ["y_true"],
+        metrics.selection_rate: ["y_true", "qid"],
+        metrics.share_at_k: ["y_true"],
     }
     names = [name for name in names if name not in unused.get(metric, [])]
     return [*names, "sample_weight"]
@@ -96,25 +76,30 @@ def columns_of(metric):
 def lacking(metric):
     """What an undefined group is without, a regular expression."""
     units = dict.fromkeys(OF_ITEMS, "items") | dict.fromkeys(OF_LISTS, "queries.*")
-    units |= dict.fromkeys(OF_ROWS, "rows") | {precision: "selected"}
-    units |= {precision_at_k: "items in the top k", share_at_k: "items"}
+    units |= dict.fromkeys(OF_ROWS, "rows") | {metrics.precision: "selected"}
+    units |= {metrics.precision_at_k: "items in the top k", metrics.share_at_k: "items"}
     return units.get(metric, "pairs")
 
 
 def call(metric, **changed):
     good = {name: GOOD[name] for name in columns_of(metric) if name in GOOD}
-    if metric in (exposure, pairwise_exposure, share_at_k, *OF_LISTS):
+    if metric in (
+        metrics.exposure,
+        metrics.pairwise_exposure,
+        metrics.share_at_k,
+        *OF_LISTS,
+    ):
         good["y_true"] = None
-    if good.get("y_true") and metric in (*OF_ROWS, precision_at_k):
+    if good.get("y_true") and metric in (*OF_ROWS, metrics.precision_at_k):
         good["y_true"] = BINARY
     return metric(**{**good, **OPTIONS[metric], **changed})
 
 
-def every(*kinds, metrics=METRICS):
+def every(*kinds, chosen=METRICS):
     """Parametrize by every metric and each of its columns of these kinds."""
     pairs = [
         pytest.param(metric, name, id=f"{metric.__name__}-{name}")
-        for metric in metrics
+        for metric in chosen
         for name in columns_of(metric)
         if name in kinds
     ]
@@ -123,12 +108,12 @@ def every(*kinds, metrics=METRICS):
 
 def of_one_metric(*kinds):
     """Parametrize by columns that are read alike by all metrics."""
-    return every(*kinds, metrics=[pairwise_accuracy])
+    return every(*kinds, chosen=[metrics.pairwise_accuracy])
 
 
-def each_of(metrics):
+def each_of(chosen):
     """Parametrize by metrics."""
-    return together("metric", [pytest.param(m, id=m.__name__) for m in metrics])
+    return together("metric", [pytest.param(m, id=m.__name__) for m in chosen])
 
 
 each_metric = each_of(METRICS)

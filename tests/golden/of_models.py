@@ -60,87 +60,66 @@ def scored(name):
     raise AssertionError(f"{name} needs other options.")
 
 
+CLASSIFIER = LogisticRegression()
+THRESHOLDS = partial(mitigation.GroupThresholdClassifier, CLASSIFIER, cv=2)
+#: By name: what it predicts with, and the wrapper.
+WRAPPED = {
+    "classifier": (
+        "predict_proba",
+        mitigation.GroupCalibratedClassifier(CLASSIFIER, cv=2),
+    ),
+    "classifier-ensemble": (
+        "predict_proba",
+        mitigation.GroupCalibratedClassifier(CLASSIFIER, cv=2, ensemble=True),
+    ),
+    "regressor": (
+        "predict",
+        mitigation.GroupCalibratedRegressor(LinearRegression(), cv=2),
+    ),
+    **{
+        f"thresholds-{adjust}-{constraint}": (
+            "predict",
+            THRESHOLDS(adjust=adjust, constraint=constraint),
+        )
+        for adjust in ("both", "raise", "lower")
+        for constraint in ("positive_rate", "equalized_odds", None)
+        if constraint != "equalized_odds" or adjust == "both"
+    },
+    "random": (
+        "predict",
+        THRESHOLDS(constraint="equalized_odds", randomize=True, random_state=0),
+    ),
+}
+PAIRWISE = {"max_iter": 20, "random_state": 0}
+
+
 def mitigations():
     """Yield what every mitigation predicts, with each of its options."""
     X, y = table()
-    features = X[["score", "x"]].to_numpy()
+    features, both = X[["score", "x"]].to_numpy(), np.column_stack([y, 1 - y])
     who = {"sensitive_features": X["group"].to_numpy()}
+    ranked = {**who, "qid": X["query"].to_numpy()}
     weight = {"sample_weight": 1.0 + np.arange(y.size) % 3}
-    for calibrator in ("nadaraya_watson", "isotonic", "platt", "binning"):
-        model = mitigation.GroupCalibrator(calibrator)
-        one = features[:, :1]
-        label = f"calibrator/{calibrator}"
-        yield f"mitigation/{label}", partial(fitted, model, "transform", one, y, **who)
-        yield (
-            f"mitigation-weights/{label}",
-            partial(fitted, model, "transform", one, y, **who, **weight),
-        )
-    both = np.column_stack([y, 1 - y])
+    models = {}  # arguments of `fitted`, and what it passes on
+    for name in ("nadaraya_watson", "isotonic", "platt", "binning"):
+        model = mitigation.GroupCalibrator(name)
+        given = model, "transform", features[:, :1], y
+        models[f"mitigation/calibrator/{name}"] = given, who
+        models[f"mitigation-weights/calibrator/{name}"] = given, {**who, **weight}
     for weights in (None, [1.0, 2.0]):
         model = mitigation.MultiObjectiveCalibrator(weights=weights)
-        yield (
-            f"mitigation/objectives/{weights}",
-            partial(fitted, model, "predict", features, both, **who),
-        )
-    classifier = LogisticRegression()
-    for name, model, method in (
-        (
-            "classifier",
-            mitigation.GroupCalibratedClassifier(classifier, cv=2),
-            "predict_proba",
-        ),
-        (
-            "classifier-ensemble",
-            mitigation.GroupCalibratedClassifier(classifier, cv=2, ensemble=True),
-            "predict_proba",
-        ),
-        (
-            "regressor",
-            mitigation.GroupCalibratedRegressor(LinearRegression(), cv=2),
-            "predict",
-        ),
-        *(
-            (
-                f"thresholds-{adjust}-{constraint}",
-                mitigation.GroupThresholdClassifier(
-                    classifier, cv=2, adjust=adjust, constraint=constraint
-                ),
-                "predict",
-            )
-            for adjust in ("both", "raise", "lower")
-            for constraint in ("positive_rate", "equalized_odds", None)
-            if constraint != "equalized_odds" or adjust == "both"
-        ),
-        (
-            "random",
-            mitigation.GroupThresholdClassifier(
-                classifier,
-                cv=2,
-                constraint="equalized_odds",
-                randomize=True,
-                random_state=0,
-            ),
-            "predict",
-        ),
-    ):
-        yield (
-            f"mitigation/wrapped/{name}",
-            partial(fitted, model, method, features, y, **who),
-        )
-    ranked = {**who, "qid": X["query"].to_numpy()}
-    for comparison in ("inter", "intra", "all"):
-        model = mitigation.PairwiseFairClassifier(
-            comparison=comparison, max_iter=20, random_state=0
-        )
-        yield (
-            f"mitigation/pairwise/{comparison}",
-            partial(fitted, model, "predict_proba", features, y, **ranked),
-        )
-    model = mitigation.PairwiseFairRegressor(max_iter=20, random_state=0)
-    yield (
-        "mitigation/pairwise/regressor",
-        partial(fitted, model, "predict", features, y, **ranked),
-    )
+        given = model, "predict", features, both
+        models[f"mitigation/objectives/{weights}"] = given, who
+    for name, (method, model) in WRAPPED.items():
+        models[f"mitigation/wrapped/{name}"] = (model, method, features, y), who
+    for name in ("inter", "intra", "all"):
+        model = mitigation.PairwiseFairClassifier(comparison=name, **PAIRWISE)
+        given = model, "predict_proba", features, y
+        models[f"mitigation/pairwise/{name}"] = given, ranked
+    given = mitigation.PairwiseFairRegressor(**PAIRWISE), "predict", features, y
+    models["mitigation/pairwise/regressor"] = given, ranked
+    for name, (given, passed) in models.items():
+        yield name, partial(fitted, *given, **passed)
     yield "mitigation/objective/gradient", partial(gradient, features, y, ranked)
 
 
@@ -177,9 +156,9 @@ def columns(n=480, n_groups=3, ranked=True):
     return {**given, "qid": np.arange(n) // 8} if ranked else given
 
 
-def risk(**options):
+def risk():
     """Return columns of an audit of a risk."""
-    return {**columns(n=300, n_groups=2, ranked=False), **options}
+    return columns(n=300, n_groups=2, ranked=False)
 
 
 def decided():
@@ -189,46 +168,53 @@ def decided():
 
 
 WEIGHT = 1.0 + np.arange(480) // 8 % 3
+USERS, PERSONS = np.arange(480) // 16, np.arange(300) // 3
+#: By name: what makes the columns, and the options of the audit.
+AUDITED = {
+    "audits/ranking/plain": (columns, {}),
+    "audits/ranking/margin": (
+        columns,
+        {"margin": 0.05, "correction": "fdr_bh", "confidence_level": 0.9},
+    ),
+    "audits/ranking/k": (columns, {"k": 3}),
+    "audits/ranking/users": (columns, {"cluster": USERS}),
+    "audits/ranking/twenty": (partial(columns, n=800, n_groups=20), {}),
+    "audits/ranking/all": (
+        columns,
+        {"engagement": np.arange(480) % 7 / 7, "metrics": "all"},
+    ),
+    "audits-weights/ranking/weights": (columns, {"sample_weight": WEIGHT}),
+    "audits-weights/ranking/item_weight": (columns, {"item_weight": WEIGHT}),
+    "audits-item/ranking/list": (
+        partial(columns, n=120, ranked=False),
+        {"task": "ranking"},
+    ),
+    "audits-item/risk/plain": (risk, {"threshold": 0.5}),
+    "audits-item/risk/clusters": (
+        risk,
+        {"cluster": PERSONS, "threshold": 0.5, "favorable": "low"},
+    ),
+    "audits/decision/plain": (decided, {"favorable": "high", "impact_ratio": True}),
+    "audits/decision/clusters": (decided, {"cluster": PERSONS}),
+}
+
+
+def audited(name):
+    """Return the audit of a name."""
+    make, options = AUDITED[name]
+    return skrankfair.audit(**make(), **options)
+
+
+def audited_cv():
+    """Return the audit of a ranker over folds."""
+    X, y = table()
+    who = {"sensitive_features": X["group"], "qid": X["query"]}
+    return skrankfair.audit_cv(Given(), X[["score"]], y, cv=KFold(3), **who)
+
+
 AUDITS = {
-    "audits/ranking/plain": lambda: skrankfair.audit(**columns()),
-    "audits/ranking/margin": lambda: skrankfair.audit(
-        **columns(), margin=0.05, correction="fdr_bh", confidence_level=0.9
-    ),
-    "audits/ranking/k": lambda: skrankfair.audit(**columns(), k=3),
-    "audits/ranking/users": lambda: skrankfair.audit(
-        **columns(), cluster=np.arange(480) // 16
-    ),
-    "audits/ranking/twenty": lambda: skrankfair.audit(**columns(n=800, n_groups=20)),
-    "audits/ranking/all": lambda: skrankfair.audit(
-        **columns(), engagement=np.arange(480) % 7 / 7, metrics="all"
-    ),
-    "audits-weights/ranking/weights": lambda: skrankfair.audit(
-        **columns(), sample_weight=WEIGHT
-    ),
-    "audits-weights/ranking/item_weight": lambda: skrankfair.audit(
-        **columns(), item_weight=WEIGHT
-    ),
-    "audits-item/ranking/list": lambda: skrankfair.audit(
-        **columns(n=120, ranked=False), task="ranking"
-    ),
-    "audits-item/risk/plain": lambda: skrankfair.audit(**risk(), threshold=0.5),
-    "audits-item/risk/clusters": lambda: skrankfair.audit(
-        **risk(cluster=np.arange(300) // 3), threshold=0.5, favorable="low"
-    ),
-    "audits/decision/plain": lambda: skrankfair.audit(
-        **decided(), favorable="high", impact_ratio=True
-    ),
-    "audits/decision/clusters": lambda: skrankfair.audit(
-        **decided(), cluster=np.arange(300) // 3
-    ),
-    "audits/cv/ranking": lambda: skrankfair.audit_cv(
-        Given(),
-        table()[0][["score"]],
-        table()[1],
-        sensitive_features=table()[0]["group"],
-        qid=table()[0]["query"],
-        cv=KFold(3),
-    ),
+    **{name: partial(audited, name) for name in AUDITED},
+    "audits/cv/ranking": audited_cv,
     "audits/mitigation/ranking": lambda: mitigated(np.arange(480) // 8),
     "audits-item/mitigation/risk": lambda: mitigated(None),
     "audits/changes/ranking": lambda: changed(columns()),

@@ -297,39 +297,29 @@ def of_sellers(metric):
 def others():
     """Yield weights of items, missing values, strata, curves of ε and differences."""
     c = labelled(seed=5, n=240)
-    weight = 1.0 + c.q % 3
-    who = {"sensitive_features": c.group, "qid": c.q}
+    weight = {"sample_weight": 1.0 + c.q % 3}
+    group, query = {"sensitive_features": c.group}, {"qid": c.q}
+    who = {**group, **query}
+    outcome, score, lost = c.y.copy(), c.s.copy(), c.group.astype(object)
+    outcome[::7], score[::11], lost[::13] = np.nan, np.nan, None
+    lacking = {**query, "sensitive_features": lost}
+    entries = {}
     for name in ("accuracy", "exposure", "preference", "matched"):
-        function = RANKED[name]
-        for variance in ("cluster", "item"):
-            label = room("others", item=variance == "item", weights=True)
-            yield (
-                f"{label}/item_weight/{name}",
-                partial(
-                    *(function, c.y, c.s),
-                    **{**who, "item_weight": 1 + c.z, "variance": variance},
-                ),
-            )
-        yield (
-            f"others-weights/both/{name}",
-            partial(
-                function, c.y, c.s, item_weight=1 + c.z, sample_weight=weight, **who
-            ),
+        of = partial(RANKED[name], c.y, c.s)
+        by_item = partial(of, item_weight=1 + c.z, **who)
+        entries[f"others-weights/item_weight/{name}"] = partial(
+            by_item, variance="cluster"
         )
-        yield (
-            f"others-item/list/{name}",
-            partial(function, c.y, c.s, sensitive_features=c.group),
+        entries[f"others-item-weights/item_weight/{name}"] = partial(
+            by_item, variance="item"
         )
-        outcome, score, lost = c.y.copy(), c.s.copy(), c.group.astype(object)
-        outcome[::7], score[::11], lost[::13] = np.nan, np.nan, None
+        entries[f"others-weights/both/{name}"] = partial(by_item, **weight)
+        entries[f"others-item/list/{name}"] = partial(of, **group)
         for missing in ("drop", "group"):
-            yield (
-                f"others/missing/{name} {missing}",
-                partial(
-                    *(function, outcome, score),
-                    **{**who, "sensitive_features": lost, "missing": missing},
-                ),
+            entries[f"others/missing/{name} {missing}"] = partial(
+                RANKED[name], outcome, score, missing=missing, **lacking
             )
+    matched = partial(metrics.matched_pair_calibration, c.y, c.s, **who)
     for name, options in {
         "epsilon-by-group": {"epsilon": {"a": 0.1, "b": 0.2, "c": 0.3}},
         "n_pairs": {"n_pairs": 30, "direction": "both"},
@@ -337,35 +327,25 @@ def others():
         "geometric": {"epsilon": 0.2, "position_weight": "geometric", "patience": 0.7},
         "top": {"epsilon": 0.2, "position_weight": "top", "k": 4},
     }.items():
-        function = metrics.matched_pair_calibration
-        yield f"others/matched/{name}", partial(function, c.y, c.s, **who, **options)
-    strata = {"engagement": c.z, "bins": 3, **who}
-    yield (
-        "others/strata/breakdown",
-        lambda: metrics.pairwise_accuracy(c.y, c.s, **strata).breakdown(),
+        entries[f"others/matched/{name}"] = partial(matched, **options)
+    curve = partial(metrics.matched_pair_curve, c.y, c.s, **who)
+    entries["others/curve/matched_pair_curve"] = partial(curve, epsilon=[0.05, 0.2])
+    entries["others-weights/curve/matched_pair_curve"] = partial(curve, **weight)
+    strata = partial(metrics.pairwise_accuracy, engagement=c.z, bins=3)
+    for name, function in {
+        "strata/breakdown": strata,
+        "breakdown/exposure_gap": metrics.exposure_gap,
+        "breakdown/dips": metrics.dips,
+    }.items():
+        entries[f"others/{name}"] = lambda f=function: f(c.y, c.s, **who).breakdown()
+    entries["others/expected/advantage"] = partial(
+        metrics.expected_advantage,
+        np.array([np.roll(np.arange(1, 7) / 21, i) for i in range(6)]),
+        sensitive_features=np.array(list("aababb")),
+        step=2,
+        k=3,
     )
-    yield (
-        "others/curve/matched_pair_curve",
-        partial(metrics.matched_pair_curve, c.y, c.s, epsilon=[0.05, 0.2], **who),
-    )
-    yield (
-        "others-weights/curve/matched_pair_curve",
-        partial(metrics.matched_pair_curve, c.y, c.s, sample_weight=weight, **who),
-    )
-    for name in ("exposure_gap", "dips"):
-        yield (
-            f"others/breakdown/{name}",
-            partial(lambda f: f(c.y, c.s, **who).breakdown(), getattr(metrics, name)),
-        )
-    yield (
-        "others/expected/advantage",
-        lambda: metrics.expected_advantage(
-            np.array([np.roll(np.arange(1, 7) / 21, i) for i in range(6)]),
-            sensitive_features=np.array(list("aababb")),
-            step=2,
-            k=3,
-        ),
-    )
+    yield from entries.items()
 
 
 # Results that were stored by version 0.1.0, which every later one reads and adds to
@@ -406,24 +386,27 @@ def one_list(half, n_groups=2):
 
 #: The results of two halves of data, of which the first is stored.
 WRITTEN = {
-    "clusters": partial(half_of_case, "pairwise_accuracy-inter-pairs-cluster"),
-    "average_queries": partial(half_of_case, "pairwise_accuracy-all-queries-cluster"),
-    "items": partial(half_of_case, "pairwise_accuracy-all-pairs-item"),
+    **{
+        name: partial(half_of_case, case)
+        for name, case in {
+            "clusters": "pairwise_accuracy-inter-pairs-cluster",
+            "average_queries": "pairwise_accuracy-all-queries-cluster",
+            "items": "pairwise_accuracy-all-pairs-item",
+            "matched_pairs": "matched_pair_calibration-both-pairs-cluster-0.25",
+            "local_linear": (
+                "matched_pair_calibration-local_linear-pairs-cluster-0.25"
+            ),
+            "lists": "exposure_gap-expected-queries",
+            "rates": "true_positive_rate-0.375",
+            "f1": "f1-0.375",
+        }.items()
+    },
     "weights": partial(
         half_of_case, "pairwise_accuracy-all-pairs-cluster", make=DATA["weights"]
     ),
     "overlapping": partial(
         half_of_case, "pairwise_exposure-pairs-cluster", make=overlapping
     ),
-    "matched_pairs": partial(
-        half_of_case, "matched_pair_calibration-both-pairs-cluster-0.25"
-    ),
-    "local_linear": partial(
-        half_of_case, "matched_pair_calibration-local_linear-pairs-cluster-0.25"
-    ),
-    "lists": partial(half_of_case, "exposure_gap-expected-queries"),
-    "rates": partial(half_of_case, "true_positive_rate-0.375"),
-    "f1": partial(half_of_case, "f1-0.375"),
     "item_list": one_list,
     "item_list_of_twenty": partial(one_list, n_groups=20),
     "replicates": lambda half: half_of_case(

@@ -12,24 +12,7 @@ from skrankfair._estimates.finalize import ColumnSum, MeanOfRatios
 from skrankfair._estimates.metric import Metric
 from skrankfair._estimates.rows import Rows as Table
 from skrankfair._estimates.sums import ClusterSums
-from skrankfair.metrics import (
-    GroupEstimates,
-    dips,
-    exposure,
-    exposure_gap,
-    exposure_parity,
-    matched_pair_calibration,
-    ndcg,
-    ndkl,
-    normalized_discounted_difference,
-    normalized_discounted_kl,
-    normalized_discounted_ratio,
-    pairwise_accuracy,
-    pairwise_exposure,
-    pairwise_parity,
-    pairwise_preference,
-    skew_at_k,
-)
+from skrankfair.metrics import GroupEstimates
 
 RATES = (
     metrics.selection_rate,
@@ -116,7 +99,7 @@ class Case:
         options = {**self.options, **self.first_pass, **changed}
         if "bins" in options:
             options["engagement"] = c.z
-        if self.metric is not ndcg:
+        if self.metric is not metrics.ndcg:
             options["sensitive_features"] = c.group
         if self.by_row:
             rest = {"cluster": c.cluster, "sample_weight": c.w}
@@ -156,19 +139,19 @@ def _held_epsilon(result):
 def _cases():
     for comparison, counting in itertools.product(("all", "intra", "inter"), COUNTING):
         options = {"comparison": comparison, **counting}
-        yield Case(pairwise_accuracy, options, {})
+        yield Case(metrics.pairwise_accuracy, options, {})
         if comparison != "intra":
-            yield Case(pairwise_accuracy, options, {"bins": EDGES})
-    yield Case(pairwise_accuracy, dict(COUNTING[0]), {"bins": 3}, _held_edges)
+            yield Case(metrics.pairwise_accuracy, options, {"bins": EDGES})
+    yield Case(metrics.pairwise_accuracy, dict(COUNTING[0]), {"bins": 3}, _held_edges)
     for metric, counting in itertools.product(
-        (pairwise_exposure, pairwise_preference), COUNTING
+        (metrics.pairwise_exposure, metrics.pairwise_preference), COUNTING
     ):
         yield Case(metric, dict(counting), {})
     for direction, counting in itertools.product(("below", "both"), COUNTING):
         options = {"direction": direction, **counting}
-        yield Case(matched_pair_calibration, options, {"epsilon": 0.25})
+        yield Case(metrics.matched_pair_calibration, options, {"epsilon": 0.25})
         for chosen in ({"n_pairs": 20}, {"quantile": 0.3}):
-            yield Case(matched_pair_calibration, options, chosen, _held_epsilon)
+            yield Case(metrics.matched_pair_calibration, options, chosen, _held_epsilon)
     for options in (
         {"estimator": "local_linear"},
         {"estimator": "local_linear", "direction": "both"},
@@ -176,9 +159,9 @@ def _cases():
     ):
         for counting in COUNTING[: 2 if "position_weight" in options else 3]:
             options = {**options, **counting}
-            yield Case(matched_pair_calibration, options, {"epsilon": 0.25})
+            yield Case(metrics.matched_pair_calibration, options, {"epsilon": 0.25})
     for k, gain in itertools.product((None, 3), ("linear", "exponential")):
-        yield Case(ndcg, {"k": k, "gain": gain}, {})
+        yield Case(metrics.ndcg, {"k": k, "gain": gain}, {})
     yield from _parts_of_lists()
     yield from _of_binary_outcomes()
 
@@ -199,18 +182,20 @@ def _parts_of_lists():
     """Cases of metrics that do not sum over pairs."""
     for average, tie_cost in itertools.product(("pairs", "queries"), (0.0, 0.5)):
         options = {"position_weight": "dcg", "tie_cost": tie_cost, "average": average}
-        yield Case(dips, options, {})
+        yield Case(metrics.dips, options, {})
     for average in ("queries", "amortized"):
-        yield Case(exposure, {"position_weight": "reciprocal", "average": average}, {})
+        yield Case(
+            metrics.exposure, {"position_weight": "reciprocal", "average": average}, {}
+        )
         for target in ("expected", "relevance", "population"):
-            yield Case(exposure_gap, {"target": target, "average": average}, {})
-    yield Case(normalized_discounted_difference, {"step": 3}, {})
-    yield Case(normalized_discounted_ratio, {"step": 1}, {})
-    yield Case(normalized_discounted_kl, {"step": 2}, {})
-    yield Case(skew_at_k, {"k": 5}, {})
-    yield Case(ndkl, {}, {})
+            yield Case(metrics.exposure_gap, {"target": target, "average": average}, {})
+    yield Case(metrics.normalized_discounted_difference, {"step": 3}, {})
+    yield Case(metrics.normalized_discounted_ratio, {"step": 1}, {})
+    yield Case(metrics.normalized_discounted_kl, {"step": 2}, {})
+    yield Case(metrics.skew_at_k, {"k": 5}, {})
+    yield Case(metrics.ndkl, {}, {})
     for metric, signed in itertools.product(
-        (exposure_parity, pairwise_parity), (False, True)
+        (metrics.exposure_parity, metrics.pairwise_parity), (False, True)
     ):
         yield Case(metric, {"signed": signed}, {})
 

@@ -5,24 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from skrankfair import metrics
 from skrankfair._estimates import sums as _sums
-from skrankfair.metrics import (
-    dips,
-    exposure,
-    exposure_gap,
-    exposure_parity,
-    matched_pair_calibration,
-    ndcg,
-    ndkl,
-    normalized_discounted_difference,
-    normalized_discounted_kl,
-    normalized_discounted_ratio,
-    pairwise_accuracy,
-    pairwise_exposure,
-    pairwise_parity,
-    pairwise_preference,
-    skew_at_k,
-)
 from tests.metrics.common import (
     CASES,
     DATA,
@@ -83,14 +67,14 @@ def cases_where(condition, half=None):
     return together("case", params)
 
 
-def cases_of(*metrics):
-    return cases_where(lambda case: case.metric in metrics)
+def cases_of(*some):
+    return cases_where(lambda case: case.metric in some)
 
 
 by_case_and_data = one_in(2, rare=is_rare, at_once=10, case=CASES, make=DATA)
 # What each leaves out the others have; all of it runs with the simulations.
 by_group, by_other_group = (
-    cases_where(lambda case: case.metric is not ndcg, half) for half in (0, 1)
+    cases_where(lambda case: case.metric is not metrics.ndcg, half) for half in (0, 1)
 )
 by_cluster = one_in(
     2,
@@ -241,7 +225,7 @@ def test_split_and_merged_is_the_whole(case, make, weights, monkeypatch):
     whole = case(c)
     held = case.hold(whole)
     parts = [held(part) for part in parts_of(c)]
-    if case.metric is not ndcg and make is labelled:
+    if case.metric is not metrics.ndcg and make is labelled:
         assert [part.groups for part in parts[:2]] == [("a", "b"), ("a", "b", "c")]
     first, second, third = parts
     merged = [
@@ -276,19 +260,24 @@ def test_split_by_clusters_and_merged(case, make):
 
 
 PARITY = (
-    exposure_parity,
-    ndkl,
-    normalized_discounted_difference,
-    normalized_discounted_kl,
-    normalized_discounted_ratio,
-    pairwise_parity,
-    skew_at_k,
+    metrics.exposure_parity,
+    metrics.ndkl,
+    metrics.normalized_discounted_difference,
+    metrics.normalized_discounted_kl,
+    metrics.normalized_discounted_ratio,
+    metrics.pairwise_parity,
+    metrics.skew_at_k,
 )
 
 
 OF_RANKS = (
-    *(pairwise_accuracy, pairwise_exposure, pairwise_preference, ndcg),
-    *(dips, exposure, exposure_gap, *PARITY),
+    *(
+        metrics.pairwise_accuracy,
+        metrics.pairwise_exposure,
+        metrics.pairwise_preference,
+        metrics.ndcg,
+    ),
+    *(metrics.dips, metrics.exposure, metrics.exposure_gap, *PARITY),
 )
 
 
@@ -310,31 +299,33 @@ def test_monotone_transformation_of_scores(case, make, transform):
     assert_identical(case(c.but(s=transform(c.s))), case(c))
 
 
-@cases_of(pairwise_preference)
+@cases_of(metrics.pairwise_preference)
 def test_preference_does_not_look_at_the_scores(case):
     c = labelled()
     assert_identical(case(c.but(s=None)), case(c))
 
 
-@cases_of(pairwise_exposure, exposure, *PARITY)
+@cases_of(metrics.pairwise_exposure, metrics.exposure, *PARITY)
 def test_exposure_does_not_look_at_the_outcomes(case):
     c = labelled()
     assert_identical(case(c.but(y=None)), case(c))
 
 
-@cases_of(pairwise_accuracy, pairwise_preference, dips)
+@cases_of(metrics.pairwise_accuracy, metrics.pairwise_preference, metrics.dips)
 @on_both
 def test_monotone_transformation_of_outcomes(case, make):
     c = make()
     assert_identical(case(c.but(y=np.exp(c.y) - 100)), case(c))
 
 
-@cases_of(pairwise_accuracy, pairwise_exposure, pairwise_preference)
+@cases_of(
+    metrics.pairwise_accuracy, metrics.pairwise_exposure, metrics.pairwise_preference
+)
 @on_both
 def test_reversal(case, make):
     c = make()
     r, reverse = case(c), case(c.but(s=-c.s, y=c.y))
-    if case.metric is pairwise_preference:
+    if case.metric is metrics.pairwise_preference:
         reverse = case(c.but(y=-c.y))
     np.testing.assert_allclose(reverse.estimate, 1 - r.estimate, rtol=0, atol=1e-12)
     np.testing.assert_allclose(reverse.covariance, r.covariance, rtol=1e-12, atol=1e-12)
@@ -348,7 +339,7 @@ def scaled_epsilon(case, factor):
     }
 
 
-@cases_of(matched_pair_calibration)
+@cases_of(metrics.matched_pair_calibration)
 @on_both
 def test_calibration_has_the_scale_of_the_scores(case, make):
     c = make()
@@ -362,7 +353,7 @@ def test_calibration_has_the_scale_of_the_scores(case, make):
     assert_identical(case(c.but(s=c.s + 1024)), expected)
 
 
-@cases_of(matched_pair_calibration)
+@cases_of(metrics.matched_pair_calibration)
 @on_both
 def test_calibration_is_of_differences_of_outcomes(case, make):
     c = make()
