@@ -15,7 +15,7 @@ from . import formatting as fmt
 from . import storage
 from .allocation import check_memory
 from .estimates import Estimate, Estimates, contrasts_of, correlation_of
-from .finalize import of_one_length
+from .finalize import Finalize, of_one_length
 from .group_test import (
     EquivalenceTest,
     GroupTest,
@@ -286,20 +286,19 @@ class GroupEstimates(ReadOnlyArrays):
             narrow_error = np.sqrt(self.sums.variance(square))
         return RootScale(estimate, error, noise, narrow, narrow_error)
 
-    def _difference_of_shares(self, *parts: Any) -> DifferenceScale:
-        sides, variances = [], []
-        for part in parts:
-            variance = self.sums.variance(part)
-            df, effective = degrees_of_freedom(self.sums, part)
+    def _difference_of_shares(self, *finalizes: Finalize) -> DifferenceScale:
+        shares = []
+        for share in finalizes:
+            error = np.sqrt(self.sums.variance(share))
+            df, effective = degrees_of_freedom(self.sums, share)
             df = df if self.variance == "item" else self.df
-            variances.append(variance)
-            estimate = self.sums.estimate(part)
-            sides.append(ShareScale(estimate, np.sqrt(variance), effective, df))
-        both = (sum(variances) - self.standard_error**2) / 2
-        correlation = correlation_of(both, variances[0], variances[1])
-        return DifferenceScale(
-            self.estimate, self.standard_error, sides[0], sides[1], correlation
+            shares.append(ShareScale(self.sums.estimate(share), error, effective, df))
+        a, b = shares
+        variances = a.standard_error**2, b.standard_error**2
+        correlation = correlation_of(
+            (sum(variances) - self.standard_error**2) / 2, *variances
         )
+        return DifferenceScale(self.estimate, self.standard_error, a, b, correlation)
 
     @cached_property
     def as_estimates(self) -> Estimates:

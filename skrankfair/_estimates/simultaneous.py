@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -187,8 +187,8 @@ class Simultaneous:
     def largest(self) -> Array:
         """Largest ``|z|`` of normal vectors, sorted, shape (n_resamples,)."""
         spread = self.standard_error if self.spread is None else self.spread
-        some = (self.standard_error > 0) & (spread > 0)
-        known = np.flatnonzero(some & ~np.isnan(self.estimate))
+        unsure = (self.standard_error > 0) & (spread > 0)
+        known = np.flatnonzero(unsure & ~np.isnan(self.estimate))
         if not known.size:
             return np.zeros(self.n_resamples)
         if isinstance(self.covariance, np.ndarray):
@@ -196,22 +196,11 @@ class Simultaneous:
             level = (np.arange(self.n_resamples) + 0.5) / self.n_resamples
             return -special.ndtri(-np.expm1(np.log(level) / known.size) / 2)
         largest = np.zeros(self.n_resamples)
-        for _, part, drawn in self._drawn(known, spread):
-            np.maximum(largest[part], np.abs(drawn).max(1), out=largest[part])
-        return np.sort(largest)
-
-    def _drawn(
-        self, some: Array, spread: Array
-    ) -> Iterator[tuple[Array, slice, Array]]:
-        """Yield draws of the normal vector: of which contrasts, which draws, and ``z``.
-
-        Of some contrasts, block by block.
-        """
         rng = generator(self.random_state)
         starts = np.cumsum([0, *(len(block) for block in self.covariance)])
-        ends = np.searchsorted(self.contrasts[some, 0], starts)
+        ends = np.searchsorted(self.contrasts[known, 0], starts)
         for number, covariance in enumerate(self.covariance):
-            inside = some[ends[number] : ends[number + 1]]
+            inside = known[ends[number] : ends[number + 1]]
             if not inside.size:
                 continue
             first, second = np.maximum(self.contrasts[inside] - starts[number], -1).T
@@ -224,12 +213,14 @@ class Simultaneous:
             place[used] = np.arange(used.size)
             step = max(1, min(_CHUNK, _MOST_DRAWS // inside.size))
             for start in range(0, self.n_resamples, step):
-                part = slice(start, min(start + step, self.n_resamples))
-                draws = rng.standard_normal((part.stop - start, len(root))) @ root
+                stop = min(start + step, self.n_resamples)
+                draws = rng.standard_normal((stop - start, len(root))) @ root
                 drawn = draws[:, place[first]]
                 drawn -= np.where(second >= 0, draws[:, place[second]], 0.0)
                 drawn /= spread[inside]
-                yield inside, part, drawn
+                most = np.abs(drawn).max(1)
+                largest[start:stop] = np.maximum(largest[start:stop], most)
+        return np.sort(largest)
 
     def corrected(self, method: str) -> Array:
         """Return p-values corrected for the number of contrasts, shape (T,)."""

@@ -270,7 +270,7 @@ def test_a_warning_names_a_few_of_many_groups():
 
 
 @pytest.mark.parametrize("comparison", ["all", "inter"])
-def test_folded_parts_agree_with_the_whole_within_a_percent(comparison):
+def test_compact_parts_agree_with_the_whole_within_a_percent(comparison):
     # Sizes of a power law, and a group that is in few queries.
     rng = np.random.default_rng(0)
     size = np.minimum(3 + rng.pareto(1.2, 1500).astype(int), 40)

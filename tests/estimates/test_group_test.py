@@ -95,9 +95,9 @@ class TestContrast:
         result, (loss, group) = losses()
         parts = loss[group == "a"], loss[group == "b"]
         expected = ttost_ind(*parts, -0.6, 0.6, usevar="unequal")[0]
-        found = result.contrast("a", "b").equivalence_test(0.6)
+        actual = result.contrast("a", "b").equivalence_test(0.6)
         # The same standard errors; Welch's degrees of freedom see the variances.
-        assert found.pvalue[0] == pytest.approx(expected, rel=0.02)
+        assert actual.pvalue[0] == pytest.approx(expected, rel=0.02)
 
     def test_is_statsmodels_paired_test(self):
         # One row of each group in every cluster: the contrast is that of pairs.
@@ -110,8 +110,8 @@ class TestContrast:
             cluster=np.repeat(np.arange(40), 2),
         )
         expected = ttost_paired(loss[:, 0], loss[:, 1], -0.5, 0.4)[0]
-        found = result.contrast("a", "b").equivalence_test((-0.5, 0.4))
-        assert found.pvalue[0] == pytest.approx(expected, rel=1e-6)
+        actual = result.contrast("a", "b").equivalence_test((-0.5, 0.4))
+        assert actual.pvalue[0] == pytest.approx(expected, rel=1e-6)
 
     @pytest.mark.parametrize("kind", ["difference", "ratio"])
     @pytest.mark.parametrize("share", [True, False])
@@ -179,15 +179,15 @@ class TestByGroup:
         )
 
     def test_is_of_the_difference_from_the_rest(self, result):
-        found = result.equivalence_test(0.1)
+        actual = result.equivalence_test(0.1)
         contrast = result.contrast("f", "m").equivalence_test(0.1)
-        np.testing.assert_allclose(found.estimate[0], contrast.estimate[0], rtol=1e-9)
-        assert found.pvalue[0] == pytest.approx(contrast.pvalue[0], rel=0.05)
-        assert found.overall_pvalue == found.pvalue.max()
-        frame = found.to_frame()
+        np.testing.assert_allclose(actual.estimate[0], contrast.estimate[0], rtol=1e-9)
+        assert actual.pvalue[0] == pytest.approx(contrast.pvalue[0], rel=0.05)
+        assert actual.overall_pvalue == actual.pvalue.max()
+        frame = actual.to_frame()
         assert list(frame.index) == ["f", "m"]
         assert (frame["pvalue_corrected"] >= frame["pvalue"]).all()
-        assert "Within -0.1 to 0.1?" in repr(found)
+        assert "Within -0.1 to 0.1?" in repr(actual)
 
     def test_a_group_without_an_error_is_unknown(self):
         with pytest.warns(UndefinedMetricWarning, match="no standard error"):

@@ -40,9 +40,11 @@ class TestSpecialCases:
         result, loss = paired()
         spread = np.std(loss[:, 0] - loss[:, 1], ddof=1)
         expected = spread * TTestPower().solve_power(nobs=40, power=power, alpha=0.05)
-        found = result.contrast("a", "b").minimum_detectable(power, pilot_error="known")
+        actual = result.contrast("a", "b").minimum_detectable(
+            power, pilot_error="known"
+        )
         # statsmodels counts rejections on the wrong side, too.
-        assert found == pytest.approx(expected, rel=2e-3)
+        assert actual == pytest.approx(expected, rel=2e-3)
 
     def test_two_samples_are_statsmodels_t_test(self):
         rng = np.random.default_rng(1)
@@ -54,24 +56,24 @@ class TestSpecialCases:
         )
         spread = np.sqrt(loss.var(axis=1, ddof=1).mean())
         expected = spread * TTestIndPower().solve_power(nobs1=50, power=0.8, alpha=0.05)
-        found = result.contrast("a", "b").minimum_detectable(pilot_error="known")
-        assert found == pytest.approx(expected, rel=2e-3)
+        actual = result.contrast("a", "b").minimum_detectable(pilot_error="known")
+        assert actual == pytest.approx(expected, rel=2e-3)
 
     def test_clusters_that_are_required(self):
         result, loss = paired(20)
         spread = np.std(loss[:, 0] - loss[:, 1], ddof=1)
         expected = TTestPower().solve_power(0.3 / spread, power=0.9, alpha=0.05)
         contrast = result.contrast("a", "b")
-        found = contrast.required(0.3, power=0.9, pilot_error="known")
-        assert found.n_clusters[0] == pytest.approx(np.ceil(expected), abs=1)
+        actual = contrast.required(0.3, power=0.9, pilot_error="known")
+        assert actual.n_clusters[0] == pytest.approx(np.ceil(expected), abs=1)
 
     @pytest.mark.parametrize(("df", "size"), [(2, 4.6), (4, 3.4), (30, 2.9)])
     def test_a_small_pilot_is_that_of_julious_and_owen(self, df, size):
         """Of a test that knows its error: the noncentral t of the pilot."""
         expected = stats.nct.cdf(size, df, stats.norm.ppf(0.975))
         one, pilot = np.array([1.0]), np.array([float(df)])
-        found = power_at(one, np.array([1e9]), size, 0.05, pilot)
-        assert found[0] == pytest.approx(expected, abs=1e-5)
+        actual = power_at(one, np.array([1e9]), size, 0.05, pilot)
+        assert actual[0] == pytest.approx(expected, abs=1e-5)
 
     @pytest.mark.parametrize("df", [1, 3, 20])
     def test_power_is_the_mean_over_pilots(self, df):
@@ -106,8 +108,8 @@ class TestSpecialCases:
 
     def test_no_gap_is_too_small_to_ask_for(self):
         one = np.ones(1)
-        found = power_at(one, 20 * one, 5e-324, 0.05, 20 * one)
-        assert found == pytest.approx(0.025, abs=1e-3)
+        actual = power_at(one, 20 * one, 5e-324, 0.05, 20 * one)
+        assert actual == pytest.approx(0.025, abs=1e-3)
 
 
 class TestPilot:
@@ -115,10 +117,10 @@ class TestPilot:
         result, _ = paired()
         contrast = result.contrast("a", "b")
         gap = contrast.minimum_detectable()
-        found = contrast.required(gap)
-        assert found.factor[0] == pytest.approx(1.0, rel=1e-6)
+        actual = contrast.required(gap)
+        assert actual.factor[0] == pytest.approx(1.0, rel=1e-6)
         assert contrast.required(gap / 2).factor[0] == pytest.approx(4.0, rel=0.05)
-        assert "power 0.8" in repr(found)
+        assert "power 0.8" in repr(actual)
 
     def test_of_groups_and_the_rest(self):
         rng = np.random.default_rng(2)
@@ -248,9 +250,9 @@ class TestWhatNoPilotCanPromise:
             sensitive_features=np.repeat(["a", "b"], 100),
         )
         # Each group is the rest of the other, but a sample of its own.
-        own = result.against_rest().sums.concentration(result.metric.finalize)
-        assert own[0] > 0.9
-        assert own[1] < 0.05
+        share = result.against_rest().sums.concentration(result.metric.finalize)
+        assert share[0] > 0.9
+        assert share[1] < 0.05
         with pytest.warns(SmallSampleWarning, match=r"make most of .*: in a, b\. "):
             result.required(0.1)
         with pytest.warns(SmallSampleWarning, match=message):
@@ -285,15 +287,15 @@ class TestWhatNoPilotCanPromise:
         )
         for i, name in enumerate("ab"):
 
-            def mean(some, own=group == name):
-                some = some & own
+            def mean(some, of_group=group == name):
+                some = some & of_group
                 return (weight[some] * loss[some]).sum() / weight[some].sum()
 
             everyone = mean(np.ones(60, dtype=bool))
             moved = np.array([mean(cluster != c) - everyone for c in range(20)])
             expected = (moved**4).sum() / (moved**2).sum() ** 2
-            found = result.sums.concentration(result.metric.finalize)[i]
-            assert found == pytest.approx(expected, rel=1e-10)
+            actual = result.sums.concentration(result.metric.finalize)[i]
+            assert actual == pytest.approx(expected, rel=1e-10)
 
     def test_a_compact_pilot_keeps_its_largest_clusters(self):
         """What small clusters add is folded, so that the share is at most the same."""

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import expit, logit
 
-from skrankfair._estimates import rows as _rows
 from skrankfair._estimates.finalize import ColumnSum, MeanOfRatios
 from skrankfair._estimates.metric import Metric
 from skrankfair._estimates.rows import Rows
@@ -231,13 +230,6 @@ def test_bootstrap_is_reproducible(accuracy):
     np.testing.assert_array_equal(first, accuracy.resampled(100, rng))
     assert not np.array_equal(first, accuracy.resampled(100, rng))
     assert not np.array_equal(first, accuracy.resampled(100, 1))
-
-
-@pytest.mark.parametrize("chunk", [1, 7, 1000])
-def test_bootstrap_does_not_depend_on_the_chunk(accuracy, monkeypatch, chunk):
-    expected = accuracy.resampled(100, 0)
-    monkeypatch.setattr(_rows, "_CHUNK", chunk)
-    np.testing.assert_allclose(accuracy.resampled(100, 0), expected, rtol=1e-13)
 
 
 def test_bootstrap_resamples_clusters():

@@ -231,10 +231,10 @@ class TestAlarms:
         frame = monitor.to_frame()
         looks = frame[frame["group"] == "f"]["when"].tolist()
         assert looks == [DAYS[2], DAYS[5], DAYS[8]]
-        part = sum(decisions(i, n=48).compact() for i in range(3))
+        block = sum(decisions(i, n=48).compact() for i in range(3))
         first = frame[frame["group"] == "f"].iloc[0]
-        assert first["level"] == pytest.approx(part.estimate[0])
-        assert first["gap"] == pytest.approx(part.against_rest().estimate[0])
+        assert first["level"] == pytest.approx(block.estimate[0])
+        assert first["gap"] == pytest.approx(block.against_rest().estimate[0])
 
     def test_sequences_are_wider_than_intervals(self, changed):
         frame = changed.to_frame()

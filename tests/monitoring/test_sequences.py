@@ -40,8 +40,8 @@ def blocks(value, variance=None, weight=None, df=1e9):
 @pytest.mark.parametrize("case", GBSTATS, ids=[str(case[0]) for case in GBSTATS])
 def test_is_the_asymptotic_sequence_of_gbstats(case):
     n_rows, best, alpha, error, estimate, half, pvalue = case
-    found = boundary(np.array(n_rows / best), alpha) * error
-    assert found == pytest.approx(half, rel=1e-12)
+    actual = boundary(np.array(n_rows / best), alpha) * error
+    assert actual == pytest.approx(half, rel=1e-12)
     # One start alone, whose weight is undone, is the e-value of the same package.
     ratio = np.array([[n_rows / best]])
     scan = Scan(np.array([[estimate]]), np.array([[error]]), np.array([[1e12]]), ratio)
@@ -61,12 +61,12 @@ def naive(values, first, margin, alpha, change):
             place = s - first + 1
             weight = 1 / (place * (place + 1))
             window = values[s : t + 1]
-            estimate, variance, own = np.mean(window), 1 / len(window), 0.0
+            estimate, variance, before = np.mean(window), 1 / len(window), 0.0
             if change:
                 estimate -= np.mean(values[:s])
-                own = 1 / s
-            z = max(0.0, abs(estimate) - margin) / np.sqrt(variance + own)
-            best = (1 / BEST_AFTER + own) / (variance + own)
+                before = 1 / s
+            z = max(0.0, abs(estimate) - margin) / np.sqrt(variance + before)
+            best = (1 / BEST_AFTER + before) / (variance + before)
             log = -2 * np.log(alpha * weight)
             r = best * (log + np.log(1 + log))
             total += weight * (np.exp(z**2 / 2 * r / (1 + r)) / np.sqrt(1 + r) - 1)
@@ -83,9 +83,9 @@ def test_is_the_definition(change, margin, monkeypatch):
     values = np.random.default_rng(0).normal(size=25) + np.repeat([0.5, 1.5], [15, 10])
     first = 5 if change else 0
     scan = Scan.of(blocks(values), first, change=change)
-    found, starts = scan.log_evidence(margin, 0.05)
+    actual, starts = scan.log_evidence(margin, 0.05)
     expected = naive(values, first, margin, 0.05, change)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-9)
     assert (starts <= np.arange(starts.size)).all()
 
 
@@ -156,12 +156,12 @@ class TestBetting:
         bets = ((point + 1) / 2 - m) / (m * (1 - m))
         won = (1 + np.outer(bets, x - m)).prod(axis=1) @ weight / weight.sum()
         n, k = x.size, x.sum()
-        found = special.beta(k + 0.5, n - k + 0.5) / np.pi
-        found /= m**k * (1 - m) ** (n - k)
+        actual = special.beta(k + 0.5, n - k + 0.5) / np.pi
+        actual /= m**k * (1 - m) ** (n - k)
         if set(values) <= {0, 1}:
-            assert found == pytest.approx(won, rel=1e-9)
-        assert found <= won * (1 + 1e-12)
-        low, high = betting_sequence(np.array([n]), np.array([k]), 1 / found)
+            assert actual == pytest.approx(won, rel=1e-9)
+        assert actual <= won * (1 + 1e-12)
+        low, high = betting_sequence(np.array([n]), np.array([k]), 1 / actual)
         assert min(abs(low[0] - m), abs(high[0] - m)) < 1e-9
 
 
@@ -176,8 +176,8 @@ class TestChangePoint:
     def test_is_where_it_began(self):
         values = np.random.default_rng(3).normal(size=80)
         values[50:] += 3
-        found, low, high = change_point(blocks(values), 20)
-        assert found == 50
+        actual, low, high = change_point(blocks(values), 20)
+        assert actual == 50
         assert 45 <= low <= 50 <= high <= 53
 
 

@@ -28,8 +28,8 @@ class TestRates:
     def test_two_samples_are_statsmodels_t_test(self, groups_of, power):
         plan = plan_rates(0.3, share=0.5, groups_of=groups_of)
         effect = TTestIndPower().solve_power(nobs1=40, power=power, alpha=0.05)
-        found = plan.minimum_detectable(80, power=power)
-        assert found == pytest.approx(effect * np.sqrt(0.21), rel=2e-3)
+        actual = plan.minimum_detectable(80, power=power)
+        assert actual == pytest.approx(effect * np.sqrt(0.21), rel=2e-3)
         assert plan.df(80) == 78
         needed = TTestIndPower().solve_power(
             0.1 / np.sqrt(0.21), power=power, alpha=0.05
