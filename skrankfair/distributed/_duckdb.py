@@ -10,9 +10,8 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -26,6 +25,21 @@ _START, _REPLACED = 5.0, 2
 _PART, _ROWS = "__part", "__rows"
 _CSV = (".csv", ".csv.gz", ".tsv")
 _MISSING = 'DuckDB is missing; pip install "skrankfair[duckdb]" brings it.'
+
+
+class Part(NamedTuple):
+    """Rows of a file of Arrow that hold whole clusters."""
+
+    path: str
+    start: int
+    n_rows: int
+
+    def table(self) -> Any:
+        """Return the rows, which are read from the file as their columns are used."""
+        import pyarrow as pa
+
+        with pa.memory_map(self.path) as file:
+            return pa.ipc.open_file(file).read_all().slice(self.start, self.n_rows)
 
 
 @dataclass
@@ -70,8 +84,8 @@ class DuckdbSource:
         return None if split is None else split[0]
 
     @cached_property
-    def parts(self) -> list[Any]:
-        """Parts of the rows; a table, or files of Arrow."""
+    def parts(self) -> list[Part]:
+        """Parts of the rows, which are written when they are first asked for."""
         with _reading():
             n_partitions = self.n_partitions
             if n_partitions is None:
@@ -84,7 +98,7 @@ class DuckdbSource:
         """Return a table of the rows that a function takes of each part."""
         import pyarrow as pa
 
-        return pa.concat_tables(choose(_opened(part)) for part in self.parts)
+        return pa.concat_tables(choose(part.table()) for part in self.parts)
 
     def results(self, plan: MeasurePlan) -> Iterator[Results]:
         """Yield the results of each part."""
@@ -209,42 +223,31 @@ def _of_files(connection: Any, paths: Sequence[Any], plan: MeasurePlan) -> Any:
 
 def _parts(
     connection: Any, plan: MeasurePlan, n_partitions: int, folder: Path
-) -> list[Any]:
-    """Return parts of the columns that are needed, with all rows of a cluster in one.
+) -> list[Part]:
+    """Write the columns that are needed, all rows of a cluster in one part.
 
-    Each is a file of Arrow; a table if it is the only one. Rows are sorted by the
-    numbers of their parts, in half the time that DuckDB takes to write files by part.
+    Rows are sorted by the numbers of their parts, in half the time that DuckDB takes to
+    write a file for each part.
     """
     import pyarrow as pa
 
-    columns = ", ".join(_quoted(name) for name in plan.names)
-    if n_partitions == 1:
-        whole = connection.sql(f"SELECT {columns} FROM {_ROWS}").to_arrow_table()  # noqa: S608
-        return [whole] if whole.num_rows else []
     by = plan.partition_by
     key = "random() * 1e9" if by is None else f"hash({_quoted(by)})"
     part = f"CAST(CAST({key} AS UBIGINT) % {n_partitions} AS UINTEGER)"
-    rows = connection.sql(
-        f"SELECT {columns}, {part} AS {_PART} FROM {_ROWS} ORDER BY {_PART}"  # noqa: S608
-    ).to_arrow_reader(_ROWS_OF_A_BATCH)
+    columns = ", ".join(_quoted(name) for name in plan.names)
+    query = f"SELECT {columns}, {part} AS {_PART} FROM {_ROWS}"  # noqa: S608
+    if n_partitions > 1:
+        query += f" ORDER BY {_PART}"
+    rows = connection.sql(query).to_arrow_reader(_ROWS_OF_A_BATCH)
     schema = rows.schema.remove(len(rows.schema) - 1)
-    paths: list[str] = []
-    file: Any = None
-    for batch in rows:
-        numbers = batch.column(_PART).to_numpy()
-        values = pa.RecordBatch.from_arrays(batch.columns[:-1], schema=schema)
-        borders = np.flatnonzero(np.diff(numbers, prepend=-1.0)).tolist()
-        for start, stop in pairwise([*borders, numbers.size]):
-            path = str(folder / f"{numbers[start]}.arrow")
-            if path not in paths[-1:]:
-                if file is not None:
-                    file.close()
-                paths.append(path)
-                file = pa.ipc.new_file(path, schema)
-            file.write_batch(values.slice(start, stop - start))
-    if file is not None:
-        file.close()
-    return paths
+    path, sizes = str(folder / "rows.arrow"), np.zeros(n_partitions, dtype=int)
+    with pa.ipc.new_file(path, schema) as file:
+        for batch in rows:
+            sizes += np.bincount(batch.column(_PART), minlength=n_partitions)
+            file.write_batch(batch.select(schema.names))
+    starts = np.cumsum(sizes) - sizes
+    parts = zip(starts.tolist(), sizes.tolist(), strict=True)
+    return [Part(path, start, n_rows) for start, n_rows in parts if n_rows]
 
 
 def _quoted(name: str) -> str:
@@ -252,7 +255,7 @@ def _quoted(name: str) -> str:
 
 
 def _measured(
-    plan: MeasurePlan, parts: Sequence[Any], n_jobs: int | None
+    plan: MeasurePlan, parts: Sequence[Part], n_jobs: int | None
 ) -> Iterator[tuple[Results, int]]:
     """Yield the result of each part, in order and once, with its number of rows.
 
@@ -282,24 +285,15 @@ def _measured(
                 ) from error
 
 
-def _opened(part: Any) -> Any:
-    """Return the table of a part, of which a file is read as its columns are used."""
-    import pyarrow as pa
-
-    if isinstance(part, str):
-        return pa.ipc.open_file(pa.memory_map(part)).read_all()
-    return part
-
-
-def _measure_part(plan: MeasurePlan, part: Any) -> tuple[Results, int]:
+def _measure_part(plan: MeasurePlan, part: Part) -> tuple[Results, int]:
     """Return the results of one part, and its number of rows."""
     import pyarrow as pa
 
-    table = _opened(part)
+    table = part.table()
     # Labels of groups are few, and cheaper as codes.
     groups = plan.columns.get("sensitive_features", ())
     for name in {groups} if isinstance(groups, str) else set(groups):
         if pa.types.is_string(table[name].type):
             column = table.schema.get_field_index(name)
             table = table.set_column(column, name, table[name].dictionary_encode())
-    return plan.measure(table), table.num_rows
+    return plan.measure(table), part.n_rows

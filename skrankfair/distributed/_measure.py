@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -222,7 +223,8 @@ def _total(plan: MeasurePlan, source: Source) -> Results:
                 "of several clusters."
             )
     plan, of_sample = first_pass(plan, source)
-    total = added([of_sample, *(source.results(plan) if plan.metrics else ())])
+    of_parts = source.results(plan) if plan.metrics else ()
+    total = added(chain([of_sample], of_parts))  # one by one, as they may be large
     if not total:
         raise ValueError("data must have at least one row; it has none.")
     return total
