@@ -62,18 +62,20 @@ def test_several_or_overlapping_groups_are_a_term_each():
 
 @both
 @each_comparison
-@one_in(3, alpha={"0": 0.0, "2": 2.0}, make=MATRICES)
-def test_gradient_of_the_objective(monkeypatch, model, comparison, alpha, make):
+@one_in(3, alpha={"0": 0.0, "2": 2.0}, few={"few": 256, "many": 0}, make=MATRICES)
+def test_gradient_of_the_objective(monkeypatch, model, comparison, alpha, few, make):
+    monkeypatch.setattr(pairwise_base, "_FEW_FEATURES", few)
     X, y, group, query = problem(n_groups=3)
     kept = []
 
-    def keep(objective, start, max_iter, tol):
-        kept.append((objective, start))
-        return start, np.zeros(2), 1
+    def keep(objective, max_iter, tol):
+        kept.append(objective)
+        return objective.start, np.zeros(2), 1
 
     monkeypatch.setattr(pairwise_base.LinearObjective, "descend", keep)
     model(0.05, comparison=comparison, alpha=alpha).fit(make(X), y, group, query)
-    ((objective, start),) = kept
+    (objective,) = kept
+    start = objective.start
     rng = np.random.default_rng(0)
     for _ in range(3):
         at = start + 0.3 * rng.normal(size=start.size)

@@ -6,6 +6,7 @@ from scipy.optimize import approx_fprime
 
 from skrankfair.mitigation._pairwise_penalty import (
     WIDTH,
+    LinearCorrelation,
     candidates,
     draw_pairs,
     smooth_absolute,
@@ -53,14 +54,18 @@ def test_drawn_pairs_are_balanced_and_uniform(comparison):
 
 @each_comparison
 def test_correlation_is_corrcoef_and_its_gradient_finite_differences(comparison):
-    _, y, group, query = problem(grades=4)
+    X, y, group, query = problem(grades=4)
     rng = np.random.default_rng(0)
-    member, score = group == 1, rng.normal(size=y.size)
+    member, coef = group == 1, rng.normal(size=4)
+    score = X @ coef
     pairs = draw_pairs(y, query, member, comparison, 10**6, rng)
     naive = naive_correlation(y, score, query, member, comparison)
     assert pairs.correlation(score)[0] == pytest.approx(naive, rel=1e-9)
     for floor in (0.0, 0.3):
-        gradient = pairs.correlation(score, floor)[1]
+        value, gradient = pairs.correlation(score, floor)
+        linear, by_coef = LinearCorrelation.of_pairs(X, pairs)(coef, floor)
+        assert linear == pytest.approx(value, rel=1e-10)
+        np.testing.assert_allclose(by_coef, X.T @ gradient, atol=1e-12)
         numeric = approx_fprime(
             score, lambda s, f=floor: pairs.correlation(s, f)[0], 1e-7
         )
