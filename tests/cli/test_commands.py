@@ -283,13 +283,14 @@ class TestPlan:
             with collected_warnings():  # of few effective clusters
                 sizes = result.required(0.05, power=0.9, alpha=0.1)
                 detectable = result.minimum_detectable(power=0.9, alpha=0.1)
-            for i, group in enumerate(metric["groups"]):
-                assert group["group"] == result.groups[i]
-                assert group["n_clusters"] == sizes.n_clusters[i]
-                assert group["factor"] == pytest.approx(sizes.factor[i])
-                assert group["promised"] == sizes.promised[i]
-                assert group["minimum_detectable"] == pytest.approx(detectable[i])
-                assert f"{sizes.n_clusters[i]:,.0f}" in captured.out
+            columns = pd.DataFrame(metric["groups"])
+            assert tuple(columns["group"]) == result.groups
+            np.testing.assert_allclose(
+                columns.iloc[:, 1:].to_numpy(float).T,
+                [detectable, sizes.factor, sizes.n_clusters, sizes.promised],
+            )
+            for number in sizes.n_clusters:
+                assert f"{number:,.0f}" in captured.out
 
     def test_no_gap_is_larger_than_there_can_be(self, file, tmp_path, capsys):
         """The group has one item in each of nine lists."""

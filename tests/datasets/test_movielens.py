@@ -167,11 +167,8 @@ class TestWhatIsWrong:
     @pytest.mark.parametrize(
         ("line", "message"),
         [
-            ("1,20,5.0\n", "invalid literal"),
             ("1,20,,978301968\n", "could not convert"),
-            ("1,20,five,978301968\n", "could not convert"),
             ("u1,20,5.0,978301968\n", "invalid literal"),
-            ("1.5,20,5.0,978301968\n", "int64"),
             ("1,20,5.0,99999999999999999999\n", "Overflow"),
             ("1,20,5.0,978301968,7\n", "Expected 4 fields"),
             ('1,"20,5.0,978301968\n', "EOF"),
@@ -179,9 +176,7 @@ class TestWhatIsWrong:
     )
     def test_rating_line(self, tmp_path, line, message):
         files = CSV | {"ratings.csv": CSV["ratings.csv"] + line}
-        with pytest.raises(
-            ValueError, match=rf"`path` must hold.*ratings\.csv cannot be .*{message}"
-        ):
+        with pytest.raises(ValueError, match=rf"ratings\.csv cannot be .*{message}"):
             fetch_movielens(write_folder(tmp_path, files))
 
     @pytest.mark.parametrize(
@@ -189,10 +184,6 @@ class TestWhatIsWrong:
         [
             ({"ratings.csv": ""}, r"ratings\.csv cannot be read.*No columns"),
             ({"ratings.csv": HEADER}, " ratings; .* has none"),
-            (
-                {"ratings.csv": "1,10,4.0,978300760\n"},
-                "with the columns userId, movieI",
-            ),
             (
                 {"ratings.csv": "userId,movieId,rating\n1,10,4\n"},
                 "columns .* timestamp",
@@ -213,8 +204,6 @@ class TestWhatIsWrong:
                 {"movies.csv": CSV["movies.csv"] + "50,Emma, the film,Drama\n"},
                 r"movies\.csv cannot be read: .*3 fields in line 6, saw 4",
             ),
-            ({"movies.csv": CSV["movies.csv"] + "tt5,Emma,Drama\n"}, "'tt5'"),
-            ({"movies.csv": CSV["movies.csv"] + '50,"Emma,Drama\n'}, "EOF"),
             (
                 {"movies.csv": CSV["movies.csv"] + "99999999999,Emma,Drama\n"},
                 "ids between 0 and .* goes from 10 to 99999999999",
