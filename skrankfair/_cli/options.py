@@ -110,7 +110,7 @@ def _size_of(text: str) -> str:
     return text
 
 
-def _places_of(text: str) -> int:
+def _count_of(text: str) -> int:
     """Return a number that is at least 1."""
     if not (text.isdecimal() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"must be a number such as 10; got {text!r}")
@@ -154,7 +154,7 @@ def _options() -> dict[str, dict[str, Any]]:
             "X", _character_of, "decimal mark of a CSV file (default: as in it)"
         ),
         "max-groups": value(
-            "N", _places_of, "refuse more distinct groups (default: 1000)"
+            "N", _count_of, "refuse more distinct groups (default: 1000)"
         ),
         "metrics": value(
             *("A[,B]", _metrics_of),
@@ -168,7 +168,7 @@ def _options() -> dict[str, dict[str, Any]]:
         },
         "threshold": value("T", float, "risk scores above it are accepted or flagged"),
         "k": value(
-            "K", _places_of, "only the first K places of a query count (default: all)"
+            "K", _count_of, "only the first K places of a query count (default: all)"
         ),
         "confidence-level": value(
             *("P", float),
@@ -256,7 +256,7 @@ def _options() -> dict[str, dict[str, Any]]:
             "file is a pattern such as 'log/*.parquet', or too large for memory)",
         ),
         "jobs": value(
-            "N", _places_of, "parts that are measured at a time (default: 1)"
+            "N", _count_of, "parts that are measured at a time (default: 1)"
         ),
         "temp-directory": value("DIR", str, "where parts wait on disk"),
         "html": value("F", str, "write the report as HTML"),
