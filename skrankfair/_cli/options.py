@@ -255,9 +255,7 @@ def _options() -> dict[str, dict[str, Any]]:
             "audit part by part within this much memory, such as 2GB (default: if the "
             "file is a pattern such as 'log/*.parquet', or too large for memory)",
         ),
-        "jobs": value(
-            "N", _count_of, "parts that are measured at a time (default: 1)"
-        ),
+        "jobs": value("N", _count_of, "parts that are measured at a time (default: 1)"),
         "temp-directory": value("DIR", str, "where parts wait on disk"),
         "html": value("F", str, "write the report as HTML"),
         "json": value("F", str, "write the numbers as JSON; - prints nothing else"),
