@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,8 +23,11 @@ class cached_read_only(cached_property[T]):  # noqa: N801
     """A property that is computed once, and whose arrays nobody can write to."""
 
     def __init__(self, function: Callable[[Any], T]) -> None:
-        super().__init__(function)
-        self.func = lambda result: read_only(function(result))
+        @wraps(function)  # of which documentation reads the source
+        def computed(result: Any) -> T:
+            return read_only(function(result))
+
+        super().__init__(computed)
 
 
 class ReadOnlyArrays:

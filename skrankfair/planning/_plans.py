@@ -117,7 +117,20 @@ class Plan:
         return float(detectable(error, df, power, alpha / self.n_tests))
 
     def power(self, n_clusters: float, gap: float, alpha: float) -> Array:
-        """Return the chance that a number of clusters finds a true difference."""
+        """Return the chance that a number of clusters finds a true difference.
+
+        Parameters
+        ----------
+        n_clusters : float
+        gap : float
+            The true difference, in units of the metric.
+        alpha : float
+            Level of the test, divided by `n_tests`.
+
+        Returns
+        -------
+        ndarray
+        """
         error, df = self.standard_error(n_clusters), self.df(n_clusters)
         return power_at(error, df, gap, alpha / self.n_tests)
 
