@@ -60,9 +60,9 @@ def written(folder, *frames, kind="parquet"):
     return str(folder / f"*.{kind}")
 
 
-def assert_same(found, whole, of_tests=1e-12):
-    assert found.keys() == whole.keys()
-    for name, result in found.items():
+def assert_same(results, whole, of_tests=1e-12):
+    assert results.keys() == whole.keys()
+    for name, result in results.items():
         expected = whole[name]
         assert result.groups == expected.groups
         for part in ("estimate", "standard_error", "support", "df", "pvalue"):

@@ -21,9 +21,9 @@ class TestFilesThatDiffer:
         # The columns of the second are in another order too.
         second = whole[900:][["y", "s", "g", "unused", "u", "q"]]
         data = written(tmp_path, first, second, kind=kind)
-        found = measure(data, METRICS["inter"], n_partitions=2, **WHO)
+        results = measure(data, METRICS["inter"], n_partitions=2, **WHO)
         expected = measure(whole, METRICS["inter"], **WHO)
-        assert_same(found, expected)
+        assert_same(results, expected)
 
     @pytest.mark.parametrize("kind", ["parquet", "csv"])
     @pytest.mark.parametrize("lacking", [0, 1])
@@ -68,18 +68,18 @@ class TestOddData:
             data = written(tmp_path, frame)
         # Most of 64 parts have few clusters, or lack a group.
         n_partitions = 64 if kind == "files" else 9
-        found = measure(data, METRICS["inter"], n_partitions=n_partitions, **WHO)
+        results = measure(data, METRICS["inter"], n_partitions=n_partitions, **WHO)
         # Beside such a cluster the degrees of freedom are a small difference.
         whole = measure(frame, METRICS["inter"], **WHO)
-        assert_same(found, whole, of_tests=1e-9)
+        assert_same(results, whole, of_tests=1e-9)
 
     def test_parts_without_rows(self, tmp_path):
         frame = skewed()
         few = frame[frame["u"].isin([0, *range(290, 300)])]
         whole = measure(few, METRICS["inter"], **WHO)
         for data in (written(tmp_path, few), dd.from_pandas(few, npartitions=9)):
-            found = measure(data, METRICS["inter"], n_partitions=12, **WHO)
-            assert_same(found, whole, of_tests=1e-9)
+            results = measure(data, METRICS["inter"], n_partitions=12, **WHO)
+            assert_same(results, whole, of_tests=1e-9)
 
     def test_labels_of_mixed_types(self):
         frame = skewed()
@@ -88,10 +88,10 @@ class TestOddData:
         frame["u"] = [f"user {u}" if u % 2 else u for u in frame["u"].tolist()]
         with dask.config.set({"dataframe.convert-string": False}):
             data = dd.from_pandas(frame, npartitions=4)
-            found = measure(data, METRICS["inter"], n_partitions=4, **WHO)
+            results = measure(data, METRICS["inter"], n_partitions=4, **WHO)
         whole = measure(frame, METRICS["inter"], **WHO)
-        assert_same(found, whole)
-        kinds = [type(group) for group in found["pairwise_accuracy"].groups]
+        assert_same(results, whole)
+        kinds = [type(group) for group in results["pairwise_accuracy"].groups]
         assert kinds == [type(group) for group in whole["pairwise_accuracy"].groups]
 
 

@@ -48,15 +48,15 @@ def _table(spark, frame):
 
 @pytest.mark.parametrize("n_partitions", [None, 1, 7, *rarely(64)])
 def test_any_number_of_partitions_is_the_whole(n_partitions, table, whole):
-    found = measure(table, METRICS, n_partitions=n_partitions, **WHO)
-    assert_same(found, whole)
+    results = measure(table, METRICS, n_partitions=n_partitions, **WHO)
+    assert_same(results, whole)
 
 
 def test_replicates_are_those_of_memory(table, frame):
-    found = measure(
+    results = measure(
         table, METRICS, n_partitions=5, n_replicates=20, random_state=4, **WHO
     )
-    assert_same_replicates(found, frame)
+    assert_same_replicates(results, frame)
 
 
 @pytest.mark.parametrize("n_rows", [10**6, 600])
@@ -79,25 +79,25 @@ def test_rows_alone_need_no_cluster(table, frame):
     who = {name: WHO[name] for name in ("y_true", "y_score", "sensitive_features")}
     expected = brier_score(frame["y"], frame["s"], sensitive_features=frame["g"])
     for n_partitions in (None, 5):
-        found = measure(table, "brier_score", n_partitions=n_partitions, **who)
-        assert_same(found, {"brier_score": expected.compact()})
+        results = measure(table, "brier_score", n_partitions=n_partitions, **who)
+        assert_same(results, {"brier_score": expected.compact()})
 
 
 def test_names_of_columns_are_quoted(spark, frame):
     odd = frame.rename(columns={"q": "a.query `id`", "g": "select"})
     table = spark.createDataFrame(pa.Table.from_pandas(odd))
     who = WHO | {"qid": "a.query `id`", "sensitive_features": "select"}
-    found = measure(table, METRICS, **who)
-    assert_same(found, measure(odd, METRICS, **who))
+    results = measure(table, METRICS, **who)
+    assert_same(results, measure(odd, METRICS, **who))
 
 
 def test_an_attempt_that_fails_counts_nothing_twice(table, whole, tmp_path):
     for fault in (_raise, _die):
         marker = tmp_path / fault.__name__
         metric = partial(_fails_once, marker=str(marker), fault=fault)
-        found = measure(table, {"inter": metric}, n_partitions=4, **WHO)
+        results = measure(table, {"inter": metric}, n_partitions=4, **WHO)
         assert marker.exists()
-        assert_same(found, {"inter": whole["inter"]})
+        assert_same(results, {"inter": whole["inter"]})
 
 
 def _raise():
@@ -156,8 +156,8 @@ class TestCut:
         parts = list(_spark.cut(self.batches(clusters, size), "u", n_rows))
         rows = np.concatenate([part["row"] for part in parts])
         np.testing.assert_array_equal(rows, np.arange(clusters.size))
-        found = [set(part["u"].to_pylist()) for part in parts]
-        assert sum(map(len, found)) == 30
+        units = [set(part["u"].to_pylist()) for part in parts]
+        assert sum(map(len, units)) == 30
         assert all(part.num_rows <= max(n_rows, 9) + size + 9 for part in parts)
 
     def test_a_large_cluster_is_whole(self):

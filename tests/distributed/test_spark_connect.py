@@ -22,8 +22,8 @@ log.to_parquet("log.parquet")
 table = session.read.parquet("log.parquet")
 assert "connect" in type(table).__module__
 metrics = {name: METRICS[name] for name in ("inter", "dips", "brier")}
-found = measure(table, metrics, n_partitions=3, **WHO)
-assert_same(found, measure(log, metrics, **WHO))
+results = measure(table, metrics, n_partitions=3, **WHO)
+assert_same(results, measure(log, metrics, **WHO))
 try:
     measure(table, "dips", **WHO | {"cluster": "s"})
 except ValueError as error:

@@ -70,9 +70,9 @@ class TestSeveralColumns:
         who = {"sensitive_features": X["group"]}
         frame = kind({name: part.to_numpy() for name, part in parts.items()})
         expected = pairwise_accuracy(Y, X["x"], qid=X["query"], **who)
-        found = pairwise_accuracy(Y, X["x"], qid=frame, **who)
-        np.testing.assert_allclose(found.estimate, expected.estimate)
-        np.testing.assert_allclose(found.standard_error, expected.standard_error)
+        result = pairwise_accuracy(Y, X["x"], qid=frame, **who)
+        np.testing.assert_allclose(result.estimate, expected.estimate)
+        np.testing.assert_allclose(result.standard_error, expected.standard_error)
         clustered = pairwise_accuracy(
             Y, X["x"], qid=frame, cluster=frame["user"], **who
         )
@@ -188,8 +188,8 @@ class TestAlignment:
         who = {"qid": part["query"].to_numpy()}
         expected = exposure(None, score, sensitive_features=group.to_numpy(), **who)
         other = group.reset_index(drop=True)
-        found = exposure(None, score, sensitive_features=other, **who)
-        np.testing.assert_array_equal(found.estimate, expected.estimate)
+        result = exposure(None, score, sensitive_features=other, **who)
+        np.testing.assert_array_equal(result.estimate, expected.estimate)
 
     def test_metadata_of_an_estimator(self):
         with pytest.raises(ValueError, match="sensitive_features must have its rows"):

@@ -101,9 +101,11 @@ COLUMN_TYPES = {
 def test_column_types(case, convert):
     c = with_clusters(with_weights(labelled()))
     columns = vars(case.taken(c)).items()
-    found = case.measure(Columns(**{name: convert(values) for name, values in columns}))
+    result = case.measure(
+        Columns(**{name: convert(values) for name, values in columns})
+    )
     # The queries may be summed in another order.
-    assert_same(found, case(c), 1e-14)
+    assert_same(result, case(c), 1e-14)
 
 
 @one_in(

@@ -175,5 +175,5 @@ def test_fits_in_threads_are_published_complete():
         return calibrator.transform(score, sensitive_features=group)
 
     with ThreadPoolExecutor(8) as pool:
-        for found in pool.map(work, range(40)):
-            np.testing.assert_array_equal(found, expected)
+        for result in pool.map(work, range(40)):
+            np.testing.assert_array_equal(result, expected)

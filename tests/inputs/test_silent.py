@@ -140,10 +140,10 @@ def test_weights_whose_squares_are_nothing_are_refused():
         message = f"^sample_weight must be 0 or at least 1e-60.* got {small:g} in row 1"
         with pytest.raises(ValueError, match=message):
             mean_squared_error(**columns, sample_weight=[0.0, small, small])
-    found = mean_squared_error(**columns, sample_weight=[0.0, 1e-60, 1e-60])
-    np.testing.assert_allclose(found.estimate, (0.1**2 + 0.8**2) / 2)
+    result = mean_squared_error(**columns, sample_weight=[0.0, 1e-60, 1e-60])
+    np.testing.assert_allclose(result.estimate, (0.1**2 + 0.8**2) / 2)
     expected = mean_squared_error(**columns, sample_weight=[0.0, 1.0, 1.0])
-    np.testing.assert_allclose(found.standard_error, expected.standard_error)
+    np.testing.assert_allclose(result.standard_error, expected.standard_error)
 
 
 @pytest.mark.parametrize("unit", [2.0**-1073, 2.0**-1000, 2.0**1021, 2.0**1000])
