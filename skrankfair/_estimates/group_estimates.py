@@ -11,6 +11,7 @@ import numpy as np
 
 from .._inputs.columns import added_counts
 from .._inputs.validation import Array, check_choice, check_number, generator
+from .._inputs.warn import warn_user
 from . import formatting as fmt
 from . import storage
 from .allocation import check_memory
@@ -30,7 +31,6 @@ from .metric import (
     metric_of_totals,
     warn_small,
     warn_undefined,
-    warn_user,
 )
 from .power import Pilot, RequiredSize, n_tests, tested
 from .read_only import ReadOnlyArrays, cached_read_only

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._inputs.validation import Array, check_choice, check_number
-from .._inputs.warn import collected_warnings, warn_user
+from .._inputs.warn import warn_user
 from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
 from .finalize import ColumnSum, Finalize, LastColumn, OfTotals
@@ -17,16 +17,6 @@ from .storage import stored
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
-
-__all__ = [
-    "Metric",
-    "collected_warnings",
-    "merge_first_pass",
-    "metric_of_totals",
-    "warn_small",
-    "warn_undefined",
-    "warn_user",
-]
 
 
 @stored("Metric")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.metric import collected_warnings
 from .._estimates.scales import t_quantile
+from .._inputs.warn import collected_warnings
 from ..metrics import GroupEstimates
 from ..metrics._disparities import Disparity
 from .sections import ReportSection, made_section

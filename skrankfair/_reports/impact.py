@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.metric import collected_warnings
 from .._estimates.scales import t_quantile
 from .._inputs.columns import LABEL
 from .._inputs.groups import frame_columns
 from .._inputs.validation import Array, to_numpy
+from .._inputs.warn import collected_warnings
 from ..metrics import GroupEstimates, selection_rate
 from .catalog import table
 from .sections import ReportSection, made_section

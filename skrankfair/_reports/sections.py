@@ -10,10 +10,10 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.group_test import corrected_pvalues
-from .._estimates.metric import collected_warnings
 from .._estimates.scales import t_quantile
 from .._estimates.storage import stored
 from .._inputs.validation import Array
+from .._inputs.warn import collected_warnings
 from ..inference import (
     marginal_outcome_test,
     monotonicity_test,

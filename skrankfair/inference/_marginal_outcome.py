@@ -12,7 +12,7 @@ from scipy import special
 from .._estimates import formatting as fmt
 from .._estimates.allocation import check_memory
 from .._estimates.finalize import ColumnSum, MeanOfRatios
-from .._estimates.metric import Metric, warn_undefined, warn_user
+from .._estimates.metric import Metric, warn_undefined
 from .._estimates.read_only import cached_read_only
 from .._estimates.rows import cluster_table, weights_of_rows
 from .._estimates.scales import ConfidenceInterval, welch_df
@@ -26,6 +26,7 @@ from .._inputs.validation import (
     check_magnitude,
     check_number,
 )
+from .._inputs.warn import warn_user
 from ..metrics import GroupEstimates
 from ..smoothing._bandwidth import (
     FEWEST,

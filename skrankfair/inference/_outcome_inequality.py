@@ -12,7 +12,6 @@ import numpy as np
 from scipy import special
 
 from .._estimates import formatting as fmt
-from .._estimates.metric import warn_user
 from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.scales import check_level
 from .._inputs.ranking import RankedData, ranked_data
@@ -23,6 +22,7 @@ from .._inputs.validation import (
     check_number,
     generator,
 )
+from .._inputs.warn import warn_user
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.metric import warn_user
 from .._estimates.read_only import cached_read_only
 from .._estimates.scales import ConfidenceInterval, welch_df
 from .._estimates.simultaneous import MOST_TOGETHER, Simultaneous
@@ -21,6 +20,7 @@ from .._inputs.validation import (
     check_given,
     check_magnitude,
 )
+from .._inputs.warn import warn_user
 from ..smoothing._bandwidth import (
     FEWEST,
     common_bandwidth,

@@ -12,7 +12,7 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import Metric, warn_user
+from .._estimates.metric import Metric
 from .._estimates.resampled import Refit, ResampledSums
 from .._estimates.rows import Rows, cluster_table, small_codes, weights_of_rows
 from .._estimates.sums import ClusterSums
@@ -27,6 +27,7 @@ from .._inputs.validation import (
     check_number,
     generator,
 )
+from .._inputs.warn import warn_user
 from ..smoothing._bandwidth import check_bandwidth
 from ..smoothing._kernels import Kernel, get_kernel
 from ..smoothing._sums import repeated_means

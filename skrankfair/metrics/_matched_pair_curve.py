@@ -10,11 +10,11 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import collected_warnings, warn_user
 from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.scales import ConfidenceInterval
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, as_numbers
+from .._inputs.warn import collected_warnings, warn_user
 from ._matched_pair import matched_pair_estimates
 
 if TYPE_CHECKING:

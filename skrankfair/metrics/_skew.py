@@ -13,10 +13,10 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.finalize import Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import warn_user
 from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
+from .._inputs.warn import warn_user
 from ._lists.estimates import list_estimates
 from ._lists.lists import Cuts, ListKernel, Lists, ListsWith
 from ._lists.top_shares import Distance, TopShares

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._estimates.metric import warn_user
 from .._inputs.by_name import (
     Name,
     TakesMetadata,
@@ -31,6 +30,7 @@ from .._inputs.validation import (
     check_lengths,
     check_number,
 )
+from .._inputs.warn import warn_user
 
 
 def disjoint_groups(values: Any) -> Groups:

@@ -19,7 +19,6 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._estimates.metric import warn_user
 from .._inputs.by_name import (
     TakesMetadata,
     named_columns,
@@ -36,6 +35,7 @@ from .._inputs.validation import (
     check_number,
     generator,
 )
+from .._inputs.warn import warn_user
 from ._by_group import quoted
 from ._pairwise_penalty import (
     COMPARISONS,

@@ -20,7 +20,6 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
-from .._estimates.metric import collected_warnings, warn_user
 from .._inputs.by_name import (
     RESPONSES,
     named_columns,
@@ -41,6 +40,7 @@ from .._inputs.sklearn_private import (
     with_names,
 )
 from .._inputs.validation import Array, as_numbers, as_weights
+from .._inputs.warn import collected_warnings, warn_user
 from ._by_group import check_given_alike, columns_of_fit
 
 

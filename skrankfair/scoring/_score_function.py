@@ -12,11 +12,11 @@ import narwhals as nw
 import numpy as np
 
 from .._estimates.formatting import label, some
-from .._estimates.metric import collected_warnings, warn_user
 from .._estimates.simultaneous import why_undefined
 from .._inputs.by_name import ColumnSpec
 from .._inputs.groups import as_groups
 from .._inputs.validation import Array
+from .._inputs.warn import collected_warnings, warn_user
 from ..exceptions import UndefinedMetricWarning
 from ..metrics import GroupEstimates, ndcg
 from ..metrics._disparities import DISPARITIES, Disparity, EqualizedOdds

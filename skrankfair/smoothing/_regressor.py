@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._estimates.metric import warn_user
 from .._estimates.resampled import label_hashes
 from .._inputs.by_name import (
     column_of,
@@ -31,6 +30,7 @@ from .._inputs.validation import (
     check_lengths,
     check_magnitude,
 )
+from .._inputs.warn import warn_user
 from ._bandwidth import check_bandwidth, choose_bandwidth
 from ._curve import METHODS
 from ._kernels import get_kernel

@@ -10,10 +10,11 @@ import numpy as np
 
 from ..._estimates.finalize import ColumnSum, Finalize
 from ..._estimates.group_estimates import GroupEstimates
-from ..._estimates.metric import Metric, warn_undefined, warn_user
+from ..._estimates.metric import Metric, warn_undefined
 from ..._estimates.sums import ClusterSums
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array, check_choice
+from ..._inputs.warn import warn_user
 from .._pairs.cluster_rows import QuerySums, sum_over_queries
 from .lists import ListKernel, Lists, table_of
 

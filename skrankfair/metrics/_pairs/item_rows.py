@@ -9,12 +9,13 @@ import numpy as np
 from ..._estimates.allocation import check_memory
 from ..._estimates.finalize import NOTHING, Finalize
 from ..._estimates.group_estimates import GroupEstimates
-from ..._estimates.metric import collected_warnings, warn_undefined, warn_user
+from ..._estimates.metric import warn_undefined
 from ..._estimates.rows import Rows
 from ..._estimates.sums import ClusterSums
 from ..._inputs.groups import Codes, Groups
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import Array, check_choice, check_number
+from ..._inputs.warn import collected_warnings, warn_user
 from .cluster_rows import (
     REST,
     MakePairs,
