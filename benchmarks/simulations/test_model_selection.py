@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from benchmarks.simulations.common import tolerance
 from skrankfair.metrics import pairwise_accuracy
 from skrankfair.scoring import with_errors
 from tests.test_model_selection import Candidate, Data, constrain, scorer_of
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.simulation
 @pytest.mark.parametrize("n_splits", [2, 5])
 def test_a_confidence_bound_holds_as_often_as_it_says(n_splits, n_groups):
     """Of a model that is biased, and of one that is not; few clusters per fold."""
-    scorer, level, times = scorer_of(pairwise_accuracy), 0.9, 300
+    scorer, level, times = scorer_of(pairwise_accuracy), 0.9, 100
     scoring = with_errors({"gap": scorer})
     whole = Data(20_000, n_groups=n_groups)
     for candidate in (0, 3):
@@ -33,5 +34,5 @@ def test_a_confidence_bound_holds_as_often_as_it_says(n_splits, n_groups):
             choose = constrain(9, confidence_level=level)
             choose(results)
             held += choose.table_["gap_bound"][0] >= truth
-        tolerance = 3 * np.sqrt(level * (1 - level) / times)
-        assert held / times >= level - tolerance, (candidate, held / times)
+        margin = tolerance(level, times)
+        assert held / times >= level - margin, (candidate, held / times)
