@@ -11,8 +11,7 @@ from tests.test_model_selection import Candidate, Data, constrain, scorer_of
 pytestmark = pytest.mark.simulation
 
 
-@pytest.mark.parametrize("n_groups", [2, 4])
-@pytest.mark.parametrize("n_splits", [2, 5])
+@pytest.mark.parametrize(("n_splits", "n_groups"), [(2, 2), (2, 4), (5, 2)])
 def test_a_confidence_bound_holds_as_often_as_it_says(n_splits, n_groups):
     """Of a model that is biased, and of one that is not; few clusters per fold."""
     scorer, level, times = scorer_of(pairwise_accuracy), 0.9, 100
