@@ -445,7 +445,9 @@ def _edge_sums(
     del entry, place
 
     def in_bins(values: Array) -> Any:
-        return sparse.csr_array((values, where), shape=(starts.size, n_bins))
+        sums = sparse.csr_array((values, where), shape=(starts.size, n_bins))
+        sums.sum_duplicates()  # as older SciPy does not
+        return sums
 
     mass, count = in_bins(sample.share), in_bins(weights_of_rows(rows, sample)).data
     gap = in_bins(sample.share * (sample.x - sample.y)).data

@@ -53,11 +53,11 @@ def scores_of(search, X, y, params, **options):
     return [found[f"split{i}_test_score"] for i in range(3)]
 
 
-def multimetric(X, y, scoring, **options):
+def multimetric(X, y, scoring, cv, params):
     """Beside a scorer of scikit-learn, with which it may share predictions."""
     both = {"gap": scoring, "auc": "roc_auc"}
-    found = cross_validate(MODEL, X, y, scoring=both, **options)
-    alone = cross_validate(MODEL, X, y, scoring="roc_auc", cv=options["cv"])
+    found = cross_validate(MODEL, X, y, scoring=both, cv=cv, params=params or {})
+    alone = cross_validate(MODEL, X, y, scoring="roc_auc", cv=cv, params={})
     np.testing.assert_array_equal(found["test_auc"], alone["test_score"])
     return found["test_gap"]
 

@@ -1,0 +1,1 @@
+"""Measurements that the documentation reports, and simulations with known truth."""

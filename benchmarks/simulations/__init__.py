@@ -1,0 +1,1 @@
+"""Simulations with known truth, of one room of the package per file."""
