@@ -11,10 +11,10 @@ from tests.test_model_selection import Candidate, Data, constrain, scorer_of
 pytestmark = pytest.mark.simulation
 
 
-@pytest.mark.parametrize(("n_splits", "n_groups"), [(2, 2), (2, 4), (5, 2)])
+@pytest.mark.parametrize(("n_splits", "n_groups"), [(2, 2), (5, 4)])
 def test_a_confidence_bound_holds_as_often_as_it_says(n_splits, n_groups):
     """Of a model that is biased, and of one that is not; few clusters per fold."""
-    scorer, level, times = scorer_of(pairwise_accuracy), 0.9, 100
+    scorer, level, times = scorer_of(pairwise_accuracy), 0.9, 60
     scoring = with_errors({"gap": scorer})
     whole = Data(20_000, n_groups=n_groups)
     for candidate in (0, 3):

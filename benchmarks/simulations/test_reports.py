@@ -58,10 +58,10 @@ def week(seed):
 
 
 def test_changes_correct_for_all_groups_and_metrics():
-    changes = [week(100 + seed).changes_since(week(300 + seed)) for seed in range(120)]
+    changes = [week(100 + seed).changes_since(week(300 + seed)) for seed in range(60)]
     silence = "The data do not show a change"
     named = sum(not change.headline.startswith(silence) for change in changes)
-    assert named / 120 <= 0.05 + tolerance(0.05, 120)
+    assert named / 60 <= 0.05 + tolerance(0.05, 60)
 
 
 @pytest.mark.parametrize("name", ["auc", "log_loss"])
