@@ -318,17 +318,6 @@ class Rows:
             member=None if self.member is None else self.member[entries],
         )
 
-    def summed(self, codes: Array, size: int, labels: Array) -> Rows:
-        """Return the rows of each code added up."""
-        columns = [np.bincount(codes, column, size) for column in self.shared.T]
-        shared = np.stack(columns, axis=1) if columns else np.zeros((size, 0))
-        return self._ordered(
-            *(codes[self.row], self.group, self.values),
-            n_rows=size,
-            shared=shared,
-            labels=labels,
-        )
-
     def __add__(self, other: Rows) -> Rows:
         """Return the rows of both."""
         if not (self.n_rows and other.n_rows):

@@ -533,7 +533,7 @@ class ClusterSums:
             count=self.count,
             supports=supports_of_both(self, other),
             kind=self.kind,
-            table=self.table.join_columns(other.table or self.table),
+            table=self.rows.join_columns(other.rows),
             unweighted=(
                 np.concatenate([by_group for by_group, _ in each], axis=1),
                 np.concatenate([shared for _, shared in each]),

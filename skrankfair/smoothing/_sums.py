@@ -95,23 +95,22 @@ def exact_sums(
 ) -> Array:
     """Return the kernel sums over the rows whose weight is not lost beside the largest.
 
-    Points next to each other are looked at together, and only the rows near them.
+    Points next to each other are looked at together, and only the rows near them. Equal
+    points are one, so that their sums are equal to the last bit.
     """
-    order, by_point = np.argsort(x), np.argsort(points)
-    x, columns, sorted_points = x[order], columns[:, order], points[by_point]
+    order, (points, place) = np.argsort(x), np.unique(points, return_inverse=True)
+    x, columns = x[order], columns[:, order]
     radius = np.full(points.size, kernel.reach * bandwidth)
     with np.errstate(over="ignore"):
         if not kernel.compact:
-            right = np.minimum(np.searchsorted(x, sorted_points), x.size - 1)
+            right = np.minimum(np.searchsorted(x, points), x.size - 1)
             left = np.maximum(right - 1, 0)
-            nearest = np.minimum(
-                np.abs(x[right] - sorted_points), np.abs(x[left] - sorted_points)
-            )
+            nearest = np.minimum(np.abs(x[right] - points), np.abs(x[left] - points))
             lost = bandwidth * math.sqrt(2 * _NEGLIGIBLE)
             radius = np.maximum(radius, np.hypot(nearest, lost))
-        radius += 4 * np.spacing(np.abs(sorted_points) + radius)
-        first = np.searchsorted(x, sorted_points - radius, side="left")
-        last = np.searchsorted(x, sorted_points + radius, side="right")
+        radius += 4 * np.spacing(np.abs(points) + radius)
+        first = np.searchsorted(x, points - radius, side="left")
+        last = np.searchsorted(x, points + radius, side="right")
     sums = np.zeros((columns.shape[0], points.size))
     start = 0
     while start < points.size:
@@ -120,11 +119,11 @@ def exact_sums(
         while stop > start + 1 and (rows.stop - rows.start) * (stop - start) > _CHUNK:
             stop = (start + stop + 1) // 2
             rows = slice(first[start:stop].min(), last[start:stop].max())
-        some = sorted_points[start:stop, None]
+        some = points[start:stop, None]
         weights = kernel_values(x[rows], some, bandwidth, kernel)
-        sums[:, by_point[start:stop]] = columns[:, rows] @ weights.T
+        sums[:, start:stop] = columns[:, rows] @ weights.T
         start = stop
-    return sums
+    return sums[:, place]
 
 
 def _prefix_sums(
@@ -279,20 +278,21 @@ def repeated_means(
         NaN where the weights leave nothing near.
     """
     # Equal scores have equal values to the last bit, so that they stay tied.
-    points, place = np.unique(x, return_inverse=True)
     if x.size <= _FEW_ROWS:
+        points, place = np.unique(x, return_inverse=True)
         matrix = kernel_values(x[:, None], points, bandwidth, kernel)
         total, mass = (weights * y) @ matrix, weights @ matrix
+        total, mass = total[:, place], mass[:, place]
     else:
-        total, mass = np.empty((2, len(weights), points.size))
+        total, mass = np.empty((2, *weights.shape))
         for i, weight in enumerate(weights):
             columns = np.stack([weight * y, weight])
-            sums = kernel_sums(points, x, columns, bandwidth, kernel, "fast")
+            sums = kernel_sums(x, x, columns, bandwidth, kernel, "fast")
             total[i], mass[i] = sums
     known = mass > _NOTHING * mass.max(axis=1, keepdims=True)
     np.divide(total, mass, out=total, where=known)
     total[~known] = np.nan
-    return total[:, place]
+    return total
 
 
 def kernel_sums_of_clusters(
