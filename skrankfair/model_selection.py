@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import stdtrit
 
-from ._inputs.validation import Array, check_choice, check_number
-from ._inputs.warn import warn_user
+from ._inputs.validation import Array, check_choice, check_number, warn_user
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.simulations.common import assert_covers, tolerance
 from skrankfair import audit
-from skrankfair._inputs.warn import collected_warnings
+from skrankfair._inputs.validation import collected_warnings
 from skrankfair._reports.catalog import catalog
 from skrankfair.inference import compare
 from skrankfair.metrics import log_loss, pairwise_accuracy

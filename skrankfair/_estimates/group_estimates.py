@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._inputs.columns import added_counts
-from .._inputs.validation import Array, check_choice, check_number, generator
-from .._inputs.warn import warn_user
+from .._inputs.validation import Array, check_choice, check_number, generator, warn_user
 from . import formatting as fmt
 from . import storage
 from .allocation import check_memory

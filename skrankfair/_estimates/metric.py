@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._inputs.validation import Array, check_choice, check_number
-from .._inputs.warn import warn_user
+from .._inputs.validation import Array, check_choice, check_number, warn_user
 from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
 from .finalize import ColumnSum, Finalize, LastColumn, OfTotals

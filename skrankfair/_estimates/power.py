@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import optimize, special
 
-from .._inputs.validation import Array, check_number
-from .._inputs.warn import warn_user
+from .._inputs.validation import Array, check_number, warn_user
 from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
 from .leverage import degrees_of_freedom

@@ -20,8 +20,8 @@ from .validation import (
     check_choice,
     check_given,
     check_lengths,
+    warn_user,
 )
-from .warn import warn_user
 
 #: What becomes of rows with missing values.
 MISSING = ("raise", "drop", "group")

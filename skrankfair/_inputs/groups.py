@@ -10,8 +10,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from .validation import PLAIN, Array, check_vector, to_numpy
-from .warn import warn_user
+from .validation import PLAIN, Array, check_vector, to_numpy, warn_user
 
 # Codes are counted by an array of their range where it is at most so much larger.
 _DIRECT_RANGE = 1 << 16

@@ -15,8 +15,13 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._inputs.columns import missing_said, without_missing
 from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.validation import Array, check_choice, check_number
-from .._inputs.warn import collected_warnings, warn_user
+from .._inputs.validation import (
+    Array,
+    check_choice,
+    check_number,
+    collected_warnings,
+    warn_user,
+)
 from ..metrics import GroupEstimates
 from ..metrics._make_metric import MadeMetric
 from . import exports

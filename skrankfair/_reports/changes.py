@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from .._estimates import formatting as fmt
-from .._inputs.warn import collected_warnings
+from .._inputs.validation import collected_warnings
 from ..inference import compare, compare_independent
 from ..metrics import GroupEstimates
 from .audit import AuditReport

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.scales import t_quantile
-from .._inputs.warn import collected_warnings
+from .._inputs.validation import collected_warnings
 from ..metrics import GroupEstimates
 from ..metrics._disparities import Disparity
 from .sections import ReportSection, made_section

@@ -16,8 +16,7 @@ from .._estimates import formatting as fmt
 from .._estimates.scales import t_quantile
 from .._inputs.columns import LABEL
 from .._inputs.groups import frame_columns
-from .._inputs.validation import Array, to_numpy
-from .._inputs.warn import collected_warnings
+from .._inputs.validation import Array, collected_warnings, to_numpy
 from ..metrics import GroupEstimates, selection_rate
 from .catalog import table
 from .sections import ReportSection, made_section

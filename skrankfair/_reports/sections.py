@@ -12,8 +12,7 @@ from .._estimates import formatting as fmt
 from .._estimates.group_test import corrected_pvalues
 from .._estimates.scales import t_quantile
 from .._estimates.storage import stored
-from .._inputs.validation import Array
-from .._inputs.warn import collected_warnings
+from .._inputs.validation import Array, collected_warnings
 from ..inference import (
     marginal_outcome_test,
     monotonicity_test,

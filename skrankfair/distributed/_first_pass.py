@@ -20,8 +20,7 @@ import numpy as np
 
 from .. import metrics as library
 from .._estimates.resampled import label_hashes
-from .._inputs.validation import to_numpy
-from .._inputs.warn import collected_warnings
+from .._inputs.validation import collected_warnings, to_numpy
 from ._plan import MeasurePlan, Results, Source, plain_of
 
 # About how many rows the sample has. Samples of 1e5 rows of 1e6 moved the calipers of

@@ -11,8 +11,7 @@ import numpy as np
 
 from .._estimates.metric import warn_undefined
 from .._inputs.columns import missing_said
-from .._inputs.validation import check_number
-from .._inputs.warn import warn_user
+from .._inputs.validation import check_number, warn_user
 from ..metrics import GroupEstimates
 from ._first_pass import first_pass
 from ._plan import MeasurePlan, Results, Source, added, make_plan

@@ -11,8 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from .. import metrics as library
-from .._inputs.validation import check_number, to_numpy
-from .._inputs.warn import collected_warnings
+from .._inputs.validation import check_number, collected_warnings, to_numpy
 from .._reports.catalog import catalog
 from ..metrics import GroupEstimates
 

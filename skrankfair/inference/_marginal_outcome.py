@@ -25,8 +25,8 @@ from .._inputs.validation import (
     check_given,
     check_magnitude,
     check_number,
+    warn_user,
 )
-from .._inputs.warn import warn_user
 from ..metrics import GroupEstimates
 from ..smoothing._bandwidth import (
     FEWEST,

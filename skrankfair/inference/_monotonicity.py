@@ -17,8 +17,7 @@ from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.scales import check_level, t_quantile
 from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.validation import Array, check_choice, check_number, generator
-from .._inputs.warn import warn_user
+from .._inputs.validation import Array, check_choice, check_number, generator, warn_user
 from ..metrics._pairs.cluster_rows import QuerySums, sum_over_queries
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from .._inputs.validation import (
     check_magnitude,
     check_number,
     generator,
+    warn_user,
 )
-from .._inputs.warn import warn_user
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,8 +19,8 @@ from .._inputs.validation import (
     check_choice,
     check_given,
     check_magnitude,
+    warn_user,
 )
-from .._inputs.warn import warn_user
 from ..smoothing._bandwidth import (
     FEWEST,
     common_bandwidth,

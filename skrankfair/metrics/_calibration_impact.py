@@ -16,9 +16,15 @@ from .._estimates.metric import Metric
 from .._estimates.resampled import Refit, ResampledSums
 from .._estimates.rows import Rows, cluster_table, small_codes, weights_of_rows
 from .._estimates.sums import ClusterSums
-from .._inputs.cells import Cells, Memberships
 from .._inputs.groups import Groups
-from .._inputs.ranking import Places, RankedData, Ranking, ranked_data
+from .._inputs.ranking import (
+    Cells,
+    Memberships,
+    Places,
+    RankedData,
+    Ranking,
+    ranked_data,
+)
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import (
     Array,
@@ -26,8 +32,8 @@ from .._inputs.validation import (
     check_magnitude,
     check_number,
     generator,
+    warn_user,
 )
-from .._inputs.warn import warn_user
 from ..smoothing._bandwidth import check_bandwidth
 from ..smoothing._kernels import Kernel, get_kernel
 from ..smoothing._sums import repeated_means

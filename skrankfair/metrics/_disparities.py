@@ -12,8 +12,12 @@ from .._estimates import formatting as fmt
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.scales import ConfidenceInterval, check_level
-from .._inputs.validation import check_choice, check_given
-from .._inputs.warn import collected_warnings, warn_user
+from .._inputs.validation import (
+    check_choice,
+    check_given,
+    collected_warnings,
+    warn_user,
+)
 from ._rates import (
     false_positive_rate,
     precision,

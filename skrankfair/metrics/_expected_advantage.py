@@ -8,8 +8,13 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._inputs.groups import as_groups
-from .._inputs.validation import Array, check_choice, check_lengths, check_number
-from .._inputs.warn import warn_user
+from .._inputs.validation import (
+    Array,
+    check_choice,
+    check_lengths,
+    check_number,
+    warn_user,
+)
 from ._lists.top_shares import Distance, TopShares
 from ._position_weights import DCG, PositionWeight
 from ._skew import SkewOfShares

@@ -12,8 +12,7 @@ import numpy as np
 from .._estimates.finalize import Finalize, MeanOfRatios, PairsAtPositions, PositionMean
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
-from .._inputs.cells import Memberships
-from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.ranking import Memberships, RankedData, ranked_data
 from .._inputs.validation import check_choice, check_magnitude, check_number
 from ._pairs.cluster_rows import support_columns
 from ._pairs.item_rows import pair_sums, warn_undefined_pairs

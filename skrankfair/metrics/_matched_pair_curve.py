@@ -13,8 +13,7 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.scales import ConfidenceInterval
 from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.validation import Array, as_numbers
-from .._inputs.warn import collected_warnings, warn_user
+from .._inputs.validation import Array, as_numbers, collected_warnings, warn_user
 from ._matched_pair import matched_pair_estimates
 
 if TYPE_CHECKING:

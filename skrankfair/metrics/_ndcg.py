@@ -9,9 +9,8 @@ import numpy as np
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
-from .._inputs.cells import Cells
 from .._inputs.groups import Groups
-from .._inputs.ranking import RankedData, Ranking, order_rows, ranked_data
+from .._inputs.ranking import Cells, RankedData, Ranking, order_rows, ranked_data
 from .._inputs.validation import Array, check_choice, check_number
 from ._make_metric import check_one_group
 from ._pairs.cluster_rows import QuerySums, query_estimates

@@ -15,8 +15,7 @@ from .._estimates.finalize import Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.validation import Array, check_choice, check_number
-from .._inputs.warn import warn_user
+from .._inputs.validation import Array, check_choice, check_number, warn_user
 from ._lists.estimates import list_estimates
 from ._lists.lists import Cuts, ListKernel, Lists, ListsWith
 from ._lists.top_shares import Distance, TopShares

@@ -29,8 +29,8 @@ from .._inputs.validation import (
     check_choice,
     check_lengths,
     check_number,
+    warn_user,
 )
-from .._inputs.warn import warn_user
 
 
 def disjoint_groups(values: Any) -> Groups:

@@ -14,8 +14,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import has_fit_parameter
 
-from .._inputs.validation import Array, check_choice
-from .._inputs.warn import collected_warnings
+from .._inputs.validation import Array, check_choice, collected_warnings
 from ..smoothing import NadarayaWatsonRegressor
 
 METHODS = ("nadaraya_watson", "isotonic", "platt", "binning")

@@ -34,8 +34,8 @@ from .._inputs.validation import (
     check_magnitude,
     check_number,
     generator,
+    warn_user,
 )
-from .._inputs.warn import warn_user
 from ._by_group import quoted
 from ._pairwise_penalty import (
     COMPARISONS,

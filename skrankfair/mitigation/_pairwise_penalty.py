@@ -18,8 +18,7 @@ from scipy.special import expit, logit
 
 from .._inputs.groups import Groups
 from .._inputs.ranking import stable_order
-from .._inputs.validation import Array
-from .._inputs.warn import warn_user
+from .._inputs.validation import Array, warn_user
 from ._by_group import quoted
 
 COMPARISONS = ("inter", "intra", "all")

@@ -20,8 +20,8 @@ from .._inputs.validation import (
     check_lengths,
     check_number,
     generator,
+    warn_user,
 )
-from .._inputs.warn import warn_user
 from ..smoothing import nadaraya_watson
 from ._by_group import disjoint_groups, quoted, rows_by_group
 from ._curves import Curve, Line, check_calibrator, fit_curve

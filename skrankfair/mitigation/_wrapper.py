@@ -39,8 +39,13 @@ from .._inputs.sklearn_private import (
     tags_of,
     with_names,
 )
-from .._inputs.validation import Array, as_numbers, as_weights
-from .._inputs.warn import collected_warnings, warn_user
+from .._inputs.validation import (
+    Array,
+    as_numbers,
+    as_weights,
+    collected_warnings,
+    warn_user,
+)
 from ._by_group import check_given_alike, columns_of_fit
 
 

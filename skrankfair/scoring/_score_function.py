@@ -15,8 +15,7 @@ from .._estimates.formatting import label, some
 from .._estimates.simultaneous import why_undefined
 from .._inputs.by_name import ColumnSpec
 from .._inputs.groups import as_groups
-from .._inputs.validation import Array
-from .._inputs.warn import collected_warnings, warn_user
+from .._inputs.validation import Array, collected_warnings, warn_user
 from ..exceptions import UndefinedMetricWarning
 from ..metrics import GroupEstimates, ndcg
 from ..metrics._disparities import DISPARITIES, Disparity, EqualizedOdds

@@ -11,7 +11,7 @@ from sklearn.metrics import check_scoring
 
 from .._estimates.simultaneous import MOST_TOGETHER
 from .._inputs.sklearn_private import MultimetricScorer
-from .._inputs.warn import collected_warnings
+from .._inputs.validation import collected_warnings
 from ..metrics import GroupEstimates
 from ..metrics._disparities import EqualizedOdds
 from ._score_function import Result

@@ -29,8 +29,8 @@ from .._inputs.validation import (
     check_choice,
     check_lengths,
     check_magnitude,
+    warn_user,
 )
-from .._inputs.warn import warn_user
 from ._bandwidth import check_bandwidth, choose_bandwidth
 from ._curve import METHODS
 from ._kernels import get_kernel

@@ -16,7 +16,7 @@ mpl.use("Agg")
 
 from skrankfair import audit
 from skrankfair.__main__ import main
-from skrankfair._inputs.warn import collected_warnings
+from skrankfair._inputs.validation import collected_warnings
 from skrankfair.metrics import selection_rate
 from skrankfair.monitoring import Monitor
 from tests.cli.common import (

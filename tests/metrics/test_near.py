@@ -6,9 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from skrankfair._inputs.cells import Memberships
 from skrankfair._inputs.groups import Groups
-from skrankfair._inputs.ranking import Ranking, ranked_data
+from skrankfair._inputs.ranking import Memberships, Ranking, ranked_data
 from skrankfair.metrics import matched_pair_calibration
 from skrankfair.metrics._pairs import near
 from skrankfair.metrics._pairs.near import Matching, PairWeight

@@ -9,7 +9,7 @@ import pytest
 
 from skrankfair import audit
 from skrankfair._estimates.group_test import correct, one_test
-from skrankfair._inputs.warn import collected_warnings
+from skrankfair._inputs.validation import collected_warnings
 from skrankfair.exceptions import UndefinedMetricWarning
 from tests.designs import Sellers
 

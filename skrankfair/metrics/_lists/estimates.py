@@ -13,8 +13,7 @@ from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import Metric, warn_undefined
 from ..._estimates.sums import ClusterSums
 from ..._inputs.ranking import RankedData
-from ..._inputs.validation import Array, check_choice
-from ..._inputs.warn import warn_user
+from ..._inputs.validation import Array, check_choice, warn_user
 from .._pairs.cluster_rows import QuerySums, sum_over_queries
 from .lists import ListKernel, Lists, table_of
 

@@ -16,9 +16,8 @@ import numpy as np
 
 from ..._estimates.finalize import Finalize, MeanOfRatios
 from ..._estimates.storage import stored
-from ..._inputs.cells import Cells, Memberships
 from ..._inputs.groups import Groups, sort_labels
-from ..._inputs.ranking import Places, RankedData, order_rows
+from ..._inputs.ranking import Cells, Memberships, Places, RankedData, order_rows
 from ..._inputs.validation import Array
 from .._pairs.cluster_rows import QuerySums
 

@@ -22,9 +22,8 @@ from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import Metric, warn_undefined
 from ..._estimates.rows import Rows
 from ..._estimates.sums import ClusterSums
-from ..._inputs.cells import Cells, Memberships
 from ..._inputs.groups import Groups
-from ..._inputs.ranking import RankedData, Ranking
+from ..._inputs.ranking import Cells, Memberships, RankedData, Ranking
 from ..._inputs.validation import Array, check_choice
 
 #: The columns of the pairs of the rest, value and number.

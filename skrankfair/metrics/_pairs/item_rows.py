@@ -14,8 +14,13 @@ from ..._estimates.rows import Rows
 from ..._estimates.sums import ClusterSums
 from ..._inputs.groups import Codes, Groups
 from ..._inputs.ranking import RankedData
-from ..._inputs.validation import Array, check_choice, check_number
-from ..._inputs.warn import collected_warnings, warn_user
+from ..._inputs.validation import (
+    Array,
+    check_choice,
+    check_number,
+    collected_warnings,
+    warn_user,
+)
 from .cluster_rows import (
     REST,
     MakePairs,

@@ -9,9 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ..._inputs.cells import Memberships
 from ..._inputs.groups import Groups
-from ..._inputs.ranking import Ranking, stable_order
+from ..._inputs.ranking import Memberships, Ranking, stable_order
 from ..._inputs.validation import Array
 from .cluster_rows import Pairs
 from .near import ROUNDED, Matching, PairWeight, Ranges, weighted_rank

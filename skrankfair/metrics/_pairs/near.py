@@ -15,8 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..._inputs.cells import Memberships
-from ..._inputs.ranking import Ranking, stable_order
+from ..._inputs.ranking import Memberships, Ranking, stable_order
 from ..._inputs.validation import Array
 from .prefix_sums import sum_between, times
 

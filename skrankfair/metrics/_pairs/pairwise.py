@@ -11,9 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ..._inputs.cells import Memberships
 from ..._inputs.groups import Groups
-from ..._inputs.ranking import Ranking
+from ..._inputs.ranking import Memberships, Ranking
 from ..._inputs.validation import Array
 from .cluster_rows import REST, Pairs
 from .levels import Level, outcome_levels

@@ -14,9 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from ..._estimates.finalize import NOTHING
-from ..._inputs.cells import Memberships
 from ..._inputs.groups import Groups
-from ..._inputs.ranking import Ranking, stable_order
+from ..._inputs.ranking import Memberships, Ranking, stable_order
 from ..._inputs.validation import Array
 from .cluster_rows import QuerySums
 from .levels import Level, outcome_codes, outcome_levels
