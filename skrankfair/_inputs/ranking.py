@@ -11,16 +11,18 @@ queries times groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .columns import read_columns
 from .groups import Codes, Groups
 from .validation import Array, as_numbers, check_aligned, check_binary, check_lengths
+
+T = TypeVar("T")
 
 
 def stable_order(codes: Array, *, copy: bool = True) -> Array:
@@ -526,6 +528,36 @@ def ranked_data(
         item_weight=None if items is None else items[ranking.order],
         missing=read.missing,
     )
+
+
+def measured(
+    estimates: Callable[..., T],
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any,
+    qid: Any,
+    cluster: Any,
+    sample_weight: Any,
+    missing: str,
+    item_weight: Any = None,
+    **options: Any,
+) -> T:
+    """Return the estimates of a ranking metric, called with all of its arguments.
+
+    `estimates` takes the `RankedData` of the columns, and the options by name.
+    """
+    data = ranked_data(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        qid=qid,
+        cluster=cluster,
+        sample_weight=sample_weight,
+        item_weight=item_weight,
+        missing=missing,
+    )
+    return estimates(data, **options)
 
 
 def _query_weight(weight: Array, ranking: Ranking, kept: Array | None) -> Array:

@@ -161,7 +161,7 @@ def catalog() -> Mapping[str, AuditMetric]:
     from ..metrics._ndcg import ndcg_estimates
     from ..metrics._pairwise import (
         accuracy_estimates,
-        exposure_estimates,
+        cross_estimates,
         preference_estimates,
     )
     from ..metrics._top_k import top_estimates
@@ -169,7 +169,7 @@ def catalog() -> Mapping[str, AuditMetric]:
     top = ("share_at_k", "precision_at_k", "recall_at_k")
     ordered: dict[str, Callable[..., GroupEstimates]] = {
         "pairwise_accuracy": accuracy_estimates,
-        "pairwise_exposure": exposure_estimates,
+        "pairwise_exposure": partial(cross_estimates, "pairwise_exposure"),
         "pairwise_preference": preference_estimates,
         "matched_pair_calibration": matched_pair_estimates,
         "ndcg": ndcg_estimates,

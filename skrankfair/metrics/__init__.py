@@ -1,7 +1,6 @@
 """Metrics by group, each with its standard errors."""
 
 from .._estimates.group_estimates import GroupEstimates
-from ._auc import auc
 from ._calibration_error import calibration_error
 from ._calibration_impact import positive_rate_shift, rank_shift
 from ._dips import dips
@@ -16,35 +15,39 @@ from ._disparities import (
 )
 from ._expected_advantage import expected_advantage
 from ._exposure import exposure, exposure_gap
-from ._losses import (
-    brier_score,
-    log_loss,
-    mean_absolute_error,
-    mean_squared_error,
-)
 from ._make_metric import make_metric
 from ._matched_pair import matched_pair_calibration
 from ._matched_pair_curve import matched_pair_curve
 from ._ndcg import ndcg
 from ._normalized_discounted import (
+    ndkl,
     normalized_discounted_difference,
     normalized_discounted_kl,
     normalized_discounted_ratio,
 )
-from ._pairwise import pairwise_accuracy, pairwise_exposure, pairwise_preference
+from ._pairwise import (
+    auc,
+    pairwise_accuracy,
+    pairwise_exposure,
+    pairwise_preference,
+)
 from ._rates import (
     accuracy,
     balanced_accuracy,
+    brier_score,
     f1,
     false_negative_rate,
     false_positive_rate,
     group_mean,
+    log_loss,
+    mean_absolute_error,
+    mean_squared_error,
     precision,
     selection_rate,
     true_negative_rate,
     true_positive_rate,
 )
-from ._skew import ndkl, skew_at_k
+from ._skew import skew_at_k
 from ._statistical_parity import exposure_parity, pairwise_parity
 from ._top_k import precision_at_k, recall_at_k, share_at_k
 

@@ -16,7 +16,7 @@ from .._estimates.resampled import ResampledSums
 from .._estimates.rows import Rows, cluster_table, weights_of_rows
 from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
-from .._inputs.score_rows import CLUSTER_WEIGHTS, Sample, ScoreRows, score_rows
+from .._inputs.score_rows import Sample, ScoreRows, score_rows
 from .._inputs.validation import (
     Array,
     as_numbers,
@@ -253,10 +253,8 @@ class _BinSquares:
 
         def of_rows(values: Array) -> Array:
             before = np.concatenate([[0.0], np.cumsum(np.diff(edges) * values)])
-            sums, mass = (
-                np.diff(np.interp(scores.mass, edges, before)),
-                np.diff(scores.mass),
-            )
+            sums = np.diff(np.interp(scores.mass, edges, before))
+            mass = np.diff(scores.mass)
             return np.divide(sums, mass, out=sums, where=mass > 0)[scores.block]
 
         linear = of_rows(2 * gaps)
@@ -403,11 +401,8 @@ def _fitted(
 
     plain = ClusterSums.from_clusters(labels, table, [_ROWS])
     sums = ResampledSums.of_sums(plain, refit=refit)
-    return (
-        sums,
-        KnownNoise(tuple(noise[0].tolist())),
-        KnownNoise(tuple(noise[1].tolist())),
-    )
+    smooth, narrow = (KnownNoise(tuple(of_groups)) for of_groups in noise.tolist())
+    return sums, smooth, narrow
 
 
 def _check_edges(bins: Any, x: Array) -> Array | None:
@@ -615,7 +610,6 @@ def calibration_error(
     array([0.03, 0.19])
     """
     check_choice(method, "method", METHODS)
-    check_choice(cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
     if not isinstance(bandwidth, Mapping):
         check_bandwidth(bandwidth)
     smoother = get_kernel(kernel)

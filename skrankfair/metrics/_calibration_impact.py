@@ -362,130 +362,95 @@ def _ranks(places: Places, weight: Array | None) -> Array:
     return (before[first] + before[last] + 1) / 2 - start
 
 
+def _cells(data: RankedData) -> tuple[Cells, Array]:
+    """Return the queries and groups that have rows, and which each row is of."""
+    members = Memberships.of(data.ranking, data.groups)
+    cells = members.cells
+    query, group = small_codes(cells.query, cells.group)
+    cell = np.empty_like(query, shape=data.ranking.n_rows)
+    cell[members.rows] = members.cell
+    return replace(cells, query=query, group=group), cell
+
+
 @dataclass(frozen=True)
 class _RankShift:
     """Ranks before and after calibration."""
 
-    places: Places
-    groups: Groups
+    lists: Places
     calibrated: Calibrated  # of the rows in ranked order
-    average: str  # {"pairs", "queries"}
-    #: Whether the clusters are parts of one list: a resample is another list.
+    #: Whether the clusters are parts of one list: a resample is another list. Each of
+    #: its rows is then a query of its own.
     one_list: bool
-
-    @cached_property
-    def _cell(self) -> tuple[Cells, Array]:
-        """The queries (rows of one list) and groups that have rows, and each row's."""
-        places, groups = self.places, self.groups
-        if self.one_list:
-            return Cells.of_rows(groups), np.arange(places.n_rows)
-        members = Memberships.of(places, groups)
-        cells = members.cells
-        query, group = small_codes(cells.query, cells.group)
-        cell = np.empty_like(query, shape=places.n_rows)
-        cell[members.rows] = members.cell
-        return replace(cells, query=query, group=group), cell
+    of_queries: bool  # whether the mean is over queries
+    cells: Cells  # of queries and groups
+    cell: Array  # of each row
+    cluster: Array  # of each query
+    weight: Array | None  # of each query
 
     def by_cell(self, calibrated: Array, counts: Array | None = None) -> list[Array]:
-        """Return shifts and numbers of rows by query (row of one list) and group.
+        """Return shifts and numbers of rows by query and group.
 
         Of calibrated scores in the order of the sample, columns of shape (E,). Those
         that the mean is not over come last.
         """
-        places, sample, weight = self.places, self.calibrated.sample, None
+        lists, sample, weight = self.lists, self.calibrated.sample, None
         if self.one_list and counts is not None:
-            weight = np.empty(places.n_rows)
+            weight = np.empty(lists.n_rows)
             weight[sample.row] = counts[sample.cluster]
-        star = np.empty(places.n_rows)
+        star = np.empty(lists.n_rows)
         star[sample.row] = calibrated
         # Rows that are not drawn may have no score; they are nowhere.
         star[np.isnan(star)] = -np.inf
-        query = None if places.n_queries == 1 else places.query
+        query = None if lists.n_queries == 1 else lists.query
         ranking = Ranking.from_scores(star, query)
         after, order = Places(ranking.starts, ranking.tie_starts), ranking.order
         del star, ranking  # its scores are not needed any more
         ranks = _ranks(after, None if weight is None else weight[order])
-        shift = _ranks(places, weight)
+        shift = _ranks(lists, weight)
         shift[order] -= ranks
         del after, order, ranks
-        _, cell = self._cell
-        sums, items = np.bincount(cell, shift), np.bincount(cell).astype(float)
-        if self._of_queries:
+        sums = np.bincount(self.cell, shift)
+        items = np.bincount(self.cell).astype(float)
+        if self.of_queries:
             return [sums / items, np.ones(items.size), items]
         return [sums, items]
 
     @property
-    def _of_queries(self) -> bool:
-        """Whether the mean is over queries."""
-        return self.average == "queries" and not self.one_list
-
-    @property
     def support(self) -> ColumnSum:
         """The column with the number of rows."""
-        return ColumnSum(2, 3) if self._of_queries else ColumnSum(1, 2)
+        return ColumnSum(2, 3) if self.of_queries else ColumnSum(1, 2)
 
-    def table(self, data: RankedData) -> Rows:
-        """Return the table of clusters."""
-        cells, _ = self._cell
-        by_cell = np.stack(self.by_cell(self.calibrated.scores()), axis=1)
-        if not self.one_list:
-            return sum_over_queries(data, QuerySums.of_cells(cells, by_cell))
-        order, sample = data.ranking.order, self.calibrated.sample
-        if data.cluster is not None:
-            labels = data.cluster.all_labels
-        else:
-            labels = order if data.kept is None else data.kept[order]
-        return Rows.from_entries(
-            self._cluster_of_rows,
-            cells.group,
-            by_cell,
-            n_rows=sample.n_clusters,
-            n_groups=cells.n_groups,
-            labels=labels,
-        )
-
-    @property
-    def _cluster_of_rows(self) -> Array:
-        """Cluster of each ranked row."""
-        sample = self.calibrated.sample
-        cluster = np.empty(sample.x.size, dtype=np.int64)
-        cluster[sample.row] = sample.cluster
-        return cluster
-
-    def refit(self, data: RankedData) -> Refit:
+    def refit(self, counts: Array) -> Array:
         """Return the totals for other counts of the clusters."""
-        n_rows, cells = self.places.n_rows, self._cell[0]
-        cluster = self._cluster_of_rows if self.one_list else data.cluster_of_query
-        weight = None if self.one_list else data.query_weight
+        n_rows = self.lists.n_rows
+        step, totals = max(1, _SCORES // n_rows), []
+        for start in range(0, len(counts), step):
+            some_counts = counts[start : start + step]
+            stars = np.empty((len(some_counts), n_rows))
+            for some, rows, scores in self.calibrated.resampled(some_counts):
+                stars[some, rows] = scores
+            totals += [
+                self._totals(*one) for one in zip(some_counts, stars, strict=True)
+            ]
+        return np.stack(totals)
 
-        def totals(counts: Array, star: Array) -> Array:
-            columns = self.by_cell(star, counts)
-            times = counts[cluster] if weight is None else weight * counts[cluster]
-            times = times[cells.query]
-            size = cells.n_groups
-            sums = [np.bincount(cells.group, times * c, size) for c in columns]
-            return np.stack(sums, axis=1)
-
-        def refit(counts: Array) -> Array:
-            step, parts = max(1, _SCORES // n_rows), []
-            for start in range(0, len(counts), step):
-                part = counts[start : start + step]
-                stars = np.empty((len(part), n_rows))
-                for some, own, scores in self.calibrated.resampled(part):
-                    stars[some, own] = scores
-                parts += [totals(*one) for one in zip(part, stars, strict=True)]
-            return np.stack(parts)
-
-        return refit
+    def _totals(self, counts: Array, star: Array) -> Array:
+        """Return the totals of the groups for one resample."""
+        cells, times = self.cells, counts[self.cluster]
+        if self.weight is not None:
+            times = self.weight * times
+        times, columns = times[cells.query], self.by_cell(star, counts)
+        sums = [np.bincount(cells.group, times * c, cells.n_groups) for c in columns]
+        return np.stack(sums, axis=1)
 
 
-def ranked_sample(data: RankedData, cluster_weight: str, one_list: bool) -> Sample:
+def ranked_sample(data: RankedData, cluster_weight: str) -> Sample:
     """Return the rows in ranked order, by the clusters that the errors are over."""
     ranking = data.ranking
     cluster = ranking.query.astype(np.int64)
     if data.cluster is not None:
         cluster = data.cluster.codes[ranking.order]
-    elif one_list:
+    elif not data.has_queries:
         cluster = np.arange(ranking.n_rows)
     weight = data.row_weight
     sample = Sample.of_rows(
@@ -623,7 +588,6 @@ def rank_shift(
     """
     seed = seed_of_resamples(bandwidth, n_resamples, random_state)
     check_choice(average, "average", ("pairs", "queries"))
-    smoother = get_kernel(kernel)
     data = ranked_data(
         y_true,
         y_score,
@@ -639,23 +603,41 @@ def rank_shift(
             "sensitive_features is a membership matrix."
         )
     check_magnitude(y_true=data.y_true, y_score=data.ranking.score)
-    one_list = not data.has_queries
-    if not one_list and data.cluster_of_query is None:
-        raise ValueError("cluster must be constant within a query.")
-    sample = ranked_sample(data, cluster_weight, one_list)
+    sample = ranked_sample(data, cluster_weight)
     # Scores and outcomes are in the sample: those of large data are not kept twice.
     ranking = replace(data.ranking, score=np.zeros(0))
     data = replace(data, ranking=ranking, outcome=None, cache={})
-    calibrated = Calibrated.of_sample(sample, data.groups, bandwidth, smoother)
-    places = Places(ranking.starts, ranking.tie_starts)
-    shift = _RankShift(places, data.groups, calibrated, average, one_list)
+    lists, one_list = Places(ranking.starts, ranking.tie_starts), not data.has_queries
+    if one_list:
+        order = ranking.order
+        data = replace(
+            data,
+            ranking=replace(ranking, starts=np.arange(lists.n_rows + 1)),
+            query_labels=order if data.kept is None else data.kept[order],
+            query_weight=None,
+        )
+    cluster_of_query = data.cluster_of_query
+    if cluster_of_query is None:
+        raise ValueError("cluster must be constant within a query.")
+    groups, smoother = data.groups, get_kernel(kernel)
+    calibrated = Calibrated.of_sample(sample, groups, bandwidth, smoother)
+    shift = _RankShift(
+        lists,
+        calibrated,
+        one_list,
+        average == "queries" and not one_list,
+        *_cells(data),
+        cluster_of_query,
+        data.query_weight,
+    )
+    by_cell = np.stack(shift.by_cell(calibrated.scores()), axis=1)
     return shift_estimates(
         "rank_shift",
         "items",
         shift.support,
-        data.groups,
-        shift.table(data),
-        shift.refit(data),
+        groups,
+        sum_over_queries(data, QuerySums.of_cells(shift.cells, by_cell)),
+        shift.refit,
         (n_resamples, seed),
         {"average": average, "kernel": kernel, "cluster_weight": cluster_weight},
         calibrated,

@@ -10,7 +10,7 @@ from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios, ratios_minu
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
-from .._inputs.ranking import ranked_data
+from .._inputs.ranking import RankedData, measured
 from .._inputs.validation import check_choice, check_number
 from ._pairs.cluster_rows import query_estimates
 from ._pairs.swaps import swap_sums
@@ -40,19 +40,15 @@ def _both_directions(result: GroupEstimates) -> pd.DataFrame:
     """Return the dissatisfaction of each group, of the rest, and the difference."""
     import pandas as pd
 
-    columns = {}
+    sides = []
     for side, finalize in _VALUES.items():
-        estimate = result.sums.estimate(finalize)
-        error = np.sqrt(result.sums.variance(finalize))
-        support = result.sums.counted(_PAIRS[side])
-        columns[side] = list(zip(estimate, error, support, strict=True))
-    rows = [
-        (group, side, *columns[side][index])
-        for index, group in enumerate(result.groups)
-        for side in columns
-    ]
-    names = ["group", "of", "estimate", "standard_error", "support"]
-    return pd.DataFrame(rows, columns=names)
+        values = {
+            "estimate": result.sums.estimate(finalize),
+            "standard_error": np.sqrt(result.sums.variance(finalize)),
+            "support": result.sums.counted(_PAIRS[side]),
+        }
+        sides.append(pd.DataFrame({"group": list(result.groups), "of": side, **values}))
+    return pd.concat(sides).sort_index(kind="stable", ignore_index=True)
 
 
 def dips(
@@ -182,15 +178,18 @@ def dips(
     >>> r.groups, r.estimate.round(4)
     (('f', 'm'), array([0.6199, 0.    ]))
     """
-    data = ranked_data(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return measured(_dips_estimates, **locals())
+
+
+def _dips_estimates(
+    data: RankedData,
+    position_weight: Any,
+    k: int | None,
+    patience: float | None,
+    tie_cost: float,
+    average: str,
+) -> GroupEstimates:
+    """Return `dips` of data that is validated and ordered."""
     weight = PositionWeight.of(position_weight, k, patience)
     check_choice(average, "average", ("pairs", "queries"))
     check_number(tie_cost, "tie_cost", 0, 1)

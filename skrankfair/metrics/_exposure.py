@@ -10,9 +10,9 @@ import numpy as np
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
-from .._inputs.ranking import RankedData, Ranking, ranked_data
+from .._inputs.ranking import RankedData, Ranking, measured
 from .._inputs.validation import Array, check_choice
-from ._lists.lists import Lists
+from ._lists import Lists
 from ._pairs.cluster_rows import QuerySums, query_estimates
 from ._position_weights import PositionWeight
 
@@ -125,6 +125,39 @@ def _both_shares(result: GroupEstimates) -> pd.DataFrame:
     return pd.DataFrame({**columns, "support": result.support})
 
 
+def _share_estimates(
+    data: RankedData,
+    position_weight: Any,
+    k: int | None,
+    patience: float | None,
+    average: str,
+    target: str | None = None,
+) -> GroupEstimates:
+    """Return shares of exposure, or if there is a target how far they are from it."""
+    weight = PositionWeight.of(position_weight, k, patience)
+    if target == "relevance" and data.y_true.min() < 0:
+        raise ValueError(
+            "y_true must not be negative for target='relevance'; got "
+            f"{data.y_true.min():g}."
+        )
+    sums = _share_sums(data, weight, target, average)
+    parameters = {**weight.parameters, "average": average}
+    metric = Metric("exposure", Share(), ItemCount(), unit="items", share=True)
+    if target is not None:
+        parameters = {"target": target, **parameters}
+        metric = Metric(
+            name="exposure_gap",
+            finalize=ShareGap(),
+            support=ItemCount(),
+            unit="items",
+            fair_value=0.0,
+            disparity="l1",
+            breakdown=_both_shares,
+            relative=not data.groups.overlapping,
+        )
+    return query_estimates(data, metric, sums, parameters)
+
+
 def exposure(
     y_true: Any = None,
     y_score: Any = None,
@@ -228,20 +261,8 @@ def exposure(
     >>> exposure(None, score, sensitive_features=group, qid=query).estimate.round(4)
     array([0.4134, 0.5866])
     """
-    data = ranked_data(
-        None,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
-    weight = PositionWeight.of(position_weight, k, patience)
-    sums = _share_sums(data, weight, None, average)
-    metric = Metric("exposure", Share(), ItemCount(), unit="items", share=True)
-    parameters = {**weight.parameters, "average": average}
-    return query_estimates(data, metric, sums, parameters)
+    y_true = None
+    return measured(_share_estimates, **locals())
 
 
 def exposure_gap(
@@ -365,32 +386,6 @@ def exposure_gap(
     >>> r.estimate.round(4), round(r.disparity(), 4)
     (array([-0.1453,  0.1453]), 0.2905)
     """
-    data = ranked_data(
-        None if isinstance(target, str) and target == "population" else y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
-    weight = PositionWeight.of(position_weight, k, patience)
     check_choice(target, "target", TARGETS)
-    if target == "relevance" and data.y_true.min() < 0:
-        raise ValueError(
-            "y_true must not be negative for target='relevance'; got "
-            f"{data.y_true.min():g}."
-        )
-    sums = _share_sums(data, weight, target, average)
-    metric = Metric(
-        name="exposure_gap",
-        finalize=ShareGap(),
-        support=ItemCount(),
-        unit="items",
-        fair_value=0.0,
-        disparity="l1",
-        breakdown=_both_shares,
-        relative=not data.groups.overlapping,
-    )
-    parameters = {"target": target, **weight.parameters, "average": average}
-    return query_estimates(data, metric, sums, parameters)
+    y_true = None if target == "population" else y_true
+    return measured(_share_estimates, **locals())

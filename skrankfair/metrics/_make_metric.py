@@ -69,10 +69,9 @@ class MadeMetric:
     @cached_property
     def options(self) -> dict[str, Any]:
         """The options, with their defaults."""
-        parameters = _parameters(self.columns)
         return {
             parameter.name: parameter.default
-            for parameter in parameters
+            for parameter in inspect.signature(self.columns).parameters.values()
             if parameter.kind is parameter.KEYWORD_ONLY
         }
 
@@ -145,11 +144,9 @@ class MadeMetric:
     def _row_columns(self, made: Any, rows: ScoreRows) -> list[Array]:
         """Return the columns of a metric of rows, or a ValueError that names a row."""
         n_rows = rows.kept.size
-        if isinstance(made, tuple | list):
-            parts = [np.asarray(part, dtype=float) for part in made]
-        else:
-            array = np.asarray(made, dtype=float)
-            parts = [array] if array.ndim < 2 else list(np.moveaxis(array, -1, 0))
+        if not isinstance(made, tuple | list):
+            made = np.atleast_2d(np.transpose(made))
+        parts = [np.asarray(column, dtype=float) for column in made]
         for number, part in enumerate(parts):
             if part.shape not in ((), (n_rows,)):
                 raise ValueError(
@@ -251,14 +248,6 @@ def check_one_group(data: RankedData, name: str) -> None:
         )
 
 
-def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Return the parameters of a function; none of one that does not tell them."""
-    try:
-        return list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return []
-
-
 def _check_needs(columns: Any, needs: Any, per: str) -> tuple[str, ...]:
     """Return `needs` as a tuple; a ValueError if `columns` cannot be called so."""
     names = (needs,) if isinstance(needs, str) else tuple(needs)
@@ -271,17 +260,15 @@ def _check_needs(columns: Any, needs: Any, per: str) -> tuple[str, ...]:
             )
     if not names:
         raise ValueError("needs must name at least one column; it is empty.")
-    parameters = _parameters(columns)
-    if parameters:
-        signature = inspect.Signature(
-            [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
+    parameters = inspect.signature(columns).parameters.values()
+    try:
+        inspect.Signature([p for p in parameters if p.kind is not p.KEYWORD_ONLY]).bind(
+            *names
         )
-        try:
-            signature.bind(*names)
-        except TypeError as error:
-            raise ValueError(
-                f"columns must take {', '.join(names)}, which are its needs ({error})."
-            ) from error
+    except TypeError as error:
+        raise ValueError(
+            f"columns must take {', '.join(names)}, which are its needs ({error})."
+        ) from error
     if per == "query" and "y_score" not in names:
         raise ValueError("needs must have y_score with per='query', which ranks by it.")
     return names

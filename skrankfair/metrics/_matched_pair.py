@@ -12,7 +12,7 @@ import numpy as np
 from .._estimates.finalize import Finalize, MeanOfRatios, PairsAtPositions, PositionMean
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
-from .._inputs.ranking import Memberships, RankedData, ranked_data
+from .._inputs.ranking import Memberships, RankedData, measured
 from .._inputs.validation import check_choice, check_magnitude, check_number
 from ._pairs.cluster_rows import support_columns
 from ._pairs.item_rows import pair_sums, warn_undefined_pairs
@@ -29,9 +29,8 @@ from ._pairs.near import Matching, PairWeight
 from ._position_weights import PositionWeight
 
 
-def _check_threshold(
-    epsilon: Any, n_pairs: Any, quantile: Any
-) -> tuple[Any, float | None]:
+def _quantile(epsilon: Any, n_pairs: Any, quantile: Any) -> float | None:
+    """Return the quantile that is the threshold; None where it is chosen otherwise."""
     chosen = {"epsilon": epsilon, "n_pairs": n_pairs, "quantile": quantile}
     given = [name for name, value in chosen.items() if value is not None]
     if len(given) > 1:
@@ -46,7 +45,7 @@ def _check_threshold(
         check_number(quantile, "quantile", 0, 1, inclusive=(False, True))
     elif not isinstance(epsilon, Mapping):
         check_number(epsilon, "epsilon", 0, np.inf)
-    return epsilon, quantile
+    return quantile
 
 
 def _epsilon_of_groups(
@@ -109,7 +108,7 @@ def matched_pair_estimates(
     check_choice(adjacent, "adjacent", (False, True))
     check_choice(estimator, "estimator", ("mean", "local_linear"))
     check_choice(average, "average", ("pairs", "queries"))
-    epsilon, quantile = _check_threshold(epsilon, n_pairs, quantile)
+    quantile = _quantile(epsilon, n_pairs, quantile)
     linear = estimator == "local_linear"
     if adjacent:
         direction = "both"
@@ -346,27 +345,4 @@ def matched_pair_calibration(
     b       -0.1406  [-0.1713, -0.1100]  2,254  <0.001
     500 clusters; fair value 0
     """
-    data = ranked_data(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        item_weight=item_weight,
-        missing=missing,
-    )
-    return matched_pair_estimates(
-        data,
-        epsilon=epsilon,
-        n_pairs=n_pairs,
-        quantile=quantile,
-        direction=direction,
-        adjacent=adjacent,
-        estimator=estimator,
-        position_weight=position_weight,
-        k=k,
-        patience=patience,
-        average=average,
-        variance=variance,
-    )
+    return measured(matched_pair_estimates, **locals())

@@ -12,7 +12,7 @@ from .._estimates import formatting as fmt
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.scales import ConfidenceInterval
-from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.ranking import RankedData, measured
 from .._inputs.validation import Array, as_numbers, collected_warnings, warn_user
 from ._matched_pair import matched_pair_estimates
 
@@ -263,18 +263,15 @@ def matched_pair_curve(
     0.2      -0.0188  -0.1736
     5,000 clusters; fair value 0
     """
-    given = None if epsilon is None else _grid(epsilon)
-    data = ranked_data(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    return measured(_curve, **locals())
+
+
+def _curve(
+    data: RankedData, *, epsilon: Any, options: dict[str, Any]
+) -> MatchedPairCurve:
+    """Return the curve of data that is validated and ordered."""
     with collected_warnings():
-        grid = _default_grid(data, options) if given is None else given
+        grid = _default_grid(data, options) if epsilon is None else _grid(epsilon)
         results = tuple(
             _kept(matched_pair_estimates(data, epsilon=float(e), **options), grid.size)
             for e in grid

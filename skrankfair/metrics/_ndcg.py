@@ -10,23 +10,13 @@ from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._inputs.groups import Groups
-from .._inputs.ranking import Cells, RankedData, Ranking, order_rows, ranked_data
+from .._inputs.ranking import Cells, RankedData, Ranking, measured, order_rows
 from .._inputs.validation import Array, check_choice, check_number
 from ._make_metric import check_one_group
 from ._pairs.cluster_rows import QuerySums, query_estimates
 from ._position_weights import DCG
 
 _HUGE = 1e250
-
-
-def _discounts(data: RankedData, k: int | None) -> Array:
-    """Return 1 / log2(position + 1) of each ranked row, 0 beyond position k."""
-    ranking = data.ranking
-    table = DCG.up_to(int(ranking.lengths.max()))
-    if k is not None:
-        table[k:] = 0.0
-    discount: Array = table[ranking.position()]
-    return discount
 
 
 def _of_computable_size(gains: Array, best: Array, ranking: Ranking) -> Array:
@@ -66,7 +56,10 @@ def ndcg_estimates(
             "gain='exponential' overflows; the largest y_true is "
             f"{y.max():g}. Use gain='linear'."
         )
-    discount = _discounts(data, k)
+    discounts = DCG.up_to(int(ranking.lengths.max()))
+    if k is not None:
+        discounts[k:] = 0.0
+    discount = discounts[ranking.position()]
     ideal_order = order_rows(ranking.query.astype(np.int64), y)
     gains = _of_computable_size(gains, ideal_order[ranking.starts[:-1]], ranking)
     ideal = gains[ideal_order] * discount
@@ -184,14 +177,5 @@ def ndcg(
     >>> ndcg(relevance, score, qid=query).estimate.round(4)
     array([0.8155])
     """
-    data = ranked_data(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
     by_group = sensitive_features is not None
-    return ndcg_estimates(data, k=k, gain=gain, by_group=by_group)
+    return measured(ndcg_estimates, **locals())

@@ -1,27 +1,29 @@
 """Distances of the shares in the first k places from those of the list.
 
-Kuhlman et al. 2021, after Yang and Stoyanovich 2017.
+Kuhlman et al. 2021, after Yang and Stoyanovich 2017; Geyik et al. 2019.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .._estimates.group_estimates import GroupEstimates
-from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.ranking import RankedData, measured
 from .._inputs.validation import check_choice, check_number
-from ._lists.estimates import list_estimates
-from ._lists.top_shares import Distance, TopShares
-from ._position_weights import PositionWeight
+from ._lists import list_estimates
+from ._position_weights import DCG, PositionWeight
+from ._top_shares import Distance, TopShares
 
 
-def top_share_estimates(
+def _top_share_estimates(
     name: str, data: RankedData, kernel: TopShares, parameters: Mapping[str, Any]
 ) -> GroupEstimates:
     """Return a metric of sums over cuts, of data that is validated and ordered."""
+    check_choice(kernel.joint, "joint", (True, False))
     check_number(kernel.step, "step", 1, np.inf, integer=True)
     if kernel.joint and data.groups.overlapping:
         raise ValueError(
@@ -33,30 +35,42 @@ def top_share_estimates(
     return list_estimates(name, data, kernel, parameters, longer_than=longer)
 
 
-def _flag(value: Any, name: str) -> bool:
-    check_choice(value, name, (True, False))
-    return bool(value)
-
-
 def _by_cuts(
-    name: str,
+    kind: str,
     data: RankedData,
-    distance: Distance,
-    weight: PositionWeight,
-    options: Mapping[str, Any],
+    *,
+    step: int,
+    position_weight: Any,
+    k: int | None,
+    patience: float | None,
+    average: str,
+    normalize: bool,
+    **options: Any,
 ) -> GroupEstimates:
-    """Return rND, rRD or rKL."""
-    divisor = "maximum" if _flag(options["normalize"], "normalize") else None
+    """Return rND, rRD or rKL; `options` are what only one of them has."""
+    zero_division = options.get("zero_division", 1.0)
+    check_number(zero_division, "zero_division", 0, np.finfo(float).max)
+    check_choice(normalize, "normalize", (True, False))
+    weight = PositionWeight.of(position_weight, k, patience)
     kernel = TopShares(
-        distance,
-        options["step"],
+        Distance(kind, float(zero_division)),
+        step,
         weight,
-        divisor,
-        _flag(options.get("joint", False), "joint"),
-        options["average"],
+        "maximum" if normalize else None,
+        options.get("joint", False),
+        average,
     )
-    parameters = {"step": options["step"], **weight.parameters, **options}
-    return top_share_estimates(name, data, kernel, parameters)
+    parameters = {"step": step, **weight.parameters, "average": average}
+    parameters |= {"normalize": normalize, **options}
+    name = f"normalized_discounted_{kind}"
+    return _top_share_estimates(name, data, kernel, parameters)
+
+
+def _ndkl(data: RankedData, *, joint: bool, average: str) -> GroupEstimates:
+    """Return `ndkl` of data that is validated and ordered."""
+    kernel = TopShares(Distance("kl"), 1, DCG, "weights", joint, average)
+    parameters = {"joint": joint, "average": average}
+    return _top_share_estimates("ndkl", data, kernel, parameters)
 
 
 def normalized_discounted_difference(
@@ -189,19 +203,8 @@ def normalized_discounted_difference(
     >>> bool(test.pvalue[0] > 0.05)
     True
     """
-    data = ranked_data(
-        None,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
-    weight = PositionWeight.of(position_weight, k, patience)
-    options = {"step": step, "average": average, "normalize": normalize}
-    distance = Distance("difference")
-    return _by_cuts("normalized_discounted_difference", data, distance, weight, options)
+    y_true = None
+    return measured(partial(_by_cuts, "difference"), **locals())
 
 
 def normalized_discounted_ratio(
@@ -325,25 +328,8 @@ def normalized_discounted_ratio(
     >>> worse.estimate.round(4)
     array([3.  , 0.75])
     """
-    check_number(zero_division, "zero_division", 0, np.finfo(float).max)
-    data = ranked_data(
-        None,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
-    weight = PositionWeight.of(position_weight, k, patience)
-    options = {
-        "step": step,
-        "average": average,
-        "normalize": normalize,
-        "zero_division": zero_division,
-    }
-    distance = Distance("ratio", float(zero_division))
-    return _by_cuts("normalized_discounted_ratio", data, distance, weight, options)
+    y_true = None
+    return measured(partial(_by_cuts, "ratio"), **locals())
 
 
 def normalized_discounted_kl(
@@ -464,20 +450,104 @@ def normalized_discounted_kl(
     >>> normalized_discounted_kl(None, score, **who, joint=True).estimate.round(4)
     array([0.579])
     """
-    data = ranked_data(
-        None,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
-    weight = PositionWeight.of(position_weight, k, patience)
-    options = {
-        "step": step,
-        "average": average,
-        "normalize": normalize,
-        "joint": joint,
-    }
-    return _by_cuts("normalized_discounted_kl", data, Distance("kl"), weight, options)
+    y_true = None
+    return measured(partial(_by_cuts, "kl"), **locals())
+
+
+def ndkl(
+    y_true: Any = None,
+    y_score: Any = None,
+    *,
+    sensitive_features: Any = None,
+    qid: Any = None,
+    cluster: Any = None,
+    joint: bool = False,
+    average: str = "queries",
+    sample_weight: Any = None,
+    missing: str = "raise",
+) -> GroupEstimates:
+    """Divergence of the shares of the first k from those of the list, over all k.
+
+    ``Σ_k KL(p_k, q) / log2(k + 1) / Σ_k 1 / log2(k + 1)`` over k = 1, ..., n, in nats:
+    p_k is the share of the group (and the rest) among the first k, q that of the list.
+    ``joint=True`` takes all groups at once, as Geyik et al. do; with two groups it is
+    the value of both. 0 is parity at every position. The largest value depends on the
+    shares: see `normalized_discounted_kl`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or None, default=None
+        Not used; it is accepted so that all metrics are called alike.
+    y_score : array-like of shape (n,)
+        Scores, not ranks: higher scores rank first. Ties count by expectation over the
+        orders of the tied items.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
+    joint : bool, default=False
+        One value for all groups at once, labelled "all", instead of one per group
+        against the rest. Disjoint groups.
+    average : {"queries", "representation"}, default="queries"
+        "queries" takes the mean of the metric over lists. "representation" takes the
+        metric of the mean shares, for lists of equal length.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Importance of the query, constant within it: a common factor changes nothing.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
+
+    Returns
+    -------
+    GroupEstimates
+        One row per group, or one in all, not negative; fair value 0, tested by
+        permutation. Lists of one item, and of one group, have no value.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, values are not finite, labels are missing, a
+        query is in two clusters, a membership matrix is given with ``joint=True``,
+        lists have different lengths with ``average="representation"``, or an option is
+        unknown.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group that is in no list or makes up the whole of every list, whose
+        estimate is NaN; for lists of one item, which are left out; and for a group in
+        one list of several, which has no error.
+
+    See Also
+    --------
+    normalized_discounted_kl : Divided by its maximum, with cuts every so many places.
+
+    Notes
+    -----
+    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
+    clusters with data of the group, θ_(-q) the estimate without cluster q.
+    FairRankTune adds 1e-7 to the shares; here ``0 ln 0`` is 0.
+
+    References
+    ----------
+    Geyik, S. C., Ambler, S., Kenthapadi, K. (2019). "Fairness-Aware Ranking in Search &
+    Recommendation Systems with Application to LinkedIn Talent Search". KDD. §3.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import ndkl
+    >>> group = ["A"] * 7 + ["B"] * 3
+    >>> r = ndkl(None, range(10, 0, -1), sensitive_features=group, joint=True)
+    >>> r.groups, r.estimate.round(8)
+    (('all',), array([0.29255664]))
+    """
+    y_true = None
+    return measured(_ndkl, **locals())

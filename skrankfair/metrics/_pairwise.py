@@ -1,8 +1,9 @@
-"""Pairwise fairness (Beutel et al. 2019)."""
+"""Pairwise fairness (Beutel et al. 2019), and the area under the ROC curve."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
 from .._inputs.columns import may_lack
-from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.ranking import RankedData, measured
 from .._inputs.validation import (
     Array,
     as_numbers,
@@ -56,10 +57,7 @@ def _bucket_edges(
         edges = weighted_quantile(values, levels, weight)
         edges = np.unique(edges)
         return tuple(edges if edges.size > 1 else np.repeat(edges, 2))
-    try:
-        edges = np.asarray(bins)
-    except (TypeError, ValueError, OverflowError):
-        edges = np.empty(0)
+    edges = np.asarray(bins)
     numbers = edges.ndim == 1 and edges.size > 1 and edges.dtype.kind in "iuf"
     # Where nearly all engagement is one value, its quantiles are one stratum.
     one_value = numbers and edges.size == 2 and edges[0] == edges[1]
@@ -111,25 +109,24 @@ def _breakdown(result: GroupEstimates) -> pd.DataFrame:
     import pandas as pd
 
     edges = result.first_pass["engagement_edges"]
-    n_buckets = len(edges) - 1
-    rows = []
+    n_buckets, buckets = len(edges) - 1, []
     for bucket in range(n_buckets):
         # The supports of the buckets follow those of the group and the rest.
         needs = (2 + bucket,) if n_buckets > 1 else (0,)
         finalize = _BucketRatio(n_buckets, needs=needs, bucket=bucket)
-        estimate = result.sums.estimate(finalize)
-        error = np.sqrt(result.sums.variance(finalize))
         block = 1 if result.parameters["average"] == "pairs" else 4
         column = block * n_buckets + bucket
-        support = result.sums.counted(ColumnSum(column, column + 1))
-        rows += [
-            (group, bucket, edges[bucket], edges[bucket + 1], *values)
-            for group, *values in zip(
-                result.groups, estimate, error, support, strict=True
-            )
-        ]
-    names = ["group", "bucket", "low", "high", "estimate", "standard_error", "support"]
-    return pd.DataFrame(rows, columns=names)
+        values = {
+            "group": list(result.groups),
+            "bucket": bucket,
+            "low": edges[bucket],
+            "high": edges[bucket + 1],
+            "estimate": result.sums.estimate(finalize),
+            "standard_error": np.sqrt(result.sums.variance(finalize)),
+            "support": result.sums.counted(ColumnSum(column, column + 1)),
+        }
+        buckets.append(pd.DataFrame(values))
+    return pd.concat(buckets, ignore_index=True)
 
 
 @dataclass(frozen=True)
@@ -155,6 +152,8 @@ def accuracy_estimates(
 ) -> GroupEstimates:
     """Return `pairwise_accuracy` (or `auc`) of data that is validated and ordered."""
     check_choice(comparison, "comparison", COMPARISONS)
+    if name == "auc":
+        data.check_binary(name)
     bucket, edges = _buckets(data, engagement, bins)
     n_buckets = 1 if edges is None else len(edges) - 1
     if bucket is not None:
@@ -316,25 +315,113 @@ def pairwise_accuracy(
     >>> r.groups, r.estimate
     (('f', 'm'), array([0.33333333, 1.        ]))
     """
-    data = ranked_data(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        item_weight=item_weight,
-        missing=missing,
-    )
-    return accuracy_estimates(
-        data,
-        comparison=comparison,
-        engagement=engagement,
-        bins=bins,
-        k=k,
-        average=average,
-        variance=variance,
-    )
+    return measured(accuracy_estimates, **locals())
+
+
+def auc(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    qid: Any = None,
+    cluster: Any = None,
+    comparison: str = "intra",
+    average: str = "pairs",
+    variance: str = "auto",
+    sample_weight: Any = None,
+    item_weight: Any = None,
+    missing: str = "raise",
+) -> GroupEstimates:
+    """Area under the ROC curve of each group, and across groups.
+
+    It is `pairwise_accuracy` of outcomes of 0 and 1: the share of pairs of a positive
+    and a negative row in which the positive has the higher score, ``P(s_i > s_j | y_i =
+    1, y_j = 0)``; ties count one half. With ``comparison="inter"`` the positives are
+    those of the group and the negatives those of the others, the cross-group xAUC.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0 or 1.
+    y_score : array-like of shape (n,)
+        Scores, not ranks: higher scores rank first.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries, such as users with several
+        queries, or items of one list. None makes each query its own unit, or each item
+        of one list.
+    comparison : {"intra", "inter", "all"}, default="intra"
+        Whose negatives the positives of the group are compared with: those of the
+        group (its AUC), those of the others (xAUC), or all.
+    average : {"pairs", "queries"}, default="pairs"
+        "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
+    variance : {"auto", "cluster", "item"}, default="auto"
+        As in `pairwise_accuracy`.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Importance of the query, constant within it: a common factor changes nothing.
+    item_weight : array-like of shape (n,) or None, default=None
+        Weight of the item, such as a survey weight: a pair counts the product of the
+        weights of its two items. `sample_weight` weighs whole queries.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
+
+    Returns
+    -------
+    GroupEstimates
+        One row per group, whose support is the number of pairs.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, outcomes are not 0 or 1, scores are not
+        finite, labels are missing, a query is in two clusters, or an option is unknown.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If a group has no positives or there are no negatives to compare them with, so
+        that its estimate is NaN.
+
+    See Also
+    --------
+    pairwise_accuracy : The same for graded and real outcomes.
+    sklearn.metrics.roc_auc_score : The value alone, of one group.
+
+    Notes
+    -----
+    The variance is that of `pairwise_accuracy`: in one list DeLong's for each group,
+    and with `cluster` the jackknife over clusters of rows.
+
+    References
+    ----------
+    DeLong, E. R., DeLong, D. M., Clarke-Pearson, D. L. (1988). "Comparing the Areas
+    under Two or More Correlated Receiver Operating Characteristic Curves: A
+    Nonparametric Approach". Biometrics 44(3).
+
+    Kallus, N., Zhou, A. (2019). "The Fairness of Risk Scores Beyond Classification:
+    Bipartite Ranking and the xAUC Metric". NeurIPS.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import auc
+    >>> outcome = [1, 0, 1, 0, 0, 1, 0, 1]
+    >>> risk = [0.9, 0.2, 0.3, 0.4, 0.6, 0.7, 0.1, 0.5]
+    >>> group = list("aaaabbbb")
+    >>> auc(outcome, risk, sensitive_features=group).estimate
+    array([0.75, 0.75])
+    >>> auc(outcome, risk, sensitive_features=group, comparison="inter").estimate
+    array([0.75, 1.  ])
+    """
+    return measured(partial(accuracy_estimates, name="auc"), **locals())
 
 
 def _cut(k: int | None) -> dict[str, int]:
@@ -342,29 +429,31 @@ def _cut(k: int | None) -> dict[str, int]:
     return {} if k is None else {"k": k}
 
 
-def _cross_estimates(
-    data: RankedData,
+def cross_estimates(
     name: str,
-    fair_value: float | None,
-    strict: bool,
-    average: str,
-    variance: str,
+    data: RankedData,
+    *,
     k: int | None = None,
+    average: str = "pairs",
+    variance: str = "auto",
 ) -> GroupEstimates:
-    """Return P(s_i > s_j | i in a, j not in a) of data that is ordered by s."""
-    kind = "difference" if fair_value is None else "max_abs"
-    support = support_columns(average, 2)
+    """Return P(s_i > s_j | i in a, j not in a) of data that is ordered by s.
+
+    `name` says what s is: the scores of `pairwise_exposure`, of which one is fair, or
+    the outcomes of `pairwise_preference`, whose ties count nothing.
+    """
+    of_scores = name == "pairwise_exposure"
     metric = Metric(
         name,
         MeanOfRatios(),
-        support,
-        fair_value=fair_value,
-        disparity=kind,
+        support_columns(average, 2),
+        fair_value=0.5 if of_scores else None,
+        disparity="max_abs" if of_scores else "difference",
         share=True,
     )
 
     def make_pairs(data: RankedData) -> ScorePairs:
-        return ScorePairs(data.ranking, data.groups, strict, data.item_weight)
+        return ScorePairs(data.ranking, data.groups, not of_scores, data.item_weight)
 
     sums = pair_sums(data, make_pairs, variance, average, k=k)
     parameters = {**_cut(k), "average": average}
@@ -372,24 +461,10 @@ def _cross_estimates(
     return warn_undefined_pairs(result, data)
 
 
-def exposure_estimates(
-    data: RankedData,
-    *,
-    k: int | None = None,
-    average: str = "pairs",
-    variance: str = "auto",
-) -> GroupEstimates:
-    """Return `pairwise_exposure` of data that is validated and ordered."""
-    options = False, average, variance, k
-    return _cross_estimates(data, "pairwise_exposure", 0.5, *options)
-
-
-def preference_estimates(
-    data: RankedData, *, average: str = "pairs", variance: str = "auto"
-) -> GroupEstimates:
-    """Return `pairwise_preference` of data that is validated and ordered."""
+def preference_estimates(data: RankedData, **options: Any) -> GroupEstimates:
+    """Return `pairwise_preference` of data that is ordered by its scores."""
     data = data.ranked_by(data.y_true)
-    return _cross_estimates(data, "pairwise_preference", None, True, average, variance)
+    return cross_estimates("pairwise_preference", data, **options)
 
 
 def pairwise_exposure(
@@ -488,17 +563,8 @@ def pairwise_exposure(
     >>> r.estimate
     array([0.25, 0.75])
     """
-    data = ranked_data(
-        None,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        item_weight=item_weight,
-        missing=missing,
-    )
-    return exposure_estimates(data, k=k, average=average, variance=variance)
+    y_true = None
+    return measured(partial(cross_estimates, "pairwise_exposure"), **locals())
 
 
 def pairwise_preference(
@@ -592,15 +658,6 @@ def pairwise_preference(
     """
     if y_true is None:
         raise ValueError("y_true must be given; got None.")
-    outcome = as_numbers(y_true, "y_true", allow_nan=may_lack(missing))
-    data = ranked_data(
-        outcome,
-        np.nan_to_num(outcome),
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        item_weight=item_weight,
-        missing=missing,
-    )
-    return _cross_estimates(data, "pairwise_preference", None, True, average, variance)
+    y_true = as_numbers(y_true, "y_true", allow_nan=may_lack(missing))
+    y_score = np.nan_to_num(y_true)
+    return measured(partial(cross_estimates, "pairwise_preference"), **locals())

@@ -75,14 +75,6 @@ class PositionWeight:
         if isinstance(self.model, tuple):
             given = np.array([*self.model, 0.0])
             return given[np.minimum(ranks, given.size) - 1]
-        weights = self._named(ranks)
-        if weights is None:
-            weights = _called(self.model, ranks)
-            _check(weights, ranks)
-        return weights
-
-    def _named(self, ranks: Array) -> Array | None:
-        """Return the weights of a name; None for a function."""
         if self.patience is not None:
             return np.asarray(self.patience ** (ranks - 1))
         if self.k is not None:
@@ -91,7 +83,11 @@ class PositionWeight:
             return np.asarray(1 / np.log2(ranks + 1))
         if self.model == "reciprocal":
             return 1 / ranks
-        return np.ones(ranks.size) if self.model == "uniform" else None
+        if self.model == "uniform":
+            return np.ones(ranks.size)
+        weights = _called(self.model, ranks)
+        _check(weights, ranks)
+        return weights
 
     def up_to(self, n_ranks: int) -> Array:
         """Return the weights of the ranks 1 to `n_ranks`."""

@@ -1,7 +1,4 @@
-"""Skew of the first k places, and the divergence over all of them.
-
-Geyik et al. 2019, as in Kuhlman et al. 2021.
-"""
+"""Skew of the first k places (Geyik et al. 2019), as in Kuhlman et al. 2021."""
 
 from __future__ import annotations
 
@@ -14,14 +11,10 @@ from .._estimates import formatting as fmt
 from .._estimates.finalize import Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.storage import stored
-from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.validation import Array, check_choice, check_number, warn_user
-from ._lists.estimates import list_estimates
-from ._lists.lists import Cuts, ListKernel, Lists, ListsWith
-from ._lists.top_shares import Distance, TopShares
-from ._normalized_discounted import top_share_estimates
+from .._inputs.ranking import RankedData, measured
+from .._inputs.validation import Array, check_number, warn_user
+from ._lists import Cuts, ListKernel, Lists, ListsWith, list_estimates
 from ._pairs.cluster_rows import QuerySums
-from ._position_weights import DCG
 
 
 def _or_minus_infinity(values: Array, nobody: Array) -> Array:
@@ -75,7 +68,10 @@ class SkewKernel(ListKernel):
     def table(self, lists: Lists) -> QuerySums:
         """Return sums by cell, and shared ones by list."""
         size, n = lists.sizes, lists.of_cells(lists.lengths)
-        p = self._shares(lists)
+        cell = np.flatnonzero(n > self.k)
+        long, p = lists.cells.query[cell], np.zeros(n.size)
+        cuts = Cuts(long, np.full(long.size, self.k), lists.starts[long] + self.k)
+        p[cell] = lists.members_above(cell, cuts) / self.k
         q = size / n
         if self.average == "representation":
             counts = (lists.lengths > self.k)[:, None].astype(float)
@@ -86,14 +82,6 @@ class SkewKernel(ListKernel):
         skew = np.log(np.where(some, p, 1.0) / np.where(some, q, 1.0))
         columns = np.stack([skew, valid, valid & ~some], axis=1)
         return QuerySums.of_cells(lists.cells, columns)
-
-    def _shares(self, lists: Lists) -> Array:
-        """Return the share of each cell's group in the first k, shape (E,)."""
-        cell = np.flatnonzero(lists.of_cells(lists.lengths) > self.k)
-        long, p = lists.cells.query[cell], np.zeros(lists.cells.query.size)
-        cuts = Cuts(long, np.full(long.size, self.k), lists.starts[long] + self.k)
-        p[cell] = lists.members_above(cell, cuts) / self.k
-        return p
 
 
 def _warn_nobody(result: GroupEstimates, k: int) -> None:
@@ -107,6 +95,16 @@ def _warn_nobody(result: GroupEstimates, k: int) -> None:
             f"skew_at_k is -inf for groups of which {some} has nobody in its "
             f"first {k}: {names}."
         )
+
+
+def _skew_estimates(data: RankedData, *, k: int, average: str) -> GroupEstimates:
+    """Return `skew_at_k` of data that is validated and ordered."""
+    check_number(k, "k", 1, np.inf, integer=True)
+    kernel, parameters = SkewKernel(int(k), average), {"k": k, "average": average}
+    longer = k, f"items (k={k})"
+    result = list_estimates("skew_at_k", data, kernel, parameters, longer_than=longer)
+    _warn_nobody(result, k)
+    return result
 
 
 def skew_at_k(
@@ -206,128 +204,5 @@ def skew_at_k(
     >>> skew_at_k(None, score, sensitive_features=group, k=4).estimate.round(4)
     array([-0.6931,  0.4055])
     """
-    data = ranked_data(
-        None,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
-    check_number(k, "k", 1, np.inf, integer=True)
-    kernel, parameters = SkewKernel(int(k), average), {"k": k, "average": average}
-    longer = k, f"items (k={k})"
-    result = list_estimates("skew_at_k", data, kernel, parameters, longer_than=longer)
-    _warn_nobody(result, k)
-    return result
-
-
-def ndkl(
-    y_true: Any = None,
-    y_score: Any = None,
-    *,
-    sensitive_features: Any = None,
-    qid: Any = None,
-    cluster: Any = None,
-    joint: bool = False,
-    average: str = "queries",
-    sample_weight: Any = None,
-    missing: str = "raise",
-) -> GroupEstimates:
-    """Divergence of the shares of the first k from those of the list, over all k.
-
-    ``Σ_k KL(p_k, q) / log2(k + 1) / Σ_k 1 / log2(k + 1)`` over k = 1, ..., n, in nats:
-    p_k is the share of the group (and the rest) among the first k, q that of the list.
-    ``joint=True`` takes all groups at once, as Geyik et al. do; with two groups it is
-    the value of both. 0 is parity at every position. The largest value depends on the
-    shares: see `normalized_discounted_kl`.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,) or None, default=None
-        Not used; it is accepted so that all metrics are called alike.
-    y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Ties count by expectation over the
-        orders of the tied items.
-    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
-        Group labels of any type; several columns are crossed. A boolean matrix or frame
-        is a membership matrix with one column per group, and its groups may overlap.
-        None makes all rows one group, "all".
-    qid : array-like of shape (n,) or None, default=None
-        Query of each row: items are compared and ranked only within one query. None
-        makes all rows one list.
-    cluster : array-like of shape (n,) or None, default=None
-        Independent units that contain whole queries, such as users with several
-        queries. None makes each query its own unit.
-    joint : bool, default=False
-        One value for all groups at once, labelled "all", instead of one per group
-        against the rest. Disjoint groups.
-    average : {"queries", "representation"}, default="queries"
-        "queries" takes the mean of the metric over lists. "representation" takes the
-        metric of the mean shares, for lists of equal length.
-    sample_weight : array-like of shape (n,) or None, default=None
-        Importance of the query, constant within it: a common factor changes nothing.
-    missing : {"raise", "drop", "group"}, default="raise"
-        What becomes of rows without an outcome, score or label that is needed (NaN or
-        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
-        without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are.
-
-    Returns
-    -------
-    GroupEstimates
-        One row per group, or one in all, not negative; fair value 0, tested by
-        permutation. Lists of one item, and of one group, have no value.
-
-    Raises
-    ------
-    ValueError
-        If columns have different lengths, values are not finite, labels are missing, a
-        query is in two clusters, a membership matrix is given with ``joint=True``,
-        lists have different lengths with ``average="representation"``, or an option is
-        unknown.
-
-    Warns
-    -----
-    UndefinedMetricWarning
-        For a group that is in no list or makes up the whole of every list, whose
-        estimate is NaN; for lists of one item, which are left out; and for a group in
-        one list of several, which has no error.
-
-    See Also
-    --------
-    normalized_discounted_kl : Divided by its maximum, with cuts every so many places.
-
-    Notes
-    -----
-    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
-    clusters with data of the group, θ_(-q) the estimate without cluster q.
-    FairRankTune adds 1e-7 to the shares; here ``0 ln 0`` is 0.
-
-    References
-    ----------
-    Geyik, S. C., Ambler, S., Kenthapadi, K. (2019). "Fairness-Aware Ranking in Search &
-    Recommendation Systems with Application to LinkedIn Talent Search". KDD. §3.
-
-    Examples
-    --------
-    >>> from skrankfair.metrics import ndkl
-    >>> group = ["A"] * 7 + ["B"] * 3
-    >>> r = ndkl(None, range(10, 0, -1), sensitive_features=group, joint=True)
-    >>> r.groups, r.estimate.round(8)
-    (('all',), array([0.29255664]))
-    """
-    data = ranked_data(
-        None,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
-    check_choice(joint, "joint", (True, False))
-    kernel = TopShares(Distance("kl"), 1, DCG, "weights", joint, average)
-    parameters = {"joint": joint, "average": average}
-    return top_share_estimates("ndkl", data, kernel, parameters)
+    y_true = None
+    return measured(_skew_estimates, **locals())

@@ -13,10 +13,9 @@ import numpy as np
 from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.storage import stored
-from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.ranking import RankedData, measured
 from .._inputs.validation import Array, check_choice
-from ._lists.estimates import list_estimates
-from ._lists.lists import ListKernel, Lists, one_length
+from ._lists import ListKernel, Lists, list_estimates, one_length
 from ._pairs.cluster_rows import QuerySums
 from ._position_weights import PositionWeight
 
@@ -149,6 +148,34 @@ class PairKernel(ListKernel):
         return MeanAdvantage(self.signed), ColumnSum(1, 2), first_pass
 
 
+def _exposure_parity(
+    data: RankedData,
+    *,
+    position_weight: Any,
+    k: int | None,
+    patience: float | None,
+    signed: bool,
+    average: str,
+) -> GroupEstimates:
+    """Return `exposure_parity` of data that is validated and ordered."""
+    check_choice(signed, "signed", (True, False))
+    weight = PositionWeight.of(position_weight, k, patience)
+    kernel = ExposureKernel(weight, signed, average)
+    parameters = {**weight.parameters, "signed": signed, "average": average}
+    return list_estimates("exposure_parity", data, kernel, parameters)
+
+
+def _pairwise_parity(data: RankedData, *, signed: bool, average: str) -> GroupEstimates:
+    """Return `pairwise_parity` of data that is validated and ordered."""
+    check_choice(signed, "signed", (True, False))
+    parameters = {"signed": signed, "average": average}
+    method = "t" if signed else "permutation"
+    kernel = PairKernel(signed, average)
+    return list_estimates(
+        "pairwise_parity", data, kernel, parameters, test_method=method
+    )
+
+
 def exposure_parity(
     y_true: Any = None,
     y_score: Any = None,
@@ -260,20 +287,8 @@ def exposure_parity(
     ... ).estimate.round(4)
     array([-0.4963,  0.4963])
     """
-    check_choice(signed, "signed", (True, False))
-    data = ranked_data(
-        None,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
-    weight = PositionWeight.of(position_weight, k, patience)
-    kernel = ExposureKernel(weight, signed, average)
-    parameters = {**weight.parameters, "signed": signed, "average": average}
-    return list_estimates("exposure_parity", data, kernel, parameters)
+    y_true = None
+    return measured(_exposure_parity, **locals())
 
 
 def pairwise_parity(
@@ -370,19 +385,5 @@ def pairwise_parity(
     >>> r.test(random_state=0).pvalue.round(2)
     array([0.05, 0.05])
     """
-    check_choice(signed, "signed", (True, False))
-    data = ranked_data(
-        None,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
-    kernel = PairKernel(signed, average)
-    parameters = {"signed": signed, "average": average}
-    method = "t" if signed else "permutation"
-    return list_estimates(
-        "pairwise_parity", data, kernel, parameters, test_method=method
-    )
+    y_true = None
+    return measured(_pairwise_parity, **locals())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios, OfRest, min
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
-from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.ranking import RankedData, measured
 from .._inputs.validation import Array, check_choice, check_number
-from ._lists.lists import Lists
+from ._lists import Lists
 from ._pairs.cluster_rows import QuerySums, query_estimates
 
 _UNITS = {
@@ -177,16 +178,7 @@ def precision_at_k(
     ... ).estimate
     array([1., 0.])
     """
-    data = ranked_data(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
-    return top_estimates("precision_at_k", data, k=k, average=average)
+    return measured(partial(top_estimates, "precision_at_k"), **locals())
 
 
 def recall_at_k(
@@ -275,16 +267,7 @@ def recall_at_k(
     >>> recall_at_k(relevant, score, sensitive_features=group, qid=query, k=2).estimate
     array([1., 0.])
     """
-    data = ranked_data(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
-    return top_estimates("recall_at_k", data, k=k, average=average)
+    return measured(partial(top_estimates, "recall_at_k"), **locals())
 
 
 def share_at_k(
@@ -371,13 +354,5 @@ def share_at_k(
     >>> share_at_k(None, score, sensitive_features=group, qid=query, k=1).estimate
     array([0.5, 0.5])
     """
-    data = ranked_data(
-        None,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
-    return top_estimates("share_at_k", data, k=k, average=average)
+    y_true = None
+    return measured(partial(top_estimates, "share_at_k"), **locals())

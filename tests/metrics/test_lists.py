@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skrankfair.metrics._lists import lists as _lists
+from skrankfair.metrics import _lists
 from tests.calls import OF_LISTS
 from tests.metrics.common import (
     CASES,

@@ -9,6 +9,7 @@ import pytest
 from skrankfair._inputs.groups import Groups
 from skrankfair.inference import compare
 from skrankfair.metrics import (
+    _lists,
     exposure_parity,
     ndcg,
     ndkl,
@@ -19,8 +20,7 @@ from skrankfair.metrics import (
     pairwise_parity,
     skew_at_k,
 )
-from skrankfair.metrics._lists import estimates
-from skrankfair.metrics._lists.lists import Lists
+from skrankfair.metrics._lists import Lists
 from tests.seeds import one_in
 
 METRICS = {
@@ -256,7 +256,7 @@ def test_blocks_of_shuffles_change_nothing(metric, labels, monkeypatch):
         r = metric(**c, **METRICS[metric], **options)
         at_once = r.test(method="permutation", n_resamples=30, random_state=0)
         with monkeypatch.context() as patched:
-            patched.setattr(estimates, "_ROWS", 1)
+            patched.setattr(_lists, "_ROWS", 1)
             in_blocks = r.test(method="permutation", n_resamples=30, random_state=0)
         np.testing.assert_array_equal(in_blocks.pvalue, at_once.pvalue)
         np.testing.assert_array_equal(in_blocks.corrected(), at_once.corrected())

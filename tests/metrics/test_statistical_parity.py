@@ -18,7 +18,7 @@ from skrankfair.metrics import (
     pairwise_parity,
     skew_at_k,
 )
-from skrankfair.metrics._lists.top_shares import Distance, largest_joint
+from skrankfair.metrics._top_shares import Distance, largest_joint
 from tests.reference import advantage as naive
 
 BY_CUTS = (

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from ..._estimates.finalize import Finalize
-from ..._estimates.storage import stored
-from ..._inputs.groups import Groups
-from ..._inputs.ranking import RankedData
-from ..._inputs.validation import Array
-from .._pairs.cluster_rows import QuerySums
-from .._position_weights import PositionWeight
-from .lists import Cuts, ListKernel, Lists, ListsWith, one_length
+from .._estimates.finalize import Finalize
+from .._estimates.storage import stored
+from .._inputs.groups import Groups
+from .._inputs.ranking import RankedData
+from .._inputs.validation import Array
+from ._lists import Cuts, ListKernel, Lists, ListsWith, one_length
+from ._pairs.cluster_rows import QuerySums
+from ._position_weights import PositionWeight
 
 _MOST_COLUMNS, _MOST_ORDERED = 4000, 10
 _ROUNDING = 1e-12
@@ -151,9 +151,6 @@ class TopShares(ListKernel):
             lists.cells, np.stack([values * valid, valid], axis=1)
         )
 
-    def _total(self, lists: Lists, cuts: Cuts) -> _Total:
-        return _Total(cuts.of_list, self.weights(cuts.k), lists.n_queries)
-
     def _cell_values(self, lists: Lists) -> tuple[Array, Array]:
         """Return the value of each cell, and whether there is one."""
         size, n = lists.sizes, lists.of_cells(lists.lengths)
@@ -178,8 +175,8 @@ class TopShares(ListKernel):
         sizes, n, query = lists.sizes, lists.lengths, lists.cells.query
         n_groups = np.bincount(query[sizes > 0], minlength=n.size)
         valid = (n_groups > 1) & (n > self.step)
-        cuts = lists.cuts(self.step)
-        total = self._total(lists, cuts)
+        cuts = lists.cuts(self.step, np.arange(n.size))
+        total = _Total(cuts.of_list, self.weights(cuts.k), n.size)
         some, inverse = _distinct(lists, np.arange(query.size))
         of_cell, p, q = _cell_shares(lists, some, self.step)
         of_cells = _Total(of_cell.of_list, self.weights(of_cell.k), some.size)
@@ -196,16 +193,14 @@ class TopShares(ListKernel):
 
     def _share_table(self, lists: Lists) -> QuerySums:
         """Return the shares in the first k and in the list; shared, a one."""
-        cuts, cells = lists.cuts(self.step), lists.cells
-        n_lists, n_cuts = lists.n_queries, cuts.k.size // lists.n_queries
-        out = np.zeros((cells.query.size, n_cuts + 1))
+        cells, n_lists = lists.cells, lists.n_queries
         _, p, _ = _cell_shares(lists, np.arange(cells.query.size), self.step)
-        out[:, :-1] = p.reshape(cells.query.size, n_cuts)
-        out[:, -1] = lists.sizes / lists.of_cells(lists.lengths)
+        q = lists.sizes / lists.of_cells(lists.lengths)
+        out = np.column_stack([p.reshape(q.size, -1), q])
         ones = np.ones((n_lists, 1))
         if not self.joint:
             return QuerySums(cells, out, ones)
-        joint = np.zeros((n_lists, cells.n_groups, n_cuts + 1))
+        joint = np.zeros((n_lists, cells.n_groups, out.shape[1]))
         joint[cells.query, cells.group] = out
         return QuerySums.of_all(joint.reshape(n_lists, 1, -1), ones)
 
@@ -283,14 +278,10 @@ def _cell_shares(lists: Lists, cell: Array, step: int) -> tuple[Cuts, Array, Arr
     ``Cuts.of_list`` is the number of the cell.
     """
     of_list = lists.cells.query[cell]
-    length = lists.lengths[of_list]
-    count = length // step
-    number = np.repeat(np.arange(cell.size), count)
-    k = np.arange(1, number.size + 1) - np.repeat(np.cumsum(count) - count, count)
-    k *= step
-    cuts = Cuts(number, k, lists.starts[of_list[number]] + k)
-    p = lists.members_above(cell[number], cuts) / k
-    q = lists.sizes[cell] / length
+    cuts = lists.cuts(step, of_list)
+    number = cuts.of_list
+    p = lists.members_above(cell[number], cuts) / cuts.k
+    q = lists.sizes[cell] / lists.lengths[of_list]
     return cuts, p, q[number]
 
 

@@ -1,1 +1,0 @@
-"""Kernels over ranked lists: orders, shares at the top, permutations."""
