@@ -10,6 +10,6 @@ data `leverage` has the degrees of freedom. Sums of parts add up; `compact` keep
 large rows and folds the others into the power sums of a `remainder.Remainder`; and
 `resampled` draws rows again, for the bootstrap and for metrics that fit a curve.
 `group_estimates.GroupEstimates` is the result that users see, made of `estimates` with
-their `scales`; `group_test`, `simultaneous` and `power` are its tests, its intervals of
-all groups at once and its plans, `formatting` its words, and `storage` its JSON.
+their `scales` and tests; `simultaneous` has intervals of all groups at once, `power`
+plans, `formatting` words, and `storage` JSON.
 """

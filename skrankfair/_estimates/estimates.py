@@ -1,20 +1,28 @@
-"""Numbers with their errors, which metrics by group and contrasts are made of."""
+"""Numbers with their errors, which metrics by group and contrasts are made of.
+
+Their tests are of a null value, of equivalence, and by permutation. Two one-sided tests
+(Schuirmann 1987) ask whether a value is above the lower bound of a margin and below its
+upper one; both must reject. At level α they reject exactly when the interval of level
+``1 - 2 α`` lies inside the margin, whatever scale both are made on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy import special
 
-from .._inputs.validation import Array, check_choice
-from .group_test import EquivalenceTest, equivalence
+from .._inputs.validation import Array, check_choice, check_number, generator
+from . import formatting as fmt
 from .leverage import contrast_degrees
 from .power import PILOT_ERRORS, Pilot, RequiredSize, keeps_promise
 from .read_only import ReadOnlyArrays, cached_read_only
 from .resampled import Resampler
 from .scales import (
+    LEAST_T,
     ConfidenceInterval,
     DifferenceScale,
     LogScale,
@@ -25,6 +33,8 @@ from .scales import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .group_estimates import GroupEstimates
 
 METHODS = ("t", "bootstrap", "percentile")
@@ -44,7 +54,7 @@ class Estimates(ReadOnlyArrays):
     null_value : float or None
         What is tested, if anything is.
     kind : {"difference", "ratio", "value"}
-    resampler : Resampler or None
+    resampler : Resampler
         The clusters behind them.
     """
 
@@ -52,8 +62,8 @@ class Estimates(ReadOnlyArrays):
     scale: PlainScale
     df: Array
     null_value: float | None
-    kind: str = "value"
-    resampler: Resampler | None = None
+    kind: str
+    resampler: Resampler
 
     @property
     def estimate(self) -> Array:
@@ -79,17 +89,31 @@ class Estimates(ReadOnlyArrays):
 
     def interval(
         self, confidence_level: float, method: str, n_resamples: int, random_state: Any
-    ) -> tuple[Array, Array]:
+    ) -> ConfidenceInterval:
         """Return intervals by a method of `METHODS`."""
         check_choice(method, "method", METHODS)
         ends = self.ends(t_quantile(confidence_level, self.df))
         if method == "t":
-            return ends
-        if self.resampler is None:
-            raise ValueError("This estimate has no clusters to resample.")
-        return self.resampler.ends(
+            return ConfidenceInterval(*ends)
+        ends = self.resampler.ends(
             *(self.scale, self.df, ends, confidence_level),
             *(method, n_resamples, random_state),
+        )
+        return ConfidenceInterval(*ends)
+
+    def equivalence_test(self, margin: Any, alpha: float) -> EquivalenceTest:
+        """Test whether each of the numbers is within a margin of its null value."""
+        check_number(alpha, "alpha", 0, 0.5, inclusive=(False, False))
+        bounds = margin_bounds(margin, self.kind)
+        fair = 0.0 if self.kind == "ratio" else self.null_value or 0.0
+        low, high = self.ends(t_quantile(1 - 2 * alpha, self.df))
+        above, below = (self.scale.test(bound + fair, self.df)[0] for bound in bounds)
+        t = np.minimum(above, -below)
+        pvalue = special.stdtr(self.df, np.where(np.abs(t) > LEAST_T, -t, 0.0))
+        pvalue = np.where(np.isnan(low) | np.isnan(high), np.nan, pvalue)
+        return EquivalenceTest(
+            *(self.names, self.estimate - fair, bounds, pvalue),
+            *(low - fair, high - fair, alpha),
         )
 
     def pilot(
@@ -111,10 +135,9 @@ class Estimates(ReadOnlyArrays):
         n_tests : int, default=1
         """
         check_choice(pilot_error, "pilot_error", PILOT_ERRORS)
-        known, resampler = pilot_error == "known", self.resampler
-        promised = np.ones(len(self.names), dtype=bool)
-        if resampler is not None and not known:
-            sums, finalize = resampler.of_their_groups()
+        known, promised = pilot_error == "known", np.ones(len(self.names), dtype=bool)
+        if not known:
+            sums, finalize = self.resampler.of_their_groups()
             promised = keeps_promise(name or str(self.names[0]), sums, finalize)
             if self.kind != "value":
                 promised = np.array([promised.all()])
@@ -125,10 +148,10 @@ class Estimates(ReadOnlyArrays):
             df=self.df,
             n_effective=self.df + 1 if n_effective is None else n_effective,
             promised=promised,
-            n_clusters=np.nan if resampler is None else float(resampler.sums.count),
+            n_clusters=float(self.resampler.sums.count),
             n_tests=n_tests,
             ratio=ratio,
-            known=known,
+            pilot_df=None if known else self.df,
         )
 
     def one(self) -> Estimate:
@@ -225,7 +248,8 @@ class Estimate:
         ends = self._estimates.interval(
             confidence_level, method, n_resamples, random_state
         )
-        return ConfidenceInterval(float(ends[0][0]), float(ends[1][0]))
+        low, high = map(np.asarray, ends)
+        return ConfidenceInterval(float(low[0]), float(high[0]))
 
     def equivalence_test(
         self, margin: float | tuple[float, float], alpha: float = 0.05
@@ -255,7 +279,7 @@ class Estimate:
         """
         if self.null_value is None:
             raise ValueError(f"{self.name} is no contrast, so it has no margin.")
-        return equivalence(self._estimates, margin, alpha)
+        return self._estimates.equivalence_test(margin, alpha)
 
     def minimum_detectable(
         self,
@@ -391,3 +415,264 @@ def correlation_of(covariance: Array, first: Array, second: Array) -> Array:
     correlation = np.zeros(scale.shape)
     np.divide(covariance, scale, out=correlation, where=scale > 0)
     return np.clip(correlation, -1.0, 1.0)
+
+
+# Tests
+
+
+class _Tests(ReadOnlyArrays):
+    """Base of tests that have one p-value per group."""
+
+    groups: tuple[Hashable, ...]
+    pvalue: Array
+    _columns: ClassVar[tuple[str, ...]]
+
+    def corrected(self, method: str = "holm") -> Array:
+        """Return p-values corrected over the groups.
+
+        Parameters
+        ----------
+        method : str, default="holm"
+            Any method of `statsmodels.stats.multitest.multipletests`.
+
+        Returns
+        -------
+        ndarray of shape (G,)
+            NaN where a group has no p-value; such groups do not count as tests.
+        """
+        return correct(self.pvalue, method)
+
+    def to_frame(self, correction: str = "holm") -> pd.DataFrame:
+        """Return one row per group.
+
+        Parameters
+        ----------
+        correction : str, default="holm"
+            Method of statsmodels' `multipletests` for ``pvalue_corrected``.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by group: estimate, what belongs to it (null_value, standard_error,
+            statistic and df of a test, low and high of one of equivalence), pvalue,
+            pvalue_corrected.
+        """
+        columns = {
+            name: np.broadcast_to(getattr(self, name), self.pvalue.shape)
+            for name in self._columns
+        }
+        columns["pvalue_corrected"] = self.corrected(correction)
+        return fmt.groups_frame(self.groups, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTest(_Tests):
+    """One test per group.
+
+    Attributes
+    ----------
+    groups : tuple of hashable, length G
+    estimate : ndarray of shape (G,)
+        What is tested: the metric, or its difference from the rest.
+    standard_error : ndarray of shape (G,)
+        That of the estimate; by permutation, the spread under shuffled labels.
+    statistic : ndarray of shape (G,)
+        Student's t, of shares on the logit scale; by permutation, estimate minus
+        `null_value` in units of the spread.
+    pvalue : ndarray of shape (G,)
+        Not corrected for the number of groups. Two-sided, but one-sided for a distance
+        (large values speak against fairness). NaN where no variance is seen.
+    df : ndarray of shape (G,)
+        Degrees of freedom, from the leverages of the clusters; NaN by permutation.
+    null_value : float or ndarray of shape (G,)
+        The value under fairness; by permutation, the mean under shuffled labels.
+    null_distribution : ndarray of shape (n_resamples, G) or None
+        Estimates under shuffled labels.
+    """
+
+    groups: tuple[Hashable, ...]
+    estimate: Array
+    standard_error: Array
+    statistic: Array
+    pvalue: Array
+    df: Array
+    null_value: float | Array
+    null_distribution: Array | None = field(default=None, repr=False)
+    _columns = ("estimate", "null_value", "standard_error", "statistic", "df", "pvalue")
+
+    def __repr__(self) -> str:
+        """Return a small table: group, estimate, null value, statistic, df, p."""
+        null_value = np.broadcast_to(self.null_value, self.estimate.shape)
+        columns = {
+            "estimate": map(fmt.number, self.estimate),
+            "null value": map(fmt.number, null_value),
+            "statistic": map(fmt.number, self.statistic),
+            "df": [fmt.number(df, 1) for df in self.df],
+            "p": map(fmt.pvalue, self.pvalue),
+        }
+        return fmt.groups_table(self.groups, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class EquivalenceTest(_Tests):
+    """Whether values are shown to be within a margin: one test per group or contrast.
+
+    Attributes
+    ----------
+    groups : tuple of hashable, length G
+        Groups, or the name of a contrast.
+    estimate : ndarray of shape (G,)
+        What is tested: a difference, a ratio, or the distance from the fair value.
+    margin : tuple of float
+        The values between which differences do not matter; one may be infinite.
+    pvalue : ndarray of shape (G,)
+        The larger p-value of the two one-sided tests. A small one shows that the value
+        is within the margin. Not corrected for the number of groups.
+    low, high : ndarray of shape (G,)
+        The interval that lies inside the margin where the test rejects at `alpha`: of
+        level ``1 - 2 alpha``.
+    alpha : float
+    """
+
+    groups: tuple[Hashable, ...]
+    estimate: Array
+    margin: tuple[float, float]
+    pvalue: Array
+    low: Array
+    high: Array
+    alpha: float
+    _columns = ("estimate", "low", "high", "pvalue")
+
+    @property
+    def equivalent(self) -> Array:
+        """Which are shown to be within the margin, shape (G,), bool; uncorrected."""
+        with np.errstate(invalid="ignore"):
+            return self.pvalue < self.alpha
+
+    @property
+    def overall_pvalue(self) -> float:
+        """P-value that every value is within the margin: the largest.
+
+        The intersection-union test, which needs no correction; NaN if one is unknown.
+        """
+        return float(np.max(self.pvalue)) if self.pvalue.size else float("nan")
+
+    def __repr__(self) -> str:
+        """Return a small table, and the margin."""
+        columns = {
+            "estimate": map(fmt.number, self.estimate),
+            f"{100 * (1 - 2 * self.alpha):g}% interval": map(
+                fmt.interval, self.low, self.high
+            ),
+            "p": map(fmt.pvalue, self.pvalue),
+        }
+        low, high = self.margin
+        return f"Within {low:g} to {high:g}?\n{fmt.groups_table(self.groups, columns)}"
+
+
+def permutation_test(
+    result: GroupEstimates, n_resamples: int, random_state: Any
+) -> GroupTest:
+    """Test a result against labels shuffled within lists.
+
+    The p-value counts the estimate itself among the shuffled ones, so it is valid for
+    any number of them: ``(1 + #{shuffled at least as extreme}) / (1 + n_resamples)``;
+    two-sided, twice the smaller of both ends.
+    """
+    check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
+    rng = generator(random_state)
+    if result.permutation is None:
+        raise ValueError(
+            "method='permutation' needs the lists of a metric of statistical parity, "
+            f"such as ndkl, that are kept until compact(); {result.name} has none."
+        )
+    drawn = result.permutation.resampled(result.metric.finalize, n_resamples, rng)
+    estimate = result.estimate
+    undefined = np.isnan(estimate)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.where(np.isfinite(estimate), np.abs(estimate), 0.0)
+        slack = 1e-12 * np.maximum(1.0, size)
+        above = (drawn >= estimate - slack).sum(axis=0)
+        below = (drawn <= estimate + slack).sum(axis=0)
+        pvalue = (1 + above) / (1 + n_resamples)
+        if result.permutation.alternative == "two-sided":
+            lower = (1 + below) / (1 + n_resamples)
+            pvalue = np.minimum(1.0, 2 * np.minimum(pvalue, lower))
+        center, spread = drawn.mean(axis=0), drawn.std(axis=0)
+        statistic = np.where(spread > 0, (estimate - center) / spread, 0.0)
+    return GroupTest(
+        groups=result.groups,
+        estimate=estimate,
+        standard_error=spread,
+        statistic=np.where(undefined, np.nan, statistic),
+        pvalue=np.where(undefined, np.nan, pvalue),
+        df=np.full(estimate.shape, np.nan),
+        null_value=center,
+        null_distribution=drawn,
+    )
+
+
+def margin_bounds(margin: Any, kind: str) -> tuple[float, float]:
+    """Return the bounds of a margin; a ValueError if it holds no fair value.
+
+    Parameters
+    ----------
+    margin : float or tuple of float
+        Of a difference m (or -m to m), of a ratio a bound m (or m to 1/m).
+    kind : {"difference", "ratio", "value"}
+
+    Raises
+    ------
+    ValueError
+        If the margin does not contain the value without any difference.
+    """
+    fair = 1.0 if kind == "ratio" else 0.0
+    try:
+        if np.ndim(margin):
+            low, high = map(float, margin)
+        elif kind == "ratio":
+            low, high = sorted((float(margin), 1 / float(margin)))
+        else:
+            low, high = -float(margin), float(margin)
+    except (TypeError, ValueError, ZeroDivisionError):
+        low, high = np.nan, np.nan
+    if not low < fair < high:
+        example = "0.8 or (0.8, 1.25)" if kind == "ratio" else "0.02 or (-0.02, 0.02)"
+        raise ValueError(
+            f"margin must hold {fair:g} inside its bounds, such as {example}; got "
+            f"{margin!r}."
+        )
+    return low, high
+
+
+def correct(pvalues: Array, method: str) -> Array:
+    """Return p-values corrected for their number; NaN stays NaN and is no test."""
+    from statsmodels.stats.multitest import multipletests
+
+    corrected = np.full(pvalues.shape, np.nan)
+    known = ~np.isnan(pvalues)
+    if known.any():
+        try:
+            corrected[known] = multipletests(pvalues[known], method=method)[1]
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ValueError(
+                "correction must be a method of statsmodels' multipletests, such as "
+                f"'holm'; got {method!r}."
+            ) from error
+    return corrected
+
+
+def one_test(pvalues: Array) -> bool:
+    """Return whether two groups have the same test, each being the rest of the other.
+
+    With matched pairs they have two, as each of the groups has pairs of its own.
+    """
+    if pvalues.size != 2:
+        return False
+    first, second = pvalues.tolist()
+    return bool(np.isclose(first, second, rtol=1e-6, atol=0))
+
+
+def corrected_pvalues(pvalues: Array, method: str = "holm") -> Array:
+    """Return p-values corrected over the groups; NaN stays NaN and is no test."""
+    return pvalues.copy() if one_test(pvalues) else correct(pvalues, method)

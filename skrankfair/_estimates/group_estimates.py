@@ -14,15 +14,17 @@ from .._inputs.validation import Array, check_choice, check_number, generator, w
 from . import formatting as fmt
 from . import storage
 from .allocation import check_memory
-from .estimates import Estimate, Estimates, contrasts_of, correlation_of
-from .finalize import Finalize, of_one_length
-from .group_test import (
+from .estimates import (
     EquivalenceTest,
+    Estimate,
+    Estimates,
     GroupTest,
+    contrasts_of,
     correct,
-    equivalence,
+    correlation_of,
     permutation_test,
 )
+from .finalize import Finalize, of_one_length
 from .leverage import degrees_of_freedom
 from .metric import (
     Metric,
@@ -31,7 +33,7 @@ from .metric import (
     warn_small,
     warn_undefined,
 )
-from .power import Pilot, RequiredSize, n_tests, tested
+from .power import Pilot, RequiredSize, n_tests
 from .read_only import ReadOnlyArrays, cached_read_only
 from .resampled import Replicates, Resampler
 from .rows import table_of_sums
@@ -323,9 +325,7 @@ class GroupEstimates(ReadOnlyArrays):
                 "the others, or its groups overlap."
             )
         pooled = replace(self, sums=self.sums.pooled(), permutation=None).as_estimates
-        return replace(
-            pooled, names=("overall",), null_value=None, resampler=None
-        ).one()
+        return replace(pooled, names=("overall",), null_value=None).one()
 
     @cached_read_only
     def support(self) -> Array:
@@ -413,10 +413,8 @@ class GroupEstimates(ReadOnlyArrays):
         warn_small(self)
         if method != "t":
             self.metric.check_resampled(method)
-        return ConfidenceInterval(
-            *self.as_estimates.interval(
-                confidence_level, method, n_resamples, random_state
-            )
+        return self.as_estimates.interval(
+            confidence_level, method, n_resamples, random_state
         )
 
     def ends(self, reach: Array) -> tuple[Array, Array]:
@@ -499,6 +497,11 @@ class GroupEstimates(ReadOnlyArrays):
             metric = replace(metric, parts=parts)
         return replace(self, metric=metric)
 
+    @property
+    def as_gap(self) -> GroupEstimates:
+        """The result that is tested: itself, or its difference from the rest."""
+        return self if self.fair_value is not None else self.against_rest()
+
     def test(
         self,
         method: str | None = None,
@@ -536,20 +539,17 @@ class GroupEstimates(ReadOnlyArrays):
         check_choice(method, "method", ("t", "permutation"))
         if method == "permutation":
             return permutation_test(self, n_resamples, random_state)
-        if self.fair_value is None and self.metric.against_rest is not None:
-            return self.against_rest().test()
-        warn_small(self)
-        if self.fair_value is None:
-            raise ValueError(f"{self.name} has no fair value to test against.")
         if self.metric.test_method == "permutation":
             raise ValueError(
                 f"method must be 'permutation' for {self.name}, whose mean is not "
                 f"{self.fair_value:g} in fair rankings; got 't'."
             )
+        gap = self.as_gap
+        warn_small(gap)
         return GroupTest(
-            *(self.groups, self.estimate, self.standard_error),
-            *self.as_estimates.test,
-            *(self.df, self.fair_value),
+            *(gap.groups, gap.estimate, gap.standard_error),
+            *gap.as_estimates.test,
+            *(gap.df, gap.metric.fair_value or 0.0),
         )
 
     def equivalence_test(
@@ -605,9 +605,9 @@ class GroupEstimates(ReadOnlyArrays):
         >>> r.equivalence_test(margin=0.05).equivalent
         array([ True,  True])
         """
-        result = self if self.fair_value is not None else self.against_rest()
-        test = equivalence(result.as_estimates, margin, alpha)
-        warn_small(result)
+        gap = self.as_gap
+        test = gap.as_estimates.equivalence_test(margin, alpha)
+        warn_small(gap)
         return test
 
     def minimum_detectable(
@@ -716,9 +716,13 @@ class GroupEstimates(ReadOnlyArrays):
 
     def as_pilot(self, pilot_error: str) -> Pilot:
         """Return the result as a pilot for plans; warn where it can promise little."""
-        result = tested(self)
-        return result.as_estimates.pilot(
-            pilot_error, self.name, result.n_effective, n_tests(result)
+        if self.metric.test_method != "t":
+            raise ValueError(
+                f"{self.name} is tested by permutation, which has no power formula."
+            )
+        gap = self.as_gap
+        return gap.as_estimates.pilot(
+            pilot_error, self.name, gap.n_effective, n_tests(gap)
         )
 
     def _check_compared(self) -> None:
@@ -893,8 +897,7 @@ class GroupEstimates(ReadOnlyArrays):
         """P-values of the t-test by group, shape (G,); NaN if there is none."""
         if not self.has_pvalue:
             return np.full(len(self.groups), np.nan)
-        result = self if self.fair_value is not None else self.against_rest()
-        return result.as_estimates.test[1]
+        return self.as_gap.as_estimates.test[1]
 
     def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
         """Return one row per group.

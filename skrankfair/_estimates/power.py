@@ -20,19 +20,20 @@ allowing for uncertainty about the variance". Pharmaceutical Statistics 5(1).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from .._inputs.validation import Array, check_number, warn_user
 from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
 from .leverage import degrees_of_freedom
 from .read_only import ReadOnlyArrays
+from .scales import quantile_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +57,8 @@ LEAST_ALPHA, LARGEST_GAP = 1e-9, 1e60
 _FAR = 1e3
 # The gaps among which one is searched, in critical values of the test.
 _SMALLEST_SIZE, _LARGEST_SIZE = 1e-6, 1e12
+# After so many a range of sizes is halved to less than 1e-12 of them.
+_HALVINGS = 46
 # Levels and weights of a mean over the error of the test: right to 1e-4.
 _LEVELS, _WEIGHTS = (
     np.array([*np.polynomial.legendre.leggauss(16)]) + [[1.0], [0.0]]
@@ -119,8 +122,46 @@ class RequiredSize(ReadOnlyArrays):
         return f"To find {self.gap:g} with power {self.power:g}:\n{table}"
 
 
+class PlannedTests(ABC):
+    """Tests whose errors follow from the number of clusters."""
+
+    n_tests: int
+    #: Degrees of freedom of the pilot that the errors are from; None if they are known.
+    pilot_df: Array | None = None
+
+    @abstractmethod
+    def errors(self, n_clusters: Any) -> tuple[Any, Any]:
+        """Return standard errors and degrees of freedom."""
+
+    def power(self, n_clusters: Any, gap: Any, alpha: float) -> Array:
+        """Return the chance that a number of clusters finds a true gap.
+
+        Parameters
+        ----------
+        n_clusters : float
+        gap : float
+            The true gap, on the scale of the errors.
+        alpha : float
+            Level of the test, divided by `n_tests`.
+
+        Returns
+        -------
+        ndarray
+        """
+        error, df = self.errors(n_clusters)
+        return power_at(error, df, gap, alpha / self.n_tests, self.pilot_df)
+
+    def needed(
+        self, gap: float, power: float, alpha: float, least: Any, most: float
+    ) -> Array:
+        """Return the numbers of clusters, from the least to the most, to find a gap."""
+        check_design(power, alpha)
+        check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
+        return smallest(lambda n: self.power(n, gap, alpha), power, least, most)
+
+
 @dataclass(frozen=True, eq=False)
-class Pilot:
+class Pilot(PlannedTests):
     """What data say about the tests of more data like them, per group or contrast.
 
     Attributes
@@ -136,8 +177,8 @@ class Pilot:
         Number of tests, by which the level is divided.
     ratio : bool
         Whether gaps are ratios, and not differences.
-    known : bool
-        Whether the errors count as the true ones.
+    pilot_df : ndarray of shape (m,) or None
+        None if the errors count as the true ones.
     """
 
     names: tuple[Hashable, ...]
@@ -148,53 +189,38 @@ class Pilot:
     n_clusters: float
     n_tests: int
     ratio: bool
-    known: bool
+    pilot_df: Array | None
 
     def on_scale(self, gaps: Array | float) -> Array:
         """Return gaps on the scale of the errors."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.abs(np.log(gaps)) if self.ratio else gaps)
 
-    def power(self, n_clusters: float, size: float, alpha: float) -> Array:
-        """Return the chances that a number of clusters finds a gap, shape (m,).
-
-        The gap is on the scale of the errors.
-        """
+    def errors(self, n_clusters: Any) -> tuple[Array, Array]:
+        """Return standard errors and degrees of freedom, of which a test has one."""
         factor = n_clusters / self.n_clusters
-        df = np.where(self.df > 0, self.df, np.nan)
-        return self._power(self.standard_error, df, factor, size, alpha)
-
-    def _power(
-        self, error: Array, df: Array, factor: float, size: float, alpha: float
-    ) -> Array:
-        """Return the power of a number of times the data."""
-        more_df = np.maximum(1, factor * (df + 1) - 1)  # the least that a test has
-        error = error / np.sqrt(factor)
-        pilot_df = None if self.known else df
-        return power_at(error, more_df, size, alpha / self.n_tests, pilot_df)
+        df = np.where(self.df > 0, factor * (self.df + 1) - 1, np.nan)
+        return self.standard_error / np.sqrt(factor), np.maximum(1, df)
 
     def detectable(self, power: float, alpha: float) -> Array:
         """Return the true gaps that data like these find, shape (m,)."""
         check_design(power, alpha)
-        error, level = self.standard_error, alpha / self.n_tests
-        gap = detectable(error, self.df, power, level, known=self.known)
+        known, level = self.pilot_df is None, alpha / self.n_tests
+        gap = detectable(self.standard_error, self.df, power, level, known=known)
         with np.errstate(over="ignore"):  # no ratio is large enough
             return np.exp(gap) if self.ratio else gap
 
     def required(self, gap: float, power: float, alpha: float) -> RequiredSize:
         """Return how many clusters like these find a gap."""
-        check_design(power, alpha)
-        check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
         size = float(self.on_scale(gap))
-        if size == 0:
+        if self.ratio and size == 0:
             raise ValueError("gap must be a ratio other than 1; got 1.")
-        factor = np.full(len(self.names), np.nan)
-        for i in np.flatnonzero((self.standard_error > 0) & (self.df > 0)):
-            error, df = self.standard_error[i], self.df[i]
-            power_of = partial(self._power, error, df, size=size, alpha=alpha)
-            factor[i] = smallest(power_of, power, 2 / (df + 1), MOST_DATA, 1e-9)
+        least = 2 * self.n_clusters / (np.where(self.df > 0, self.df, np.nan) + 1)
+        most = MOST_DATA * self.n_clusters
+        n_clusters = self.needed(size, power, alpha, least, most)
+        factor = n_clusters / self.n_clusters
         return RequiredSize(
-            *(self.names, gap, power, factor, np.ceil(factor * self.n_clusters)),
+            *(self.names, gap, power, factor, np.ceil(n_clusters)),
             *(factor * self.n_effective, self.promised & ~np.isnan(factor)),
         )
 
@@ -211,34 +237,26 @@ def check_design(power: float, alpha: float) -> None:
 
 
 def smallest(
-    power_of: Callable[[float], Array],
-    power: float,
-    least: float,
-    most: float,
-    tolerance: float = 1e-11,
-) -> float:
-    """Return the smallest size with this power; infinity if `most` is too small.
+    power_of: Callable[[Array], Array], power: float, least: Any, most: Any
+) -> Array:
+    """Return the smallest sizes with this power; infinity where `most` is too small.
 
     Parameters
     ----------
     power_of : callable
-        From a size to its power, which grows with it.
+        From sizes to their power, which grows with them.
     power : float
-    least, most : float
-        The sizes among which it is searched.
-    tolerance : float, default=1e-11
-        How much the size may be wrong by, relative to it.
+    least, most : ndarray or float
+        The sizes among which each is searched.
     """
-
-    def excess(log_size: float) -> float:
-        return float(power_of(np.exp(log_size))) - power
-
-    low, high = np.log(least), np.log(most)
-    if excess(low) >= 0:
-        return float(least)
-    if excess(high) < 0:
-        return float("inf")
-    return float(np.exp(optimize.brentq(excess, low, high, xtol=tolerance)))
+    low, high = np.broadcast_arrays(np.log(least), np.log(most))
+    enough, largest = power_of(least) >= power, power_of(most)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        reached = power_of(np.exp(middle)) >= power
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    sizes = np.where(largest < power, np.inf, np.exp((low + high) / 2))
+    return np.where(np.isnan(largest), np.nan, np.where(enough, least, sizes))
 
 
 def detectable(
@@ -254,26 +272,25 @@ def detectable(
     On average over pilots with these degrees of freedom, unless their errors are known.
     """
     error, df = np.broadcast_arrays(np.asarray(standard_error, dtype=float), df)
-    usable = (df > 0) & (error > 0)
-    degrees, place = np.unique(np.where(usable, df, 1.0), return_inverse=True)
-    critical = special.stdtrit(degrees, 1 - alpha / 2)
+    critical = quantile_of(alpha / 2, df)
     if known:
-        near = special.nctdtrinc(degrees, 1 - power, np.minimum(critical, _FAR))
-        beyond = critical * np.sqrt(special.chdtri(degrees, 1 - power) / degrees)
+        near = special.nctdtrinc(df, 1 - power, np.minimum(critical, _FAR))
+        beyond = critical * np.sqrt(special.chdtri(df, 1 - power) / df)
         sizes = np.where(critical > _FAR, beyond, near)
     else:
-        sizes = np.empty(degrees.shape)
-        for i, one_df in enumerate(degrees):
-            power_of = partial(power_at, 1.0, one_df, alpha=alpha, pilot_df=one_df)
-            least, most = _SMALLEST_SIZE * critical[i], _LARGEST_SIZE * critical[i]
-            sizes[i] = smallest(power_of, power, least, most)
-    return np.where(usable, sizes[place].reshape(df.shape) * error, np.nan)
+        sizes = smallest(
+            lambda size: power_at(1.0, df, size, alpha, df),
+            power,
+            _SMALLEST_SIZE * critical,
+            _LARGEST_SIZE * critical,
+        )
+    return np.where(error > 0, sizes * error, np.nan)
 
 
 def power_at(
     standard_error: Array | float,
     df: Array | float,
-    gap: float,
+    gap: Array | float,
     alpha: float,
     pilot_df: Array | float | None = None,
 ) -> Array:
@@ -281,15 +298,15 @@ def power_at(
 
     With degrees of freedom of the pilots whose errors these are, on average over them.
     """
-    df = np.asarray(df, dtype=float)
-    usable = (df > 0) & (np.asarray(standard_error) > 0)
-    known = np.where(df > 0, df, 1.0)
-    critical = special.stdtrit(known, 1 - alpha / 2)
-    size = np.divide(gap, standard_error, out=np.ones(df.shape), where=usable)
+    df, error = np.asarray(df, dtype=float), np.asarray(standard_error, dtype=float)
+    usable = (df > 0) & (error > 0)
+    df, size = np.where(usable, df, 1.0), np.where(usable, gap, 1.0)
+    size = size / np.where(usable, error, 1.0)
+    critical = quantile_of(alpha / 2, df)
     if pilot_df is None:
-        chance = 1 - _at_most(known, size, critical)
+        chance = 1 - _at_most(df, size, critical)
     else:
-        spread = np.sqrt(special.chdtri(known[..., None], _LEVELS) / known[..., None])
+        spread = np.sqrt(special.chdtri(df[..., None], _LEVELS) / df[..., None])
         pilots = np.where(usable, pilot_df, 1.0)[..., None]
         reached = critical[..., None] * spread
         chance = _at_most(pilots, reached, size[..., None]) @ _WEIGHTS
@@ -307,15 +324,6 @@ def _at_most(df: Array, noncentrality: Array, value: Array) -> Array:
         beyond = special.chdtrc(df, df * np.square(noncentrality / value))
     # Where a gap is far beyond the critical value SciPy has no number for 0.
     return np.asarray(np.nan_to_num(np.where(far, beyond, near)))
-
-
-def tested(result: GroupEstimates) -> GroupEstimates:
-    """Return the result itself, or its difference from the rest, to be tested by t."""
-    if result.metric.test_method != "t":
-        raise ValueError(
-            f"{result.name} is tested by permutation, which has no power formula."
-        )
-    return result if result.fair_value is not None else result.against_rest()
 
 
 def keeps_promise(name: str, sums: ClusterSums, finalize: Finalize) -> Array:

@@ -26,6 +26,8 @@ from .read_only import ReadOnlyArrays
 # Sizes of |t| between which a p-value is searched: by halves of the logarithm, until
 # a straight line is good enough.
 _SMALLEST_T, _LARGEST_T, _HALVINGS, _LINES = 1e-6, 1e6, 12, 4
+#: A smaller |t| may be none that the search has found.
+LEAST_T = 1.1 * _SMALLEST_T
 
 
 class ConfidenceInterval(NamedTuple):
@@ -88,11 +90,19 @@ class PlainScale(ReadOnlyArrays):
         The reach is a quantile of Student's t; its degrees of freedom say what tail is
         meant. NaN where no variance is seen.
         """
-        return t_ends(self.estimate, self.standard_error, reach)
+        margin = reach * np.where(self.standard_error == 0, np.nan, self.standard_error)
+        return self.estimate - margin, self.estimate + margin
 
     def test(self, null_value: Any, df: Any) -> tuple[Array, Array]:
-        """Return t and the p-value that the interval goes with."""
-        return t_test(self.estimate, self.standard_error, null_value, df)
+        """Return Student's t and the two-sided p-value that the interval goes with.
+
+        Without variance there is no verdict: p is 1 at the null value itself, and NaN
+        elsewhere. Null values outside the range of the estimates are infinitely far.
+        """
+        shift, error = self.estimate - null_value, self.standard_error
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.where(error == 0, np.where(shift == 0, 0.0, np.nan), shift / error)
+        return t, 2 * tail_of(t, df)
 
 
 class LogScale(PlainScale):
@@ -102,28 +112,27 @@ class LogScale(PlainScale):
 
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
         """Return the interval of a number of standard errors; NaN without variance."""
-        middle, error, _ = self._linear(1.0)
+        plain, positive = self._plain
+        low, high = plain.ends(reach, df)
         with np.errstate(over="ignore", invalid="ignore"):
-            low, high = t_ends(middle, error, reach)
-            positive = np.asarray(self.estimate > 0)
-            return (
-                np.where(positive, np.exp(low), low),
-                np.where(positive, np.exp(high), high),
-            )
+            low, high = (np.where(positive, np.exp(x), x) for x in (low, high))
+        return low, high
 
     def test(self, null_value: Any, df: Any) -> tuple[Array, Array]:
         """Return t of the logarithm and its p-value."""
-        return t_test(*self._linear(null_value), df)
+        plain, positive = self._plain
+        with np.errstate(divide="ignore"):
+            log = np.log(np.maximum(null_value, 0.0))
+        return plain.test(np.where(positive, log, null_value), df)
 
-    def _linear(self, null_value: Any) -> tuple[Array, Array, Array]:
-        """Return estimates, errors and null values on the scale of Student's t."""
+    @property
+    def _plain(self) -> tuple[PlainScale, Array]:
+        """The logarithms, or what has none as it is, and which are logarithms."""
         positive = np.asarray(self.estimate > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return (
-                np.where(positive, np.log(self.estimate), self.estimate),
-                self.standard_error / np.where(positive, self.estimate, 1.0),
-                np.where(positive, np.log(null_value), null_value),
-            )
+            log = np.where(positive, np.log(self.estimate), self.estimate)
+            error = self.standard_error / np.where(positive, self.estimate, 1.0)
+        return PlainScale(log, error), positive
 
 
 class PositiveScale(LogScale):
@@ -158,10 +167,6 @@ class ShareScale(PlainScale):
         )
 
     @property
-    def _at_an_end(self) -> Array:
-        return (self.estimate <= 0) | (self.estimate >= 1)
-
-    @property
     def _logit_error(self) -> Array:
         """Standard error of the logit; of the binomial where none is seen."""
         spread = self.estimate * (1 - self.estimate)
@@ -186,21 +191,25 @@ class ShareScale(PlainScale):
         return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
 
     def test(self, null_value: Any, df: Any) -> tuple[Array, Array]:
-        """Return t and the p-value that the interval goes with.
-
-        The null value is inside (0, 1).
-        """
+        """Return t and the p-value that the interval goes with."""
+        side = np.sign(self.estimate - null_value)
         with np.errstate(divide="ignore", invalid="ignore"):
             shift = special.logit(self.estimate) - special.logit(null_value)
             statistic = np.where(shift == 0, 0.0, shift / self._logit_error)
             chance = np.where(self.estimate >= 1, null_value, 1 - null_value)
             exact = np.minimum(1.0, 2 * chance**self.n_effective)
-            at_an_end = np.sign(shift) * quantile_of(exact / 2, df)
-        pvalue = np.where(self._at_an_end, exact, 2 * tail_of(statistic, df))
-        statistic = np.where(self._at_an_end, at_an_end, statistic)
-        unknown = np.isnan(self.standard_error) | np.isnan(self.estimate)
-        unknown |= ~(np.asarray(df) > 0)
-        return np.where(unknown, np.nan, statistic), np.where(unknown, np.nan, pvalue)
+            at_an_end = side * quantile_of(exact / 2, df)
+        ends = (self.estimate <= 0) | (self.estimate >= 1)
+        statistic = np.where(ends, at_an_end, statistic)
+        beyond = (np.asarray(null_value) < 0) | (np.asarray(null_value) > 1)
+        statistic = np.where(beyond, np.copysign(np.inf, side), statistic)
+        unknown = np.isnan(self.standard_error) | ~(np.asarray(df) > 0)
+        statistic = np.where(unknown, np.nan, statistic)
+        return statistic, 2 * tail_of(statistic, df)
+
+
+#: A share and the ends of its interval.
+_Side = tuple[Array, Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,33 +234,40 @@ class DifferenceScale(PlainScale):
         The reach is a quantile of Student's t with the contrast's degrees of freedom;
         each share has the interval of that level with its own.
         """
-        a, b = self.first.estimate, self.second.estimate
-        (a_low, a_high), (b_low, b_high) = self._sides(reach, df)
+        tail = tail_of(reach, df)
+        first, second = (
+            (side.estimate, *side.ends(quantile_of(tail, side.df), side.df))
+            for side in (self.first, self.second)
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self._between(first, second)
+
+    def _between(self, first: _Side, second: _Side) -> tuple[Array, Array]:
+        """Return the interval between two shares with their intervals."""
+        a, a_low, a_high = map(self.link.forward, first)
+        b, b_low, b_high = map(self.link.forward, second)
         down = self._both_ways(a - a_low, b_high - b)
         up = self._both_ways(a_high - a, b - b_low)
-        return a - b - down, a - b + up
-
-    def _sides(self, reach: Array, df: Any) -> list[tuple[Array, Array]]:
-        """Return the intervals of both shares, of the level that the reach means."""
-        tail, sides = tail_of(reach, df), (self.first, self.second)
-        return [side.ends(quantile_of(tail, side.df), side.df) for side in sides]
+        return self.link.back(a - b - down), self.link.back(a - b + up)
 
     def _both_ways(self, one: Array, other: Array) -> Array:
         squares = one**2 + other**2 - 2 * self.correlation * one * other
         return np.sqrt(np.maximum(squares, 0.0))
 
     def test(self, null_value: Any, df: Any) -> tuple[Array, Array]:
-        """Return t and the p-value of no difference, by inverting the interval."""
-        a, b = self.first.estimate, self.second.estimate
+        """Return t and the p-value, by inverting the interval."""
 
         def excess(reach: Array) -> Array:
             low, high = self.ends(reach, df)
             return np.fmax(low - null_value, null_value - high)
 
-        t = largest_excluding(excess, np.broadcast(a, b, df).shape)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            a, b = map(self.link.forward, (self.first.estimate, self.second.estimate))
+            side = np.sign(self.link.back(a - b) - null_value)
+        t = largest_excluding(excess, np.broadcast(side, df).shape)
         low, _ = self.ends(np.zeros(t.shape), df)
         unknown = np.isnan(low) | ~(np.asarray(df) > 0)
-        statistic = np.where(unknown, np.nan, np.sign(a - b) * np.where(a == b, 0, t))
+        statistic = np.where(unknown, np.nan, np.where(side == 0, 0.0, side * t))
         return statistic, 2 * tail_of(statistic, df)
 
 
@@ -260,20 +276,13 @@ class RatioScale(DifferenceScale):
 
     link = LOG
 
-    def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
-        """Return the interval of a number of standard errors each way."""
-        (a_low, a_high), (b_low, b_high) = self._sides(reach, df)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            a, b = np.log(self.first.estimate), np.log(self.second.estimate)
-            down = self._both_ways(a - np.log(a_low), np.log(b_high) - b)
-            up = self._both_ways(np.log(a_high) - a, b - np.log(b_low))
-            low, high = np.exp(a - b - down), np.exp(a - b + up)
-            none_first = self.first.estimate <= 0
-            none_second = self.second.estimate <= 0
-            low = np.where(none_second, a_low / b_high, np.where(none_first, 0.0, low))
-            high = np.where(none_first, a_high / b_low, high)
-            high = np.where(none_second, np.inf, high)
-        unknown = np.isnan(a_low) | np.isnan(b_low) | (none_first & none_second)
+    def _between(self, first: _Side, second: _Side) -> tuple[Array, Array]:
+        """Return the interval of the ratio of two shares, one of which may be 0."""
+        (a, a_low, a_high), (b, b_low, b_high) = first, second
+        low, high = super()._between(first, second)
+        low = np.where(b <= 0, a_low / b_high, np.where(a <= 0, 0.0, low))
+        high = np.where(b <= 0, np.inf, np.where(a <= 0, a_high / b_low, high))
+        unknown = np.isnan(a_low) | np.isnan(b_low) | ((a <= 0) & (b <= 0))
         return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
 
 
@@ -333,22 +342,6 @@ def largest_excluding(
     return middle
 
 
-def t_test(
-    estimate: Any, standard_error: Any, null_value: Any, df: Any
-) -> tuple[Array, Array]:
-    """Return Student's t statistic and its two-sided p-value.
-
-    Without variance there is no verdict: p is 1 at the null value itself, and NaN
-    elsewhere.
-    """
-    shift = np.asarray(estimate, dtype=float) - null_value
-    standard_error = np.asarray(standard_error, dtype=float)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        statistic = np.where(standard_error == 0, np.nan, shift / standard_error)
-    statistic = np.where((shift == 0) & (standard_error == 0), 0.0, statistic)
-    return statistic, 2 * tail_of(statistic, df)
-
-
 def welch_df(first: Any, second: Any, first_df: Any, second_df: Any) -> Array:
     """Return Welch's degrees of freedom of the difference of two estimates.
 
@@ -360,9 +353,3 @@ def welch_df(first: Any, second: Any, first_df: Any, second_df: Any) -> Array:
         df = (a + b) ** 2 / (a**2 / first_df + b**2 / second_df)
         df = np.where(a + b == 0, np.minimum(first_df, second_df), df)
         return np.where(df >= 1 - 1e-9, df, np.nan)
-
-
-def t_ends(estimate: Any, standard_error: Any, reach: Array) -> tuple[Array, Array]:
-    """Return ``estimate ± reach · standard error``; NaN where no variance is seen."""
-    margin = reach * np.where(standard_error == 0, np.nan, standard_error)
-    return estimate - margin, estimate + margin

@@ -10,8 +10,7 @@ import numpy as np
 from scipy import special
 
 from .._inputs.validation import Array, check_choice, generator
-from .estimates import contrasts_of
-from .group_test import correct
+from .estimates import contrasts_of, correct
 from .read_only import cached_read_only
 
 if TYPE_CHECKING:

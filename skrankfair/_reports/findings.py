@@ -10,14 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.group_test import (
-    corrected_pvalues,
-    equivalence,
-    margin_bounds,
-    one_test,
-)
+from .._estimates.estimates import corrected_pvalues, margin_bounds, one_test
 from .._estimates.read_only import read_only
-from .._estimates.scales import t_quantile, t_test
+from .._estimates.scales import PlainScale, t_quantile
 from .._inputs.validation import Array
 from ..metrics import GroupEstimates
 from . import words
@@ -109,7 +104,8 @@ class FairnessDistances(NamedTuple):
         """
         gain = np.abs(self.before) - np.abs(self.now)
         across = self.before * self.now < 0
-        pvalue = np.where(across, t_test(gain, self.error, 0.0, df)[1], np.nan)
+        test = PlainScale(gain, self.error).test(0.0, df)
+        pvalue = np.where(across, test[1], np.nan)
         with np.errstate(invalid="ignore"):
             sure = ~across | (corrected_pvalues(pvalue) < alpha)
         return np.where(sure, np.where(gain > 0, 1, -1), 0)
@@ -249,7 +245,7 @@ class MetricFinding:
         if self.margin is None or not self.tested:
             return np.full(len(self.result.groups), np.nan)
         alpha = 1 - self.confidence_level
-        test = equivalence(self.judged.as_estimates, self.margin, alpha)
+        test = self.judged.as_estimates.equivalence_test(self.margin, alpha)
         return np.where(list(map(bool, self._missing)), np.nan, test.pvalue)
 
     @cached_property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.group_test import corrected_pvalues
+from .._estimates.estimates import corrected_pvalues
 from .._estimates.scales import t_quantile
 from .._inputs.by_name import resolve_column
 from .._inputs.sklearn_private import positive_class

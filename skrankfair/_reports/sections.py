@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.group_test import corrected_pvalues
+from .._estimates.estimates import corrected_pvalues
 from .._estimates.scales import t_quantile
 from .._estimates.storage import stored
 from .._inputs.validation import Array, collected_warnings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.group_test import correct
+from .._estimates.estimates import correct
 from .catalog import EQUAL_SCORES, MISTAKES, table
 
 if TYPE_CHECKING:

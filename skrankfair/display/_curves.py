@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..inference._monotonicity import MonotonicityTest
     from ..metrics._matched_pair_curve import MatchedPairCurve
-    from ..planning._power_curve import PowerCurve
+    from ..planning import PowerCurve
 
 _WIDE = 20  # largest threshold over smallest from which the axis is logarithmic
 _MANY_PLACES = 40

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._estimates.group_test import corrected_pvalues
+from .._estimates.estimates import corrected_pvalues
 from .._inputs.validation import Array, check_choice, check_number
 from . import _style as draw
 

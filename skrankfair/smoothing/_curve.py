@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from .._estimates.read_only import ReadOnlyArrays, cached_read_only
-from .._estimates.scales import ConfidenceInterval, t_ends, t_quantile
+from .._estimates.scales import ConfidenceInterval, PlainScale, t_quantile
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import Array, as_numbers, check_choice
 from ._bandwidth import check_bandwidth, choose_bandwidth
@@ -104,7 +104,8 @@ class SmoothCurve(ReadOnlyArrays):
         y = self._sample.y
         if y.min() >= 0 and y.max() <= 1 and get_kernel(self.kernel).order <= 2:
             return share_interval(self.estimate, self.standard_error, effective, reach)
-        return ConfidenceInterval(*t_ends(self.estimate, self.standard_error, reach))
+        scale = PlainScale(self.estimate, self.standard_error)
+        return ConfidenceInterval(*scale.ends(reach, effective - 1))
 
     def influence(self) -> Array:
         """Return how far each cluster pulls the curve, shape (n clusters, J).

@@ -94,7 +94,7 @@ def test_against_rest_and_test_where_there_is_none(matched):
     with pytest.raises(ValueError, match="no value of the rest"):
         matched.against_rest()
     for result in (ndcg(**without_groups(columns())), pairwise_preference(**columns())):
-        with pytest.raises(ValueError, match="no fair value"):
+        with pytest.raises(ValueError, match="no value of the rest"):
             result.test()
         assert result.to_frame()["pvalue"].isna().all()
 

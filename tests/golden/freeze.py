@@ -20,8 +20,7 @@ import numpy as np
 import pandas as pd
 
 from skrankfair import AuditReport
-from skrankfair._estimates.estimates import Estimate
-from skrankfair._estimates.group_test import GroupTest
+from skrankfair._estimates.estimates import Estimate, GroupTest
 from skrankfair._estimates.scales import ConfidenceInterval
 from skrankfair.metrics import GroupEstimates
 from skrankfair.metrics._disparities import EqualizedOdds

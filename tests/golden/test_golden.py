@@ -8,7 +8,7 @@ from tests.golden.freeze import NUMBERS, computed, entries, file_of, frozen
 RELATIVE = 1e-12
 #: What is found by iteration, or is a quantile of resamples of the difference of two
 #: nearly equal curves, keeps fewer digits.
-ITERATED, OF_ITERATED = ("detectable", "required", "band"), 1e-10
+ITERATED, OF_ITERATED = ("detectable", "required", "band"), 1e-9
 #: A band of curves of a nearly rank-deficient covariance, whose roots rounding changes.
 DRAWN, OF_DRAWN = ("curve_band",), 1e-6
 ENTRIES = entries()

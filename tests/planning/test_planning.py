@@ -11,7 +11,6 @@ mpl.use("Agg")
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import mean_squared_error, pairwise_accuracy, selection_rate
 from skrankfair.planning import plan_pairs, plan_rates, power_curve
-from skrankfair.planning._plans import Plan
 
 
 def assert_is_of_data(plan, n_clusters, result, tolerance):
@@ -256,10 +255,3 @@ class TestPowerCurve:
         pilot = decisions() if pilot else None
         with pytest.raises(ValueError, match=message):
             power_curve(pilot, **options)
-
-
-def test_a_plan_is_made_of_numbers():
-    plan = Plan("own", (1.0, 1.0), 0.0, (1.0, 1.0))
-    assert plan.standard_error(200) == pytest.approx(0.1)
-    with pytest.raises(ValueError, match="pilot must have an error"):
-        power_curve(decisions().overall, 0.1)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from skrankfair import audit
-from skrankfair._estimates.group_test import correct, one_test
+from skrankfair._estimates.estimates import correct, one_test
 from skrankfair._inputs.validation import collected_warnings
 from skrankfair.exceptions import UndefinedMetricWarning
 from tests.designs import Sellers

@@ -1,29 +1,55 @@
-"""Plans before any data are collected: standard errors from a few numbers."""
+"""How much data a gap needs, with a pilot or without one.
+
+A plan has standard errors from a few numbers, before any data are collected; a curve
+shows how the chance to find a gap grows with the data.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._estimates.power import (
-    LARGEST_GAP,
+from ._estimates import formatting as fmt
+from ._estimates.estimates import Estimate
+from ._estimates.group_estimates import GroupEstimates
+from ._estimates.power import (
+    LEAST_ALPHA,
     MOST_DATA,
+    PILOT_ERRORS,
+    PlannedTests,
     check_design,
     detectable,
-    power_at,
     smallest,
 )
-from .._inputs.validation import Array, check_choice, check_number
+from ._estimates.read_only import ReadOnlyArrays
+from ._inputs.validation import (
+    Array,
+    as_numbers,
+    check_choice,
+    check_magnitude,
+    check_number,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .display._curves import PowerCurveDisplay
+
+__all__ = ["plan_pairs", "plan_rates", "power_curve"]
 
 # A rate or share nearer to 0 or 1 has a variance that is only rounding.
 _RAREST = 1e-12
 # So many has a test at least: one degree of freedom.
 _LEAST = 3.0
+# Points of a curve by default, and the power it ends at.
+_POINTS, _LARGEST = 40, 0.99
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, eq=False)
+class Plan(PlannedTests, ReadOnlyArrays):
     """The error of a difference between a group and the rest, by number of clusters.
 
     Made by `plan_rates` and `plan_pairs`. It knows no data: where there is a pilot, its
@@ -33,12 +59,12 @@ class Plan:
     ----------
     name : str
         What is compared.
-    variance : tuple of float
+    variance : ndarray of shape (2,)
         The variances of the values of the group and of the rest, times the number of
         clusters.
     covariance : float
         Their covariance, times the number of clusters.
-    effective : tuple of float
+    effective : ndarray of shape (2,)
         Effective clusters with data of the group, and of the rest, per cluster.
     n_tests : int
         Number of tests, by which the level is divided.
@@ -49,9 +75,9 @@ class Plan:
     """
 
     name: str
-    variance: tuple[float, float]
+    variance: Array
     covariance: float
-    effective: tuple[float, float]
+    effective: Array
     n_tests: int = 1
 
     def standard_error(self, n_clusters: float) -> float:
@@ -65,8 +91,8 @@ class Plan:
         -------
         float
         """
-        total = sum(self.variance) - 2 * self.covariance
-        return float(np.sqrt(max(total, 0.0) / n_clusters))
+        total = max(self.variance.sum() - 2 * self.covariance, 0.0)
+        return float(np.sqrt(total / n_clusters))
 
     def df(self, n_clusters: float) -> float:
         """Return the degrees of freedom, by Satterthwaite's approximation.
@@ -80,13 +106,14 @@ class Plan:
         float
             At least 1, and at most ``n_clusters - 1``.
         """
-        uncertain = [
-            variance**2 / max(share * n_clusters - 1, 1e-9)
-            for variance, share in zip(self.variance, self.effective, strict=True)
-        ]
-        total = sum(self.variance) ** 2
-        df = total / sum(uncertain) if total > 0 else 1.0
+        uncertain = self.variance**2 / np.maximum(self.effective * n_clusters - 1, 1e-9)
+        total = self.variance.sum() ** 2
+        df = total / uncertain.sum() if total > 0 else 1.0
         return float(np.clip(df, 1.0, max(1.0, n_clusters - 1)))
+
+    def errors(self, n_clusters: Any) -> tuple[float, float]:
+        """Return the standard error and its degrees of freedom."""
+        return self.standard_error(n_clusters), self.df(n_clusters)
 
     def minimum_detectable(
         self, n_clusters: float, power: float = 0.8, alpha: float = 0.05
@@ -113,26 +140,8 @@ class Plan:
         """
         check_design(power, alpha)
         check_number(n_clusters, "n_clusters", _LEAST, MOST_DATA)
-        error, df = self.standard_error(n_clusters), self.df(n_clusters)
-        return float(detectable(error, df, power, alpha / self.n_tests))
-
-    def power(self, n_clusters: float, gap: float, alpha: float) -> Array:
-        """Return the chance that a number of clusters finds a true difference.
-
-        Parameters
-        ----------
-        n_clusters : float
-        gap : float
-            The true difference, in units of the metric.
-        alpha : float
-            Level of the test, divided by `n_tests`.
-
-        Returns
-        -------
-        ndarray
-        """
-        error, df = self.standard_error(n_clusters), self.df(n_clusters)
-        return power_at(error, df, gap, alpha / self.n_tests)
+        errors = self.errors(n_clusters)
+        return float(detectable(*errors, power, alpha / self.n_tests))
 
     def required(self, gap: float, power: float = 0.8, alpha: float = 0.05) -> float:
         """Return the number of clusters that finds a gap.
@@ -156,13 +165,7 @@ class Plan:
         ValueError
             For a gap that is not positive, or unless ``0 < alpha < power < 1``.
         """
-        check_design(power, alpha)
-        check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
-
-        def power_of(n_clusters: float) -> Array:
-            return self.power(n_clusters, gap, alpha)
-
-        least = smallest(power_of, power, _LEAST, MOST_DATA)
+        least = float(self.needed(gap, power, alpha, _LEAST, MOST_DATA))
         return float(np.ceil(least - 1e-6))
 
     def __repr__(self) -> str:
@@ -260,7 +263,7 @@ def plan_rates(
         covariance = float(both * (m - 1) / m)
         effective = m * shares / (1 + (m - 1) * shares)
     name = "rate of the group minus that of the rest"
-    return Plan(name, _two(variance), covariance, _two(effective), n_tests)
+    return Plan(name, variance, covariance, effective, n_tests)
 
 
 def plan_pairs(
@@ -340,7 +343,7 @@ def plan_pairs(
     squared = pairs * (1 + (n - 2) * (good + bad) + (n - 2) * (n - 3) * good * bad)
     effective = queries * pairs**2 / (squared + (queries - 1) * pairs**2)
     name = "accuracy of the group minus that of the rest"
-    return Plan(name, _two(variance), 0.0, _two(effective), n_tests)
+    return Plan(name, variance, 0.0, effective, n_tests)
 
 
 def _check_common(
@@ -354,5 +357,179 @@ def _check_common(
     check_number(n_tests, "n_tests", 1, np.inf, integer=True)
 
 
-def _two(values: Array) -> tuple[float, float]:
-    return float(values[0]), float(values[1])
+@dataclass(frozen=True, eq=False)
+class PowerCurve(ReadOnlyArrays):
+    """The power of tests by number of clusters: what `power_curve` returns.
+
+    Attributes
+    ----------
+    groups : tuple of hashable, length G
+        Groups, or the name of a contrast or plan.
+    gaps : ndarray of shape (K,)
+        The true gaps.
+    n_clusters : ndarray of shape (N,)
+    power : ndarray of shape (G, K, N)
+        NaN for a group of whose error the pilot says nothing.
+    alpha : float
+        The level of the tests, before it is divided by their number.
+    pilot : float
+        Clusters of the pilot; NaN without one.
+    """
+
+    groups: tuple[Hashable, ...]
+    gaps: Array
+    n_clusters: Array
+    power: Array
+    alpha: float
+    pilot: float
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per group, gap and number of clusters.
+
+        Returns
+        -------
+        DataFrame
+            Columns group, gap, n_clusters and power.
+        """
+        import pandas as pd
+
+        shape = self.power.shape
+        group, gap, point = (index.ravel() for index in np.indices(shape))
+        labels = pd.Series(list(self.groups), dtype=object).to_numpy()
+        return pd.DataFrame(
+            {
+                "group": labels[group],
+                "gap": self.gaps[gap],
+                "n_clusters": self.n_clusters[point],
+                "power": self.power.ravel(),
+            }
+        )
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> PowerCurveDisplay:
+        """Draw the power against the number of clusters.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None creates a new figure.
+        **kwargs : dict
+            Passed to `PowerCurveDisplay.plot`.
+
+        Returns
+        -------
+        PowerCurveDisplay
+        """
+        from .display._curves import PowerCurveDisplay
+
+        return PowerCurveDisplay(self).plot(ax=ax, **kwargs)
+
+    def __repr__(self) -> str:
+        """Return a small table: the power at some numbers of clusters."""
+        some = np.unique(
+            np.linspace(0, self.n_clusters.size - 1, 6).round().astype(int)
+        )
+        header = ["group", "gap", *(fmt.count(self.n_clusters[i]) for i in some)]
+        rows = [
+            [fmt.label(group), f"{gap:g}", *(fmt.number(p, 2) for p in power[some])]
+            for group, by_gap in zip(self.groups, self.power, strict=True)
+            for gap, power in zip(self.gaps, by_gap, strict=True)
+        ]
+        return f"Power by number of clusters:\n{fmt.text_table(header, rows)}"
+
+
+def power_curve(
+    pilot: GroupEstimates | Estimate | Plan,
+    gap: float | Sequence[float],
+    *,
+    n_clusters: Any = None,
+    alpha: float = 0.05,
+    pilot_error: str = "estimated",
+) -> PowerCurve:
+    """Return the power to find a gap by the number of clusters.
+
+    Parameters
+    ----------
+    pilot : GroupEstimates, Estimate or Plan
+        A result or contrast of data of the same kind, or a plan without data.
+    gap : float or sequence of float
+        True distance from fair (or true difference, for a contrast or plan), in units
+        of the metric; of a contrast of kind "ratio" a factor such as 0.8.
+    n_clusters : array-like of shape (N,) or None, default=None
+        Numbers of clusters in all, at least 3. None takes 40, up to where the last of
+        the curves has a power of 0.99.
+    alpha : float, default=0.05
+        Level of the tests, divided by the number of groups that can be tested.
+    pilot_error : {"estimated", "known"}, default="estimated"
+        Whether the power is the mean over pilots like this one, whose standard errors
+        differ by chance, or that of a test whose true error is this one, as in a
+        textbook's formula. A plan has no pilot.
+
+    Returns
+    -------
+    PowerCurve
+
+    Raises
+    ------
+    ValueError
+        For a gap that is not positive or a number of clusters below 3, for a level
+        outside (0, 1), for a metric that is not tested by t, for a pilot without any
+        error, and for an unknown `pilot_error`.
+
+    Warns
+    -----
+    SmallSampleWarning
+        Where a pilot cannot promise power: a group with fewer than 12 effective
+        clusters, or an error that is mostly of a few clusters with extreme values
+        (not with ``pilot_error="known"``).
+
+    See Also
+    --------
+    skrankfair.metrics.GroupEstimates.required : Where the curve has one power.
+
+    Examples
+    --------
+    >>> from skrankfair.planning import plan_rates, power_curve
+    >>> plan = plan_rates(0.3, share=0.2, n_items=10, correlation=0.05)
+    >>> curve = power_curve(plan, gap=[0.02, 0.05], n_clusters=[100, 400, 2949])
+    >>> curve.power[0].round(2)
+    array([[0.07, 0.18, 0.8 ],
+           [0.25, 0.73, 1.  ]])
+    """
+    check_number(alpha, "alpha", LEAST_ALPHA, 1, inclusive=(True, False))
+    check_choice(pilot_error, "pilot_error", PILOT_ERRORS)
+    gaps = np.atleast_1d(as_numbers(np.atleast_1d(gap), "gap")).copy()
+    check_magnitude(gap=gaps)
+    names: tuple[Hashable, ...]
+    source: PlannedTests
+    if isinstance(pilot, Plan):
+        names, source, sizes, n_pilot = (pilot.name,), pilot, gaps, np.nan
+    elif isinstance(pilot, GroupEstimates | Estimate):
+        source = of_data = pilot.as_pilot(pilot_error)
+        names, sizes, n_pilot = (
+            of_data.names,
+            of_data.on_scale(gaps),
+            of_data.n_clusters,
+        )
+        if not (of_data.standard_error > 0).any():
+            raise ValueError("pilot must have an error for some group; it has none.")
+    else:
+        raise ValueError(
+            f"pilot must be a result, a contrast or a plan; got {type(pilot).__name__}."
+        )
+    if not (gaps > 0).all() or not (sizes > 0).all():
+        raise ValueError(f"gap must be positive (a ratio other than 1); got {gap!r}.")
+    if n_clusters is None:
+        ends = smallest(
+            lambda n: source.power(n, sizes.min(), alpha), _LARGEST, 10, MOST_DATA
+        )
+        last = min(np.nanmax(np.ceil(ends)), MOST_DATA)
+        counts = np.unique(np.geomspace(3, last, _POINTS).round())
+    else:
+        counts = as_numbers(n_clusters, "n_clusters").copy()
+        if not (counts >= 3).all():
+            raise ValueError(f"n_clusters must be at least 3; got {counts.min():g}.")
+    power = np.empty((len(names), gaps.size, counts.size))
+    for i, size in enumerate(sizes.tolist()):
+        for j, count in enumerate(counts.tolist()):
+            power[:, i, j] = source.power(count, size, alpha)
+    return PowerCurve(names, gaps, counts, power, alpha, n_pilot)
