@@ -54,7 +54,7 @@ numpydoc_validation_exclude = {
     r"\.(MitigationReport|ObjectiveParity)$",
     r"\.ConfidenceInterval\.",
     r"Report\.(overview|settings_of)$",  # for the pages that reports write
-    r"\.as_pilot$",  # for plans
+    r"\.(as_gap|as_pilot)$",  # for tests and plans
 }
 # The list of names is kept here, since the build asks nothing of the network.
 intersphinx_mapping = {

@@ -497,9 +497,8 @@ class GroupEstimates(ReadOnlyArrays):
             metric = replace(metric, parts=parts)
         return replace(self, metric=metric)
 
-    @property
     def as_gap(self) -> GroupEstimates:
-        """The result that is tested: itself, or its difference from the rest."""
+        """Return the result that is tested: itself, or its difference from the rest."""
         return self if self.fair_value is not None else self.against_rest()
 
     def test(
@@ -544,7 +543,7 @@ class GroupEstimates(ReadOnlyArrays):
                 f"method must be 'permutation' for {self.name}, whose mean is not "
                 f"{self.fair_value:g} in fair rankings; got 't'."
             )
-        gap = self.as_gap
+        gap = self.as_gap()
         warn_small(gap)
         return GroupTest(
             *(gap.groups, gap.estimate, gap.standard_error),
@@ -605,7 +604,7 @@ class GroupEstimates(ReadOnlyArrays):
         >>> r.equivalence_test(margin=0.05).equivalent
         array([ True,  True])
         """
-        gap = self.as_gap
+        gap = self.as_gap()
         test = gap.as_estimates.equivalence_test(margin, alpha)
         warn_small(gap)
         return test
@@ -720,7 +719,7 @@ class GroupEstimates(ReadOnlyArrays):
             raise ValueError(
                 f"{self.name} is tested by permutation, which has no power formula."
             )
-        gap = self.as_gap
+        gap = self.as_gap()
         return gap.as_estimates.pilot(
             pilot_error, self.name, gap.n_effective, n_tests(gap)
         )
@@ -897,7 +896,7 @@ class GroupEstimates(ReadOnlyArrays):
         """P-values of the t-test by group, shape (G,); NaN if there is none."""
         if not self.has_pvalue:
             return np.full(len(self.groups), np.nan)
-        return self.as_gap.as_estimates.test[1]
+        return self.as_gap().as_estimates.test[1]
 
     def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
         """Return one row per group.

@@ -7,9 +7,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import date
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 # More of its effective clusters, and a block of data is as good as normal.
 _START = 20
+_SHOWN = ("level", "level_low", "level_high", "gap", "gap_low", "gap_high")
 
 
 @dataclass(frozen=True)
@@ -110,23 +110,6 @@ def independent_rows(result: GroupEstimates) -> Array:
     return np.where(single[:, None], np.stack([n, n * share], axis=1), np.nan)
 
 
-class _Block(NamedTuple):
-    """What an update, or several together, say of a group."""
-
-    level: float
-    level_variance: float
-    level_df: float
-    gap: float
-    gap_variance: float
-    gap_df: float
-    weight: float
-    last: float  # number of the last update that is in it
-    #: Rows of the group since the first update, and those that count, of a share of
-    #: independent rows; else NaN.
-    n_rows: float
-    n_counted: float
-
-
 @dataclass
 class Tracker:
     """Puts updates together until each group has enough data for a normal estimate.
@@ -135,26 +118,32 @@ class Tracker:
     ----------
     least : float
         Effective clusters that a block needs.
-    blocks : dict of hashable to list of _Block
-        By group, in the order of their first update.
+    blocks : dict of hashable to list of dict
+        By group, in the order of their first update: the numbers of `Blocks` of the
+        "level" and the "gap" of each, and the "rows" of `independent_rows` so far.
     n_first : int
         Groups of the first update.
+    updates : list of str
+        The results, as text.
+    alarms : tuple of Alarm or None
+        What follows from them, if it has been asked for.
     """
 
     least: float
-    blocks: dict[Hashable, list[_Block]] = field(default_factory=dict)
+    blocks: dict[Hashable, list[dict[str, Any]]] = field(default_factory=dict)
     n_first: int = 0
-    n_updates: int = 0
+    updates: list[str] = field(default_factory=list)
+    alarms: tuple[Alarm, ...] | None = None
     _since: dict[Hashable, int] = field(default_factory=dict)
     _sums: dict[int, GroupEstimates] = field(default_factory=dict)
     _rows: dict[Hashable, Array] = field(default_factory=dict)
 
-    def add(self, result: GroupEstimates) -> None:
+    def add(self, text: str, result: GroupEstimates) -> None:
         """Add the next update."""
-        number, result = self.n_updates, result.compact()
+        number, self.alarms = len(self.updates), None
         if number == 0:
             self.n_first = len(result.groups)
-        self.n_updates += 1
+        self.updates.append(text)
         self._sums = {start: total + result for start, total in self._sums.items()}
         self._sums[number] = result
         for group, rows in zip(result.groups, independent_rows(result), strict=True):
@@ -172,44 +161,33 @@ class Tracker:
         self, total: GroupEstimates, groups: list[Hashable], number: int
     ) -> None:
         """Make blocks of the groups that have enough data since their last one."""
-        gap = total if total.fair_value is not None else total.against_rest()
+        gap = total.as_gap()
         enough = (gap.n_effective >= self.least) & (total.n_effective >= self.least)
-        columns = []
-        for result, fair in ((total, 0.0), (gap, gap.fair_value or 0.0)):
+        sides = {"level": (total, 0.0), "gap": (gap, gap.fair_value or 0.0)}
+        for result, _ in sides.values():
             enough &= (result.standard_error > 0) & np.isfinite(result.estimate)
-            columns += [result.estimate - fair, result.standard_error**2, result.df]
         for i, group in enumerate(total.groups):
             if enough[i] and group in groups:
-                numbers = [column[i] for column in (*columns, gap.n_effective)]
-                numbers += [number, *self._rows[group]]
-                self.blocks[group].append(_Block(*numbers))
+                block: dict[str, Any] = {"rows": self._rows[group]}
+                for what, (result, fair) in sides.items():
+                    variance, weight = result.standard_error[i] ** 2, gap.n_effective[i]
+                    value = result.estimate[i] - fair
+                    block[what] = (value, variance, weight, result.df[i], number)
+                self.blocks[group].append(block)
                 self._since[group] = number + 1
 
     def track(self, group: Hashable, what: str) -> Blocks:
         """Return the blocks of a group: of its "level" or its "gap"."""
-        columns = self._columns(group)
-        return Blocks(
-            columns[what],
-            columns[f"{what}_variance"],
-            columns["weight"],
-            columns[f"{what}_df"],
-            columns["last"].astype(int),
-        )
+        numbers = [block[what] for block in self.blocks[group]]
+        value, variance, weight, df, last = np.array(numbers).reshape(-1, 5).T
+        return Blocks(value, variance, weight, df, last.astype(int))
 
-    def rows(self, group: Hashable) -> Array | None:
+    def rows(self, group: Hashable) -> Array:
         """Return the rows so far at each look, and those that count, shape (2, n).
 
-        None unless the level is a share of independent rows in all updates.
+        NaN unless the level is a share of independent rows in all updates.
         """
-        columns = self._columns(group)
-        rows = np.array([columns["n_rows"], columns["n_counted"]])
-        known = np.isfinite(self._rows[group]).all() and rows.size
-        return rows if known else None
-
-    def _columns(self, group: Hashable) -> dict[str, Array]:
-        numbers = np.array(self.blocks[group], dtype=float)
-        columns = numbers.reshape(-1, len(_Block._fields)).T
-        return dict(zip(_Block._fields, columns, strict=True))
+        return np.array([block["rows"] for block in self.blocks[group]]).T
 
     def share(self, group: Hashable) -> float:
         """Return the share of alpha of a group; the shares add up to 1 for ever.
@@ -348,15 +326,15 @@ class Monitor:
         self.metric = metric
         self.settings = given
         self._days: dict[str, str] = {}
-        self._restart()
-        if self.path is not None and self.path.exists():
-            self._load()
-            for name, value in asdict(self.settings).items():
-                if value != getattr(given, name):
-                    raise ValueError(
-                        f"{name} must be that of {self.path}, {value!r}; got "
-                        f"{getattr(given, name)!r}. Monitor.open takes what is stored."
-                    )
+        self._results: dict[str, GroupEstimates] = {}
+        self._tracker = Tracker(start)
+        self._load()
+        for name, value in asdict(self.settings).items():
+            if value != getattr(given, name):
+                raise ValueError(
+                    f"{name} must be that of {self.path}, {value!r}; got "
+                    f"{getattr(given, name)!r}. Monitor.open takes what is stored."
+                )
 
     @classmethod
     def open(
@@ -388,20 +366,10 @@ class Monitor:
         return cls(path, metric=metric, **settings)
 
     def _load(self) -> None:
-        """Read the file, unless it is as it was."""
-        if self.path is None:
-            return
-        settings, days = _store.read(self.path)
-        self.settings = Settings(**settings)
-        if days != self._days:
-            self._days = days
-            self._restart()
-
-    def _restart(self) -> None:
-        """Forget what follows from the days."""
-        self._tracker = Tracker(self.settings.start)
-        self._results: dict[str, GroupEstimates] = {}
-        self.__dict__.pop("alarms", None)
+        """Read the file, if there is one."""
+        if self.path is not None and self.path.exists():
+            settings, self._days = _store.read(self.path)
+            self.settings = Settings(**settings)
 
     @property
     def when(self) -> tuple[str, ...]:
@@ -445,22 +413,16 @@ class Monitor:
             )
         text = result.to_json()
         if self.path is None:
-            self._put(day, text, replace)
+            self._days = self._with(day, text, replace)
             return
         with _store.locked(self.path):
-            if self.path.exists():
-                self._load()
-            before = self._days
-            self._put(day, text, replace)
-            try:
-                _store.write(self.path, asdict(self.settings), self._days)
-            except BaseException:
-                self._days = before
-                self._restart()
-                raise
+            self._load()
+            days = self._with(day, text, replace)
+            _store.write(self.path, asdict(self.settings), days)
+        self._days = days
 
-    def _put(self, day: str, text: str, replace: bool) -> None:
-        """Put a day in its place, or raise a ValueError."""
+    def _with(self, day: str, text: str, replace: bool) -> dict[str, str]:
+        """Return the days with one more, or one replaced, or raise a ValueError."""
         if replace != (day in self._days):
             raise ValueError(
                 f"when must be a day that is there, to be replaced; got {day}."
@@ -471,17 +433,13 @@ class Monitor:
         if others:
             # Adding is refused where the two are not of one kind.
             self._result(others[-1]) + GroupEstimates.from_json(text)
-        last = not others or day > others[-1]
-        days = {**self._days, day: text}
-        self._days = dict(sorted(days.items()))
-        if replace or not last:
-            self._restart()
-        self.__dict__.pop("alarms", None)
+        return dict(sorted({**self._days, day: text}.items()))
 
     def _result(self, day: str) -> GroupEstimates:
-        if day not in self._results:
-            self._results[day] = GroupEstimates.from_json(self._days[day])
-        return self._results[day]
+        text = self._days[day]
+        if text not in self._results:
+            self._results[text] = GroupEstimates.from_json(text)
+        return self._results[text]
 
     def result(self, last: int | None = None) -> GroupEstimates:
         """Return the result of all updates together, or of the last of them.
@@ -547,8 +505,11 @@ class Monitor:
 
     def _tracked(self) -> Tracker:
         """Return the blocks of all days."""
-        for day in self.when[self._tracker.n_updates :]:
-            self._tracker.add(self._result(day))
+        texts = list(self._days.values())
+        if self._tracker.updates != texts[: len(self._tracker.updates)]:
+            self._tracker = Tracker(self.settings.start)
+        for day in self.when[len(self._tracker.updates) :]:
+            self._tracker.add(self._days[day], self._result(day))
         return self._tracker
 
     def _alpha(self, group: Hashable) -> float:
@@ -566,17 +527,20 @@ class Monitor:
             last = baseline or 0
         return max(1, int((blocks.last < last).sum()))
 
-    @cached_property
+    @property
     def alarms(self) -> tuple[Alarm, ...]:
         """The alarms, in the order in which they were raised."""
-        settings, raised = self.settings, []
-        for group in self.groups:
-            if settings.margin is not None:
-                raised.append(self._alarm(group, "gap", settings.margin))
-            if settings.baseline is not None:
-                raised.append(self._alarm(group, "change", settings.tolerance))
-        alarms = [alarm for alarm in raised if alarm is not None]
-        return tuple(sorted(alarms, key=lambda alarm: alarm.when))
+        tracker, settings = self._tracked(), self.settings
+        if tracker.alarms is None:
+            raised = []
+            for group in tracker.blocks:
+                if settings.margin is not None:
+                    raised.append(self._alarm(group, "gap", settings.margin))
+                if settings.baseline is not None:
+                    raised.append(self._alarm(group, "change", settings.tolerance))
+            alarms = [alarm for alarm in raised if alarm is not None]
+            tracker.alarms = tuple(sorted(alarms, key=lambda alarm: alarm.when))
+        return tracker.alarms
 
     def _alarm(self, group: Hashable, kind: str, size: float) -> Alarm | None:
         """Return the alarm that windows of blocks raise, if they do."""
@@ -624,19 +588,18 @@ class Monitor:
         """
         import pandas as pd
 
-        frames = []
-        for group in self.groups:
+        tracker, frames = self._tracked(), []
+        for group in tracker.blocks:
+            if not tracker.blocks[group]:
+                continue
             # That which starts with the first block has half of the weight.
-            alpha = self._alpha(group) / 2
+            alpha, rows = self._alpha(group) / 2, tracker.rows(group)
             columns: dict[str, Any] = {}
-            rows = self._tracked().rows(group)
             for what in ("level", "gap"):
-                blocks = self._tracked().track(group, what)
-                if not blocks.value.size:
-                    break
+                blocks = tracker.track(group, what)
                 scan = Scan.of(blocks)
                 estimate, ends = scan.estimate[0], scan.interval(0, alpha)
-                if what == "level" and rows is not None:
+                if what == "level" and np.isfinite(rows).all():
                     estimate = rows[1] / rows[0]
                     ends = betting_sequence(rows[0], rows[1], alpha)
                 columns["when"] = [self.when[i] for i in blocks.last]
@@ -662,9 +625,56 @@ class Monitor:
         ValueError
             If there is no update yet.
         """
-        from ._section import section_of
+        from .._reports.forest import ForestPlot, Series
+        from .._reports.sections import ReportSection
+        from ..display import _style as look
 
-        return section_of(self)
+        settings, days, alarms = self.settings, self.when, self.alarms
+        name = self.result(last=1).name.replace("_", " ")
+        # The last row of each group that has one.
+        looks = {row["group"]: row for row in self.to_frame().to_dict("records")}
+        nothing, rows = dict.fromkeys(_SHOWN, float("nan")), []
+        for group in self.groups:
+            level, level_low, level_high, gap, gap_low, gap_high = (
+                looks.get(group, nothing)[column] for column in _SHOWN
+            )
+            of_level = fmt.number(level), fmt.interval(level_low, level_high)
+            of_gap = fmt.number(gap), fmt.interval(gap_low, gap_high)
+            rows.append((fmt.label(group), *of_level, *of_gap))
+        paragraphs = [f"ALARM {alarm}" for alarm in alarms] or ["No alarm."]
+        paragraphs.append(
+            f"{len(days)} updates, {days[0]} to {days[-1]}. The intervals of the means "
+            "since the start hold at all looks together, so that one may look after "
+            "every update: the chance of any false alarm ever is "
+            f"{100 * settings.alpha:g}%."
+        )
+        if waiting := [fmt.label(group) for group in self.groups if group not in looks]:
+            paragraphs.append(
+                f"Not looked at yet: {fmt.some(waiting)}. A look needs "
+                f"{settings.start:g} effective clusters of a group, and of the rest."
+            )
+        gap, low, high = (
+            np.array([now[column] for now in looks.values()]) for column in _SHOWN[3:]
+        )
+        alarmed = {alarm.group for alarm in alarms if alarm.active}
+        colors = [
+            look.DIFFERENT if group in alarmed else look.UNCLEAR for group in looks
+        ]
+        plot = ForestPlot(
+            list(looks),
+            [Series(gap, low, high, colors)],
+            f"gap of {name}",
+            f"The gap of each group since {days[0]}, with its confidence sequence.",
+            0.0,
+            settings.margin,
+        )
+        return ReportSection(
+            f"Watched over time: {name}",
+            tuple(paragraphs),
+            ("group", "level", "always", "gap", "always"),
+            tuple(rows),
+            plot if looks else None,
+        )
 
     def plot(self, ax: Any = None, **kwargs: Any) -> MonitorDisplay:
         """Draw the confidence sequences of the gaps, and the alarms.
@@ -688,26 +698,17 @@ class Monitor:
         """Return a small table: the gaps so far, and the alarms."""
         if not self._days:
             return "Monitor without updates"
-        from ._section import HEADER, rows_of
-
-        rows, waiting = rows_of(self)
-        head = (
-            f"{self._result(self.when[-1]).name}: {len(self.when)} updates, "
-            f"{self.when[0]} to {self.when[-1]}"
-        )
-        table = fmt.text_table(HEADER, rows)
-        alarms = [f"ALARM {alarm}" for alarm in self.alarms] or ["No alarm."]
-        return "\n".join((head, table, *alarms, *waiting))
+        section = self.report_section()
+        table = fmt.text_table(section.header, section.rows)
+        return "\n".join((section.title, table, *section.paragraphs))
 
 
 def _checked_baseline(baseline: Any) -> int | str | None:
     """Return the number of updates, or the name of a day."""
-    if baseline is None:
-        return None
-    if isinstance(baseline, int | np.integer) and not isinstance(baseline, bool):
+    if isinstance(baseline, int | np.integer):
         check_number(baseline, "baseline", 1, np.inf, integer=True)
         return int(baseline)
-    return _day(baseline, "baseline")
+    return None if baseline is None else _day(baseline, "baseline")
 
 
 def _day(when: Any, name: str = "when") -> str:

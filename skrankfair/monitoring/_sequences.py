@@ -19,7 +19,6 @@ betting against each value that the mean might have (Waudby-Smith and Ramdas 202
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from scipy import special
@@ -70,11 +69,6 @@ def normal_scale(distance: Array, df: Array) -> Array:
     df = np.maximum(df, 1.0)
     shrunk = (8 * df + 1) / (8 * df + 3)
     return np.asarray(shrunk * np.sqrt(df * np.log1p(distance**2 / df)))
-
-
-def small_sample(reach: Array, df: Array) -> Array:
-    """Return the quantiles of Student's t with the tails of these normal ones."""
-    return np.asarray(-special.stdtrit(np.maximum(df, 1.0), special.ndtr(-reach)))
 
 
 def betting_sequence(n: Array, total: Array, alpha: float) -> tuple[Array, Array]:
@@ -165,10 +159,9 @@ def _from_to(values: Array) -> Array:
     return np.asarray(sums)
 
 
-@lru_cache(maxsize=4)
 def _started(size: int) -> Array:
     """Return where a sequence [s] has started at the time [t]."""
-    return np.triu(np.ones((size, size), dtype=bool))
+    return np.tri(size, dtype=bool).T
 
 
 @dataclass(frozen=True)
@@ -195,17 +188,13 @@ class Scan:
         """
         spread, spread_df = (values[first:] for values in blocks.spread())
         mean, variance, df = blocks.means()
-        size = blocks.value.size - first
+        size = (blocks.value.size - first, 1)
         center, center_variance = np.zeros(size), np.zeros(size)
         center_df = np.full(size, np.inf)
         if change:
-            before = np.arange(first, blocks.value.size) - 1
             center, center_variance, center_df = (
-                values[0, before] for values in (mean, variance, df)
+                values[0, first - 1 : -1, None] for values in (mean, variance, df)
             )
-        center, center_variance, center_df = (
-            values[:, None] for values in (center, center_variance, center_df)
-        )
         mean, variance, df = (values[first:, first:] for values in (mean, variance, df))
         best = np.diag(variance)[:, None] / BEST_AFTER + center_variance
         total = variance + center_variance
@@ -238,8 +227,11 @@ class Scan:
 
     def interval(self, start: int, alpha: float) -> tuple[Array, Array]:
         """Return the confidence sequence that starts with a block, by time."""
-        wide = small_sample(boundary(self.ratio[start], alpha), self.df[start])
-        half = wide * self.error[start]
+        # The quantiles of Student's t with the tails of these normal ones.
+        tail = special.ndtr(-boundary(self.ratio[start], alpha))
+        half = (
+            -special.stdtrit(np.maximum(self.df[start], 1.0), tail) * self.error[start]
+        )
         return self.estimate[start] - half, self.estimate[start] + half
 
 

@@ -32,10 +32,13 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     OSError
         If it cannot be read.
     """
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    head: dict[str, Any] = {}
-    with suppress(ValueError):
-        head = _object("".join(lines[:1]), path, 1)
+    records = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        content = None
+        with suppress(ValueError, RecursionError):
+            content = json.loads(line)
+        records.append(content if isinstance(content, dict) else {})
+    head = records[0] if records else {}
     if head.get("schema") != SCHEMA:
         raise ValueError(f"{path} is no store of a monitor: it has no {SCHEMA!r} head.")
     version = head.get("schema_version")
@@ -45,13 +48,13 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
             f"{version!r}. Update skrankfair to read it."
         )
     days: dict[str, str] = {}
-    for number, line in enumerate(lines[1:], 2):
-        day = _object(line, path, number)
-        if not isinstance(day.get("when"), str) or "result" not in day:
+    for number, day in enumerate(records[1:], 2):
+        when = day.get("when")
+        if not isinstance(when, str) or "result" not in day:
             raise ValueError(f"{path}, line {number}: it is no day with a result.")
-        if day["when"] in days:
-            raise ValueError(f"{path}, line {number}: {day['when']} is there twice.")
-        days[day["when"]] = json.dumps(day["result"])
+        if when in days:
+            raise ValueError(f"{path}, line {number}: {when} is there twice.")
+        days[when] = json.dumps(day["result"])
     return head["settings"], days
 
 
@@ -63,7 +66,6 @@ def write(path: Path, settings: Mapping[str, Any], days: Mapping[str, str]) -> N
         f'{{"when": {json.dumps(w)}, "result": {text}}}' for w, text in days.items()
     ]
     write_text(path, "\n".join(lines) + "\n")
-    _flush_folder(path.parent)
 
 
 @contextmanager
@@ -82,25 +84,7 @@ def locked(path: Path) -> Iterator[None]:
         with suppress(OSError):  # not every file system has locks
             fcntl.flock(folder, fcntl.LOCK_EX)
         yield
+        with suppress(OSError):  # so that the new name outlives a loss of power
+            os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _flush_folder(folder: Path) -> None:
-    """Let the new name outlive a loss of power, where the system can do that."""
-    with suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
-
-
-def _object(line: str, path: Path, number: int) -> dict[str, Any]:
-    try:
-        content = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}, line {number}: it is not JSON ({error}).") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path}, line {number}: it is no object of JSON.")
-    return content

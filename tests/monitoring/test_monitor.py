@@ -176,7 +176,7 @@ class TestAlarms:
         assert monitor.alarms[0].began is None
         assert monitored([0.2] * 12, margin=0.3).alarms == ()
         assert monitored([0.2] * 12).alarms == ()
-        assert repr(monitored([0.2] * 2)).endswith("No alarm.")
+        assert "No alarm." in repr(monitored([0.2] * 2))
         waiting = monitored([0.2] * 2, start=500)
         last = repr(waiting).splitlines()[-1]
         assert last.startswith("Not looked at yet: f, m. A look needs 500 effective")

@@ -63,9 +63,9 @@ def test_text_stays_the_same(path):
         (lambda lines: [], "no store of a monitor"),
         (lambda lines: ["{}", *lines[1:]], "no store of a monitor"),
         (lambda lines: ["no", *lines[1:]], "no store of a monitor"),
-        (lambda lines: [*lines[:2], lines[2][:50]], "line 3: it is not JSON"),
+        (lambda lines: [*lines[:2], lines[2][:50]], "line 3: it is no day"),
         (lambda lines: [*lines, lines[1]], "line 4: 2026-01-01 is there twice"),
-        (lambda lines: [*lines, "[]"], "line 4: it is no object"),
+        (lambda lines: [*lines, "[]"], "line 4: it is no day"),
         (lambda lines: [*lines, '{"when": 3}'], "line 4: it is no day"),
         (
             lambda lines: [lines[0].replace('version": 1', 'version": 2'), *lines[1:]],
