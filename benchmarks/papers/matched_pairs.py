@@ -27,8 +27,8 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy.optimize import isotonic_regression
 
-from skrankfair._estimates.formatting import text_table
 from skrankfair._estimates.estimates import correct
+from skrankfair._estimates.formatting import text_table
 from skrankfair._inputs.groups import as_groups
 from skrankfair._inputs.ranking import RankedData, ranked_data
 from skrankfair.datasets import fetch_movielens
