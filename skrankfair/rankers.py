@@ -18,9 +18,9 @@ from ._inputs.by_name import (
     take_column,
     without_columns,
 )
-from ._inputs.groups import encode
+from ._inputs.columns import read_labels
 from ._inputs.sklearn_private import n_rows_of, rows_of, tags_of, with_names
-from ._inputs.validation import Array, as_weights, check_lengths
+from ._inputs.validation import Array, check_lengths
 from .metrics import ndcg
 
 __all__ = ["QueryRanker"]
@@ -151,7 +151,7 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
         """
         if named_columns(self.drop):
             column_of(X, list(named_columns(self.drop)), "drop")
-        qid = take_column(X, self.qid, qid, "qid")
+        qid = take_column(self, X, "qid", qid)
         rows = self._sorted(X, y, qid, sample_weight)
         validate_data(self, with_names(X), skip_check_array=True)
         watched = self._watched(eval_set, eval_qid)
@@ -197,7 +197,7 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
         float
             NaN, with a warning, if no query has a relevant item.
         """
-        qid = take_column(X, self.qid, qid, "qid")
+        qid = take_column(self, X, "qid", qid)
         result = ndcg(y, self.predict(X), qid=qid, sample_weight=sample_weight)
         return float(result.estimate[0])
 
@@ -205,14 +205,12 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
         """Return the rows by query, each query in the order of its rows."""
         if not (n_rows := n_rows_of(X)):
             raise ValueError("X must have a row; got none.")
-        codes = np.zeros(n_rows, dtype=int) if qid is None else encode(qid, "qid").codes
-        weight = None if sample_weight is None else as_weights(sample_weight)
-        check_lengths(
-            X=n_rows,
-            y=None if y is None else n_rows_of(y),
-            qid=codes.size,
-            sample_weight=None if weight is None else weight.size,
+        lengths = {"X": n_rows, "y": None if y is None else n_rows_of(y)}
+        _, labels, weights, _ = read_labels(
+            **lengths, qid=qid, sample_weight=sample_weight
         )
+        codes = labels["qid"].codes if labels else np.zeros(n_rows, dtype=int)
+        weight = weights.get("sample_weight")
         features = self._features(X)
         order = np.argsort(codes, kind="stable")
         _, sizes = np.unique(codes, return_counts=True)
@@ -228,7 +226,7 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
         queries = [None] * len(pairs) if eval_qid is None else list(eval_qid)
         check_lengths(eval_set=len(pairs), eval_qid=len(queries))
         return [
-            self._sorted(X, y, take_column(X, self.qid, qid, "qid"), None)
+            self._sorted(X, y, take_column(self, X, "qid", qid), None)
             for (X, y), qid in zip(pairs, queries, strict=True)
         ]
 

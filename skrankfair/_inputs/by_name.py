@@ -10,9 +10,11 @@ from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
+from sklearn.utils.validation import validate_data
 
-from .sklearn_private import n_rows_of, routing_enabled
-from .validation import Array, as_numbers, check_aligned
+from .groups import frame_columns, frame_of
+from .sklearn_private import n_rows_of, routing_enabled, with_names
+from .validation import Array, as_numbers, check_aligned, check_lengths
 
 #: The name of a column of a frame: text, or an integer where pandas counts columns.
 Name = str | int
@@ -68,51 +70,58 @@ def named_columns(*specs: ColumnSpec) -> list[Name]:
 
 
 def frame_names(X: Any) -> list[Any] | None:
-    """Return the names of the columns of a frame of any library, else None.
-
-    Those of pandas are asked for directly: it may name two columns alike, or by
-    integers, where other libraries cannot.
-    """
-    if nw.dependencies.is_pandas_dataframe(X):
-        return list(X.columns)
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    return list(frame.columns) if isinstance(frame, nw.DataFrame) else None
-
-
-def take_frame(X: Any, names: Any) -> Any:
-    """Return a column of a frame, or a frame of a list of columns."""
-    if nw.dependencies.is_pandas_dataframe(X):
-        return X[names]
-    frame = nw.from_native(X, eager_only=True)
-    chosen = frame.select(names) if isinstance(names, list) else frame[names]
-    return chosen.to_native()
+    """Return the names of the columns of a frame of any library, else None."""
+    frame = frame_of(X)
+    return None if frame is None else list(frame.columns)
 
 
 def without_columns(X: Any, names: Iterable[Name]) -> Any:
     """Return X without the named columns, if it is a frame that has them."""
-    known = frame_names(X) if names else None
-    dropped = [name for name in names if name in (known or ())]
+    frame = frame_of(X)
+    dropped = [n for n in names if frame is not None and n in frame.columns]
     if not dropped:
         return X
-    if nw.dependencies.is_pandas_dataframe(X):
-        return X.drop(columns=dropped)
-    return nw.from_native(X, eager_only=True).drop(dropped).to_native()
+    return X.drop(columns=dropped) if frame is X else frame.drop(dropped).to_native()
 
 
-def numeric_columns(X: Any, but: Iterable[Name], what: str) -> Array:
-    """Return the columns of a frame as floats, shape (n, d), without those named.
+def frame_numbers(X: Any, name: str, but: Iterable[Any] = ()) -> list[Array] | None:
+    """Return the columns of a frame as floats, without some, else None."""
+    if (frame := frame_columns(X)) is None:
+        return None
+    columns = zip(*frame, strict=True)
+    return [as_numbers(c, f"{name}[{n!r}]") for c, n in columns if n not in but]
 
-    A ValueError says that there are no others; it calls them `what`.
+
+def numeric_features(
+    estimator: Any,
+    X: Any,
+    others: Iterable[Name],
+    what: str,
+    *,
+    y: Any = "no_validation",
+    reset: bool = False,
+    **options: Any,
+) -> Any:
+    """Return X as floats, shape (n, d), without the columns of other use.
+
+    A ValueError says that there is none left; it calls them `what`. With y, which is
+    as scikit-learn's `validate_data` takes it, a pair.
     """
-    rest = without_columns(X, but)
-    kept = frame_names(rest) or []
-    if not kept:
+    if not others:
+        options |= {"reset": reset, "dtype": np.float64}
+        return validate_data(estimator, with_names(X), y, **options)
+    validate_data(estimator, with_names(X), y, reset=reset, skip_check_array=True)
+    columns = frame_numbers(X, "X", others)
+    if not columns:
         raise ValueError(
-            f"X must have a column of {what} beside {', '.join(map(repr, but))}; it "
+            f"X must have a column of {what} beside {', '.join(map(repr, others))}; it "
             "has none."
         )
-    columns = [as_numbers(take_frame(rest, name), f"X[{name!r}]") for name in kept]
-    return np.column_stack(columns)
+    features = np.column_stack(columns)
+    if isinstance(y, str):
+        return features
+    check_lengths(X=len(features), y=len(y))
+    return features, y
 
 
 def _check_named(X: Any, spec: Any, name: str, otherwise: str) -> list[Any]:
@@ -152,7 +161,7 @@ def column_of(X: Any, spec: ColumnSpec, name: str, otherwise: str | None = None)
     for column in named_columns(names):
         if known.count(column) != 1:
             raise ValueError(_not_one(column, known, name))
-    return take_frame(X, names)
+    return nw.to_native(frame_of(X)[names], pass_through=True)
 
 
 def _not_one(column: Any, known: list[Any], name: str) -> str:
@@ -170,12 +179,13 @@ def _not_one(column: Any, known: list[Any], name: str) -> str:
     return why
 
 
-def take_column(X: Any, spec: ColumnSpec, given: Any, name: str) -> Any:
-    """Return the column that the constructor names, else what was given.
+def take_column(estimator: Any, X: Any, name: str, given: Any) -> Any:
+    """Return the column that the estimator's parameter says, else what was given.
 
     It must not be given twice, nor be missing where the constructor says that it is
     passed.
     """
+    spec = getattr(estimator, name)
     check_spec(spec, name)
     if is_column(spec):
         if given is not None:

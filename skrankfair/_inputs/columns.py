@@ -235,13 +235,9 @@ def read_columns(
     numbers: Mapping[str, Any],
     *,
     required: tuple[str, ...],
-    sensitive_features: Any = None,
-    qid: Any = None,
-    cluster: Any = None,
-    sample_weight: Any = None,
-    item_weight: Any = None,
     missing: str = "raise",
     may_be_nan: str | None = None,
+    **others: Any,
 ) -> ReadColumns:
     """Validate columns, and leave out the rows of weight 0 or without a value.
 
@@ -251,36 +247,26 @@ def read_columns(
         Numeric columns by name; those that are None are left out.
     required : tuple of str
         Which of them must be given.
-    sensitive_features, qid, cluster, sample_weight, item_weight : array-like or None
-        The other columns, as metrics take them.
     missing : {"raise", "drop", "group"}
         What becomes of rows without a value.
     may_be_nan : str or None
         A column of numbers in which NaN is a value, that of an unknown outcome.
+    **others : array-like or None
+        The other columns, as `read_labels` takes them.
     """
     lenient = may_lack(missing)
     check_given(**{name: numbers.get(name) for name in required})
-    labels = {"qid": qid, "cluster": cluster}
-    weights = {"sample_weight": sample_weight, "item_weight": item_weight}
-    features = {"sensitive_features": sensitive_features}
-    index = check_aligned(**numbers, **features, **labels, **weights)
+    index = check_aligned(**numbers, **others)
     columns = {
         name: as_numbers(values, name, allow_nan=lenient or name == may_be_nan)
         for name, values in numbers.items()
         if values is not None
     }
     unlabelled = None
-    if lenient and sensitive_features is not None:
-        sensitive_features, unlabelled = _with_labels(sensitive_features, missing)
-    groups = None if sensitive_features is None else as_groups(sensitive_features)
-    codes = {name: encode(v, name) for name, v in labels.items() if v is not None}
-    weight = {name: as_weights(v, name) for name, v in weights.items() if v is not None}
-    n_input = check_lengths(
-        **{name: column.size for name, column in columns.items()},
-        sensitive_features=None if groups is None else groups.n_rows,
-        **{name: labels.codes.size for name, labels in codes.items()},
-        **{name: column.size for name, column in weight.items()},
-    )
+    if lenient and (features := others.get("sensitive_features")) is not None:
+        others["sensitive_features"], unlabelled = _with_labels(features, missing)
+    lengths = {name: column.size for name, column in columns.items()}
+    groups, codes, weight, n_input = read_labels(**lengths, **others)
     left, counts = _rows_with_weight(weight), dict[str, int]()
     if lenient:
         lacking = {name: np.isnan(column) for name, column in columns.items()}
@@ -293,6 +279,33 @@ def read_columns(
         codes = {name: labels.take(kept) for name, labels in codes.items()}
         weight = {name: column[kept] for name, column in weight.items()}
     return ReadColumns(columns, groups, codes, weight, kept, n_input, index, counts)
+
+
+def read_labels(
+    *,
+    sensitive_features: Any = None,
+    qid: Any = None,
+    cluster: Any = None,
+    sample_weight: Any = None,
+    item_weight: Any = None,
+    **lengths: int | None,
+) -> tuple[Groups | None, dict[str, Codes], dict[str, Array], int]:
+    """Return groups, labels and weights by name, of those given, and their number.
+
+    All of them must have as many rows as the `lengths` of other columns say.
+    """
+    labels = {"qid": qid, "cluster": cluster}
+    weights = {"sample_weight": sample_weight, "item_weight": item_weight}
+    groups = None if sensitive_features is None else as_groups(sensitive_features)
+    codes = {name: encode(v, name) for name, v in labels.items() if v is not None}
+    weight = {name: as_weights(v, name) for name, v in weights.items() if v is not None}
+    n_rows = check_lengths(
+        **lengths,
+        sensitive_features=None if groups is None else groups.n_rows,
+        **{name: column.codes.size for name, column in codes.items()},
+        **{name: column.size for name, column in weight.items()},
+    )
+    return groups, codes, weight, n_rows
 
 
 def _rows_with_weight(weights: Mapping[str, Array]) -> Array | None:

@@ -197,17 +197,27 @@ class Groups:
         return Groups(labels, codes[self.values])
 
 
-def frame_columns(values: Any) -> tuple[list[Any], list[Hashable]] | None:
-    """Return the columns and names of a frame of any library, or None."""
+def frame_of(values: Any) -> Any:
+    """Return a frame of pandas as it is, another one as narwhals', and else None.
+
+    Pandas may name two columns alike, or by integers, which narwhals does not take.
+    """
     if nw.dependencies.is_pandas_dataframe(values):
-        # By position, since a pandas frame may name two columns alike.
-        names = [_as_scalar(name) for name in values.columns]
-        return [values.iloc[:, i] for i in range(values.shape[1])], names
+        return values
     if isinstance(values, PLAIN):
         return None
     frame = nw.from_native(values, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def frame_columns(values: Any) -> tuple[list[Any], list[Hashable]] | None:
+    """Return the columns and names of a frame of any library, or None."""
+    frame = frame_of(values)
+    if frame is None:
         return None
+    if frame is values:  # by position, where two columns may have one name
+        names = [_as_scalar(name) for name in frame.columns]
+        return [frame.iloc[:, i] for i in range(frame.shape[1])], names
     return [frame[name].to_native() for name in frame.columns], list(frame.columns)
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from .._inputs.groups import as_groups, encode
+from .._inputs.groups import Groups
 from .._inputs.validation import (
     Array,
     as_numbers,
     check_choice,
+    check_given,
     check_lengths,
     check_magnitude,
     check_number,
@@ -27,6 +28,7 @@ from ._pairwise_penalty import (
     SquaredRows,
     candidates,
     draw_by_group,
+    groups_and_queries,
     smooth_absolute,
 )
 
@@ -48,27 +50,19 @@ class PairwiseRows:
     constant = 0.0
     unit = 2.0
 
-    @property
-    def scale(self) -> float:
-        """The weight of a pair."""
-        return self.n_rows / self.better.size
+    def __call__(self, score: Array) -> tuple[float, Array, Array]:
+        """Return the loss, its gradient, and the diagonal of its Hessian."""
+        ahead = score[self.worse] - score[self.better]
+        wrong, scale = expit(ahead), self.n_rows / self.better.size
 
-    def value(self, score: Array) -> float:
-        """Return the loss."""
-        lost = np.logaddexp(0, score[self.worse] - score[self.better])
-        return self.scale * float(lost.sum())
+        def by_row(row: Array, value: Array) -> Array:
+            return scale * np.bincount(row, value, minlength=self.n_rows)
 
-    def derivatives(self, score: Array) -> tuple[Array, Array]:
-        """Return the gradient and the diagonal of the Hessian."""
-        wrong = expit(score[self.worse] - score[self.better])
-        gradient = self._sum(self.worse, wrong) - self._sum(self.better, wrong)
+        gradient = by_row(self.worse, wrong) - by_row(self.better, wrong)
         curvature = wrong * (1 - wrong)
-        hessian = self._sum(self.worse, curvature) + self._sum(self.better, curvature)
-        return gradient, np.maximum(hessian, LEAST_HESSIAN)
-
-    def _sum(self, row: Array, value: Array) -> Array:
-        total: Array = self.scale * np.bincount(row, value, minlength=self.n_rows)
-        return total
+        hessian = by_row(self.worse, curvature) + by_row(self.better, curvature)
+        loss = scale * float(np.logaddexp(0, ahead).sum())
+        return loss, gradient, np.maximum(hessian, LEAST_HESSIAN)
 
 
 #: A summed loss of scores: `constant` is the best constant score, whose loss is the
@@ -126,7 +120,7 @@ class PairwiseFairnessObjective:
             for k, p in terms.items()
         }
         self._width = max(_WIDTH, strength)
-        self._weight = strength * loss.value(np.full(y_true.size, loss.constant))
+        self._weight = strength * loss(np.full(y_true.size, loss.constant))[0]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what tells of the people in the training rows."""
@@ -181,7 +175,7 @@ class PairwiseFairnessObjective:
                 f"({self.y_true.size} rows); the model is fitted to {y.size} other "
                 "ones. A model that is fitted to folds needs one objective per fold."
             )
-        gradient, hessian = self._loss.derivatives(score)
+        _, gradient, hessian = self._loss(score)
         if self._weight > 0:
             for label, pairs in self._terms.items():
                 value, slope = pairs.correlation(score, self._floors[label])
@@ -225,7 +219,7 @@ class PairwiseFairnessObjective:
         float
         """
         score = self._checked(score)
-        total = self._loss.value(score)
+        total = self._loss(score)[0]
         for label, pairs in self._terms.items():
             correlation = pairs.correlation(score, self._floors[label])[0]
             total += self._weight * smooth_absolute(correlation, self._width)[0]
@@ -361,17 +355,14 @@ def pairwise_fairness_objective(
     check_choice(comparison, "comparison", COMPARISONS)
     y = as_numbers(y_true, "y_true")
     check_magnitude(y_true=y)
-    groups = as_groups(sensitive_features)
-    query = np.zeros(y.size, dtype=np.int64)
-    if qid is not None:
-        query = encode(qid, "qid").dense().codes
-    check_lengths(y_true=y.size, sensitive_features=groups.n_rows, qid=query.size)
+    check_given(sensitive_features=sensitive_features)
+    groups, query = groups_and_queries(sensitive_features, qid, y_true=y.size)
     rng = generator(random_state)
     rows = _loss_of(loss, y, query, int(max_pairs), rng)
     pairs = draw_by_group(
         y,
         query,
-        groups,
+        groups or Groups.of_everyone(y.size),
         comparison,
         int(max_pairs),
         rng,

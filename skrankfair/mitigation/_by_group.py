@@ -8,34 +8,39 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.by_name import (
     Name,
     TakesMetadata,
     frame_names,
+    frame_numbers,
     named_columns,
-    numeric_columns,
+    numeric_features,
     take_column,
-    take_frame,
 )
-from .._inputs.groups import Codes, Groups, as_groups, encode
+from .._inputs.columns import read_labels
+from .._inputs.groups import Codes, Groups
 from .._inputs.score_rows import CLUSTER_WEIGHTS, ScoreRows
-from .._inputs.sklearn_private import names_of_features, with_names
+from .._inputs.sklearn_private import names_of_features
 from .._inputs.validation import (
     Array,
     as_numbers,
-    as_weights,
     check_choice,
-    check_lengths,
     check_number,
     warn_user,
 )
 
 
-def disjoint_groups(values: Any) -> Groups:
-    """Return the groups of the rows, each row in one of them."""
-    groups = as_groups(values)
+def columns_of_rows(
+    n_rows: int, labels: Any, units: Any = None, sample_weight: Any = None
+) -> tuple[Groups, Codes | None, Array | None]:
+    """Return disjoint groups, and clusters and weights or None, of all rows of X."""
+    groups, codes, weights, _ = read_labels(
+        X=n_rows, sensitive_features=labels, cluster=units, sample_weight=sample_weight
+    )
+    if groups is None:
+        groups = Groups.of_everyone(n_rows)
     if groups.overlapping:
         raise ValueError(
             "sensitive_features must be disjoint groups here, one per row, since each "
@@ -43,24 +48,9 @@ def disjoint_groups(values: Any) -> Groups:
             f"{len(groups)} groups, which may overlap. Labels, .astype(str), are "
             "crossed."
         )
-    return groups
-
-
-def columns_of_fit(
-    n_rows: int, labels: Any, units: Any, sample_weight: Any
-) -> tuple[Groups, Codes | None, Array | None]:
-    """Return groups, and clusters and weights or None, of the rows of a fit."""
-    everyone = Groups.of_everyone(n_rows)
-    groups = everyone if labels is None else disjoint_groups(labels)
-    clusters = None if units is None else encode(units, "cluster").dense()
-    weight = None if sample_weight is None else as_weights(sample_weight)
-    check_lengths(
-        X=n_rows,
-        sensitive_features=groups.n_rows,
-        cluster=None if clusters is None else clusters.codes.size,
-        sample_weight=None if weight is None else weight.size,
-    )
-    return groups, clusters, weight
+    clusters = codes.get("cluster")
+    clusters = None if clusters is None else clusters.dense()
+    return groups, clusters, weights.get("sample_weight")
 
 
 def quoted(labels: list[Hashable]) -> str:
@@ -242,7 +232,7 @@ class CalibratesByGroup(
         labels, units = self._columns(X, sensitive_features, cluster)
         score, outcome = self._checked_fit(X, y, reset)
         n_rows = len(score)
-        groups, clusters, weight = columns_of_fit(n_rows, labels, units, sample_weight)
+        groups, clusters, weight = columns_of_rows(n_rows, labels, units, sample_weight)
         if not reset:
             check_given_alike(labels, self._grouped)
         self._grouped = labels is not None
@@ -251,45 +241,20 @@ class CalibratesByGroup(
 
     def _columns(self, X: Any, sensitive_features: Any, cluster: Any) -> Any:
         """Return labels of groups and of clusters, each None if there are none."""
-        return (
-            take_column(
-                X, self.sensitive_features, sensitive_features, "sensitive_features"
-            ),
-            take_column(X, self.cluster, cluster, "cluster"),
-        )
+        given = {"sensitive_features": sensitive_features, "cluster": cluster}
+        return tuple(take_column(self, X, *item) for item in given.items())
 
     def _scores(self, X: Any) -> Array:
         """Return the columns of X that are scores, shape (n, d)."""
-        if left_out := self._left_out():
-            validate_data(self, with_names(X), reset=False, skip_check_array=True)
-            return numeric_columns(X, left_out, "scores")
-        return validate_data(self, with_names(X), reset=False, dtype=np.float64)
+        return numeric_features(self, X, self._left_out(), "scores")
 
     def _checked_fit(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
         """Return scores, shape (n, d), and outcomes, shape (n, K), as floats."""
-        multi_output = self._multi_output
-        if left_out := self._left_out():
-            if y is None:
-                raise ValueError(
-                    f"This {type(self).__name__} estimator requires y to be passed, "
-                    "but the target y is None."
-                )
-            validate_data(self, with_names(X), reset=reset, skip_check_array=True)
-            score = numeric_columns(X, left_out, "scores")
-            outcome = outcome_matrix(y) if multi_output else as_numbers(y, "y")
-            check_lengths(X=len(score), y=len(outcome))
-        else:
-            if multi_output and frame_names(y) is not None:
-                y = outcome_matrix(y)
-            score, outcome = validate_data(
-                self,
-                with_names(X),
-                y,
-                reset=reset,
-                dtype=np.float64,
-                y_numeric=True,
-                multi_output=multi_output,
-            )
+        left_out, several = self._left_out(), self._multi_output
+        if (left_out and y is not None) or (several and frame_names(y) is not None):
+            y = outcome_matrix(y) if several else as_numbers(y, "y")
+        options = {"y": y, "reset": reset, "y_numeric": True, "multi_output": several}
+        score, outcome = numeric_features(self, X, left_out, "scores", **options)
         return score, np.asarray(outcome, dtype=np.float64).reshape(len(score), -1)
 
     def _fit_groups(
@@ -327,15 +292,12 @@ class CalibratesByGroup(
     ) -> Array:
         """Return a function of the group's calibration and each row's scores."""
         check_is_fitted(self)
-        labels = take_column(
-            X, self.sensitive_features, sensitive_features, "sensitive_features"
-        )
+        labels = take_column(self, X, "sensitive_features", sensitive_features)
         check_given_alike(labels, self._grouped)
         score = self._scores(X)
         if labels is None:
             return function(self.pooled_calibrator_, score)
-        groups = disjoint_groups(labels)
-        check_lengths(X=len(score), sensitive_features=groups.n_rows)
+        groups, _, _ = columns_of_rows(len(score), labels)
         self._warn_of_unseen(groups)
         out = np.empty(0)
         for g, label in enumerate(groups.labels):
@@ -378,21 +340,20 @@ def rows_by_group(rows: ScoreRows) -> Iterator[tuple[Hashable, ScoreRows]]:
 
 def outcome_matrix(y: Any) -> Array:
     """Return outcomes as floats, shape (n, K)."""
-    names = frame_names(y)
-    if names is not None:
-        if not names:
-            raise ValueError("y must have a column of outcomes; it has none.")
-        columns = [as_numbers(take_frame(y, name), f"y[{name!r}]") for name in names]
-        return np.column_stack(columns)
-    array = np.asarray(y)
-    if array.ndim < 2:
-        return as_numbers(y, "y")[:, None]
-    if array.ndim > 2 or not array.shape[1]:
-        raise ValueError(
-            "y must have one column of outcomes per objective; got an array of shape "
-            f"{array.shape}."
-        )
-    return np.column_stack([as_numbers(column, "y") for column in array.T])
+    columns = frame_numbers(y, "y")
+    if columns is None:
+        array = np.asarray(y)
+        if array.ndim < 2:
+            return as_numbers(y, "y")[:, None]
+        if array.ndim > 2 or not array.shape[1]:
+            raise ValueError(
+                "y must have one column of outcomes per objective; got an array of "
+                f"shape {array.shape}."
+            )
+        columns = [as_numbers(column, "y") for column in array.T]
+    if not columns:
+        raise ValueError("y must have a column of outcomes; it has none.")
+    return np.column_stack(columns)
 
 
 def check_shares(outcome: Array) -> None:

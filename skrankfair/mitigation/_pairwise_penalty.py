@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.special import expit, logit
+from scipy.special import logit
 
+from .._inputs.columns import read_labels
 from .._inputs.groups import Groups
 from .._inputs.ranking import stable_order
 from .._inputs.validation import Array, warn_user
@@ -72,52 +72,6 @@ class PreferencePairs:
         by_pair = self.margin * slope
         gradient = np.bincount(self.better, by_pair, minlength=score.size)
         gradient -= np.bincount(self.worse, by_pair, minlength=score.size)
-        return float(value), gradient
-
-
-_CHUNK = 1 << 12  # pairs whose differences stay in the cache
-
-
-@dataclass(frozen=True)
-class LinearCorrelation:
-    """The correlation of a linear score, from the moments of feature differences.
-
-    Corr(w) = c · w / sqrt(wᵀ V w + floor), whose time does not depend on the pairs.
-    """
-
-    covariance: Array  # shape (d,): c, of the features of A with B in deviations
-    variance: Array  # shape (d, d): V, the covariance of the features of A
-
-    @classmethod
-    def of_pairs(cls, X: Any, pairs: PreferencePairs) -> LinearCorrelation:
-        """Sum the moments over pairs, a chunk of them at a time."""
-        size, is_sparse = X.shape[1], bool(sparse.issparse(X))
-        mean, square, cross = np.zeros(size), np.zeros((size, size)), np.zeros(size)
-        root = np.sqrt(pairs.weight)
-        scale, b = pairs.margin * root, pairs.direction / root
-        for start in range(0, root.size, _CHUNK):
-            chunk = slice(start, start + _CHUNK)
-            i, j = pairs.better[chunk], pairs.worse[chunk]
-            if is_sparse:
-                difference = (X[i] - X[j]).toarray()
-            else:  # Twice as fast as an index.
-                difference = np.take(X, i, axis=0) - np.take(X, j, axis=0)
-            difference *= scale[chunk, None]
-            mean += root[chunk] @ difference
-            cross += b[chunk] @ difference
-            square += difference.T @ difference
-        return cls(cross, square - np.outer(mean, mean))
-
-    def spread(self, coef: Array) -> float:
-        """Return the variance of A."""
-        return max(0.0, float(coef @ self.variance @ coef))
-
-    def __call__(self, coef: Array, floor: float = 0.0) -> tuple[float, Array]:
-        """Return the correlation and its gradient with respect to the coefficients."""
-        slope = self.variance @ coef
-        deviation = np.sqrt(max(0.0, float(coef @ slope)) + floor)
-        value = float(self.covariance @ coef) / deviation
-        gradient = (self.covariance - value * slope / deviation) / deviation
         return float(value), gradient
 
 
@@ -198,6 +152,18 @@ def draw_pairs(
     return PreferencePairs(better, worse, margin, membership, weight)
 
 
+def groups_and_queries(
+    sensitive_features: Any, qid: Any, **lengths: int
+) -> tuple[Groups | None, Array]:
+    """Return the groups of rows, if there are any, and codes of their queries."""
+    groups, codes, _, n_rows = read_labels(
+        **lengths, sensitive_features=sensitive_features, qid=qid
+    )
+    if "qid" not in codes:
+        return groups, np.zeros(n_rows, dtype=np.int64)
+    return groups, codes["qid"].dense().codes
+
+
 def draw_by_group(
     y: Array,
     query: Array,
@@ -237,13 +203,17 @@ def smooth_absolute(value: float, width: float = WIDTH) -> tuple[float, float]:
     return root - width, value / root
 
 
+LEAST_HESSIAN = 1e-6
+_ALL = slice(None)
+
+
 @dataclass(frozen=True)
 class SquaredRows:
     """Σ (y - s)² / 2."""
 
     y: Array
 
-    @cached_property
+    @property
     def constant(self) -> float:
         """The constant score with the smallest loss."""
         return float(self.y.mean())
@@ -253,21 +223,13 @@ class SquaredRows:
         """A usual difference of scores."""
         return float(self.y.std())
 
-    def value(self, score: Array) -> float:
-        """Return the loss."""
-        return self.with_gradient(score)[0]
+    def __call__(self, score: Array, rows: slice = _ALL) -> tuple[float, Array, Array]:
+        """Return the loss, its gradient, and the diagonal of its Hessian.
 
-    def with_gradient(self, score: Array) -> tuple[float, Array]:
-        """Return the loss and its gradient."""
-        residual = score - self.y
-        return float((residual**2).sum()) / 2, residual
-
-    def derivatives(self, score: Array) -> tuple[Array, Array]:
-        """Return the gradient and the diagonal of the Hessian."""
-        return score - self.y, np.ones_like(score)
-
-
-LEAST_HESSIAN = 1e-6
+        `rows` are those of the scores.
+        """
+        residual = score - self.y[rows]
+        return float((residual**2).sum()) / 2, residual, np.ones_like(score)
 
 
 @dataclass(frozen=True)
@@ -277,24 +239,18 @@ class LogisticRows:
     y: Array
     unit = 2.0
 
-    @cached_property
+    @property
     def constant(self) -> float:
         """The constant score with the smallest loss, 0 with one outcome only."""
         rate = float(self.y.mean())
         return float(logit(rate)) if 0 < rate < 1 else 0.0
 
-    def value(self, score: Array) -> float:
-        """Return the loss."""
-        return self.with_gradient(score)[0]
+    def __call__(self, score: Array, rows: slice = _ALL) -> tuple[float, Array, Array]:
+        """Return the loss, its gradient, and the diagonal of its Hessian.
 
-    def with_gradient(self, score: Array) -> tuple[float, Array]:
-        """Return the loss and its gradient, with one exponential of each score."""
-        small = np.exp(-np.abs(score))
-        loss = np.log1p(small) + np.maximum(score, 0) - self.y * score
+        `rows` are those of the scores, of each of which there is one exponential.
+        """
+        y, small = self.y[rows], np.exp(-np.abs(score))
+        loss = np.log1p(small) + np.maximum(score, 0) - y * score
         p = np.where(score > 0, 1.0, small) / (1 + small)
-        return float(loss.sum()), p - self.y
-
-    def derivatives(self, score: Array) -> tuple[Array, Array]:
-        """Return the gradient and the diagonal of the Hessian."""
-        p = expit(score)
-        return p - self.y, np.maximum(p * (1 - p), LEAST_HESSIAN)
+        return float(loss.sum()), p - y, np.maximum(p * (1 - p), LEAST_HESSIAN)

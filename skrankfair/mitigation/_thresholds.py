@@ -17,13 +17,12 @@ from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import (
     Array,
     check_choice,
-    check_lengths,
     check_number,
     generator,
     warn_user,
 )
 from ..smoothing import nadaraya_watson
-from ._by_group import disjoint_groups, quoted, rows_by_group
+from ._by_group import columns_of_rows, quoted, rows_by_group
 from ._curves import Curve, Line, check_calibrator, fit_curve
 from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, joined, scores_of
 
@@ -602,12 +601,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         check_is_fitted(self)
         features, labels, metadata = self._predict_rows(X, sensitive_features)
         score = scores_of(self.estimator_, features, metadata, self._methods())
-        groups = (
-            Groups.of_everyone(score.size)
-            if labels is None
-            else disjoint_groups(labels)
-        )
-        check_lengths(X=score.size, sensitive_features=groups.n_rows)
+        groups, _, _ = columns_of_rows(score.size, labels)
         if unseen := [g for g in groups.labels if g not in self.thresholds_]:
             warn_user(
                 "Groups that fit has not seen get the threshold of all rows together: "

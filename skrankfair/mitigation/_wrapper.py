@@ -46,7 +46,7 @@ from .._inputs.validation import (
     collected_warnings,
     warn_user,
 )
-from ._by_group import check_given_alike, columns_of_fit
+from ._by_group import check_given_alike, columns_of_rows
 
 
 @dataclass(frozen=True)
@@ -232,10 +232,8 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         cluster: Any,
     ) -> FitRows:
         """Validate the arguments of `fit`."""
-        labels = take_column(
-            X, self.sensitive_features, sensitive_features, "sensitive_features"
-        )
-        units = take_column(X, self.cluster, cluster, "cluster")
+        labels = take_column(self, X, "sensitive_features", sensitive_features)
+        units = take_column(self, X, "cluster", cluster)
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but "
@@ -249,7 +247,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         classifier = isinstance(self, ClassifierMixin)
         if not classifier:
             y = as_numbers(y, "y")
-        groups, clusters, weight = columns_of_fit(len(y), labels, units, sample_weight)
+        groups, clusters, weight = columns_of_rows(len(y), labels, units, sample_weight)
         if classifier:
             counted = _is_known(y) if weight is None else _is_known(y) & (weight > 0)
             self._set_classes(y[counted])
@@ -351,9 +349,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         self, X: Any, sensitive_features: Any
     ) -> tuple[Any, Any, dict[str, Any]]:
         """Return X for the model, labels of groups and metadata for the model."""
-        labels = take_column(
-            X, self.sensitive_features, sensitive_features, "sensitive_features"
-        )
+        labels = take_column(self, X, "sensitive_features", sensitive_features)
         check_given_alike(labels, self._grouped)
         _check_table(X)
         validate_data(self, with_names(X), reset=False, skip_check_array=True)

@@ -10,24 +10,21 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._estimates.resampled import label_hashes
 from .._inputs.by_name import (
     column_of,
     named_columns,
-    numeric_columns,
+    numeric_features,
     take_column,
 )
-from .._inputs.groups import encode
+from .._inputs.columns import read_labels
 from .._inputs.score_rows import CLUSTER_WEIGHTS, Sample
-from .._inputs.sklearn_private import with_names
 from .._inputs.validation import (
     Array,
     as_numbers,
-    as_weights,
     check_choice,
-    check_lengths,
     check_magnitude,
     warn_user,
 )
@@ -281,16 +278,14 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         get_kernel(self.kernel)
         check_choice(self.method, "method", METHODS)
         check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
+        cluster = take_column(self, X, "cluster", cluster)
         features, y = self._checked_fit(X, y, reset)
         check_magnitude(y=y)
-        cluster = take_column(X, self.cluster, cluster, "cluster")
-        codes = None if cluster is None else encode(cluster, "cluster").dense()
-        weight = None if sample_weight is None else as_weights(sample_weight)
-        check_lengths(
-            X=len(features),
-            cluster=None if codes is None else codes.codes.size,
-            sample_weight=None if weight is None else weight.size,
+        _, labels, weights, _ = read_labels(
+            X=len(features), cluster=cluster, sample_weight=sample_weight
         )
+        codes = labels["cluster"].dense() if labels else None
+        weight = weights.get("sample_weight")
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             features, y, weight = features[kept], y[kept], weight[kept]
@@ -379,26 +374,16 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
 
     def _checked_fit(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
         """Return features and outcomes of `fit` as floats."""
-        if not named_columns(self.cluster):
-            return validate_data(
-                self, with_names(X), y, reset=reset, dtype=np.float64, y_numeric=True
-            )
-        validate_data(self, with_names(X), reset=reset, skip_check_array=True)
-        features, outcome = self._frame_features(X), as_numbers(y, "y")
-        check_lengths(X=len(features), y=outcome.size)
-        return features, outcome
+        if others := named_columns(self.cluster):
+            y = None if y is None else as_numbers(y, "y")
+        options = {"y": y, "reset": reset, "y_numeric": True}
+        return numeric_features(self, X, others, "features", **options)
 
     def _checked(self, X: Any) -> Array:
         """Return features of `predict` as floats."""
-        if not named_columns(self.cluster):
-            return validate_data(self, with_names(X), reset=False, dtype=np.float64)
-        validate_data(self, with_names(X), reset=False, skip_check_array=True)
-        return self._frame_features(X)
-
-    def _frame_features(self, X: Any) -> Array:
-        """Return the columns of a frame without that of the cluster."""
-        column_of(X, self.cluster, "cluster")
-        return numeric_columns(X, named_columns(self.cluster), "features")
+        if others := named_columns(self.cluster):
+            column_of(X, self.cluster, "cluster")
+        return numeric_features(self, X, others, "features")
 
     def _bandwidths(self, sample: Sample) -> Array:
         n_columns, kernel = self._X.shape[1], get_kernel(self.kernel)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
+from skrankfair.mitigation._pairwise_fair import LinearCorrelation
 from skrankfair.mitigation._pairwise_penalty import (
     WIDTH,
-    LinearCorrelation,
     candidates,
     draw_pairs,
     smooth_absolute,
