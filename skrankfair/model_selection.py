@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +46,7 @@ def _splits(cv_results: Mapping[str, Any], key: str) -> Array:
     return np.column_stack(columns)
 
 
+@dataclass(eq=False, repr=False)
 class FairnessConstrained:
     """A rule that chooses the best candidate of a search that is fair enough.
 
@@ -65,35 +67,18 @@ class FairnessConstrained:
         whether all bounds hold.
     """
 
-    def __init__(
-        self,
-        objective: str,
-        at_most: Mapping[str, float],
-        at_least: Mapping[str, float],
-        confidence_level: float | None,
-        on_infeasible: str,
-    ) -> None:
-        self.objective = objective
-        self.at_most = dict(at_most)
-        self.at_least = dict(at_least)
-        self.confidence_level = confidence_level
-        self.on_infeasible = on_infeasible
+    objective: str
+    at_most: Mapping[str, float]
+    at_least: Mapping[str, float]
+    confidence_level: float | None
+    on_infeasible: str
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Keep the table as arrays: skops, which saves models, knows no frames."""
-        state = dict(self.__dict__)
-        if "table_" in state:
-            table = state["table_"]
-            state["table_"] = {name: table[name].to_numpy() for name in table}
-        return state
+    @property
+    def table_(self) -> pd.DataFrame:
+        """What was compared, one row per candidate, kept as arrays for skops."""
+        import pandas as pd
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make a frame of the table again."""
-        if "table_" in state:
-            import pandas as pd
-
-            state = {**state, "table_": pd.DataFrame(state["table_"])}
-        self.__dict__.update(state)
+        return pd.DataFrame(self._columns)
 
     def __repr__(self) -> str:
         """Return the call that makes the choice."""
@@ -116,11 +101,9 @@ class FairnessConstrained:
         -------
         int
         """
-        import pandas as pd
-
         objective = _column(cv_results, self.objective)
         _warn_undefined(self.objective, _splits(cv_results, self.objective))
-        table = pd.DataFrame({self.objective: objective})
+        table = {self.objective: objective}
         if "iter" in cv_results:
             iteration = np.asarray(cv_results["iter"])
             objective = np.where(iteration == iteration.max(), objective, np.nan)
@@ -142,7 +125,7 @@ class FairnessConstrained:
             violation = np.maximum(violation, excess)
         feasible = violation <= _ROUNDING
         table["feasible"] = feasible
-        self.table_: pd.DataFrame = table
+        self._columns: dict[str, Array] = table
         if feasible.any():
             return int(np.argmax(np.where(feasible, objective, -np.inf)))
         return self._least_violating(violation, objective)
@@ -325,14 +308,14 @@ def fairness_constrained(
     return FairnessConstrained(objective, upper, lower, confidence_level, on_infeasible)
 
 
-def _checked_bounds(bounds: Any, name: str, least: float) -> Mapping[str, float]:
+def _checked_bounds(bounds: Any, name: str, least: float) -> dict[str, float]:
     if bounds is None:
         return {}
     if not isinstance(bounds, Mapping):
         raise ValueError(f"{name} must be a dict of metric and bound; got {bounds!r}.")
     for key, bound in bounds.items():
         check_number(bound, f"{name}[{key!r}]", least, np.inf)
-    return bounds
+    return dict(bounds)
 
 
 def pareto_front(cv_results: Mapping[str, Any], metrics: Sequence[str]) -> Array:

@@ -459,15 +459,6 @@ class TestRules:
 class TestSaved:
     """skops saves a fitted search, from importable types and arrays alone."""
 
-    def test_the_table_is_kept_as_arrays(self):
-        choose = constrain(0.9)
-        choose(make_results([1, 2], [[-0.1, -0.1], [-0.2, -0.2]]))
-        state = choose.__getstate__()
-        assert set(state["table_"]) == {"quality", "gap", "feasible"}
-        assert all(isinstance(c, np.ndarray) for c in state["table_"].values())
-        copy = pickle.loads(pickle.dumps(choose))
-        pd.testing.assert_frame_equal(copy.table_, choose.table_)
-
     @pytest.mark.parametrize("confidence_level", [None, 0.9])
     def test_by_skops(self, confidence_level):
         io = pytest.importorskip("skops.io")

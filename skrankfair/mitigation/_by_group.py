@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -66,6 +66,16 @@ def check_given_alike(labels: Any, in_fit: bool) -> None:
             "sensitive_features must be given both to fit and afterwards, or to "
             f"neither; fit had {'some' if in_fit else 'none'}. Tools that pass "
             "metadata to fit alone need a column of X, by name."
+        )
+
+
+def warn_of_unseen(groups: Groups, known: Collection[Hashable], fate: str) -> None:
+    """Warn of groups that `fit` has not seen, and say what becomes of them."""
+    if unseen := [label for label in groups.labels if label not in known]:
+        warn_user(
+            f"Groups that fit has not seen {fate} all rows together: "
+            f"{quoted(unseen)} (seen: {quoted(list(known))}).",
+            UserWarning,
         )
 
 
@@ -298,7 +308,7 @@ class CalibratesByGroup(
         if labels is None:
             return function(self.pooled_calibrator_, score)
         groups, _, _ = columns_of_rows(len(score), labels)
-        self._warn_of_unseen(groups)
+        warn_of_unseen(groups, self.groups_, "are calibrated like")
         out = np.empty(0)
         for g, label in enumerate(groups.labels):
             rows = np.flatnonzero(groups.values == g)
@@ -308,15 +318,6 @@ class CalibratesByGroup(
                 out = np.empty((len(score), *values.shape[1:]))
             out[rows] = values
         return out
-
-    def _warn_of_unseen(self, groups: Groups) -> None:
-        unseen = [label for label in groups.labels if label not in self.calibrators_]
-        if unseen:
-            warn_user(
-                f"Groups that fit has not seen are calibrated like all rows together: "
-                f"{quoted(unseen)} (seen: {quoted(list(self.groups_))}).",
-                UserWarning,
-            )
 
     def _score_names(self, input_features: Any) -> Array:
         """Return the names of the columns of X that are scores."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,12 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import has_fit_parameter
 
-from .._inputs.validation import Array, check_choice, collected_warnings
+from .._inputs.validation import (
+    Array,
+    check_choice,
+    collected_warnings,
+    weighted_quantile,
+)
 from ..smoothing import NadarayaWatsonRegressor
 
 METHODS = ("nadaraya_watson", "isotonic", "platt", "binning")
@@ -67,11 +73,15 @@ def fit_curve(
     probabilities.
     """
     rows = row_weights(score.size, weight, cluster, cluster_weight)
+    low, high = float(score.min()), float(score.max())
     curve: Curve
     if calibrator == "isotonic":
-        curve = fit_isotonic(score, outcome, rows)
+        steps = IsotonicRegression().fit(score, outcome, rows)
+        curve = Line(steps.X_thresholds_, steps.y_thresholds_)
     elif calibrator == "platt":
-        curve = fit_sigmoid(score, outcome, rows, log_odds=log_odds)
+        links = link_of(score) if log_odds else score
+        intercept, slopes = fit_platt(links[:, None], outcome, rows)
+        curve = Sigmoid(intercept, float(slopes[0]), log_odds, low, high)
     elif calibrator == "binning":
         curve = fit_binning(score, outcome, rows, n_bins)
     else:
@@ -83,7 +93,7 @@ def fit_curve(
         if isinstance(model, NadarayaWatsonRegressor):
             curve = _smooth_line(model, score, rows)
         else:
-            curve = Fitted(model, float(score.min()), float(score.max()))
+            curve = Fitted(model, low, high)
     return project(curve, score, rows) if monotonic else curve
 
 
@@ -134,8 +144,30 @@ _KNOTS = 200
 _SINGULAR = 1e-12
 
 
+class Curve(metaclass=ABCMeta):
+    """The expected outcome as a function of one score."""
+
+    @property
+    @abstractmethod
+    def knots(self) -> tuple[Array, Array]:
+        """Scores and outcomes between which the curve is (nearly) straight."""
+
+    @abstractmethod
+    def predict(self, score: Array) -> Array:
+        """Return the expected outcomes at scores."""
+
+    def inverse(self, outcome: Array) -> Array:
+        """Return the lowest scores at which the curve reaches outcomes."""
+        return Line(*self.knots).inverse(outcome)
+
+    @property
+    def increasing(self) -> bool:
+        """Whether the curve falls nowhere."""
+        return bool((np.diff(self.knots[1]) >= 0).all())
+
+
 @dataclass(frozen=True)
-class Line:
+class Line(Curve):
     """Straight between the knots, constant outside of them."""
 
     score: Array  # shape (k,): increasing
@@ -155,16 +187,12 @@ class Line:
         return self.score[left] + np.clip(share, 0, 1) * step
 
     @property
-    def increasing(self) -> bool:
-        return bool((np.diff(self.outcome) >= 0).all())
-
-    @property
     def knots(self) -> tuple[Array, Array]:
         return self.score, self.outcome
 
 
 @dataclass(frozen=True)
-class Steps:
+class Steps(Curve):
     """Constant within bins."""
 
     edges: Array  # shape (b - 1,): lowest scores of all bins but the first
@@ -182,17 +210,13 @@ class Steps:
         return starts[np.minimum(place, starts.size - 1)]
 
     @property
-    def increasing(self) -> bool:
-        return bool((np.diff(self.outcome) >= 0).all())
-
-    @property
     def knots(self) -> tuple[Array, Array]:
         edges = np.concatenate(([self.low], self.edges, [self.high]))
         return np.repeat(edges, 2)[1:-1], np.repeat(self.outcome, 2)
 
 
 @dataclass(frozen=True)
-class Sigmoid:
+class Sigmoid(Curve):
     """``σ(intercept + slope · s)``, of the score or of its log-odds."""
 
     intercept: float
@@ -215,17 +239,13 @@ class Sigmoid:
         return np.clip(score, self.low, self.high)
 
     @property
-    def increasing(self) -> bool:
-        return self.slope >= 0
-
-    @property
     def knots(self) -> tuple[Array, Array]:
         score = np.linspace(self.low, self.high, _KNOTS)
         return score, self.predict(score)
 
 
 @dataclass(frozen=True)
-class Fitted:
+class Fitted(Curve):
     """A fitted scikit-learn regressor or classifier of one column."""
 
     estimator: Any
@@ -236,23 +256,10 @@ class Fitted:
     def predict(self, score: Array) -> Array:
         return estimator_response(self.estimator, score)
 
-    def inverse(self, outcome: Array) -> Array:
-        return Line(*self.knots).inverse(outcome)
-
-    @property
-    def increasing(self) -> bool:
-        return Line(*self.knots).increasing
-
     @property
     def knots(self) -> tuple[Array, Array]:
         score = np.unique(np.linspace(self.low, self.high, _KNOTS))
         return score, self.predict(score)
-
-
-#: The expected outcome as a function of one score: ``predict(score)``; ``inverse``, the
-#: lowest scores at which it reaches outcomes; `increasing`, whether it falls nowhere;
-#: and `knots`, scores and outcomes between which it is (nearly) straight.
-Curve = Line | Steps | Sigmoid | Fitted
 
 
 def estimator_response(estimator: Any, score: Array) -> Array:
@@ -267,12 +274,6 @@ def estimator_response(estimator: Any, score: Array) -> Array:
 def link_of(score: Array) -> Array:
     """Return the log-odds of probabilities; those of 0 and 1 are finite."""
     return logit(np.clip(score, _SMALLEST, 1 - _SMALLEST))
-
-
-def fit_isotonic(x: Array, y: Array, weight: Array) -> Line:
-    """Return the non-decreasing curve with the least squared error."""
-    fitted = IsotonicRegression().fit(x, y, weight)
-    return Line(fitted.X_thresholds_, fitted.y_thresholds_)
 
 
 def project(curve: Curve, x: Array, weight: Array) -> Curve:
@@ -294,44 +295,21 @@ def project(curve: Curve, x: Array, weight: Array) -> Curve:
 
 def fit_binning(x: Array, y: Array, weight: Array, n_bins: int) -> Steps:
     """Return the means of bins of equal mass; equal scores are in one bin."""
-    order = np.argsort(x, kind="stable")
     levels = np.arange(1, n_bins) / n_bins
-    starts = weighted_quantiles(x[order], weight[order], levels, above=True)
-    edges = np.unique(starts[starts > x[order[0]]])
+    # A bin starts where there is more than the level, whatever is rounded.
+    starts = weighted_quantile(x, levels + 2e-12, weight)
+    edges = np.unique(starts[starts > x.min()])
     place = np.searchsorted(edges, x, side="right")
     mass = np.bincount(place, weight)
     outcome = np.bincount(place, weight * y) / mass
     return Steps(edges, outcome, float(x.min()), float(x.max()))
 
 
-def weighted_quantiles(
-    x: Array, weight: Array, levels: Array, *, above: bool = False
-) -> Array:
-    """Return the first of the sorted values with enough weight up to it, by level.
-
-    Enough is as much as the level, or more than that with `above`.
-    """
-    reached = np.cumsum(weight)
-    # Equal weights must give the same as repeated rows, whatever is rounded.
-    wanted = levels * reached[-1] * (1 + (1 if above else -1) * 1e-12)
-    place = np.searchsorted(reached, wanted, side="right" if above else "left")
-    return x[np.minimum(place, x.size - 1)]
-
-
-def knots_of(x: Array, weight: Array) -> Array:
-    """Return scores to evaluate a smooth curve at: evenly spaced ones and quantiles."""
-    order = np.argsort(x, kind="stable")
-    levels = (np.arange(_KNOTS) + 0.5) / _KNOTS
-    ranks = weighted_quantiles(x[order], weight[order], levels)
-    return np.unique(np.concatenate([ranks, np.linspace(x.min(), x.max(), _KNOTS)]))
-
-
-def fit_sigmoid(x: Array, y: Array, weight: Array, *, log_odds: bool) -> Sigmoid:
-    """Return Platt's sigmoid: logistic regression with his smoothed outcomes."""
-    score = link_of(x) if log_odds else x
-    low, high = float(x.min()), float(x.max())
-    intercept, slopes = fit_platt(score[:, None], y, weight)
-    return Sigmoid(intercept, float(slopes[0]), log_odds, low, high)
+def knots_of(x: Array, weight: Array, n_each: int = _KNOTS) -> Array:
+    """Return scores to evaluate a smooth curve at: even ones, and as many quantiles."""
+    levels = (np.arange(n_each) + 0.5) / n_each
+    ranks = weighted_quantile(x, levels, weight)
+    return np.unique(np.concatenate([ranks, np.linspace(x.min(), x.max(), n_each)]))
 
 
 def fit_platt(score: Array, y: Array, weight: Array) -> tuple[float, Array]:

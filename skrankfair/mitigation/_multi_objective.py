@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.interpolate import RegularGridInterpolator
@@ -15,8 +16,12 @@ from sklearn.metrics import r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._estimates import formatting as fmt
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array, as_numbers, as_weights
+from ..inference import compare, predictive_parity_test
+from ..inference._predictive_parity import PredictiveParityTest
+from ..metrics import GroupEstimates, mean_squared_error
 from ..smoothing import NadarayaWatsonRegressor
 from ._by_group import (
     CalibratesByGroup,
@@ -30,11 +35,163 @@ from ._curves import (
     estimator_response,
     fit_model,
     fit_platt,
+    knots_of,
     link_of,
     row_weights,
-    weighted_quantiles,
 )
-from ._objective_parity import COMPOSITE, ObjectiveParity, objective_parity
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..display._mitigation import BeforeAfterDisplay
+
+COMPOSITE = "composite"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ObjectiveParity:
+    """Tests of predictive parity by objective, before and after calibration.
+
+    Made by `MultiObjectiveCalibrator.audit_objectives`; "composite" is the weighted sum
+    of the objectives.
+
+    Attributes
+    ----------
+    weights : dict of float
+        Weights of the objectives in the composite.
+    after : dict of PredictiveParityTest
+        Tests of the calibrated scores, by objective.
+    before : dict of PredictiveParityTest
+        Tests of the original scores; empty if there is not one score for each
+        objective.
+    error_change : dict of GroupEstimates
+        Paired change in mean squared error by objective, negative if the calibrated
+        scores are better; empty if `before` is.
+    error : dict of GroupEstimates
+        Mean squared error of the calibrated scores, by objective.
+    """
+
+    weights: Mapping[str, float]
+    after: Mapping[str, PredictiveParityTest]
+    before: Mapping[str, PredictiveParityTest]
+    error_change: Mapping[str, GroupEstimates]
+    error: Mapping[str, GroupEstimates]
+
+    def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
+        """Return one row per objective, and one for the composite.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.95
+            Confidence level of the intervals. They are those of the change in mean
+            squared error.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by objective: weight, pvalue_before, pvalue_after, largest_before
+            and largest_after (the largest difference between groups on the grid),
+            mean_squared_error, mean_squared_error_change, ci_low, ci_high.
+        """
+        import pandas as pd
+
+        rows = {}
+        for name, after in self.after.items():
+            rows[name] = {
+                "weight": self.weights.get(name, np.nan),
+                "pvalue_before": np.nan,
+                "pvalue_after": after.pvalue,
+                "largest_before": np.nan,
+                "largest_after": after.largest_difference,
+                "mean_squared_error": float(self.error[name].estimate[0]),
+                "mean_squared_error_change": np.nan,
+                "ci_low": np.nan,
+                "ci_high": np.nan,
+            }
+            if name in self.before:
+                before, change = self.before[name], self.error_change[name]
+                ends = change.confidence_interval(confidence_level)
+                low, high = np.stack(ends).ravel()
+                rows[name] |= {
+                    "pvalue_before": before.pvalue,
+                    "largest_before": before.largest_difference,
+                    "mean_squared_error_change": float(change.estimate[0]),
+                    "ci_low": low,
+                    "ci_high": high,
+                }
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("objective")
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> BeforeAfterDisplay:
+        """Draw the largest difference between groups, before and after.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None creates a new figure.
+        **kwargs : dict
+            Passed to `BeforeAfterDisplay.plot`.
+
+        Returns
+        -------
+        BeforeAfterDisplay
+        """
+        from ..display._mitigation import BeforeAfterDisplay
+
+        frame = self.to_frame()
+        display = BeforeAfterDisplay(
+            list(frame.index),
+            frame["largest_before"],
+            frame["largest_after"],
+            pvalue_before=frame["pvalue_before"],
+            pvalue_after=frame["pvalue_after"],
+            name="largest difference of outcomes at equal scores",
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    def summary(self) -> str:
+        """Return what a reader should take away, in a sentence or two.
+
+        Returns
+        -------
+        str
+        """
+        sentences = []
+        for when, tests in (("before", self.before), ("after", self.after)):
+            failing = [fmt.label(n) for n, t in tests.items() if t.pvalue < 0.05]
+            where = ", ".join(failing) or "shown for none of the objectives"
+            if tests:
+                said = f"Unequal outcomes at equal scores {when}: {where}."
+                sentences.append(said)
+        return " ".join(sentences)
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        header = ["objective", "largest gap", "p", "error", "change", "95% interval"]
+        rows, sides = [], ("before", "after")
+        for name, row in self.to_frame().iterrows():
+            gap = [fmt.number(row[f"largest_{side}"], 3) for side in sides]
+            p = [fmt.pvalue(row[f"pvalue_{side}"]) for side in sides]
+            rows.append(
+                [
+                    fmt.label(name),
+                    " → ".join(gap),
+                    " → ".join(p),
+                    fmt.number(row["mean_squared_error"], 3),
+                    fmt.number(row["mean_squared_error_change"], 3),
+                    fmt.interval(row["ci_low"], row["ci_high"], 3),
+                ]
+            )
+        return header, rows
+
+    def __repr__(self) -> str:
+        """Return a table, one row per objective, and the summary."""
+        return (
+            f"Predictive parity of {len(self.weights)} objectives and their composite\n"
+            f"{fmt.text_table(*self._cells())}\n{self.summary()}"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"{fmt.html_table(*self._cells())}<p>{escape(self.summary())}</p>"
+
 
 # More rows than this are smoothed on a grid, with so many scores per column.
 _EXACT_ROWS = 2000
@@ -119,7 +276,8 @@ def fit_surface(
         fitted.append(one)
     smooth = isinstance(model, NadarayaWatsonRegressor) and model.kernel == "gaussian"
     if smooth and len(score) > _EXACT_ROWS and score.shape[1] in _GRID:
-        axes = _axes(score, rows)
+        n_each = _GRID[score.shape[1]] // 2
+        axes = tuple(knots_of(column, rows, n_each) for column in score.T)
         if min(axis.size for axis in axes) > 1:
             values = [one.predict_grid(axes) for one in fitted]
             return Grid(axes, np.stack(values, axis=-1))
@@ -130,19 +288,6 @@ def _fitted_together(model: Any, outcome: Array) -> list[Array]:
     """Return the outcomes that one model is fitted to: all of them, or each alone."""
     several = get_tags(model).target_tags.multi_output and not is_classifier(model)
     return [outcome] if several and outcome.shape[1] > 1 else list(outcome.T)
-
-
-def _axes(score: Array, weight: Array) -> tuple[Array, ...]:
-    """Return the nodes along each column: half evenly spaced, half quantiles."""
-    size = _GRID[score.shape[1]] // 2
-    axes = []
-    for column in score.T:
-        order = np.argsort(column, kind="stable")
-        levels = (np.arange(size) + 0.5) / size
-        ranks = weighted_quantiles(column[order], weight[order], levels)
-        even = np.linspace(column.min(), column.max(), size)
-        axes.append(np.unique(np.concatenate([ranks, even])))
-    return tuple(axes)
 
 
 _CALIBRATORS = ("nadaraya_watson", "platt")
@@ -418,18 +563,30 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
             )
         score = self._scores(X)
         outcome = self._outcomes(y)
-        return objective_parity(
-            self.objectives_,
-            self._weights(weights),
-            outcome,
-            score if score.shape == calibrated.shape else None,
-            calibrated,
-            {
-                "sensitive_features": labels,
-                "cluster": units,
-                "sample_weight": sample_weight,
-            },
-            options,
+        weights = self._weights(weights)
+
+        def with_composite(values: Array) -> Array:
+            return np.column_stack([values, values @ weights])
+
+        sides = {"after": with_composite(calibrated)}
+        if score.shape == calibrated.shape:
+            sides["before"] = with_composite(score)
+        rows = {"cluster": units, "sample_weight": sample_weight}
+        options |= {"sensitive_features": labels, **rows}
+        tests: dict[str, dict[str, PredictiveParityTest]] = {"before": {}, "after": {}}
+        errors: dict[str, dict[str, GroupEstimates]] = {"before": {}, "after": {}}
+        outcomes = with_composite(outcome)
+        for k, name in enumerate([*self.objectives_, COMPOSITE]):
+            for side, scores in sides.items():
+                columns = outcomes[:, k], scores[:, k]
+                tests[side][name] = predictive_parity_test(*columns, **options)
+                errors[side][name] = mean_squared_error(*columns, **rows)
+        return ObjectiveParity(
+            dict(zip(self.objectives_, weights.tolist(), strict=True)),
+            tests["after"],
+            tests["before"],
+            {n: compare(errors["after"][n], e) for n, e in errors["before"].items()},
+            errors["after"],
         )
 
     def _outcomes(self, y: Any) -> Array:

@@ -22,7 +22,7 @@ from .._inputs.validation import (
     warn_user,
 )
 from ..smoothing import nadaraya_watson
-from ._by_group import columns_of_rows, quoted, rows_by_group
+from ._by_group import columns_of_rows, quoted, rows_by_group, warn_of_unseen
 from ._curves import Curve, Line, check_calibrator, fit_curve
 from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, joined, scores_of
 
@@ -163,20 +163,25 @@ def threshold_between(side: Side, level: float, chosen: Array) -> float:
     return threshold
 
 
-def rate_shares(constraint: str, expected: Array, weight: Array) -> Array:
+def rate_shares(constraint: str | None, expected: Array, weight: Array) -> Array:
     """Return what each row of a group adds to the rate that is to be equal, shape (n,).
 
     Its share of all rows, of the good outcomes, or the mean of its shares of good and
-    of bad outcomes. The sums are 1, or NaN where there are no such outcomes.
+    of bad outcomes. The sums are 1.
     """
     expected = np.clip(expected, 0, 1)
     good, bad = weight * expected, weight * (1 - expected)
-    with np.errstate(invalid="ignore"):
-        if constraint == "demographic_parity":
-            return weight / weight.sum()
-        if constraint == "equal_opportunity":
-            return good / good.sum()
-        return (good / good.sum() + bad / bad.sum()) / 2
+    if constraint == "demographic_parity":
+        return weight / weight.sum()
+    if not good.any() or (constraint == "equalized_odds" and not bad.any()):
+        raise ValueError(
+            f"constraint={constraint!r} needs good and bad outcomes in every group; a "
+            "group has outcomes of one kind."
+        )
+    good_share = good / good.sum()
+    if constraint == "equal_opportunity":
+        return good_share
+    return (good_share + bad / bad.sum()) / 2
 
 
 @dataclass(frozen=True)
@@ -602,12 +607,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         features, labels, metadata = self._predict_rows(X, sensitive_features)
         score = scores_of(self.estimator_, features, metadata, self._methods())
         groups, _, _ = columns_of_rows(score.size, labels)
-        if unseen := [g for g in groups.labels if g not in self.thresholds_]:
-            warn_user(
-                "Groups that fit has not seen get the threshold of all rows together: "
-                f"{quoted(unseen)} (seen: {quoted(list(self.thresholds_))}).",
-                UserWarning,
-            )
+        warn_of_unseen(groups, self.thresholds_, "get the threshold of")
         thresholds = np.array(
             [self.thresholds_.get(g, self.pooled_threshold_) for g in groups.labels]
         )
@@ -782,7 +782,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         """Return the thresholds at one rate of positives, likewise."""
         curves, now = [], []
         for side in (*sides, pooled):
-            share = self._shares(side.expected, side.weight)
+            share = rate_shares(self.constraint, side.expected, side.weight)
             curves.append(RateCurve.of_rows(side.score, share, side.weight))
             now.append(float(share @ (side.score >= self.threshold)))
         *of_groups, of_all = curves
@@ -808,7 +808,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             outcome, fitted = side.rows.y[:, 0], np.clip(side.expected, 0, 1)
             observed = np.isfinite(outcome) & (side.curve is not pooled.curve)
             expected.append(np.where(observed, outcome, fitted))
-            self._shares(expected[-1], side.weight)
+            rate_shares(self.constraint, expected[-1], side.weight)  # refuses one kind
             hulls.append(Hull.of_rows(side.score, expected[-1], side.weight))
         score = np.concatenate([side.score for side in sides])
         weight = np.concatenate([side.weight for side in sides])
@@ -821,18 +821,8 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         drawn, level = random_thresholds(
             hulls, good, float(weight.sum()) - good, float(np.clip(cost, 0, 1))
         )
-        share = self._shares(outcome, weight)
+        share = rate_shares(self.constraint, outcome, weight)
         return drawn, RateCurve.of_rows(score, share, weight).threshold_at(level)
-
-    def _shares(self, expected: Array, weight: Array) -> Array:
-        """Return how much each row of a group adds to its rate."""
-        share = rate_shares(str(self.constraint), expected, weight)
-        if np.isnan(share).any():
-            raise ValueError(
-                f"constraint={self.constraint!r} needs good and bad outcomes in every "
-                "group; a group has outcomes of one kind."
-            )
-        return share
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,8 +4,8 @@ from ._scorer import (
     get_scorer,
     get_scorer_names,
     make_fairness_scorer,
+    with_errors,
 )
-from ._with_errors import with_errors
 
 __all__ = [
     "get_scorer",

@@ -101,12 +101,16 @@ class ScoreFunction:
         return tuple(name for name in names if name in parameters)
 
     @property
+    def columns_taken(self) -> list[str]:
+        """The columns that a call takes."""
+        return list(dict.fromkeys((*self.columns, *self.accepted)))
+
+    @property
     def __signature__(self) -> inspect.Signature:
         kinds = inspect.Parameter
-        names = dict.fromkeys((*self.columns, *self.accepted))
         return inspect.Signature(
             [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in ("y_true", "y_score")]
-            + [kinds(name, kinds.KEYWORD_ONLY, default=None) for name in names]
+            + [kinds(n, kinds.KEYWORD_ONLY, default=None) for n in self.columns_taken]
         )
 
     def __call__(self, y_true: Any, y_score: Any, **columns: Any) -> float:
@@ -188,24 +192,16 @@ class ScoreFunction:
         rates = result.rates if isinstance(result, EqualizedOdds) else (result,)
         if "sensitive_features" not in self.accepted:
             return f"it has no {rates[0].metric.unit} that count."
+        why = why_undefined(rates[0].estimate)
+        if np.isinf(value):
+            infinite = np.flatnonzero(np.isinf(rates[0].estimate))
+            groups = (rates[0].groups[i] for i in infinite)
+            why = f"infinite estimates of {_listed(groups)}"
         for rate in rates:
             empty = [g for g, n in zip(rate.groups, rate.support, strict=True) if not n]
             if absent or empty:
                 why = f"no {rate.metric.unit} of {_listed([*absent, *empty])}"
                 break
-            infinite = np.flatnonzero(np.isinf(rate.estimate))
-            if np.isinf(value) and infinite.size:
-                why = (
-                    f"infinite estimates of {_listed(rate.groups[i] for i in infinite)}"
-                )
-                break
-            with collected_warnings():
-                undefined = np.isnan(rate.disparity(self.kind))
-            if undefined:
-                why = why_undefined(rate.estimate)
-                break
-        else:
-            why = "too few clusters for a confidence bound"
         return f"it has {why} (groups there: {_listed(result.groups)})."
 
     def _undefined(self, value: float, why: str) -> None:

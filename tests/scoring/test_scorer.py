@@ -266,7 +266,7 @@ class TestRequests:
 disparity='ratio', on_undefined='raise', expected_groups=['x', 'y'], \
 greater_is_better=False, response_method='predict')""",
         """make_fairness_scorer(pairwise_accuracy, sensitive_features=True, qid=True, \
-comparison='inter').set_score_request(qid='session')""",
+comparison='inter')""",
         "make_fairness_scorer(precision_score, sensitive_features=len)",
     ],
 )
