@@ -840,10 +840,9 @@ tests at 5% reject true hypotheses, and 95% intervals miss the truth, about as o
 they say or less. Of {cells:,} cells {red} are above their limit beyond the Monte Carlo
 error, and {yellow} within it, as some are by chance. **What does not hold:** few
 effective clusters make intervals many times as wide as they would have to be. Means and
-pairs of ten units (the NDCG of ten queries, the log loss of ten items, matched pairs of
-ten items in one list) are too few to show how skewed they are, and miss some 7%. And an
-interval of a smoothed curve is that of the smoothed curve, which is not the curve
-itself.
+losses of ten units (the NDCG of ten queries, the log loss of ten items in one list) are
+too few to show how skewed they are, and miss some 7%. And an interval of a smoothed
+curve is that of the smoothed curve, which is not the curve itself.
 
 Data sets are drawn from designs with a true null hypothesis and a known truth. Each
 table says how many were drawn of each design; a rate of 5% of 1000 has a Monte Carlo
@@ -878,6 +877,10 @@ in all of them. A dash is what does not apply to the design.
   1.8% for simultaneous intervals and 2.0% for matched pairs.
 - **Bounds of disparities** and simultaneous intervals hold for all groups at once, so
   that for two they miss less than 5%.
+- **The variance of items is DeLong's**, in which the noise of a pair counts for both of
+  its items. Where each item is in few pairs, as neighbours of one list are, tests
+  reject 1% to 2% instead of 5%. Among all pairs of a list of 50 it makes the intervals
+  of two equal groups up to 6% wider, those of ratios 9%, and of a list of 1000 1%.
 - **The test of predictive parity** and the curves of rare groups take at least the
   variance of independent rows, and leave out points with fewer than five effective
   clusters.
