@@ -569,7 +569,7 @@ def marginal_outcome_test(
         pairs = compared_pairs(rows.groups.labels, reference)
         h = boundary_bandwidth(rows, sample, float(threshold), chosen, pairs)
     else:
-        h = common_bandwidth(rows, bandwidth, kernel, cluster_weight)
+        h = common_bandwidth(bandwidth, rows.pooled(cluster_weight), chosen)
         if isinstance(bandwidth, str) and boundary == "local_linear":
             h *= _LINE_AT_THE_END
     sums = CurvePairs.of_rows(

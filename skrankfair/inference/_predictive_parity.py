@@ -421,7 +421,7 @@ def curves_by_group(
             rows, cluster_weight, bandwidth, chosen, pairs, rests=rests
         )
     else:
-        h = common_bandwidth(rows, bandwidth, kernel, cluster_weight)
+        h = common_bandwidth(bandwidth, rows.pooled(cluster_weight), chosen)
     points = as_numbers(grid, "grid").copy()
     sums = CurvePairs.of_rows(
         rows,

@@ -47,7 +47,7 @@ _ROUNDING = 1e-10
 # Scores at which the variance of a curve is taken.
 _N_POINTS = 64
 # Clusters that are looked at at once.
-_BLOCK = 1 << 14
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -280,9 +280,11 @@ class _BinSquares:
         squares, masses = np.zeros((2, mass.size))
         for cluster in range(0, sample.n_clusters, _BLOCK):
             start, stop = np.searchsorted(sample.cluster, [cluster, cluster + _BLOCK])
-            row = np.repeat(np.arange(start, stop), times[scores.block[start:stop]])
+            often = times[scores.block[start:stop]]
+            row = np.repeat(np.arange(start, stop), often)
+            before = np.repeat(np.cumsum(often) - often, often)
             block = scores.block[row]
-            place = first[block] + np.arange(row.size) - np.searchsorted(row, row)
+            place = first[block] + np.arange(row.size) - before
             low, high = scores.mass[block], scores.mass[block + 1]
             part = np.minimum(high, edges[place + 1]) - np.maximum(low, edges[place])
             part *= sample.share[row] / (high - low)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -11,15 +11,15 @@ import numpy as np
 from .._inputs.groups import Groups
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array, check_number, weighted_quantile
-from ._kernels import Kernel, get_kernel
+from ._kernels import Kernel
 from ._sums import kernel_sums, kernel_values
 
 RULES = ("rule_of_thumb", "undersmooth", "cv")
 # Candidates of the cross-validation, relative to the rule of thumb.
-FACTORS = 2.0 ** np.arange(-4, 3.25, 0.25)
+_MULTIPLES = 2.0 ** np.arange(-4, 3.25, 0.25)
 _NORMAL_IQR = 1.349
 # Relative to all clusters, a mass that rounding may leave when a cluster is left out.
-NOTHING = 1e-6
+_NOTHING = 1e-6
 _PADDED = 64
 _PILOT_DEGREE, _ROWS = 3, 10
 # Fewer clusters, of each group near a point, cannot tell.
@@ -94,14 +94,35 @@ def choose_bandwidth(rule: Any, sample: Sample, kernel: Kernel) -> float:
     """
     if not isinstance(rule, str):
         return float(rule)
-    scale = robust_scale(sample.x, sample.share)
-    power = 4 if rule == "undersmooth" else 5
-    bandwidth = scale * kernel.relative_width * sample.n_active ** (-1 / power)
-    if rule != "cv" or not 0 < bandwidth < np.inf:
-        return bandwidth
-    candidates = bandwidth * FACTORS
-    scores = [leave_cluster_out_error(h, sample, kernel) for h in candidates]
-    return float(candidates[int(np.argmin(scores))])
+
+    def error(bandwidths: Array) -> float:
+        return leave_cluster_out_error(bandwidths[0], sample, kernel)
+
+    if sample.x.min() == sample.x.max():
+        return 0.0
+    return float(rule_bandwidths(rule, sample.x[:, None], sample, kernel, error)[0])
+
+
+def rule_bandwidths(
+    rule: str,
+    X: Array,
+    sample: Sample,
+    kernel: Kernel,
+    error: Callable[[Array], float],
+) -> Array:
+    """Return a bandwidth for each column by a rule, 1 for a column without spread.
+
+    ``M^(-1 / (4 + d))`` times the robust scale of the column, ``M^(-1 / (3 + d))`` to
+    undersmooth; "cv" takes the multiple of it with the least `error`.
+    """
+    power = (3 if rule == "undersmooth" else 4) + X.shape[1]
+    factor = kernel.relative_width * sample.n_active ** (-1 / power)
+    bandwidths = np.array([robust_scale(x, sample.share) * factor for x in X.T])
+    bandwidths[bandwidths == 0] = 1.0
+    if rule == "cv" and np.isfinite(bandwidths).all():
+        errors = [error(bandwidths * multiple) for multiple in _MULTIPLES]
+        bandwidths = bandwidths * _MULTIPLES[int(np.argmin(errors))]
+    return bandwidths
 
 
 def leave_cluster_out_error(
@@ -123,32 +144,36 @@ def leave_cluster_out_error(
     float
         Weighted as the rows are in the curve.
     """
-    weight, y = sample.share, sample.y
-    total, mass = kernel_sums(
-        sample.x, sample.x, sample.columns(y), bandwidth, kernel, method
-    )
-    own_total, own_mass = _own_sums(sample, bandwidth, kernel)
-    left = mass - own_mass
-    mean = np.full(y.size, np.average(y, weights=weight))
-    np.divide(total - own_total, left, out=mean, where=left > NOTHING * mass)
-    return float(np.average((y - mean) ** 2, weights=weight))
+    x, columns = sample.x, sample.columns(sample.y)
+    sums = kernel_sums(x, x, columns, bandwidth, kernel, method)
+    return left_out_error(sample, sums, _own_sums(sample, bandwidth, kernel))
 
 
-def _own_sums(sample: Sample, bandwidth: float, kernel: Kernel) -> tuple[Array, Array]:
+def left_out_error(sample: Sample, sums: Array, own: Array) -> float:
+    """Return the mean squared error of predictions without the row's own cluster.
+
+    From sums of outcomes and weights over all rows and over that cluster, (2, n) each.
+    """
+    total, mass = sums - own
+    mean = np.full(mass.size, np.average(sample.y, weights=sample.share))
+    np.divide(total, mass, out=mean, where=mass > _NOTHING * sums[1])
+    return float(np.average((sample.y - mean) ** 2, weights=sample.share))
+
+
+def _own_sums(sample: Sample, bandwidth: float, kernel: Kernel) -> Array:
     """Return the kernel sums over the rows of the row's own cluster."""
     x, share = sample.x, sample.left_out
-    outcome = share * sample.y
+    columns = np.stack([share * sample.y, share])
+    sums = np.empty(columns.shape)
     starts = np.flatnonzero(np.diff(sample.cluster, prepend=-1))
     lengths = np.diff(starts, append=x.size)
-    total, mass = np.empty(x.size), np.empty(x.size)
     for length in np.unique(lengths):
         first = starts[lengths == length]
         if length > _PADDED:
             for start in first:
                 rows = slice(start, start + length)
-                columns = np.stack([outcome[rows], share[rows]])
-                total[rows], mass[rows] = kernel_sums(
-                    x[rows], x[rows], columns, bandwidth, kernel
+                sums[:, rows] = kernel_sums(
+                    x[rows], x[rows], columns[:, rows], bandwidth, kernel
                 )
             continue
         step = max(1, (1 << 20) // int(length) ** 2)
@@ -158,9 +183,8 @@ def _own_sums(sample: Sample, bandwidth: float, kernel: Kernel) -> tuple[Array, 
             weights = kernel_values(
                 points[:, None, :], points[:, :, None], bandwidth, kernel
             )
-            total[places] = np.einsum("cij,cj->ci", weights, outcome[places])
-            mass[places] = np.einsum("cij,cj->ci", weights, share[places])
-    return total, mass
+            sums[:, places] = np.einsum("cij,kcj->kci", weights, columns[:, places])
+    return sums
 
 
 def default_grid(rows: ScoreRows, n_points: int = _N_POINTS) -> Array:
@@ -193,23 +217,17 @@ def _masks(groups: Groups, *, rests: bool) -> Iterator[Array]:
             yield groups.mask(group) != outside
 
 
-def common_bandwidth(
-    rows: ScoreRows, bandwidth: Any, kernel_name: str, cluster_weight: str
-) -> float:
+def common_bandwidth(rule: Any, sample: Sample, kernel: Kernel) -> float:
     """Return the bandwidth of all groups: a number, or a rule on all rows."""
-    check_bandwidth(bandwidth)
-    kernel = get_kernel(kernel_name)
-    if not isinstance(bandwidth, str):
-        return float(bandwidth)
-    chosen = choose_bandwidth(bandwidth, rows.pooled(cluster_weight), kernel)
-    return _checked_bandwidth(chosen, rows, bandwidth)
+    check_bandwidth(rule)
+    return _checked_bandwidth(choose_bandwidth(rule, sample, kernel), sample.x, rule)
 
 
-def _checked_bandwidth(chosen: float, rows: ScoreRows, rule: str) -> float:
+def _checked_bandwidth(chosen: float, x: Array, rule: Any) -> float:
     if not 0 < chosen < np.inf:
         raise ValueError(
             f"y_score must have a finite spread for bandwidth={rule!r}; its "
-            f"values go from {rows.x.min():g} to {rows.x.max():g}."
+            f"values go from {x.min():g} to {x.max():g}."
         )
     return chosen
 
@@ -244,7 +262,7 @@ def contrast_bandwidth(
         for chosen in map(np.flatnonzero, masks)
     ]
     wanted = [max(own[a], own[b]) for a, b in pairs] or own
-    return _checked_bandwidth(_WIDER * float(np.median(wanted)), rows, rule)
+    return _checked_bandwidth(_WIDER * float(np.median(wanted)), rows.x, rule)
 
 
 def boundary_bandwidth(
@@ -263,7 +281,7 @@ def boundary_bandwidth(
         for g in range(len(rows.groups))
     ]
     wanted = [max(own[a], own[b]) for a, b in pairs] or own
-    return _checked_bandwidth(float(np.median(wanted)), rows, "mse")
+    return _checked_bandwidth(float(np.median(wanted)), rows.x, "mse")
 
 
 def _mse_bandwidth(sample: Sample, threshold: float, kernel: Kernel) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ from .._estimates.read_only import ReadOnlyArrays, cached_read_only
 from .._estimates.scales import ConfidenceInterval, PlainScale, t_quantile
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import Array, as_numbers, check_choice
-from ._bandwidth import check_bandwidth, choose_bandwidth
+from ._bandwidth import check_bandwidth, common_bandwidth
 from ._kernels import Kernel, get_kernel
-from ._sums import kernel_sums, kernel_sums_of_clusters
+from ._sums import Lattice, kernel_sums, kernel_values, segment_sums
 
 METHODS = ("auto", "exact", "fast")
+# Relative to what it is the difference of, a sum of squares that rounding leaves.
+_CANCELLED = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +72,21 @@ class SmoothCurve(ReadOnlyArrays):
 
     @cached_read_only
     def _squares(self) -> tuple[Array, Array]:
-        """``Σ_m (A_m - f B_m)²`` and ``Σ_m B_m²``, shape (J,) each."""
+        """``Σ_m (A_m - f B_m)²`` and ``Σ_m B_m²``, shape (J,) each.
+
+        The square of a Gaussian is one, so rows that are clusters need three sums.
+        """
+        sample, kernel = self._sample, get_kernel(self.kernel)
+        if sample.alone and self.kernel == "gaussian":
+            centre, narrow = sample.y.mean(), self.bandwidth / math.sqrt(2)
+            y, f = sample.y - centre, self.estimate - centre
+            columns = kernel(np.zeros(1)) * sample.share * sample.columns(y * y, y)
+            raw, products, masses = kernel_sums(
+                self.grid, sample.x, columns, narrow, kernel, self._method
+            )
+            squares = raw - 2 * f * products + f**2 * masses
+            if (squares > _CANCELLED * (raw + f**2 * masses)).all():
+                return squares, masses
         squares, masses = np.zeros((2, self.grid.size))
         for _, psi, mass in self._clusters():
             squares += np.einsum("mj,mj->j", psi, psi)
@@ -124,15 +141,26 @@ class SmoothCurve(ReadOnlyArrays):
 
     def _clusters(self) -> Iterator[tuple[Array, Array, Array]]:
         """Yield clusters, some at a time: their influence and kernel sums."""
-        kernel, centre = get_kernel(self.kernel), self._sample.y.mean()
-        sample = replace(self._sample, y=self._sample.y - centre)
+        sample, kernel = self._sample, get_kernel(self.kernel)
+        centre = sample.y.mean()
+
+        def weights(x: Array) -> tuple[Array, Array]:
+            values = kernel_values(x[:, None], self.grid, self.bandwidth, kernel)
+            return values, values
+
         with np.errstate(divide="ignore", invalid="ignore"):
-            for cluster, outcome, mass in kernel_sums_of_clusters(
-                sample, self.grid, self.bandwidth, kernel, self._method
+            for segments, (outcome, mass) in segment_sums(
+                sample,
+                (sample.share * (sample.y - centre), sample.share),
+                weights,
+                2 * self.grid.size,
+                Lattice.of_rows(
+                    self.grid, sample.x, self.bandwidth, kernel, self._method
+                ),
             ):
                 outcome -= (self.estimate - centre) * mass
                 outcome /= self.mass
-                yield cluster, outcome, mass
+                yield sample.cluster[sample.segment_starts[segments]], outcome, mass
 
     def _scaled(self, total: Array) -> Array:
         if self.n_clusters <= 1:
@@ -280,16 +308,8 @@ def nadaraya_watson(
     """
     check_choice(method, "method", METHODS)
     check_bandwidth(bandwidth)
-    chosen = get_kernel(kernel)
-    points = as_numbers(grid, "grid").copy()
+    chosen, points = get_kernel(kernel), as_numbers(grid, "grid").copy()
     rows = score_rows(y_true, y_score, cluster=cluster, sample_weight=sample_weight)
     sample = rows.pooled(cluster_weight)
-    h = choose_bandwidth(bandwidth, sample, chosen)
-    if not 0 < h < np.inf:
-        raise ValueError(
-            f"y_score must have a finite spread for bandwidth={bandwidth!r}; all its "
-            f"values are {rows.x[0]}."
-            if h == 0
-            else f"y_score is too spread out for bandwidth={bandwidth!r}."
-        )
+    h = common_bandwidth(bandwidth, sample, chosen)
     return curve_on_grid(sample, points, h, chosen, method)

@@ -9,30 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations_with_replacement, pairwise
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from .._estimates.allocation import check_memory
-from .._estimates.read_only import ReadOnlyArrays, cached_read_only
+from .._estimates.read_only import ReadOnlyArrays, cached_read_only, read_only
 from .._estimates.simultaneous import MOST_TOGETHER
 from .._inputs.groups import Groups, sort_labels
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array
 from ._kernels import Kernel
+from ._sums import segment_sums
 
 _N_BARS = 40
-_BLOCK_VALUES = 1 << 20
 # Relative eigenvalue below which the scores in the window have no such spread.
 _NO_SPREAD = 1e-9
 _ROUNDING = 1e-12
 #: Bandwidths beyond which a row shows nothing: a Gaussian is 1e-87 of its peak there.
 _FAR = 20.0
 
-#: Cross products by pair of curves (a, b), a <= b; those without a cluster in common
-#: are left out.
-Products = Mapping[tuple[int, int], Array]
+#: What sums are kept of: ("group", label), ("rest", label) for what the rest of a group
+#: differs from everyone by, and everyone.
+Curve = tuple[str, Hashable]
+_EVERYONE: Curve = ("everyone", None)
+#: Sums over clusters of products of two curves, without those that share no cluster.
+Products = Mapping[tuple[Curve, Curve], Array]
 
 
 class NullContrast(NamedTuple):
@@ -73,14 +77,46 @@ class CurveFits(NamedTuple):
     effective: Array
 
 
+class CurveSums(NamedTuple):
+    """Sums over the clusters of one curve, and where its scores are.
+
+    Attributes
+    ----------
+    active : float
+        Number of clusters with rows of the curve.
+    sums : ndarray of shape (C + 2 d + 2, J)
+        The columns, ``Σ w² K² u^k`` over rows, and ``Σ w K y²``.
+    low, high : float
+        Smallest and largest score of the group, of its rest, or of everyone.
+    bars : ndarray of shape (40,)
+        Rows by score, in equal parts of the range of the grid.
+    """
+
+    active: float
+    sums: Array
+    low: float
+    high: float
+    bars: Array
+
+    def joined(self, other: CurveSums) -> CurveSums:
+        """Return the sums over the clusters of both."""
+        return CurveSums(
+            self.active + other.active,
+            self.sums + other.sums,
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.bars + other.bars,
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class CurvePairs(ReadOnlyArrays):
     """Kernel sums of curves on a grid, with their cross products over clusters.
 
     With ``u = (S - s) / h`` and row weights w, the C columns of a cluster at a point s
     are ``Σ w K u^k``, k = 0 to 2 d, and ``Σ w K u^k y``, k = 0 to d, for a polynomial
-    of degree d. Curves are the groups and, with rests, what the rest of each differs
-    from everyone by, and everyone: B of them.
+    of degree d. The H curves that are compared are the groups and, with rests, as many
+    rests, whose sums are what they differ from everyone by, and those of everyone.
 
     Attributes
     ----------
@@ -91,18 +127,11 @@ class CurvePairs(ReadOnlyArrays):
         Whether groups are compared with their rests.
     count : float
         Number of clusters.
-    active : ndarray of shape (B,)
-        Number of clusters with rows of the curve.
-    sums : ndarray of shape (B, C + 2 d + 2, J)
-        The columns, ``Σ w² K² u^k`` over rows, and ``Σ w K y²``.
-    products : dict of (int, int) to ndarray of shape (J, C, C)
+    curves : dict of Curve to CurveSums
+    products : dict of (Curve, Curve) to ndarray of shape (J, C, C)
         Of the columns of two curves at one point.
-    scatter : dict of (int, int) to ndarray of shape (2 J, 2 J)
+    scatter : dict of (Curve, Curve) to ndarray of shape (2 J, 2 J)
         Of ``Σ w K y`` and ``Σ w K`` of two curves at all points.
-    low, high : ndarray of shape (B,)
-        Smallest and largest score of the groups, of their rests, and of everyone.
-    bars : ndarray of shape (G, 40)
-        Rows by score, in equal parts of the range of the grid.
     outcomes : tuple of float
         The distinct outcomes if they are at most two, else the smallest, NaN and the
         largest.
@@ -113,21 +142,17 @@ class CurvePairs(ReadOnlyArrays):
     degree: int
     rests: bool
     count: float
-    active: Array
-    sums: Array
+    curves: Mapping[Curve, CurveSums]
     products: Products
     scatter: Products
-    low: Array
-    high: Array
-    bars: Array
     outcomes: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Make the arrays and the cross products read-only."""
+        """Make the arrays of the curves and the cross products read-only."""
         super().__post_init__()
-        for table in (self.products, self.scatter):
+        for table in (self.curves, self.products, self.scatter):
             for values in table.values():
-                values.setflags(write=False)
+                read_only(values)
 
     @classmethod
     def of_rows(
@@ -142,160 +167,148 @@ class CurvePairs(ReadOnlyArrays):
         rests: bool = False,
     ) -> CurvePairs:
         """Sum the kernel over the clusters of rows."""
-        labels, n_groups = rows.groups.labels, len(rows.groups)
-        n_curves = 2 * n_groups + 1 if rests else n_groups
-        together = n_groups <= MOST_TOGETHER
-        _check_memory(rows, n_curves, grid.size, rests=rests, together=together)
-        everyone = _with_rests(rows) if rests else rows
-        sample = everyone.sample(cluster_weight)
+        labels, size = rows.groups.labels, len(rows.groups)
+        curves: list[Curve] = [("group", label) for label in labels]
+        if rests:
+            curves += [*(("rest", label) for label in labels), _EVERYONE]
+        sample = (_with_rests(rows) if rests else rows).sample(cluster_weight)
+        pairs = _pairs_of_curves(sample, size, rests=rests)
+        check_memory(
+            24.0 * len(pairs) * (2 * grid.size) ** 2,
+            f"The covariance of {len(curves)} curves with each other",
+            "compare fewer groups at once, or each of many with its rest.",
+        )
         n_columns = 3 * degree + 2
         outcome_and_mass = [2 * degree + 1, 0]
-        active = np.zeros(n_curves)
-        sums = np.zeros((n_curves, n_columns + 2 * degree + 2, grid.size))
-        products: dict[tuple[int, int], Array] = {}
-        scatter: dict[tuple[int, int], Array] = {}
-        for block in _clusters(sample, grid, bandwidth, kernel, degree, n_curves):
-            if rests:
-                block = _less_everyone(block, n_groups)
-            cluster, curve, present, values = block
-            place = np.full((n_curves, int(cluster.max()) + 1), -1)
+        active = np.zeros(len(curves))
+        sums = np.zeros((len(curves), n_columns + 2 * degree + 2, grid.size))
+        products: dict[tuple[Curve, Curve], Array] = {}
+        scatter: dict[tuple[Curve, Curve], Array] = {}
+        blocks = _segments(sample, grid, bandwidth, kernel, degree, len(curves))
+        for cluster, curve, values in blocks:
+            place = np.full((len(curves), int(cluster.max()) + 1), -1)
             place[curve, cluster] = np.arange(curve.size)
-            for a in np.unique(curve).tolist():
-                own = np.flatnonzero(curve == a)
-                active[a] += present[own].sum()
-                sums[a] += values[own].sum(0)
-            for a, b in _pairs_of_curves(
-                block, n_groups, rests=rests, together=together
-            ):
+            present = (place >= 0).sum(axis=1)
+            if rests:
+                # The rest of each group less everyone, in the clusters of the group.
+                present[size:-1] -= present[:size]
+                own = np.flatnonzero(curve < size)
+                where = size + curve[own], cluster[own]
+                rest = place[where]
+                less = np.where((rest < 0)[:, None, None], 0.0, values[rest])
+                less -= values[place[-1, cluster[own]]]
+                place[where] = len(values) + np.arange(own.size)
+                values = np.concatenate([values, less])
+            active += present
+            for total, held in zip(sums, place, strict=True):
+                total += values[held[held >= 0]].sum(axis=0)
+            for a, b in pairs:
                 both = np.flatnonzero((place[a] >= 0) & (place[b] >= 0))
                 if not both.size:
                     continue
                 x, y = values[place[a, both]], values[place[b, both]]
                 cross = x[:, :n_columns].transpose(2, 1, 0)
                 cross = cross @ y[:, :n_columns].transpose(2, 0, 1)
-                products[a, b] = products.get((a, b), 0.0) + cross
                 x, y = (v[:, outcome_and_mass].reshape(both.size, -1) for v in (x, y))
-                scatter[a, b] = scatter.get((a, b), 0.0) + x.T @ y
-        low, high, bars = _ranges(rows, grid, rests=rests)
+                pair = curves[a], curves[b]
+                products[pair] = products.get(pair, 0.0) + cross
+                scatter[pair] = scatter.get(pair, 0.0) + x.T @ y
+        ranges = _ranges(rows, grid, rests=rests)
         return cls(
-            *(labels, grid, degree, rests, float(sample.n_clusters), active, sums),
-            *(products, scatter, low, high, bars, _distinct(rows.y)),
+            *(labels, grid, degree, rests, float(sample.n_clusters)),
+            {
+                name: CurveSums(number, total, *where)
+                for name, number, total, where in zip(
+                    curves, active.tolist(), sums, ranges, strict=True
+                )
+            },
+            *(products, scatter, _distinct(rows.y)),
         )
 
-    def aligned(self, groups: tuple[Hashable, ...]) -> CurvePairs:
-        """Return the sums for more groups; of those that are new all rows are rest."""
-        if groups == self.groups:
-            return self
-        place = np.array([groups.index(group) for group in self.groups], dtype=int)
-        size = len(groups)
-        number, n_curves = place, size
-        if self.rests:
-            number = np.concatenate([place, size + place, [2 * size]])
-            n_curves = 2 * size + 1
-
-        def spread(values: Array, fill: float, number: Array = number) -> Array:
-            n_rows = size if number is place else n_curves
-            wide = np.full((n_rows, *values.shape[1:]), fill)
-            wide[number] = values
-            return wide
-
-        def renumbered(table: Products) -> Products:
-            found = {}
-            for (a, b), values in table.items():
-                first, second = int(number[a]), int(number[b])
-                if first > second:
-                    first, second, values = second, first, values.swapaxes(-1, -2)
-                found[first, second] = values
-            return found
-
-        low, high = spread(self.low, np.inf), spread(self.high, -np.inf)
-        new = np.setdiff1d(np.arange(size), place)
-        if self.rests:
-            low[size + new], high[size + new] = self.low[-1], self.high[-1]
-        return replace(
-            self,
-            groups=groups,
-            active=spread(self.active, 0.0),
-            sums=spread(self.sums, 0.0),
-            products=renumbered(self.products),
-            scatter=renumbered(self.scatter),
-            low=low,
-            high=high,
-            bars=spread(self.bars, 0.0, place),
+    def _sums_of(self, curve: Curve) -> CurveSums:
+        """Return the sums of a curve; of a group without rows all rows are rest."""
+        if curve in self.curves:
+            return self.curves[curve]
+        low, high = np.inf, -np.inf
+        if curve[0] == "rest":
+            low, high = self.curves[_EVERYONE].low, self.curves[_EVERYONE].high
+        like = self._sums[0]
+        return CurveSums(
+            0.0, np.zeros_like(like.sums), low, high, np.zeros_like(like.bars)
         )
 
     def __add__(self, other: CurvePairs) -> CurvePairs:
         """Return the sums over the union of the clusters, groups aligned by label."""
         groups = self.groups
         if set(groups) != set(other.groups):
-            groups = tuple(sort_labels(list(set(groups) | set(other.groups))))
-        a, b = self.aligned(groups), other.aligned(groups)
+            groups = tuple(sort_labels(list({*groups, *other.groups})))
         products, scatter = (
-            {
-                key: np.add(one.get(key, 0.0), two.get(key, 0.0))
-                for key in {**one, **two}
-            }
-            for one, two in ((a.products, b.products), (a.scatter, b.scatter))
+            {pair: np.add(a.get(pair, 0.0), b.get(pair, 0.0)) for pair in {**a, **b}}
+            for a, b in (
+                (self.products, other.products),
+                (self.scatter, other.scatter),
+            )
         )
         return replace(
-            a,
-            count=a.count + b.count,
-            active=a.active + b.active,
-            sums=a.sums + b.sums,
+            self,
+            groups=groups,
+            count=self.count + other.count,
+            curves={
+                curve: self._sums_of(curve).joined(other._sums_of(curve))
+                for curve in {**self.curves, **other.curves}
+            },
             products=products,
             scatter=scatter,
-            low=np.minimum(a.low, b.low),
-            high=np.maximum(a.high, b.high),
-            bars=a.bars + b.bars,
-            outcomes=_distinct(np.array(a.outcomes + b.outcomes)),
+            outcomes=_distinct(np.array(self.outcomes + other.outcomes)),
         )
 
     @property
-    def n_curves(self) -> int:
-        """The number of curves that are compared, H: groups, and as many rests."""
-        return len(self.groups) * (2 if self.rests else 1)
+    def _parts(self) -> list[tuple[Curve, ...]]:
+        """What the sums of each curve that is compared are the sums of, length H."""
+        parts: list[tuple[Curve, ...]] = [(("group", label),) for label in self.groups]
+        if self.rests:
+            parts += [(("rest", label), _EVERYONE) for label in self.groups]
+        return parts
 
-    def _of_curves(self, values: Array) -> Array:
-        """Return sums of groups, then of their rests, from those of all curves."""
-        size = len(self.groups)
-        if not self.rests:
-            return values
-        return np.concatenate([values[:size], values[size:-1] + values[-1]])
+    @property
+    def _sums(self) -> list[CurveSums]:
+        """The sums of the groups, then of what their rests differ by, length H."""
+        return [self.curves[part[0]] for part in self._parts]
+
+    @property
+    def bars(self) -> Array:
+        """Rows by group and score, shape (G, 40)."""
+        return np.stack([sums.bars for sums in self._sums[: len(self.groups)]])
+
+    @cached_read_only
+    def active(self) -> Array:
+        """Number of clusters with rows of each curve, shape (H,)."""
+        return np.array([sum(self.curves[c].active for c in p) for p in self._parts])
 
     @cached_read_only
     def totals(self) -> Array:
-        """`sums` of groups, then of their rests, shape (H, C + 2 d + 2, J)."""
-        return self._of_curves(self.sums)
+        """The sums of groups, then of their rests, shape (H, C + 2 d + 2, J)."""
+        return np.stack([sum(self.curves[c].sums for c in p) for p in self._parts])
 
     @property
     def _outcome(self) -> int:
         """The first column with outcomes."""
         return 2 * self.degree + 1
 
-    @property
-    def _n_columns(self) -> int:
-        """The number of columns of a cluster, C."""
-        return 3 * self.degree + 2
-
     def _cross(self, table: Products, a: int, b: int) -> Array:
-        """Return cross products of two curves, of groups or of rests."""
-        size, last = len(self.groups), 2 * len(self.groups)
-        width = next(iter(table.values())).shape
-        total = np.zeros(width)
-        for i in (a,) if a < size else (a, last):
-            for j in (b,) if b < size else (b, last):
-                if (i, j) in table:
-                    total += table[i, j]
-                elif (j, i) in table:
-                    total += table[j, i].swapaxes(-1, -2)
+        """Return the products of two of the curves that are compared."""
+        total = np.zeros(next(iter(table.values())).shape)
+        for i, j in product(self._parts[a], self._parts[b]):
+            total += table.get((i, j), 0.0)
+            if i != j and (j, i) in table:
+                total += table[j, i].swapaxes(-1, -2)
         return total
 
     @cached_read_only
     def _own_products(self) -> Array:
         """The products of the columns of each curve, shape (H, J, C, C)."""
-        return np.stack(
-            [self._cross(self.products, h, h) for h in range(self.n_curves)]
-        )
+        curves = range(len(self._parts))
+        return np.stack([self._cross(self.products, h, h) for h in curves])
 
     @cached_read_only
     def effective_clusters(self) -> Array:
@@ -309,14 +322,14 @@ class CurvePairs(ReadOnlyArrays):
 
         There it is inside the range of its scores and rests on two clusters or more.
         """
-        low, high = (ends[: self.n_curves, None] for ends in (self.low, self.high))
+        low, high = np.array([(sums.low, sums.high) for sums in self._sums]).T
         with np.errstate(invalid="ignore"):
             return (
                 (self.totals[:, 0] > 0)
                 & (self.effective_clusters >= 2 * (1 - 1e-9))
-                & (self._of_curves(self.active) >= 2)[:, None]
-                & (self.grid >= low)
-                & (self.grid <= high)
+                & (self.active >= 2)[:, None]
+                & (self.grid >= low[:, None])
+                & (self.grid <= high[:, None])
             )
 
     @cached_read_only
@@ -329,14 +342,14 @@ class CurvePairs(ReadOnlyArrays):
 
     def covariance(self, a: int, b: int) -> Array:
         """Return the covariance of the means of two curves at all points, (J, J)."""
-        cross = self._cross(self.scatter, a, b)
-        size, (f, g) = self.grid.size, self.means[[a, b]]
-        f, mass = f[:, None], self.totals[[a, b], 0]
-        cross = cross.reshape(2, size, 2, size)
-        psi = cross[0, :, 0] - f * cross[1, :, 0]
-        psi = psi - g * (cross[0, :, 1] - f * cross[1, :, 1])
+        size = self.grid.size
+        cross = self._cross(self.scatter, a, b).reshape(2, size, 2, size)
         with np.errstate(divide="ignore", invalid="ignore"):
-            covariance = psi / (mass[0][:, None] * mass[1]) * self._factor
+            of_a, of_b = (
+                np.stack([np.ones(size), -self.means[h]]) / self.totals[h, 0]
+                for h in (a, b)
+            )
+            covariance = np.einsum("pj,pjqk,qk->jk", of_a, cross, of_b) * self._factor
         if a == b:
             np.fill_diagonal(covariance, np.maximum(np.diag(covariance), 0.0))
         return covariance
@@ -348,7 +361,9 @@ class CurvePairs(ReadOnlyArrays):
     @cached_read_only
     def variance(self) -> Array:
         """Variance of the means, shape (H, J)."""
-        return np.stack([np.diag(self.covariance(h, h)) for h in range(self.n_curves)])
+        return np.stack(
+            [np.diag(self.covariance(h, h)) for h in range(len(self._parts))]
+        )
 
     def spread(self, pairs: Array) -> Array:
         """Return standard errors of the differences of means of pairs, (n, J)."""
@@ -373,7 +388,7 @@ class CurvePairs(ReadOnlyArrays):
         if self.rests and len(self.groups) > MOST_TOGETHER:
             blocks, numbers = pairs.tolist(), np.arange(2 * len(pairs)).reshape(-1, 2)
         else:
-            blocks, numbers = [range(self.n_curves)], pairs
+            blocks, numbers = [range(len(self._parts))], pairs
         covariances = []
         for curves in blocks:
             rows = [np.hstack([self.covariance(a, b) for b in curves]) for a in curves]
@@ -381,35 +396,45 @@ class CurvePairs(ReadOnlyArrays):
         places = numbers[:, None, :] * size + point
         return tuple(covariances), places.reshape(-1, 2)
 
+    def _regressed(self, totals: Array) -> tuple[Array, Array]:
+        """Return regressions on powers of the score from sums of shape (..., W, J).
+
+        Inverses of the normal matrices, shape (..., J, d + 1, d + 1), and coefficients.
+        """
+        powers = np.arange(self.degree + 1)
+        normal = np.moveaxis(totals[..., powers[:, None] + powers, :], -1, -3)
+        inverse = np.linalg.pinv(normal, rcond=_NO_SPREAD, hermitian=True)
+        outcomes = totals[..., self._outcome + powers, :]
+        return inverse, np.einsum("...jkl,...lj->...jk", inverse, outcomes)
+
     @cached_read_only
     def fits(self) -> CurveFits:
         """The curves as polynomials of the score around each point."""
-        outcome, powers = self._outcome, np.arange(self.degree + 1)
-        normal = self.totals[:, powers[:, None] + powers].transpose(0, 3, 1, 2)
-        inverse = np.linalg.pinv(normal, rcond=_NO_SPREAD, hermitian=True)
-        total = self.totals[:, outcome : outcome + self.degree + 1]
-        fitted = np.einsum("hjkl,hlj->hjk", inverse, total)
+        inverse, fitted = self._regressed(self.totals)
         weights = inverse[:, :, 0]
         products = self._own_products[..., : self.degree + 1, : self.degree + 1]
         squares = np.einsum("hjk,hjkl,hjl->hj", weights, products, weights)
         effective = np.zeros(squares.shape)
         np.divide(1.0, squares, out=effective, where=squares > 0)
         residual = _residual(weights, fitted)
-        found = CurveFits(fitted[..., 0], residual, weights, effective)
-        for values in found:
-            values.setflags(write=False)
-        return found
+        return CurveFits(fitted[..., 0], residual, weights, effective)
+
+    def _between(self, a: int, of_a: Array, b: int, of_b: Array) -> Array:
+        """Return the products of combinations of columns of two curves, shape (J,)."""
+        return np.einsum("jk,jkl,jl->j", of_a, self._cross(self.products, a, b), of_b)
 
     def fit_covariance(self, a: int, b: int) -> Array:
         """Return the covariance of the fits of two curves at each point, shape (J,)."""
-        coefficient, cross = self.fits.coefficient, self._cross(self.products, a, b)
-        both = np.einsum("jk,jkl,jl->j", coefficient[a], cross, coefficient[b])
-        return both * self._factor
+        of_a, of_b = self.fits.coefficient[[a, b]]
+        return self._between(a, of_a, b, of_b) * self._factor
 
     def independent_errors(self) -> Array:
         """Return the squared errors of the fits of independent rows of variance one."""
-        squares = self.totals[:, self._n_columns : -1]
-        return np.einsum("hjk,hkj->hj", _product(*[self.fits.weights] * 2), squares)
+        return self._independent(self.fits.weights, self.totals)
+
+    def _independent(self, weights: Array, totals: Array) -> Array:
+        squares = totals[:, 3 * self.degree + 2 : -1]
+        return np.einsum("hjk,hkj->hj", _product(weights, weights), squares)
 
     def contrast(self, first: int, second: int) -> NullContrast:
         """Return the difference of two curves by a regression in the window.
@@ -419,31 +444,18 @@ class CurvePairs(ReadOnlyArrays):
         score test, from the residuals without the group. It is at least what
         independent rows with the variance of both groups would have.
         """
-        pair, outcome, powers = (
-            [first, second],
-            self._outcome,
-            np.arange(self.degree + 1),
-        )
+        pair, outcome = [first, second], self._outcome
+        powers = np.arange(self.degree + 1)
         own, total = self.totals[first], self.totals[pair].sum(0)
-        normal = total[powers[:, None] + powers].transpose(2, 0, 1)
-        inverse = np.linalg.pinv(normal, rcond=_NO_SPREAD, hermitian=True)
-        sums = total[outcome : outcome + self.degree + 1]
-        common = np.einsum("jkl,lj->jk", inverse, sums)
+        inverse, common = self._regressed(total)
         explained = np.einsum("jkl,lj->jk", inverse, own[powers])
         spread = own[0] - np.einsum("jk,kj->j", explained, own[powers])
-        top = own[outcome] - np.einsum("jk,kj->j", explained, sums)
+        top = own[outcome] - np.einsum("jk,kj->j", explained, total[outcome + powers])
         weights = np.stack([-explained, -explained])
         weights[0, :, 0] += 1
-        squares = self.totals[pair, self._n_columns : -1]
-        independent = np.einsum("ajk,akj->j", _product(weights, weights), squares)
-        robust = np.zeros(self.grid.size)
-        coefficient = _residual(weights, common)
-        for i, a in enumerate(pair):
-            for j, b in enumerate(pair):
-                cross = self._cross(self.products, a, b)
-                robust += np.einsum(
-                    "jk,jkl,jl->j", coefficient[i], cross, coefficient[j]
-                )
+        independent = self._independent(weights, self.totals[pair]).sum(axis=0)
+        curves = list(zip(pair, _residual(weights, common), strict=True))
+        robust = sum(self._between(*a, *b) for a in curves for b in curves)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean, share = total[outcome] / total[0], own[0] / total[0]
             variance = total[-1] / total[0] - mean**2
@@ -459,21 +471,6 @@ class CurvePairs(ReadOnlyArrays):
             )
 
 
-def _check_memory(
-    rows: ScoreRows, n_curves: int, size: int, *, rests: bool, together: bool
-) -> None:
-    """Raise a ValueError if the cross products of curves take too much memory."""
-    groups = rows.groups
-    n_pairs = 3.0 * n_curves if rests and not together else n_curves**2 / 2
-    if not rests and rows.cluster is None and not groups.overlapping:
-        n_pairs = n_curves  # no row is of two groups
-    check_memory(
-        24.0 * n_pairs * (2 * size) ** 2,
-        f"The covariance of {n_curves} curves with each other",
-        "compare fewer groups at once, or each of many with its rest.",
-    )
-
-
 def _with_rests(rows: ScoreRows) -> ScoreRows:
     """Return the rows with the rest of each group, in its clusters, and everyone."""
     size = len(rows.groups)
@@ -487,113 +484,75 @@ def _with_rests(rows: ScoreRows) -> ScoreRows:
     return replace(rows, groups=Groups(tuple(range(2 * size + 1)), member))
 
 
-class CurveSegments(NamedTuple):
-    """Sums over the rows of some clusters by curve.
-
-    Attributes
-    ----------
-    cluster, curve : ndarray of shape (m,), int64
-        Clusters are numbered within the block.
-    active : ndarray of shape (m,)
-        How many clusters of the curve these are.
-    values : ndarray of shape (m, C + 2 d + 2, J)
-    """
-
-    cluster: Array
-    curve: Array
-    active: Array
-    values: Array
-
-
-def _clusters(
+def _segments(
     sample: Sample,
     grid: Array,
     bandwidth: float,
     kernel: Kernel,
     degree: int,
     n_curves: int,
-) -> Iterator[CurveSegments]:
-    """Yield the columns of whole clusters, some thousand rows at a time."""
-    n_powers, n_columns = 2 * degree + 1, 3 * degree + 2
-    width = n_columns + n_powers + 1
-    step = max(256, _BLOCK_VALUES // (width * grid.size + n_curves))
-    starts, n_rows = sample.segment_starts, sample.x.size
-    first_of_cluster = np.append(
-        np.flatnonzero(np.diff(sample.cluster, prepend=-1)), n_rows
-    )
-    cuts = np.searchsorted(first_of_cluster, np.arange(0, n_rows, step))
-    cuts = np.append(np.unique(first_of_cluster[cuts]), n_rows)
-    for low, high in pairwise(np.unique(cuts).tolist()):
-        segments = slice(*np.searchsorted(starts, [low, high]))
-        values = np.zeros((segments.stop - segments.start, width, grid.size))
-        for start in range(low, high, step):
-            part = slice(start, min(start + step, high))
-            rows = np.empty((part.stop - start, width, grid.size))
-            with np.errstate(over="ignore"):
-                distance = (sample.x[part, None] - grid) / bandwidth
-            weight = kernel(distance)
-            weight[np.abs(distance) > max(_FAR, kernel.reach)] = 0.0
-            # Where the weight is 0, the distance may be infinite.
-            distance[weight == 0] = 0.0
-            weight *= sample.share[part, None]
-            y = sample.y[part, None]
-            rows[:, 0] = weight
-            for power in range(1, n_powers):
-                np.multiply(rows[:, power - 1], distance, out=rows[:, power])
-            rows[:, n_powers:n_columns] = rows[:, : degree + 1] * y[:, None]
-            rows[:, n_columns:-1] = rows[:, :n_powers] * weight[:, None]
-            rows[:, -1] = weight * y**2
-            segment = np.searchsorted(starts, np.arange(start, part.stop), "right")
-            edges = np.flatnonzero(np.diff(segment, prepend=-1))
-            number = segment[edges] - 1 - segments.start
-            values[number] += np.add.reduceat(rows, edges, axis=0)
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield the sums of the rows of a cluster in a curve, some thousand rows at a time.
+
+    Clusters are whole. Yields the number of the cluster in the block and of the curve
+    of each, both of shape (m,), and the sums, of shape (m, C + 2 d + 2, J).
+    """
+    share, starts = sample.share, sample.segment_starts
+
+    def features(x: Array) -> list[Array]:
+        with np.errstate(over="ignore"):
+            distance = (x[:, None] - grid) / bandwidth
+        weight = kernel(distance)
+        weight[np.abs(distance) > max(_FAR, kernel.reach)] = 0.0
+        # Where the weight is 0, the distance may be infinite.
+        distance[weight == 0] = 0.0
+        powers = np.stack([weight] + 2 * degree * [distance], axis=1)
+        np.cumprod(powers, axis=1, out=powers)
+        tables = powers, powers[:, : degree + 1], powers * weight[:, None], weight
+        return [table.reshape(x.size, -1) for table in tables]
+
+    factors = share, share * sample.y, share**2, share * sample.y**2
+    n_columns = (5 * degree + 4) * grid.size + n_curves
+    for segments, sums in segment_sums(sample, factors, features, n_columns):
         cluster, curve = (c[starts[segments]] for c in (sample.cluster, sample.group))
         cluster = np.cumsum(np.diff(cluster, prepend=cluster[0]) > 0)
-        yield CurveSegments(cluster, curve, np.ones(curve.size), values)
-
-
-def _less_everyone(block: CurveSegments, size: int) -> CurveSegments:
-    """Return the segments with each rest replaced by its difference from everyone."""
-    cluster, curve, _, values = block
-    place = np.full((2 * size + 1, int(cluster.max()) + 1), -1)
-    place[curve, cluster] = np.arange(curve.size)
-    own = np.flatnonzero(curve < size)
-    rest = place[size + curve[own], cluster[own]]
-    more = np.where((rest >= 0)[:, None, None], values[rest], 0.0)
-    more -= values[place[-1, cluster[own]]]
-    kept = np.flatnonzero((curve < size) | (curve == 2 * size))
-    return CurveSegments(
-        np.concatenate([cluster[kept], cluster[own]]),
-        np.concatenate([curve[kept], size + curve[own]]),
-        np.concatenate([np.ones(kept.size), (rest >= 0) - 1.0]),
-        np.concatenate([values[kept], more]),
-    )
+        columns = [values.reshape(curve.size, -1, grid.size) for values in sums]
+        yield cluster, curve, np.concatenate(columns, axis=1)
 
 
 def _pairs_of_curves(
-    block: CurveSegments, n_groups: int, *, rests: bool, together: bool
+    sample: Sample, size: int, *, rests: bool
 ) -> list[tuple[int, int]]:
-    """Return the pairs of curves whose cross products are needed."""
-    curves, last = np.unique(block.curve).tolist(), 2 * n_groups
-    same = [(a, a) for a in curves]
-    if not rests and np.unique(block.cluster).size == block.cluster.size:
-        return same  # no cluster is in two groups
-    if together or not rests:
-        return list(combinations_with_replacement(curves, 2))
-    own = [(g, n_groups + g) for g in curves if g < n_groups]
-    return same + own + [(a, last) for a in curves if a < last]
+    """Return the pairs of curves with a cluster in common that are compared."""
+    starts = sample.segment_starts
+    cluster, curve = sample.cluster[starts], sample.group[starts]
+    if rests:  # a rest differs from everyone in the clusters of the group
+        own, whole = curve < size, curve == 2 * size
+        curve = np.concatenate([curve[own], size + curve[own], curve[whole]])
+        cluster = np.concatenate([cluster[own], cluster[own], cluster[whole]])
+    present = sparse.csr_array((np.ones(curve.size), (cluster, curve)))
+    a, b = sparse.triu(present.T @ present).nonzero()
+    if rests and size > MOST_TOGETHER:
+        # A rest with its group, and each with itself and everyone.
+        kept = (a == b) | (b == a + size) | (b == 2 * size)
+        a, b = a[kept], b[kept]
+    return list(zip(a.tolist(), b.tolist(), strict=True))
 
 
-def _ranges(rows: ScoreRows, grid: Array, *, rests: bool) -> tuple[Array, Array, Array]:
+def _ranges(
+    rows: ScoreRows, grid: Array, *, rests: bool
+) -> list[tuple[float, float, Array]]:
     """Return the ends of the scores of groups, rests and everyone, and the bars."""
     masks = [rows.groups.mask(g) for g in range(len(rows.groups))]
     edges = np.linspace(grid.min(), grid.max(), _N_BARS + 1)
-    bars = np.stack([np.histogram(rows.x[mask], edges)[0] for mask in masks])
+    bars = [np.histogram(rows.x[mask], edges)[0].astype(float) for mask in masks]
     if rests:
         masks += [*(~mask for mask in masks), np.ones(rows.x.size, dtype=bool)]
-    low = np.array([rows.x[mask].min(initial=np.inf) for mask in masks])
-    high = np.array([rows.x[mask].max(initial=-np.inf) for mask in masks])
-    return low, high, bars.astype(float)
+        bars += [np.zeros(_N_BARS)] * (len(masks) - len(bars))
+    return [
+        (rows.x[mask].min(initial=np.inf), rows.x[mask].max(initial=-np.inf), bar)
+        for mask, bar in zip(masks, bars, strict=True)
+    ]
 
 
 def _distinct(y: Array) -> tuple[float, ...]:

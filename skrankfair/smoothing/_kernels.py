@@ -19,6 +19,10 @@ _FLAT_TOP_REACH = 370.0
 _FLAT_TOP_STEP = 0.05
 
 
+#: What a distance must be below 1, so that rounding does not decide what is at 1.
+INSIDE = 1e-12
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A symmetric function that integrates to one.
@@ -86,7 +90,7 @@ def _tricube(u: Array) -> Array:
 
 
 def _uniform(u: Array) -> Array:
-    return np.where(np.abs(u) < 1, 0.5, 0.0)
+    return np.where(np.abs(u) < 1 - INSIDE, 0.5, 0.0)
 
 
 def _flat_top_transform(frequency: Array) -> Array:
@@ -126,11 +130,8 @@ def _flat_top_table() -> Any:
 def _flat_top(u: Array) -> Array:
     distance = np.abs(u)
     inside = distance <= _FLAT_TOP_REACH
-    if inside.all():
-        return np.asarray(_flat_top_table()(distance))
-    weights = np.zeros(distance.shape)
-    weights[inside] = _flat_top_table()(distance[inside])
-    return weights
+    values = _flat_top_table()(np.where(inside, distance, 0.0))
+    return np.where(inside, values, 0.0)
 
 
 KERNELS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -19,19 +19,21 @@ from .._inputs.by_name import (
     numeric_features,
     take_column,
 )
-from .._inputs.columns import read_labels
-from .._inputs.score_rows import CLUSTER_WEIGHTS, Sample
-from .._inputs.validation import (
-    Array,
-    as_numbers,
-    check_choice,
-    check_magnitude,
-    warn_user,
+from .._inputs.score_rows import Sample, score_rows
+from .._inputs.validation import Array, as_numbers, check_choice, warn_user
+from ._bandwidth import (
+    check_bandwidth,
+    leave_cluster_out_error,
+    left_out_error,
+    rule_bandwidths,
 )
-from ._bandwidth import check_bandwidth, choose_bandwidth
 from ._curve import METHODS
-from ._kernels import get_kernel
-from ._surface import grid_means, line_means, product_means, rule_bandwidths
+from ._kernels import Kernel, get_kernel
+from ._sums import kernel_sums, kernel_values
+
+_CHUNK = 1 << 20
+# Kernel values, and shares of all weights, that are nothing on a grid.
+_SMALLEST, _THIN = 1e-120, 1e-100
 
 
 @dataclass(frozen=True)
@@ -83,13 +85,11 @@ class Pooled:
 
 def _by_row(features: Array, total: Array, weight: Array) -> tuple[Array, Array, Array]:
     """Return distinct rows in order, with the sums over each."""
-    if features.shape[1] == 1:
-        distinct, place = np.unique(features[:, 0], return_inverse=True)
-        distinct = distinct[:, None]
-    else:
-        distinct, place = np.unique(features, axis=0, return_inverse=True)
-    place = place.ravel()
-    return distinct, np.bincount(place, total), np.bincount(place, weight)
+    n_columns = features.shape[1]
+    rows = features[:, 0] if n_columns == 1 else features  # is sorted faster
+    distinct, place = np.unique(rows, axis=0, return_inverse=True)
+    totals, weights = (np.bincount(place.ravel(), v) for v in (total, weight))
+    return distinct.reshape(-1, n_columns), totals, weights
 
 
 def adds_up(rule: Any) -> bool:
@@ -277,29 +277,21 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         """
         get_kernel(self.kernel)
         check_choice(self.method, "method", METHODS)
-        check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
         cluster = take_column(self, X, "cluster", cluster)
-        features, y = self._checked_fit(X, y, reset)
-        check_magnitude(y=y)
-        _, labels, weights, _ = read_labels(
-            X=len(features), cluster=cluster, sample_weight=sample_weight
-        )
-        codes = labels["cluster"].dense() if labels else None
-        weight = weights.get("sample_weight")
-        if weight is not None and not weight.all():
-            kept = np.flatnonzero(weight)
-            features, y, weight = features[kept], y[kept], weight[kept]
-            codes = None if codes is None else codes.take(kept).dense()
-        sample = Sample.of_rows(
-            features[:, 0],
+        options = {"y": y, "reset": reset, "y_numeric": True}
+        others = named_columns(self.cluster)
+        features, y = numeric_features(self, X, others, "features", **options)
+        rows = score_rows(
             y,
-            cluster=None if codes is None else codes.codes,
-            weight=weight,
-            cluster_weight=self.cluster_weight,
+            features[:, 0],
+            cluster=cluster,
+            sample_weight=sample_weight,
+            names=("y", "X"),
         )
-        if codes is None:
-            return features, replace(sample, repeated=True), None
-        return features, sample, codes.all_labels
+        sample = rows.pooled(self.cluster_weight)
+        if rows.cluster is None:
+            return features[rows.kept], replace(sample, repeated=True), None
+        return features[rows.kept], sample, rows.cluster_labels
 
     def predict(self, X: Any) -> Array:
         """Return the smoothed outcome at each row.
@@ -319,20 +311,15 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
             Where no row of the fit has a weight, whose prediction is NaN.
         """
         check_is_fitted(self)
-        points, kernel = self._checked(X), get_kernel(self.kernel)
+        if others := named_columns(self.cluster):
+            column_of(X, self.cluster, "cluster")
+        points = numeric_features(self, X, others, "features")
+        kernel = get_kernel(self.kernel)
+        fitted = self._X, self._columns, self.bandwidth_, kernel
         if points.shape[1] == 1:
-            means = line_means(
-                points[:, 0],
-                self._X[:, 0],
-                self._columns,
-                float(self.bandwidth_[0]),
-                kernel,
-                self.method,
-            )
+            means = _line_means(points, *fitted, self.method)
         else:
-            means = product_means(
-                points, self._X, self._columns, self.bandwidth_, kernel
-            )
+            means = _product_means(points, *fitted)
         if (missing := np.isnan(means)).any():
             warn_user(
                 f"{int(missing.sum())} of {means.size} predictions are undefined "
@@ -370,31 +357,23 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
             )
         nodes = [as_numbers(axis, "axes") for axis in axes]
         kernel = get_kernel(self.kernel)
-        return grid_means(nodes, self._X, self._columns, self.bandwidth_, kernel)
-
-    def _checked_fit(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
-        """Return features and outcomes of `fit` as floats."""
-        if others := named_columns(self.cluster):
-            y = None if y is None else as_numbers(y, "y")
-        options = {"y": y, "reset": reset, "y_numeric": True}
-        return numeric_features(self, X, others, "features", **options)
-
-    def _checked(self, X: Any) -> Array:
-        """Return features of `predict` as floats."""
-        if others := named_columns(self.cluster):
-            column_of(X, self.cluster, "cluster")
-        return numeric_features(self, X, others, "features")
+        return _grid_means(nodes, self._X, self._columns, self.bandwidth_, kernel)
 
     def _bandwidths(self, sample: Sample) -> Array:
+        """Return the bandwidth of each column, 1 for a column without spread."""
         n_columns, kernel = self._X.shape[1], get_kernel(self.kernel)
         rule = self.bandwidth
         if isinstance(rule, str | Real):
             check_bandwidth(rule)
             if not isinstance(rule, str):
                 return np.full(n_columns, float(rule))
-            if n_columns > 1:
-                return np.array(rule_bandwidths(rule, self._X, sample, kernel))
-            return np.array([choose_bandwidth(rule, sample, kernel) or 1.0])
+
+            def error(bandwidths: Array) -> float:
+                if n_columns == 1:
+                    return leave_cluster_out_error(bandwidths[0], sample, kernel)
+                return _leave_cluster_out_error(bandwidths, self._X, sample, kernel)
+
+            return rule_bandwidths(rule, self._X, sample, kernel, error)
         bandwidths = as_numbers(rule, "bandwidth")
         if bandwidths.size != n_columns:
             raise ValueError(
@@ -404,3 +383,133 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         for bandwidth in bandwidths.tolist():
             check_bandwidth(bandwidth)
         return bandwidths
+
+
+def _weights(
+    points: Array, X: Array, bandwidths: Array, kernel: Kernel
+) -> Iterator[tuple[slice, Array]]:
+    """Yield parts of the points, and the weight of each row at each of them.
+
+    Gaussian weights are relative to the largest, so that none is lost far away.
+    """
+    step = max(1, _CHUNK // len(X))
+    for start in range(0, len(points), step):
+        part = slice(start, start + step)
+        if kernel.name == "gaussian":
+            with np.errstate(over="ignore"):
+                exponent = np.zeros((points[part].shape[0], len(X)))
+                for p, x, h in zip(points[part].T, X.T, bandwidths, strict=True):
+                    exponent -= 0.5 * ((x - p[:, None]) / h) ** 2
+            exponent -= np.maximum(exponent.max(1, keepdims=True), -1e300)
+            yield part, np.exp(exponent)
+            continue
+        weights = np.ones((points[part].shape[0], len(X)))
+        for p, x, h in zip(points[part].T, X.T, bandwidths, strict=True):
+            weights *= kernel_values(x, p[:, None], h, kernel)
+        yield part, weights
+
+
+def _product_means(
+    points: Array, X: Array, columns: Array, bandwidths: Array, kernel: Kernel
+) -> Array:
+    """Return the weighted mean of the first of two columns at every point.
+
+    Parameters
+    ----------
+    points : ndarray of shape (P, d)
+    X : ndarray of shape (n, d)
+    columns : ndarray of shape (2, n)
+        Weighted outcomes, and weights.
+    bandwidths : ndarray of shape (d,)
+    kernel : Kernel
+
+    Returns
+    -------
+    ndarray of shape (P,)
+        NaN where no row has a weight.
+    """
+    means = np.full(len(points), np.nan)
+    for part, weights in _weights(points, X, bandwidths, kernel):
+        total, mass = columns @ weights.T
+        np.divide(total, mass, out=means[part], where=mass > 0)
+    return means
+
+
+def _line_means(
+    points: Array,
+    X: Array,
+    columns: Array,
+    bandwidths: Array,
+    kernel: Kernel,
+    method: str,
+) -> Array:
+    """Return the same on one column; far from all rows the mean of the nearest."""
+    total, mass = kernel_sums(
+        points[:, 0], X[:, 0], columns, float(bandwidths[0]), kernel, method
+    )
+    means = np.full(len(points), np.nan)
+    np.divide(total, mass, out=means, where=mass > 0)
+    far = np.flatnonzero(~(mass > 0))
+    if far.size and kernel.name == "gaussian":
+        # The limit of the weights, which are too small for a float.
+        means[far] = _product_means(points[far], X, columns, bandwidths, kernel)
+    return means
+
+
+def _grid_means(
+    axes: Sequence[Array], X: Array, columns: Array, bandwidths: Array, kernel: Kernel
+) -> Array:
+    """Return the weighted mean at every node of a grid, whose kernel sums separate.
+
+    Parameters
+    ----------
+    axes : sequence of ndarray, length d
+        Nodes along each column.
+    X : ndarray of shape (n, d)
+    columns : ndarray of shape (2, n)
+        Weighted outcomes, and weights.
+    bandwidths : ndarray of shape (d,)
+    kernel : Kernel
+
+    Returns
+    -------
+    ndarray of shape (k_1, ..., k_d)
+        NaN where no row has a weight.
+    """
+    sums = np.zeros((2, *(axis.size for axis in axes)))
+    step = max(1, _CHUNK // max(axes[-1].size, sums[0].size // axes[-1].size))
+    for start in range(0, len(X), step):
+        part = slice(start, start + step)
+        tables = []
+        for x, axis, h in zip(X[part].T, axes, bandwidths, strict=True):
+            values = kernel_values(x, axis[:, None], h, kernel)
+            values[np.abs(values) < _SMALLEST] = 0.0  # products of less are slow
+            tables.append(values)
+        for total, column in zip(sums, columns[:, part], strict=True):
+            # All nodes of the last axis and of the others in one product of matrices.
+            weighted = column[None]
+            for values in tables[:-1]:
+                weighted = (weighted[:, None] * values).reshape(-1, column.size)
+            total += (weighted @ tables[-1].T).reshape(total.shape)
+    total, mass = sums
+    means = np.full(mass.shape, np.nan)
+    np.divide(total, mass, out=means, where=mass > _THIN * columns[1].sum())
+    if kernel.name == "gaussian" and (far := np.argwhere(np.isnan(means))).size:
+        # What is left of the weights there is rounded; the nearest rows decide.
+        points = np.stack([a[i] for a, i in zip(axes, far.T, strict=True)], axis=1)
+        means[tuple(far.T)] = _product_means(points, X, columns, bandwidths, kernel)
+    return means
+
+
+def _leave_cluster_out_error(
+    bandwidths: Array, X: Array, sample: Sample, kernel: Kernel
+) -> float:
+    """Return the squared error of predicting each cluster from all others."""
+    columns = sample.columns(sample.y)
+    left_out = np.stack([sample.left_out * sample.y, sample.left_out])
+    sums, own = np.empty((2, *columns.shape))
+    for part, weights in _weights(X, X, bandwidths, kernel):
+        same = sample.cluster[part, None] == sample.cluster
+        own[:, part] = left_out @ (weights * same).T
+        sums[:, part] = columns @ weights.T
+    return left_out_error(sample, sums, own)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
 
 from .._inputs.score_rows import Sample
 from .._inputs.validation import Array
-from ._kernels import Kernel
+from ._kernels import INSIDE, Kernel
 
 _CHUNK = 1 << 19
 # Below this many kernel values the exact sums are as fast as the others.
-EXACT_WORK = 1 << 22
+_EXACT_WORK = 1 << 22
 # So few rows have a matrix of all kernel values, for many sets of weights.
 _FEW_ROWS = 512
 LARGEST_LATTICE = 1 << 22
@@ -63,17 +64,13 @@ def kernel_sums(
     -------
     ndarray of shape (k, P)
     """
-    if method == "exact" or (method == "auto" and points.size * x.size <= EXACT_WORK):
+    width = _width(points, x, bandwidth)
+    fast = _pays(points, x, method) and width * max(kernel.cells, 1) < LARGEST_LATTICE
+    if not fast:
         return exact_sums(points, x, columns, bandwidth, kernel)
-    low, high = float(min(x.min(), points.min())), float(max(x.max(), points.max()))
-    with np.errstate(over="ignore", invalid="ignore"):
-        width = (high - low) / bandwidth
-        cells = width * kernel.cells
-        thin_mass = max(_THIN, _ROUNDING * width * width)
-    if not cells < LARGEST_LATTICE:
-        return exact_sums(points, x, columns, bandwidth, kernel)
+    thin_mass = max(_THIN, _ROUNDING * width * width)
     if kernel.cells:
-        sums = _lattice_sums(points, x, columns, Lattice(low, high, bandwidth, kernel))
+        sums = _lattice_sums(points, x, columns, Lattice(points, x, bandwidth, kernel))
     else:
         sums = _prefix_sums(points, x, columns, bandwidth, kernel)
     if math.isinf(kernel.order):
@@ -82,6 +79,18 @@ def kernel_sums(
     if thin.size:
         sums[:, thin] = exact_sums(points[thin], x, columns, bandwidth, kernel)
     return sums
+
+
+def _pays(points: Array, x: Array, method: str) -> bool:
+    """Return whether the fast sums are wanted, or faster than the exact ones."""
+    return method == "fast" or (method == "auto" and points.size * x.size > _EXACT_WORK)
+
+
+def _width(points: Array, x: Array, bandwidth: float) -> float:
+    """Return the range of rows and points in bandwidths."""
+    with np.errstate(over="ignore"):
+        high, low = max(x.max(), points.max()), min(x.min(), points.min())
+        return float((high - low) / bandwidth)
 
 
 def kernel_values(x: Array, points: Array, bandwidth: float, kernel: Kernel) -> Array:
@@ -132,9 +141,9 @@ def _prefix_sums(
     """Return the sums of a kernel that is a parabola, from sums up to each row."""
     order = np.argsort(x)
     x = x[order]
-    # The same rounding as in the exact path: (x - p) / h against 1.
-    first = _first_beyond(points, x, bandwidth, -1.0, inclusive=False)
-    last = np.maximum(_first_beyond(points, x, bandwidth, 1.0, inclusive=True), first)
+    radius = bandwidth * (1 - INSIDE)
+    first = np.searchsorted(x, points - radius, side="left")
+    last = np.searchsorted(x, points + radius, side="right")
     centre = 0.5 * (x[0] + x[-1])
     scaled, p = (x - centre) / bandwidth, (points - centre) / bandwidth
     constant, slope = kernel.parabola
@@ -150,26 +159,6 @@ def _prefix_sums(
     return sums
 
 
-def _first_beyond(
-    points: Array, x: Array, bandwidth: float, limit: float, *, inclusive: bool
-) -> Array:
-    """Return the first sorted row whose distance is above `limit`, or equal to it."""
-
-    def beyond(rows: Array) -> Array:
-        with np.errstate(over="ignore"):
-            distance = (x[rows] - points) / bandwidth
-        return distance >= limit if inclusive else distance > limit
-
-    place = np.searchsorted(x, points + limit * bandwidth)
-    for _ in range(x.size):
-        back = (place > 0) & beyond(np.maximum(place - 1, 0))
-        forth = (place < x.size) & ~beyond(np.minimum(place, x.size - 1))
-        if not (back.any() or forth.any()):
-            break
-        place = place - back + (forth & ~back)
-    return place
-
-
 class Lattice:
     """Equally spaced nodes on which a kernel sum is a convolution.
 
@@ -179,84 +168,75 @@ class Lattice:
 
     Parameters
     ----------
-    low, high : float
-        Range of rows and points.
+    points, x : ndarray
+        The points and rows that it has to reach.
     bandwidth : float
     kernel : Kernel
     """
 
     def __init__(
-        self, low: float, high: float, bandwidth: float, kernel: Kernel
+        self, points: Array, x: Array, bandwidth: float, kernel: Kernel
     ) -> None:
         from scipy import fft
 
         self.cell = bandwidth / kernel.cells
-        self.low = low - 2 * self.cell
-        self.n_nodes = math.ceil((high - low) / bandwidth * kernel.cells) + 6
+        self.low = float(min(x.min(), points.min())) - 2 * self.cell
+        width = _width(points, x, bandwidth)
+        self.n_nodes = math.ceil(width * kernel.cells) + 6
         reach = min(self.n_nodes, math.ceil(kernel.reach * kernel.cells) + 1)
         self.size = fft.next_fast_len(self.n_nodes + reach, real=True)
         lags = kernel(np.arange(reach) / kernel.cells)
         wrapped = np.zeros(self.size)
         wrapped[:reach] = lags
         wrapped[self.size - reach + 1 :] = lags[:0:-1]
-        self._spectrum = fft.rfft(wrapped)
+        self.spectrum = fft.rfft(wrapped)
 
-    def place(self, x: Array) -> tuple[Array, Array]:
-        """Return the first of the four nearest nodes, and how far x is past the second.
+    @classmethod
+    def of_rows(
+        cls, points: Array, x: Array, bandwidth: float, kernel: Kernel, method: str
+    ) -> Lattice | None:
+        """Return the lattice to spread rows of clusters over; None for exact sums."""
+        n_nodes = _width(points, x, bandwidth) * kernel.cells + 6
+        small = kernel.cells and n_nodes * points.size <= _MOST_NUMBERS
+        if small and _pays(points, x, method):
+            return cls(points, x, bandwidth, kernel)
+        return None
 
-        This is in cells, from 0 to 1.
-        """
+    @property
+    def nodes(self) -> Array:
+        """The nodes, shape (n_nodes,)."""
+        return self.low + self.cell * np.arange(self.n_nodes)
+
+    def spread(self, x: Array) -> tuple[Array, Array]:
+        """Return the four nearest nodes of each row, and their weights, (4, n) each."""
         past = (x - self.low) / self.cell
         node = past.astype(np.int64)
         past -= node
-        node -= 1
-        return node, past
-
-    def spread(self, x: Array) -> tuple[Array, Array]:
-        """Return the four nearest nodes of each row, and their weights, (n, 4) each."""
-        node, past = self.place(x)
-        powers = np.stack([np.ones_like(past), past, past**2, past**3], axis=1)
-        return node[:, None] + np.arange(4), powers @ _CUBIC.T
-
-    def convolved(self, spread: Array) -> Array:
-        """Return the kernel sums on the nodes, of columns of shape (k, size)."""
-        from scipy import fft
-
-        transform = fft.rfft(spread, axis=1)
-        transform *= self._spectrum
-        return fft.irfft(transform, self.size, axis=1)
+        powers = np.stack([np.ones_like(past), past, past**2, past**3])
+        return node + np.arange(-1, 3)[:, None], _CUBIC @ powers
 
 
 def _lattice_sums(points: Array, x: Array, columns: Array, lattice: Lattice) -> Array:
     """Return the kernel sums by spreading rows over a lattice and convolving."""
-    n_cells = lattice.n_nodes - 3
-    # What the powers of the distance to a node add up to says what all four nodes get.
-    powers = np.zeros((columns.shape[0], 4, n_cells))
+    from scipy import fft
+
+    spread = np.zeros((columns.shape[0], lattice.size))
     # Small enough parts stay in the cache; large enough ones are worth their counts.
-    step = max(_CHUNK >> 5, 4 * n_cells)
+    step = max(_CHUNK >> 5, 4 * lattice.size)
     for start in range(0, x.size, step):
         rows = slice(start, start + step)
-        node, past = lattice.place(x[rows])
-        for totals, column in zip(powers, columns[:, rows], strict=True):
-            for power, total in enumerate(totals):
-                column = column * past if power else column
-                total += np.bincount(node, column, minlength=n_cells)
-    spread = np.zeros((columns.shape[0], lattice.size))
-    for shift, part in enumerate(np.swapaxes(_CUBIC @ powers, 0, 1)):
-        spread[:, shift : shift + n_cells] += part
-    smooth = lattice.convolved(spread)
-    nodes = np.stack([smooth[:, i : i + n_cells] for i in range(4)], axis=1)
-    # The cubic polynomial between two nodes, from the highest power.
-    terms = (_CUBIC.T @ nodes)[:, ::-1]
-    sums = np.empty((columns.shape[0], points.size))
+        for node, near in zip(*lattice.spread(x[rows]), strict=True):
+            for total, column in zip(spread, columns[:, rows], strict=True):
+                total += np.bincount(node, near * column, minlength=lattice.size)
+    smooth = fft.irfft(
+        fft.rfft(spread, axis=1) * lattice.spectrum, lattice.size, axis=1
+    )
+    sums = np.zeros((columns.shape[0], points.size))
     for start in range(0, points.size, _CHUNK >> 5):
         some = slice(start, start + (_CHUNK >> 5))
-        node, past = lattice.place(points[some])
-        for found, (highest, *others) in zip(sums[:, some], terms, strict=True):
-            highest.take(node, out=found)
-            for term in others:
-                found *= past
-                found += term.take(node)
+        for node, near in zip(*lattice.spread(points[some]), strict=True):
+            for total, column in zip(sums[:, some], smooth, strict=True):
+                total += near * column.take(node)
     return sums
 
 
@@ -277,75 +257,72 @@ def repeated_means(
     ndarray of shape (B, n)
         NaN where the weights leave nothing near.
     """
-    # Equal scores have equal values to the last bit, so that they stay tied.
     if x.size <= _FEW_ROWS:
-        points, place = np.unique(x, return_inverse=True)
-        matrix = kernel_values(x[:, None], points, bandwidth, kernel)
-        total, mass = (weights * y) @ matrix, weights @ matrix
-        total, mass = total[:, place], mass[:, place]
+        columns = np.concatenate([weights * y, weights])
+        total, mass = np.split(exact_sums(x, x, columns, bandwidth, kernel), 2)
     else:
         total, mass = np.empty((2, *weights.shape))
         for i, weight in enumerate(weights):
             columns = np.stack([weight * y, weight])
-            sums = kernel_sums(x, x, columns, bandwidth, kernel, "fast")
-            total[i], mass[i] = sums
+            total[i], mass[i] = kernel_sums(x, x, columns, bandwidth, kernel, "fast")
     known = mass > _NOTHING * mass.max(axis=1, keepdims=True)
     np.divide(total, mass, out=total, where=known)
     total[~known] = np.nan
     return total
 
 
-def kernel_sums_of_clusters(
-    sample: Sample, points: Array, bandwidth: float, kernel: Kernel, method: str
-) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield the kernel sums of clusters of a sample of one group, some at a time.
+def segment_sums(
+    sample: Sample,
+    factors: Sequence[Array],
+    features: Callable[[Array], Sequence[Array]],
+    n_columns: int,
+    lattice: Lattice | None = None,
+) -> Iterator[tuple[slice, list[Array]]]:
+    """Yield sums over the rows of a cluster in a group, some clusters at a time.
 
     Parameters
     ----------
     sample : Sample
-    points : ndarray of shape (P,)
-    bandwidth : float
-    kernel : Kernel
-    method : {"auto", "exact", "fast"}
-        As in `kernel_sums`; rows are spread over a lattice, whose nodes are at exact
-        distances from the points.
+    factors : sequence of ndarray of shape (n,)
+        What the features of each row are multiplied by.
+    features : callable
+        Return a table for each factor, with functions of the scores in columns.
+    n_columns : int
+        The number of columns of all tables.
+    lattice : Lattice or None, default=None
+        If given, rows are spread over its nodes, of which the features are taken.
 
     Yields
     ------
-    clusters : ndarray of shape (m,)
-    outcome, mass : ndarray of shape (m, P)
-        ``Σ w y K`` and ``Σ w K`` over the rows of each.
+    segments : slice
+        Where the clusters are in `segment_starts`.
+    sums : list of ndarray
+        A row for each segment, of each factor times its features.
     """
     x, starts, n_rows = sample.x, sample.segment_starts, sample.x.size
-    low, high = float(min(x.min(), points.min())), float(max(x.max(), points.max()))
-    with np.errstate(over="ignore"):
-        n_nodes = np.float64(high - low) / bandwidth * kernel.cells + 6
-    few = method == "auto" and n_rows * points.size <= EXACT_WORK
-    many = not kernel.cells or bool(n_nodes * points.size > _MOST_NUMBERS)
-    exact = method == "exact" or few or many
-    if not exact:
-        lattice = Lattice(low, high, bandwidth, kernel)
-        nodes = lattice.low + lattice.cell * np.arange(lattice.n_nodes)
-        table = kernel_values(nodes[:, None], points, bandwidth, kernel)
-    step = max(256, min(_BLOCK_ROWS, _CHUNK // points.size))
-    cuts = np.searchsorted(starts, np.arange(0, n_rows, step))
-    cuts = np.append(np.unique(cuts[cuts < starts.size]), starts.size)
-    ends = np.append(starts, n_rows)
-    for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-        outcome, mass = np.zeros((2, last - first, points.size))
-        for start in range(ends[first], ends[last], step):
-            part = slice(start, min(start + step, ends[last]))
-            if exact:
-                at, near = np.arange(part.stop - start)[:, None], np.ones((1, 1))
-                table = kernel_values(x[part, None], points, bandwidth, kernel)
+    tables = () if lattice is None else features(lattice.nodes)
+    step = max(256, min(_BLOCK_ROWS, 2 * _CHUNK // n_columns))
+    ends = np.append(np.flatnonzero(np.diff(sample.cluster, prepend=-1)), n_rows)
+    cuts = ends[np.searchsorted(ends, np.append(np.arange(0, n_rows, step), n_rows))]
+    for first, last in pairwise(np.unique(cuts).tolist()):
+        segments = slice(*np.searchsorted(starts, [first, last]).tolist())
+        edges = np.append(starts[segments], last)
+        sums: list[Array] = []
+        for start in range(first, last, step):
+            part = slice(start, min(start + step, last))
+            if lattice is None:
+                at, near = np.arange(part.stop - start)[None], np.ones((1, 1))
+                tables = features(x[part])
             else:
                 at, near = lattice.spread(x[part])
-            number = at.shape[1]
-            pointers = number * np.clip(ends[first : last + 1] - start, 0, len(at))
-            share = sample.share[part]
-            for sums, factor in ((outcome, share * sample.y[part]), (mass, share)):
-                values = (near * factor[:, None]).ravel()
-                shape = last - first, len(table)
-                spread = sparse.csr_matrix((values, at.ravel(), pointers), shape=shape)
-                sums += spread @ table
-        yield sample.cluster[starts[first:last]], outcome, mass
+            pointers = len(at) * np.clip(edges - start, 0, at.shape[1])
+            shape = edges.size - 1, len(tables[0])
+            more = []
+            for factor, table in zip(factors, tables, strict=True):
+                values = (near * factor[part]).T.ravel()
+                spread = sparse.csr_matrix(
+                    (values, at.T.ravel(), pointers), shape=shape
+                )
+                more.append(spread @ table)
+            sums = [a + b for a, b in zip(sums, more, strict=True)] if sums else more
+        yield segments, sums

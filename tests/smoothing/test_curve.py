@@ -214,7 +214,7 @@ class TestBadInput:
     @pytest.mark.parametrize("rule", ["rule_of_thumb", "undersmooth", "cv"])
     def test_scores_whose_sum_overflows(self, rule):
         score = [1e308, 1e308, -1e308, -1e308]
-        with pytest.raises(ValueError, match="y_score is too spread out"):
+        with pytest.raises(ValueError, match="y_score must have a finite spread"):
             nadaraya_watson([0, 1, 0, 1], score, [0.5], bandwidth=rule)
 
     @pytest.mark.parametrize(
