@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -77,16 +76,7 @@ def with_item_weights(p, seed):
     v = (rng.integers(0, 7, len(p.q)) / 3 * rng.choice([1.0, 0.37])).tolist()
     v[next(row for row, weight in enumerate(p.weights) if weight)] = 1.0
     rows = [row for row, weight in enumerate(p.weights) if weight and v[row]]
-    member = {g: [m[row] for row in rows] for g, m in p.member.items()}
-    if not isinstance(p.sensitive_features, np.ndarray):
-        member = {g: m for g, m in member.items() if any(m)}
-    columns = {
-        name: [getattr(p, name)[row] for row in rows]
-        for name in ("y", "s", "q", "cluster", "z")
-    }
-    w = [p.weights[row] for row in rows]
-    seen = replace(p, **columns, w=w, member=member, sensitive_features=None)
-    return v, seen, [v[row] for row in rows]
+    return v, p.take(rows), [v[row] for row in rows]
 
 
 def own_and_rest(p, comparison):

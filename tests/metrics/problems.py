@@ -49,14 +49,18 @@ class Problem:
         """Return the problem without its rows of weight 0."""
         if self.w is None or all(self.w):
             return self
-        rows = [row for row, weight in enumerate(self.w) if weight]
+        return self.take([row for row, weight in enumerate(self.w) if weight])
+
+    def take(self, rows):
+        """Return some rows, without groups that have none of them."""
         member = {g: [m[row] for row in rows] for g, m in self.member.items()}
         if not isinstance(self.sensitive_features, np.ndarray):
             member = {g: m for g, m in member.items() if any(m)}
-        columns = (self.y, self.s, self.q, self.cluster)
-        y, s, q, cluster = ([c[row] for row in rows] for c in columns)
-        z = [self.z[row] for row in rows]
-        return Problem(y, s, q, cluster, None, member, [self.w[row] for row in rows], z)
+        y, s, q, cluster, z, w = (
+            [column[row] for row in rows]
+            for column in (self.y, self.s, self.q, self.cluster, self.z, self.weights)
+        )
+        return Problem(y, s, q, cluster, None, member, w, z)
 
 
 def _outcomes(rng, n):

@@ -1,6 +1,5 @@
 """How far scores are from mean outcomes: three estimates of it."""
 
-import copy
 import pickle
 
 import numpy as np
@@ -9,33 +8,18 @@ from scipy import stats
 
 from skrankfair._inputs.score_rows import Sample
 from skrankfair.datasets import make_bias_by_construction
-from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import compare
 from skrankfair.metrics import GroupEstimates, calibration_error
 from skrankfair.metrics._calibration_error import SortedScores
 from skrankfair.smoothing import nadaraya_watson
+from tests.metrics.test_calibration import EDGES, METHODS, assert_same
+from tests.metrics.test_calibration import rows as rows_of_queries
 from tests.reference import predictive_parity as naive
 
-EDGES = [0, 0.2, 0.35, 0.8, 1]
-METHODS = (
-    {"method": "smooth", "bandwidth": 0.1},
-    {"method": "binned", "bins": 4},
-    {"method": "binned", "bins": EDGES},
-    {"method": "sweep"},
-)
-each_method = pytest.mark.parametrize("options", METHODS, ids=str)
 
-
-def rows(seed=0, n_clusters=40, *, ties=False, labels="ab"):
-    rng = np.random.default_rng(seed)
-    cluster = rng.permutation(
-        np.repeat(np.arange(n_clusters), 1 + rng.poisson(3, n_clusters))
-    )
-    group = rng.choice(list(labels), size=cluster.size)
-    s = rng.random(cluster.size)
-    s = np.round(s, 1) if ties else s
-    y = (rng.random(cluster.size) < s ** (1 + (group == "a"))).astype(float)
-    return y, s, group, cluster
+def rows(seed=0, n_users=30, **options):
+    """Return outcomes, scores, groups and clusters."""
+    return rows_of_queries(seed, n_users, **options)[:4]
 
 
 def measure(columns, part=slice(None), **options):
@@ -145,7 +129,7 @@ def test_statsmodels_has_the_same_smooth_error():
 
 def test_lattice_is_the_loop():
     # More rows than the exact sums are for.
-    y, s, group, cluster = rows(2, 1500)
+    y, s, group, cluster = rows(2, 750)
     options = {"sensitive_features": group, "cluster": cluster, "bandwidth": 0.05}
     r = calibration_error(y, s, **options)
     own = group == "a"
@@ -164,229 +148,45 @@ def test_lattice_is_the_loop():
     np.testing.assert_allclose(totals, r.sums.by_group, rtol=1e-6)
 
 
-class TestErrors:
-    @pytest.mark.parametrize(
-        ("options", "edges"),
-        [(METHODS[0], None), (METHODS[1], None), (METHODS[2], EDGES)],
-        ids=["smooth", "number", "edges"],
-    )
-    def test_error_is_that_of_leaving_clusters_out(self, options, edges):
-        y, s, group, cluster = rows(n_clusters=25)
-        r = measure(rows(n_clusters=25), **options)
-        labels = sorted(set(cluster))
-
-        def error(counts):
-            """Return the errors when each cluster counts so often."""
-            weight = np.array([counts[m] for m in cluster])
-            values = []
-            for name in "ab":
-                own = group == name
-                x, z, w = s[own], y[own], weight[own]
-                if options["method"] == "smooth":
-                    sizes = np.bincount(cluster[own], minlength=len(labels))
-                    w = w / sizes[cluster[own]]
-                    u = (x[:, None] - x) / 0.1
-                    mass = np.exp(-0.5 * u**2) * w[:, None]
-                    curve = z @ mass / mass.sum(0)
-                    squares = w @ (x - curve) ** 2
-                else:
-                    if edges is None:  # bins held, as they are without weights
-                        rank = np.argsort(np.argsort(x))
-                        place = rank * 4 // x.size
-                    else:
-                        place = np.digitize(x, edges[1:-1])
-                    gap = np.bincount(place, w * (x - z), minlength=4)
-                    squares = np.sum(gap**2 / np.bincount(place, w, minlength=4))
-                values.append(np.sqrt(squares / w.sum()))
-            return np.array(values)
-
-        one = dict.fromkeys(labels, 1.0)
-        np.testing.assert_allclose(r.estimate, error(one), rtol=1e-9)
-        if edges is None and options["method"] == "binned":
-            return  # bins move with the weights: the next test
-        if edges is not None:
-            left = [error({**one, m: 0.0}) - error(one) for m in labels]
-            there = [len(set(cluster[group == name])) for name in "ab"]
-            change = np.array(left) * np.sqrt((np.array(there) - 1) / there)
-            np.testing.assert_allclose(r.covariance, change.T @ change, rtol=1e-9)
-            return
-        # The curve is linearised, and its linear parts are left out.
-        step = 1e-5
-        influence = np.stack(
-            [
-                (error({**one, m: 1 + step}) - error({**one, m: 1 - step})) / (2 * step)
-                for m in labels
-            ]
+@pytest.mark.parametrize("options", [METHODS[0], METHODS[2]], ids=str)
+def test_error_is_that_of_leaving_clusters_out(options):
+    *columns, cluster = rows()
+    columns, labels = (*columns, cluster), np.unique(cluster)
+    r = measure(columns, cluster_weight="row", **options)
+    if options["method"] == "binned":
+        left = [measure(columns, cluster != m, **options).estimate for m in labels]
+        present = [len(set(cluster[columns[2] == name])) for name in "ab"]
+        change = (left - r.estimate) * np.sqrt((np.array(present) - 1) / present)
+        np.testing.assert_allclose(r.covariance, change.T @ change, rtol=1e-9)
+        return
+    # The curve is linearised, and its linear parts are left out.
+    step, influence = 1e-5, []
+    for label in labels:
+        up, down = (
+            measure(
+                columns,
+                sample_weight=1 + way * (cluster == label),
+                cluster_weight="row",
+                **options,
+            ).estimate
+            for way in (step, -step)
         )
-        np.testing.assert_allclose(
-            r.standard_error, np.sqrt((influence**2).sum(0)), rtol=0.15
-        )
-
-    @each_method
-    def test_bootstrap_is_the_metric_of_resampled_clusters(self, options):
-        y, s, group, cluster = rows(3, 12)
-        r = measure(rows(3, 12), **options)
-        labels = r.sums.table.labels.tolist()
-        counts = np.random.default_rng(0).integers(0, 12, (5, 12))
-        held = dict(options)
-        for values, drawn in zip(r.resampled(5, random_state=0), counts, strict=True):
-            again = [np.flatnonzero(cluster == labels[m]) for m in drawn]
-            place = np.concatenate(again)
-            new = np.repeat(np.arange(12), [len(part) for part in again])
-            columns = y[place], s[place], group[place], new
-            for g, name in enumerate("ab"):
-                if options["method"] == "sweep":  # the number of bins is held
-                    held = {"method": "binned", "bins": r.first_pass["bins"][name]}
-                expected = measure(columns, group[place] == name, **held)
-                assert values[g] == pytest.approx(expected.estimate[0], rel=1e-9)
+        influence.append((up - down) / (2 * step))
+    expected = np.sqrt(np.square(influence).sum(axis=0))
+    np.testing.assert_allclose(r.standard_error, expected, rtol=0.15)
 
 
-def assert_same(actual, expected, order=slice(None)):
-    np.testing.assert_allclose(actual.estimate[order], expected.estimate, rtol=1e-9)
-    covariance = actual.covariance[order][:, order]
-    np.testing.assert_allclose(covariance, expected.covariance, rtol=1e-7, atol=1e-12)
-    np.testing.assert_array_equal(actual.support[order], expected.support)
-    assert actual.n_clusters == expected.n_clusters
-
-
-class TestInvariances:
-    @each_method
-    def test_order_of_rows_and_labels(self, options):
-        y, s, group, cluster = rows(ties=True)
-        order = np.random.default_rng(0).permutation(y.size)
-        renamed = np.where(group == "a", "z", "y")
-        users = np.array([f"u{m:03d}" for m in cluster])
-        mixed = measure((y, s, renamed, users), order, **options)
-        assert mixed.groups == ("y", "z")
-        assert_same(mixed, measure(rows(ties=True), **options), slice(None, None, -1))
-
-    @each_method
-    @pytest.mark.parametrize("clustered", [False, True])
-    def test_weights_have_no_scale(self, options, clustered):
-        columns = rows(ties=True) if clustered else (*rows(ties=True)[:3], None)
-        n = columns[0].size
-        weight = np.random.default_rng(1).integers(0, 4, n)
-        for first, second in ((weight, weight / 3), (np.full(n, 3.0), None)):
-            r, again = (
-                measure(columns, sample_weight=w, **options) for w in (first, second)
-            )
-            assert_same(r, again)
-            assert r.first_pass == again.first_pass
-
-    @each_method
-    def test_groups_that_overlap_are_measured_each_alone(self, options):
-        y, s, group, cluster = rows(labels="abc")
-        member = np.stack([group != "a", group != "b"], axis=1)
-        r = measure((y, s, member, cluster), **options)
-        for g in range(2):
-            alone = measure((y, s, None, cluster), member[:, g], **options)
-            assert r.estimate[g] == pytest.approx(alone.estimate[0])
-
-    @each_method
-    def test_shift_of_scores_and_outcomes(self, options):
-        y, s, group, _ = rows()
-        r = measure((y, s, group, None), **options)
-        if options.get("bins") is EDGES:
-            options = {**options, "bins": np.array(EDGES) + 2}
-        moved = measure((y + 2, s + 2, group, None), **options)
-        np.testing.assert_allclose(moved.estimate, r.estimate, rtol=1e-9)
-
-
-class TestParts:
-    def test_fixed_edges_add_up(self):
-        columns = rows(labels="abc")
-        *_, group, cluster = columns
-        keep = (group != "c") | (cluster >= 20)
-        whole = measure(columns, keep, **METHODS[2])
-        parts = [keep & part for part in (cluster < 20, cluster >= 20)]
-        total = sum(measure(columns, part, **METHODS[2]) for part in parts)
-        assert total.groups == whole.groups
-        assert_same(total, whole)
-        intervals = [r.confidence_interval() for r in (total, whole)]
-        np.testing.assert_allclose(*intervals)
-
-    @pytest.mark.parametrize("options", [*METHODS[:2], METHODS[3]], ids=str)
-    def test_what_is_fitted_does_not(self, options):
-        r = measure(rows(), **options)
-        with pytest.raises(ValueError, match="do not add up"):
-            r + r
-
-    @each_method
-    def test_copies_have_the_same_errors(self, options):
-        r = measure(rows(), **options)
-        copies = (r.compact(), copy.deepcopy(r), pickle.loads(pickle.dumps(r)))
-        for other in copies:
-            np.testing.assert_array_equal(other.covariance, r.covariance)
-        with pytest.raises(ValueError, match="compact"):
-            r.compact().resampled(3)
-
-    def test_two_scores_are_compared_on_the_same_clusters(self):
-        y, s, *who = rows(n_clusters=200)
-        first, second = measure((y, s, *who)), measure((y, s**2, *who))
-        difference = compare(first, second)
-        expected = first.estimate - second.estimate
-        np.testing.assert_allclose(np.abs(difference.estimate), np.abs(expected))
-        resampled = difference.resampled(100, 0)
-        ratio = resampled.std(0) / difference.standard_error
-        assert ((ratio > 0.7) & (ratio < 1.4)).all()
-
-
-class TestUndefined:
-    @each_method
-    def test_one_cluster(self, options):
-        y, s, group, cluster = rows(labels="ab")
-        one_of_b = np.where(group == "b", -1, cluster)
-        with pytest.warns(UndefinedMetricWarning, match=r"too few clusters, in: b\.$"):
-            r = measure((y, s, group, one_of_b), **options)
-        assert np.isfinite(r.estimate).all()
-        assert np.isnan(r.standard_error).tolist() == [False, True]
-
-    @each_method
-    def test_empty_group(self, options):
-        y, s, group, _ = rows()
-        member = np.stack([group == "a", group == "b", group == "c"], axis=1)
-        with pytest.warns(UndefinedMetricWarning, match=r"groups without rows: 2\.$"):
-            r = measure((y, s, member, None), **options)
-        assert np.isnan(r.estimate).tolist() == [False, False, True]
-
-    def test_scores_without_spread_are_one_place(self):
-        y = [0.0, 1, 1, 1, 0, 0, 1, 1]
-        group = list("ababab") + ["a", "b"]
-        expected = [abs(0.5 - 2 / 4), abs(0.5 - 3 / 4)]
-        for options in ({}, {"method": "binned"}, {"method": "sweep"}):
-            r = calibration_error(y, [0.5] * 8, sensitive_features=group, **options)
-            np.testing.assert_allclose(r.estimate, expected, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("method", "ece"),
-        ("bandwidth", 0),
-        ("bandwidth", np.nan),
-        ("bandwidth", "silverman"),
-        ("bandwidth", {"a": 0.1}),
-        ("bandwidth", {"a": 0.1, "b": np.nan}),
-        ("kernel", "cosine"),
-        ("cluster_weight", "user"),
-        ("bins", 0),
-        ("bins", 2.5),
-        ("bins", [0.1]),
-        ("bins", [0.4, 0.1]),
-        ("bins", [0.2, 0.9]),
-        ("bins", [0, np.nan, 1]),
-    ],
-)
-def test_bad_input_names_the_argument(name, value):
-    good = {
-        "y_true": [0, 1, 1, 0],
-        "y_score": [0.1, 0.2, 0.3, 0.4],
-        "sensitive_features": list("abab"),
-    }
-    if name == "bins":
-        good["method"] = "binned"
-    with pytest.raises(ValueError, match=name):
-        calibration_error(**{**good, name: value})
+def test_fixed_edges_add_up():
+    columns = rows(labels="abc")
+    *_, group, cluster = columns
+    keep = (group != "c") | (cluster >= 20)
+    whole = measure(columns, keep, **METHODS[2])
+    parts = [keep & part for part in (cluster < 20, cluster >= 20)]
+    total = sum(measure(columns, part, **METHODS[2]) for part in parts)
+    assert total.groups == whole.groups
+    assert_same(total, whole)
+    intervals = [r.confidence_interval() for r in (total, whole)]
+    np.testing.assert_allclose(*intervals)
 
 
 def test_finds_the_error_that_was_built_in():
@@ -404,7 +204,7 @@ def test_finds_the_error_that_was_built_in():
 @pytest.mark.parametrize("method", ["smooth", "binned", "sweep"])
 def test_what_noise_would_tell_apart_is_not_compared(method):
     """Noise makes the error of the smaller of two calibrated groups larger."""
-    y, s, group, cluster = rows(n_clusters=100)
+    y, s, group, cluster = rows(n_users=60)
     r = measure((y, s, group, cluster), method=method)
     for contrast in (lambda: r.contrast("a", "b"), r.contrasts):
         with pytest.raises(ValueError, match="Use skrankfair.inference.predictive_par"):
@@ -500,7 +300,7 @@ class TestNoise:
             assert np.isfinite(r.confidence_interval()).all()
 
     def test_disparity_is_bounded_by_the_intervals(self):
-        y, s, group, _ = rows(n_clusters=100)
+        y, s, group, _ = rows(n_users=60)
         r = calibration_error(y, s, sensitive_features=group)
         low, high = r.simultaneous_interval(0.9)
         assert r.disparity_bound(0.9) == pytest.approx(high.max() - low.min())

@@ -1,6 +1,5 @@
 """What calibration would change: decisions and ranks."""
 
-import copy
 import pickle
 import tracemalloc
 from dataclasses import replace
@@ -12,47 +11,22 @@ from scipy import special
 from skrankfair._estimates import resampled
 from skrankfair._estimates import rows as _rows
 from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.inference import compare
 from skrankfair.metrics import (
     GroupEstimates,
     _calibration_impact,
     positive_rate_shift,
     rank_shift,
 )
+from tests.metrics.test_calibration import (
+    SHIFTS,
+    H,
+    decisions,
+    each_shift,
+    ranks,
+    rows,
+)
 from tests.reference import predictive_parity as naive
 from tests.seeds import one_in
-
-H = 0.15
-
-
-def rows(seed=0, n_users=30, *, ties=False, labels="ab", n_items=4):
-    """Return columns; a user has several queries of a few items."""
-    rng = np.random.default_rng(seed)
-    user = np.repeat(np.arange(n_users), 1 + rng.poisson(1, n_users))
-    query = np.repeat(np.arange(user.size), n_items)
-    s = rng.random(query.size)
-    s = np.round(s, 1) if ties else s
-    group = rng.choice(list(labels), size=query.size)
-    y = (rng.random(s.size) < s ** (1 + (group == "a"))).astype(float)
-    return y, s, group, user[query], query
-
-
-def decisions(y, s, group, cluster, query, **options):
-    options = {"threshold": 0.5, "bandwidth": H, **options}
-    return positive_rate_shift(
-        y, s, sensitive_features=group, cluster=cluster, **options
-    )
-
-
-def ranks(y, s, group, cluster, query, **options):
-    options = {"bandwidth": H, **options}
-    return rank_shift(
-        y, s, sensitive_features=group, cluster=cluster, qid=query, **options
-    )
-
-
-METRICS = {"positive_rate_shift": decisions, "rank_shift": ranks}
-each_metric = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 
 
 class TestReference:
@@ -126,7 +100,7 @@ class TestReference:
         columns = rows(1, 700)
         assert (columns[2] == "a").sum() ** 2 > 1 << 22
         few = np.flatnonzero(columns[3] < 30)
-        for metric in METRICS.values():
+        for metric in SHIFTS.values():
             r = metric(*columns, n_resamples=2)
             # The same rows again and again are the same curve, from few rows.
             one = metric(*(c[few] for c in columns))
@@ -135,7 +109,7 @@ class TestReference:
                 r.sums.refit(counts[None])[0], one.sums.by_group, rtol=1e-9
             )
 
-    @each_metric
+    @each_shift
     def test_resamples_are_drawn_once(self, metric):
         r = metric(*rows(), n_resamples=5)
         drawn = []
@@ -149,7 +123,7 @@ class TestReference:
         np.testing.assert_allclose(counted.standard_error, np.sqrt(variance))
         assert len(drawn) == 5
 
-    @each_metric
+    @each_shift
     @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
     def test_memory_is_for_rows_and_groups(self, metric, monkeypatch):
         n, n_groups = 15_000, 150
@@ -171,23 +145,6 @@ class TestReference:
         # The kernel of all pairs of a group's rows would be 800 bytes per row, a table
         # of all groups of each row 2,400, and the scores of all resamples 32.
         assert peak < 150 * n + 1000 * n_groups
-
-    @pytest.mark.parametrize(
-        ("metric", "one_list"),
-        [(decisions, False), (ranks, False), (ranks, True)],
-    )
-    def test_resample_is_the_metric_of_resampled_clusters(self, metric, one_list):
-        *columns, cluster, query = rows(3, 12, ties=one_list)
-        options = {"kernel": "gaussian"}
-        r = metric(*columns, cluster, None if one_list else query, **options)
-        counts = np.random.default_rng(0).integers(0, 12, (4, 12))
-        for values, drawn in zip(r.resampled(4, random_state=0), counts, strict=True):
-            parts = [np.flatnonzero(cluster == m) for m in drawn]
-            place = np.concatenate(parts)
-            new = np.repeat(np.arange(12), [len(part) for part in parts])
-            queries = None if one_list else 100 * new + query[place]
-            again = metric(*(c[place] for c in columns), new, queries, **options)
-            np.testing.assert_allclose(values, again.estimate, atol=1e-9)
 
     def test_one_query_is_one_cluster(self):
         y, s = np.random.default_rng(0).random((2, 12))
@@ -219,7 +176,7 @@ class TestSign:
         assert (np.abs(z) < 4).all()
         assert (r.test().pvalue < 1e-6).all()
 
-    @each_metric
+    @each_shift
     def test_calibrated_score_is_0(self, metric):
         rng = np.random.default_rng(1)
         query = np.repeat(np.arange(1000), 4)
@@ -246,74 +203,8 @@ class TestSign:
         assert r.estimate[0] == pytest.approx(0, abs=1e-12)
 
 
-def assert_same(actual, expected, order=slice(None)):
-    np.testing.assert_allclose(actual.estimate[order], expected.estimate, atol=1e-9)
-    covariance = actual.covariance[order][:, order]
-    np.testing.assert_allclose(covariance, expected.covariance, rtol=1e-6, atol=1e-12)
-    assert actual.n_clusters == expected.n_clusters
-
-
-class TestInvariances:
-    @each_metric
-    def test_order_of_rows_and_labels(self, metric):
-        y, s, group, cluster, query = columns = rows(ties=True)
-        order = np.random.default_rng(0).permutation(y.size)
-        mixed = metric(
-            *(y[order], s[order], np.where(group == "a", "z", "y")[order]),
-            1000 + cluster[order],
-            [f"q{m}" for m in query[order]],
-        )
-        assert mixed.groups == ("y", "z")
-        assert_same(mixed, metric(*columns), slice(None, None, -1))
-
-    @each_metric
-    def test_weight_is_repetition_in_a_cluster(self, metric):
-        *columns, query = rows(ties=True)
-        weight = np.random.default_rng(1).integers(0, 4, query.max() + 1)[query]
-        place = np.repeat(np.arange(query.size), weight)
-        copies = np.concatenate([np.arange(w) for w in weight])
-        again = metric(*(c[place] for c in columns), 10 * query[place] + copies)
-        assert_same(metric(*columns, query, sample_weight=weight), again)
-
-    @each_metric
-    @pytest.mark.parametrize("clustered", [True, False])
-    def test_weights_have_no_scale(self, metric, clustered):
-        *columns, cluster, query = rows(ties=True)
-        weight = np.random.default_rng(1).integers(0, 4, query.max() + 1)[query]
-        who = *columns, cluster if clustered else None, query
-        r, again = (metric(*who, sample_weight=w) for w in (weight, weight / 3))
-        assert_same(r, again)
-        np.testing.assert_array_equal(r.support, again.support)
-
-    @each_metric
-    def test_weight_0_is_removal(self, metric):
-        columns = rows(labels="abc")
-        weight = np.where(columns[-1] % 3 == 0, 0, 2)
-        rest = metric(*(c[weight > 0] for c in columns))
-        assert_same(metric(*columns, sample_weight=weight), rest)
-
-    def test_scale_of_scores(self):
-        y, s, group, cluster, query = rows()
-        r = ranks(y, s, group, cluster, query, bandwidth="undersmooth")
-        scaled = ranks(y, 8 * s - 3, group, cluster, query, bandwidth="undersmooth")
-        np.testing.assert_allclose(scaled.estimate, r.estimate, atol=1e-9)
-
-    def test_groups_that_overlap(self):
-        y, s, group, cluster, query = rows(labels="abc")
-        member = np.stack([group != "a", group != "b"], axis=1)
-        r = decisions(y, s, member, cluster, query)
-        for g in range(2):
-            own = member[:, g]
-            alone = decisions(
-                y[own], s[own], ["x"] * own.sum(), cluster[own], query[own]
-            )
-            assert r.estimate[g] == pytest.approx(alone.estimate[0], abs=1e-12)
-        with pytest.raises(ValueError, match="rank_shift needs disjoint groups"):
-            ranks(y, s, member, cluster, query)
-
-
 class TestErrors:
-    @each_metric
+    @each_shift
     def test_is_the_deviation_of_resamples_from_the_estimate(self, metric):
         r = metric(*rows(), n_resamples=50, random_state=3)
         seed = int(np.random.default_rng(3).integers(2**62))
@@ -327,7 +218,7 @@ class TestErrors:
         assert (low < r.estimate).all()
         assert (r.estimate < high).all()
 
-    @each_metric
+    @each_shift
     def test_copies_of_many_groups_keep_the_variances(self, metric, monkeypatch):
         few = metric(*rows(labels="abc"), n_resamples=20)
         expected = few.covariance
@@ -345,93 +236,3 @@ class TestErrors:
                 other.contrast("a", "c")
             for one in (other, other.compact()):
                 np.testing.assert_allclose(one.standard_error, many.standard_error)
-
-    @each_metric
-    def test_copies_have_the_same_errors(self, metric):
-        r = metric(*rows(), n_resamples=20)
-        copies = (r.compact(), copy.deepcopy(r), pickle.loads(pickle.dumps(r)))
-        for other in copies:
-            np.testing.assert_array_equal(other.covariance, r.covariance)
-            contrasts = (x.contrast("a", "b").pvalue for x in (other, r))
-            np.testing.assert_allclose(*contrasts)
-            np.testing.assert_allclose(other.disparity_bound(), r.disparity_bound())
-            assert other.disparity_bound() > r.disparity()
-            with pytest.raises(ValueError, match="compact"):
-                other.resampled(3)
-        with pytest.raises(ValueError, match="do not add up"):
-            r + r
-
-    @each_metric
-    def test_two_scores_are_compared_on_the_same_clusters(self, metric):
-        y, s, group, cluster, query = rows(n_users=80)
-        old = metric(y, s, group, cluster, query)
-        new = metric(y, s**2, group, cluster, query)
-        difference = compare(old, new)
-        np.testing.assert_allclose(
-            np.abs(difference.estimate), np.abs(old.estimate - new.estimate)
-        )
-        paired = np.cov((old.resampled(200, 5) - new.resampled(200, 5)).T)
-        ratio = np.diag(paired) / np.diag(difference.covariance)
-        # Two times 200 resamples: the ratio of variances has an error of 14%.
-        assert ((ratio > 0.5) & (ratio < 2)).all()
-
-
-class TestUndefined:
-    @each_metric
-    def test_one_cluster(self, metric):
-        y, s, group, cluster, query = rows(labels="ab")
-        group = np.where(cluster == 0, "z", group)
-        with pytest.warns(UndefinedMetricWarning, match=r"too few clusters, in: z\.$"):
-            r = metric(y, s, group, cluster, query)
-        assert np.isfinite(r.estimate).all()
-        assert np.isnan(r.standard_error).tolist() == [False, False, True]
-        with pytest.warns(UndefinedMetricWarning, match="too few clusters, in: a, b"):
-            r = metric(y, s, np.where(group == "z", "a", group), [0] * y.size, query)
-        assert np.isnan(r.standard_error).all()
-
-    @each_metric
-    def test_scores_without_spread_become_the_mean(self, metric):
-        y, s, group, cluster, query = rows()
-        r = metric(y, np.full(s.size, 0.4), group, cluster, query)
-        assert np.isfinite(r.estimate).all()
-        assert np.isfinite(r.standard_error).all()
-
-    def test_group_without_rows(self):
-        y, s, group, cluster, query = rows()
-        member = np.stack([group == "a", group == "b", group == "c"], axis=1)
-        with pytest.warns(UndefinedMetricWarning, match=r"groups without rows: 2\.$"):
-            r = decisions(y, s, member, cluster, query)
-        assert np.isnan(r.estimate).tolist() == [False, False, True]
-        assert np.isnan(r.standard_error).tolist() == [False, False, True]
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("threshold", None),
-        ("threshold", np.nan),
-        ("average", "users"),
-        ("bandwidth", 0),
-        ("bandwidth", np.nan),
-        ("bandwidth", {"b": 0.1}),
-        ("kernel", "cosine"),
-        ("cluster_weight", "user"),
-        ("n_resamples", 1),
-        ("random_state", "seed"),
-        ("cluster", [1, 2, 3, 3]),
-        ("sample_weight", [1, 2, 1, 1]),
-    ],
-)
-def test_bad_input_names_the_argument(name, value):
-    good = {
-        "y_true": [0, 1, 1, 0],
-        "y_score": [0.1, 0.2, 0.3, 0.4],
-        "sensitive_features": list("abab"),
-    }
-    of_queries = ("average", "cluster", "sample_weight")
-    if name not in of_queries:
-        with pytest.raises(ValueError, match=name):
-            positive_rate_shift(**{**good, "threshold": 0.5, name: value})
-    if name != "threshold":
-        with pytest.raises(ValueError, match=name):
-            rank_shift(**{**good, "qid": [0, 0, 1, 1], name: value})

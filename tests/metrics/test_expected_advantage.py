@@ -7,28 +7,12 @@ import numpy as np
 import pytest
 
 from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.metrics import (
-    expected_advantage,
-    exposure_parity,
-    ndkl,
-    normalized_discounted_difference,
-    normalized_discounted_kl,
-    normalized_discounted_ratio,
-    pairwise_parity,
-    skew_at_k,
-)
+from skrankfair.metrics import expected_advantage, skew_at_k
+from tests.calls import OF_LISTS
 
-METRICS = {
-    normalized_discounted_difference: {"step": 3},
-    normalized_discounted_ratio: {"step": 3},
-    normalized_discounted_kl: {"step": 3},
-    ndkl: {},
-    skew_at_k: {"k": 4},
-    exposure_parity: {},
-    pairwise_parity: {},
-}
+OPTIONS = {"step": 2, "k": 2}  # those of OF_LISTS
 #: Those that are 0 at parity and turn there.
-DISTANCES = [m.__name__ for m in METRICS if m is not skew_at_k]
+DISTANCES = [m.__name__ for m in OF_LISTS if m is not skew_at_k]
 
 
 def matrix_of(orders):
@@ -50,7 +34,7 @@ class TestAgainstTheMetrics:
             matrix_of([order]), sensitive_features=group, **OPTIONS
         )
         score = -np.argsort(order)
-        for metric, options in METRICS.items():
+        for metric, options in OF_LISTS.items():
             r = metric(None, score, sensitive_features=group, **options)
             np.testing.assert_allclose(table[metric.__name__], r.estimate, atol=1e-12)
             assert tuple(table.index) == r.groups
@@ -70,7 +54,7 @@ class TestAgainstTheMetrics:
             "qid": np.repeat(np.arange(20), 12),
             "average": "representation",
         }
-        for metric, options in METRICS.items():
+        for metric, options in OF_LISTS.items():
             r = metric(None, score, **who, **options)
             np.testing.assert_allclose(table[metric.__name__], r.estimate, atol=1e-10)
 
@@ -108,9 +92,6 @@ class TestAgainstTheMetrics:
             for pairs in ("share", "sign")
         )
         np.testing.assert_allclose(first, second, atol=1e-12)
-
-
-OPTIONS = {"step": 3, "k": 4}
 
 
 def advantage_matrix(position_share, n_protected):
@@ -232,24 +213,21 @@ class TestInput:
             expected_advantage(matrix, sensitive_features=["a", "b"])
 
     @pytest.mark.parametrize(
-        ("option", "value"),
+        ("option", "value", "message"),
         [
-            ("step", 0),
-            ("k", 1.5),
-            ("position_weight", "log"),
-            ("patience", 0.5),
-            ("zero_division", -1),
-            ("pairs", "all"),
+            ("step", 0, "must be"),
+            ("k", 1.5, "must be"),
+            ("position_weight", "log", "must be"),
+            ("patience", 0.5, "must be"),
+            ("zero_division", -1, "must be"),
+            ("pairs", "all", "must be"),
+            ("sensitive_features", list("aba"), "sensitive_features: 3"),
         ],
     )
-    def test_options(self, option, value):
+    def test_options(self, option, value, message):
         given = {"sensitive_features": list("abab"), "step": 1, "k": 1, option: value}
-        with pytest.raises(ValueError, match="must be"):
+        with pytest.raises(ValueError, match=message):
             expected_advantage(np.eye(4), **given)
-
-    def test_lengths(self):
-        with pytest.raises(ValueError, match="sensitive_features: 3"):
-            expected_advantage(np.eye(4), sensitive_features=list("aba"))
 
     def test_undefined(self):
         options = {"step": 2, "k": 2}

@@ -7,6 +7,7 @@ import pytest
 
 from skrankfair import metrics
 from skrankfair._estimates import sums as _sums
+from tests.calls import OF_ITEMS, OF_LISTS
 from tests.metrics.common import (
     CASES,
     DATA,
@@ -259,26 +260,12 @@ def test_split_by_clusters_and_merged(case, make):
 # Scores and outcomes
 
 
-PARITY = (
-    metrics.exposure_parity,
-    metrics.ndkl,
-    metrics.normalized_discounted_difference,
-    metrics.normalized_discounted_kl,
-    metrics.normalized_discounted_ratio,
-    metrics.pairwise_parity,
-    metrics.skew_at_k,
+OF_ORDER = (
+    metrics.pairwise_accuracy,
+    metrics.pairwise_exposure,
+    metrics.pairwise_preference,
 )
-
-
-OF_RANKS = (
-    *(
-        metrics.pairwise_accuracy,
-        metrics.pairwise_exposure,
-        metrics.pairwise_preference,
-        metrics.ndcg,
-    ),
-    *(metrics.dips, metrics.exposure, metrics.exposure_gap, *PARITY),
-)
+OF_RANKS = (*OF_ORDER, *OF_ITEMS, *OF_LISTS, metrics.dips, metrics.ndcg)
 
 
 @one_in(
@@ -305,7 +292,7 @@ def test_preference_does_not_look_at_the_scores(case):
     assert_identical(case(c.but(s=None)), case(c))
 
 
-@cases_of(metrics.pairwise_exposure, metrics.exposure, *PARITY)
+@cases_of(metrics.pairwise_exposure, metrics.exposure, *OF_LISTS)
 def test_exposure_does_not_look_at_the_outcomes(case):
     c = labelled()
     assert_identical(case(c.but(y=None)), case(c))
@@ -318,9 +305,7 @@ def test_monotone_transformation_of_outcomes(case, make):
     assert_identical(case(c.but(y=np.exp(c.y) - 100)), case(c))
 
 
-@cases_of(
-    metrics.pairwise_accuracy, metrics.pairwise_exposure, metrics.pairwise_preference
-)
+@cases_of(*OF_ORDER)
 @on_both
 def test_reversal(case, make):
     c = make()

@@ -33,14 +33,11 @@ def test_parts_are_the_whole(case, make, rows, monkeypatch):
         (one_length, OF_MEAN_SHARES),
     ]
     whole = [case(c, **options) for c, options in problems]
-    tested = [
-        r.test(method="permutation", n_resamples=9, random_state=0) for r in whole
-    ]
+    how = {"method": "permutation", "n_resamples": 9, "random_state": 0}
+    tested = [r.test(**how) for r in whole]
     monkeypatch.setattr(_lists, "_PART", rows)
     for (c, options), expected, shuffled in zip(problems, whole, tested, strict=True):
         r = case(c, **options)
         assert_identical(r, expected)
-        test = r.test(method="permutation", n_resamples=9, random_state=0)
-        np.testing.assert_array_equal(
-            test.null_distribution, shuffled.null_distribution
-        )
+        drawn = r.test(**how).null_distribution
+        np.testing.assert_array_equal(drawn, shuffled.null_distribution)

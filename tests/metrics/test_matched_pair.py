@@ -121,14 +121,6 @@ def test_without_pairs_there_is_no_epsilon():
         assert np.isnan(r.estimate).all()
 
 
-def test_a_number_of_pairs_has_no_weight():
-    with pytest.raises(ValueError, match=r"n_pairs counts pairs.*got 3"):
-        matched_pair_calibration(
-            [0, 1, 1], [1, 2, 3], sensitive_features=list("aba"), n_pairs=3,
-            item_weight=[1, 2, 3],
-        )  # fmt: skip
-
-
 def jackknife(p, unit, epsilon, *, strata=False, **options):
     """Return the estimates and what every unit adds to the jackknife, (units, G)."""
 
@@ -285,42 +277,6 @@ def test_regression_takes_nothing_from_pairs_at_the_threshold(copies):
         assert np.isnan(r.estimate).all(), (r.estimate, options)
 
 
-def test_parts_with_lists_of_other_lengths_add_up():
-    rng = np.random.default_rng(0)
-    q = np.repeat(np.arange(30), np.r_[np.full(15, 4), np.full(15, 9)])
-    y, s, g = rng.random(q.size), rng.random(q.size), rng.integers(0, 2, q.size)
-
-    def part(rows, **options):
-        return matched_pair_calibration(
-            y[rows],
-            s[rows],
-            sensitive_features=g[rows],
-            qid=q[rows],
-            epsilon=0.4,
-            position_weight="dcg",
-            **options,
-        )
-
-    for options in ({}, {"average": "queries"}, {"estimator": "local_linear"}):
-        whole = part(slice(None), **options)
-        for parts in ((q < 15, q >= 15), (q >= 15, q < 15)):
-            total = sum(part(rows, **options) for rows in parts)
-            assert_close(total.estimate, whole.estimate, 1e-10, options)
-            assert_close(total.covariance, whole.covariance, 1e-10, options)
-            assert_close(total.support, whole.support, 1e-10, options)
-            low, high = total.confidence_interval(method="bootstrap", random_state=0)
-            assert (low < total.estimate).all()
-            assert (total.estimate < high).all()
-    with pytest.raises(ValueError, match="Only results of one metric"):
-        part(q < 15) + matched_pair_calibration(
-            *(y, s),
-            sensitive_features=g,
-            qid=q,
-            epsilon=0.4,
-            position_weight=[1, 2, 3, 4, 5],
-        )
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -335,9 +291,14 @@ def test_parts_with_lists_of_other_lengths_add_up():
             {"position_weight": "dcg", "variance": "item"},
             "^position_weight needs variance='cluster'",
         ),
+        (
+            {"n_pairs": 3, "item_weight": [1, 2, 3]},
+            r"^n_pairs counts pairs.*got 3",
+        ),
     ],
 )
 def test_bad_options(options, message):
-    p = make_problem(0)
     with pytest.raises(ValueError, match=message):
-        measure(p, 0.3, **options)
+        matched_pair_calibration(
+            [0, 1, 1], [1, 2, 3], sensitive_features=list("aba"), **options
+        )

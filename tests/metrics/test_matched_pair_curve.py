@@ -69,13 +69,6 @@ def test_rows_are_ordered_once(monkeypatch):
     assert len(calls) == 1
 
 
-def test_thresholds_are_sorted_and_each_is_there_once():
-    np.testing.assert_array_equal(curve(epsilon=[1, 0.2, 0.05, 0.4, 1]).epsilon, GRID)
-    np.testing.assert_array_equal(
-        curve(epsilon=[1, 0.2, 0.05, 0.4]).estimate, curve().estimate
-    )
-
-
 def test_default_grid_is_of_close_pairs_to_half_of_all():
     data = columns(n_queries=200)
     found = matched_pair_curve(**data)
@@ -194,12 +187,6 @@ def test_undefined_points_are_warned_of_once():
     assert caught[0].filename == __file__
     assert np.isnan(found.estimate).sum(0).tolist() == [2, 2]
     assert "–" in repr(found)
-
-
-def test_one_group():
-    with pytest.warns(UndefinedMetricWarning, match=r"a \(1 of 1 thresholds\)"):
-        found = curve(sensitive_features=["a"] * 360, epsilon=None)
-    assert found.epsilon.tolist() == [0]
 
 
 @pytest.mark.parametrize(

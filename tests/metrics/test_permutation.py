@@ -6,33 +6,21 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from skrankfair._inputs.groups import Groups
 from skrankfair.inference import compare
 from skrankfair.metrics import (
     _lists,
     exposure_parity,
     ndcg,
     ndkl,
-    normalized_discounted_difference,
-    normalized_discounted_kl,
     normalized_discounted_ratio,
     pairwise_accuracy,
     pairwise_parity,
     skew_at_k,
 )
-from skrankfair.metrics._lists import Lists
+from tests.calls import OF_LISTS, each_of
 from tests.seeds import one_in
 
-METRICS = {
-    normalized_discounted_difference: {"step": 2},
-    normalized_discounted_ratio: {"step": 2},
-    normalized_discounted_kl: {"step": 2},
-    ndkl: {},
-    skew_at_k: {"k": 5},
-    exposure_parity: {},
-    pairwise_parity: {},
-}
-every_metric = pytest.mark.parametrize("metric", METRICS, ids=lambda m: m.__name__)
+every_metric = each_of(OF_LISTS)
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:skew_at_k is -inf:sklearn.exceptions.UndefinedMetricWarning"
@@ -65,12 +53,12 @@ def all_labels(c):
 
 @one_in(
     4,
-    metric={metric.__name__: metric for metric in METRICS},
+    metric={metric.__name__: metric for metric in OF_LISTS},
     n_lists={"one list": 1, "two lists": 2},
     ties={"distinct": False, "ties": True},
 )
 def test_pvalue_is_the_share_of_all_orders(metric, ties, n_lists):
-    n, options = (9, METRICS[metric]) if n_lists == 1 else (6, METRICS[metric])
+    n, options = (9, OF_LISTS[metric]) if n_lists == 1 else (6, OF_LISTS[metric])
     c = columns(n_lists, n, seed=3, ties=ties)
     r = metric(**c, **options)
     values = np.array(
@@ -102,7 +90,7 @@ def test_finds_an_advantage(metric):
     c = columns(20, 12)
     c["y_score"] = rng.normal(size=240) - 1.5 * c["sensitive_features"]
     c["qid"] = np.repeat(np.arange(20), 12)
-    test = metric(**c, **METRICS[metric]).test(random_state=0)
+    test = metric(**c, **OF_LISTS[metric]).test(random_state=0)
     if metric is skew_at_k:
         # Some list has nobody among the first: so have those of shuffled labels.
         assert test.pvalue[0] <= 0.01
@@ -141,36 +129,16 @@ def test_two_sides_of_a_signed_value():
     np.testing.assert_array_equal(up.pvalue, up.test(method="t").pvalue)
 
 
-def test_lists_of_weight_0_are_left_out():
-    c = columns(3, 10, seed=4)
-    weight = np.array([1.0, 3.0, 0.0])[c["qid"]]
-    r = exposure_parity(**c, sample_weight=weight)
-    drawn = r.test(n_resamples=300, random_state=0).null_distribution
-    kept = {name: value[c["qid"] < 2] for name, value in c.items()}
-    same = exposure_parity(**kept, sample_weight=weight[c["qid"] < 2])
-    other = same.test(n_resamples=300, random_state=0).null_distribution
-    np.testing.assert_array_equal(drawn, other)
-
-
 @pytest.mark.parametrize("ties", [(False, False), (True, True), (True, False)])
-@pytest.mark.parametrize("overlapping", [False, True])
-def test_parts_are_tested_as_the_whole(ties, overlapping):
+def test_parts_are_tested_as_the_whole(ties):
     parts = []
     for index, tied in enumerate(ties):
         c = columns(3, 9, seed=index, ties=tied)
-        labels = np.array(["b", "a" if index else "c"])[c["sensitive_features"] * 1]
-        c["sensitive_features"] = labels
-        if overlapping:
-            c["sensitive_features"] = np.stack(
-                [labels == "a", labels == "b", np.arange(labels.size) % 2 == 0], axis=1
-            )
+        names = np.array(["b", "a" if index else "c"])
+        c["sensitive_features"] = names[c["sensitive_features"] * 1]
         c["qid"] = c["qid"] + 10 * index
         parts.append(c)
     whole = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
-    if overlapping:
-        both = ndkl(**parts[1]) + ndkl(**parts[1] | {"qid": parts[1]["qid"] + 9})
-        assert both.permutation.lists.n_queries == 6
-        return
     merged = sum(ndkl(**part) for part in parts)
     expected = ndkl(**whole)
     assert merged.groups == expected.groups == ("a", "b", "c")
@@ -184,15 +152,6 @@ def test_parts_are_tested_as_the_whole(ties, overlapping):
         assert (np.abs(first.mean(0) - second.mean(0)) < 6 * error).all()
     else:
         np.testing.assert_allclose(first, second, rtol=1e-12)
-
-
-def test_shuffles_within_lists():
-    groups = Groups(("a", "b", "c"), np.repeat([0, 1, 2, 0], [4, 5, 6, 3]))
-    lists = Lists(np.array([0, 6, 12, 18]), None, groups)
-    shuffled = lists.shuffled(7, np.random.default_rng(0))
-    assert shuffled.n_queries == 21
-    np.testing.assert_array_equal(shuffled.sizes, np.tile(lists.sizes, 7))
-    assert len({tuple(row) for row in shuffled.groups.values.reshape(7, 18)}) == 7
 
 
 class TestWhatCannotBeTested:
@@ -215,7 +174,7 @@ class TestWhatCannotBeTested:
 
     @every_metric
     def test_distances_by_student_t(self, metric):
-        r = metric(**columns(9, seed=1), **METRICS[metric])
+        r = metric(**columns(9, seed=1), **OF_LISTS[metric])
         with pytest.raises(ValueError, match="method must be 'permutation'"):
             r.test(method="t")
         assert np.isnan(r.pvalue).all()
@@ -253,7 +212,7 @@ def test_blocks_of_shuffles_change_nothing(metric, labels, monkeypatch):
     if labels == "overlapping":
         c["sensitive_features"] = rng.random((300, 12)) < 0.3
     for options in ({}, {"average": "representation"}):
-        r = metric(**c, **METRICS[metric], **options)
+        r = metric(**c, **OF_LISTS[metric], **options)
         at_once = r.test(method="permutation", n_resamples=30, random_state=0)
         with monkeypatch.context() as patched:
             patched.setattr(_lists, "_ROWS", 1)

@@ -85,19 +85,6 @@ def test_name_function_and_array(metric, case):
     assert_same(measure(metric, position_weight=short.tolist()), named)
 
 
-@pytest.mark.parametrize("weight", ["top", lambda r: r <= 10], ids=["name", "function"])
-def test_ten_places_are_ten(weight):
-    # In two lists of 12 the group is only at rank 11.
-    r = exposure(
-        None,
-        [*range(12, 0, -1)] * 2,
-        sensitive_features=[rank == 11 for rank in range(1, 13)] * 2,
-        qid=[0] * 12 + [1] * 12,
-        position_weight=weight,
-    )
-    assert r.estimate.tolist() == [1, 0]
-
-
 @each_metric
 @pytest.mark.parametrize(
     ("options", "message"),

@@ -14,7 +14,7 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
-from tests.reference import matched_pairs, pairwise, variance
+from tests.reference import matched_pairs, pairwise
 
 COMPARISONS = ("all", "intra", "inter")
 
@@ -241,20 +241,16 @@ def delong_variance(y, s):
     return sum(np.var(won.mean(k), ddof=1) / won.shape[1 - k] for k in (0, 1))
 
 
-@pytest.mark.parametrize(("n", "close"), [(200, 0.05), (2000, 0.01)])
 @pytest.mark.parametrize("ties", [False, True])
-def test_item_variance_is_delongs_to_first_order(n, close, ties):
-    rng = np.random.default_rng(0)
+def test_item_variance_is_delongs_to_first_order(ties):
+    rng, n = np.random.default_rng(0), 2000
     y = rng.random(n) < 0.5
     s = rng.normal(size=n) + y
     s = np.round(s) if ties else s
-    if n == 200:
-        naive = variance.delong_variance(y.astype(int).tolist(), s.tolist())
-        assert delong_variance(y, s) == pytest.approx(naive)
     result = pairwise_accuracy(y, s, sensitive_features=np.zeros(n))
     assert result.variance == "item"
     ratio = result.covariance[0, 0] / delong_variance(y, s)
-    assert abs(ratio - 1) < close
+    assert abs(ratio - 1) < 0.01
     # Members and others are DeLong's two samples, where the members are the positives.
     exposure = pairwise_exposure(None, s, sensitive_features=y)
     expected = delong_variance(y, s)
@@ -277,14 +273,12 @@ def test_ndcg_is_scikit_learns_over_queries_with_gain(k, gain):
 
 
 def pair_frame(pairs_by_group):
-    """Stack pairs (i, j, value) of several groups: value, group, i, j."""
+    """Stack pairs (i, j, value) of several groups: value, group, i."""
     stacked = [
-        (value, g, i, j)
-        for g, pairs in enumerate(pairs_by_group)
-        for i, j, value in pairs
+        (value, g, i) for g, pairs in enumerate(pairs_by_group) for i, _, value in pairs
     ]
-    value, g, i, j = map(np.array, zip(*stacked, strict=True))
-    return value.astype(float), g, i, j
+    value, g, i = map(np.array, zip(*stacked, strict=True))
+    return value.astype(float), g, i
 
 
 def naive_pairs(metric, rows, group):
@@ -318,7 +312,7 @@ def test_cluster_covariance_is_that_of_refits_of_statsmodels(metric, by_user):
         cluster=cluster,
         **OPTIONS[metric],
     )
-    value, g, i, _ = pair_frame([naive_pairs(metric, rows, g) for g in result.groups])
+    value, g, i = pair_frame([naive_pairs(metric, rows, g) for g in result.groups])
     of_pair, indicator = cluster[i], np.eye(len(result.groups))[g]
     fit = OLS(value, indicator).fit()
     changes = [
@@ -331,21 +325,3 @@ def test_cluster_covariance_is_that_of_refits_of_statsmodels(metric, by_user):
     np.testing.assert_allclose(
         result.covariance, changes.T @ changes, rtol=1e-9, atol=1e-15
     )
-
-
-@pytest.mark.parametrize("metric", [pairwise_exposure, matched_pair_calibration])
-def test_item_variance_is_near_the_sandwiches_of_statsmodels(metric):
-    # Pairs (i, j) clustered by i and by j: the sum of both sandwiches.
-    rows = random_rows(5, n_groups=2)
-    rows = rows._replace(query=np.zeros(rows.y.size))
-    result = metric(rows.y, rows.s, sensitive_features=rows.group, **OPTIONS[metric])
-    assert result.variance == "item"
-    for g in range(2):
-        value, _, i, j = pair_frame([naive_pairs(metric, rows, g)])
-        expected = 0.0
-        for items in (i, j):
-            how = {"groups": items, "use_correction": False}
-            fit = OLS(value, np.ones(value.size)).fit(cov_type="cluster", cov_kwds=how)
-            expected += fit.cov_params()[0, 0]
-        # The jackknife is larger, by order 1 / n.
-        assert expected < result.covariance[g, g] < 1.05 * expected
