@@ -120,6 +120,12 @@ def matched_pair_estimates(
         of_rank = PositionWeight.of(position_weight, k, patience)
         longest = int(data.ranking.lengths.max())
         weights = of_rank.strata(longest, n_columns * len(data.groups))
+        if variance == "item":
+            raise ValueError(
+                "position_weight needs variance='cluster': one list has one item at a "
+                "position, too few for the standard error of its ratio."
+            )
+        variance = "cluster"
     n_positions = 0 if weights is None else weights.size
 
     def make_pairs(ranked: RankedData) -> MatchedPairs | AdjacentPairs:
@@ -137,13 +143,6 @@ def matched_pair_estimates(
             n_columns=n_columns_of_pair,
         )
 
-    if weights is not None:
-        if variance == "item":
-            raise ValueError(
-                "position_weight needs variance='cluster': one list has one item at a "
-                "position, too few for the standard error of its ratio."
-            )
-        variance = "cluster"
     n_buckets = max(n_positions, 1)
     finalize: Any = LocalLinear(n_buckets) if linear else MeanOfRatios(n_buckets)
     if weights is not None:

@@ -32,10 +32,8 @@ class PositionWeight:
     ) -> PositionWeight:
         """Read and check `position_weight`, `k` and `patience` of a metric."""
         name = position_weight if isinstance(position_weight, str) else None
-        for value, argument, user in (
-            (k, "k", "top"),
-            (patience, "patience", NAMES[3]),
-        ):
+        of_name = (k, "k", "top"), (patience, "patience", "geometric")
+        for value, argument, user in of_name:
             if value is not None and name != user:
                 raise ValueError(
                     f"{argument} must be None unless position_weight={user!r}; got "

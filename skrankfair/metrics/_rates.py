@@ -58,14 +58,8 @@ def _rate(
         else:
             check_number(threshold, "threshold", -np.inf, np.inf)
 
-    metric = Metric(
-        name,
-        finalize or MeanOfRatios(),
-        support or ColumnSum(1, 2),
-        unit=unit,
-        share=True,
-        better=better,
-    )
+    finalize, support = finalize or MeanOfRatios(), support or ColumnSum(1, 2)
+    metric = Metric(name, finalize, support, unit=unit, share=True, better=better)
     return MadeMetric(metric, of_rows, needs, supports=supports, check=check)
 
 

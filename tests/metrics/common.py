@@ -1,6 +1,7 @@
 """One table of all metrics with all their options, and small data for all tests."""
 
 import itertools
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -271,6 +272,15 @@ def columns(seed=0, n_queries=60, size=6, labels="abc"):
         "sensitive_features": rng.choice(list(labels), query.size),
         "qid": query,
     }
+
+
+def with_peak(make):
+    """Return what a function makes, and the most memory that it has taken."""
+    tracemalloc.start()
+    try:
+        return make(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def without_groups(data):

@@ -171,7 +171,6 @@ def test_resample_is_the_metric_of_resampled_clusters(metric, one_list):
     if one_list and metric is not ranks:
         return
     *columns, cluster, query = rows(3, 12, ties=one_list)
-    group = columns[2]
     query = None if one_list else query
     options = {"kernel": "gaussian"} if metric in SHIFTS.values() else {}
     r = metric(*columns, cluster, query, **options)
@@ -191,7 +190,6 @@ def test_resample_is_the_metric_of_resampled_clusters(metric, one_list):
                 for g, n in enumerate(bins)
             ]
         np.testing.assert_allclose(values, expected, atol=1e-9)
-    assert set(r.groups) == set(group)
 
 
 @each_metric
@@ -220,11 +218,11 @@ def test_group_without_rows(metric):
 @each_metric
 def test_scores_without_spread_are_one_place(metric):
     y, s, group, cluster, query = rows()
-    r = metric(y, np.full(s.size, 0.4), group, cluster, query)
-    assert np.isfinite(r.standard_error).all()
+    s = np.full(s.size, 0.4)
+    assert np.isfinite(metric(y, s, group, cluster, query).standard_error).all()
     if metric in ERRORS.values():
         unit = {} if "smooth" not in str(metric.keywords) else {"cluster_weight": "row"}
-        r = metric(y, np.full(s.size, 0.4), group, cluster, **unit)
+        r = metric(y, s, group, cluster, **unit)
         expected = [abs(0.4 - y[group == name].mean()) for name in "ab"]
         np.testing.assert_allclose(r.estimate, expected, atol=1e-12)
 

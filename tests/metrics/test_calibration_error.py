@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skrankfair._inputs.score_rows import Sample
 from skrankfair.datasets import make_bias_by_construction
 from skrankfair.inference import compare
 from skrankfair.metrics import GroupEstimates, calibration_error
-from skrankfair.metrics._calibration_error import SortedScores
 from skrankfair.smoothing import nadaraya_watson
 from tests.metrics.test_calibration import EDGES, METHODS, assert_same
 from tests.metrics.test_calibration import rows as rows_of_queries
@@ -83,37 +81,25 @@ class TestReference:
             assert r.support[g] == n
 
 
-class TestSweep:
-    """What the sweep of Roelofs et al. does where means never fall, and where."""
-
-    def bins(self, y, s):
-        x, y = np.array(s, dtype=float), np.array(y, dtype=float)
-        return SortedScores.of_sample(Sample.of_rows(x, y)).sweep()
-
-    def test_never_as_many_bins_as_rows(self):
-        assert self.bins([0, 0, 1, 1], [1, 2, 3, 4]) == 3
-        assert self.bins([0.1] * 7, range(7)) == 6
-        assert self.bins([1], [1]) == self.bins([0, 1], [1, 2]) == 1
-        # Only two rows of all are in the wrong order, which no fewer bins show.
-        y = [0, 1, 2, 3, 4, 5, 7, 6]
-        assert self.bins(y, range(8)) == naive.sweep_bins(y, list(range(8)))
-        assert self.bins([1, 0], [1, 2]) == 1
-
-    def test_first_fall_and_not_the_last(self):
+@pytest.mark.parametrize(
+    ("y", "s", "bins"),
+    [
+        # Never as many bins as rows, where means never fall.
+        ([0, 0, 1, 1], [1, 2, 3, 4], 3),
+        ([0.1] * 7, range(7), 6),
+        ([1], [1], 1),
+        ([0, 1], [1, 2], 1),
+        ([1, 0], [1, 2], 1),
         # Four bins fall (0, 1, 1/2, 1); five (0, 0, 1, 0, 1) too; six are not tried.
-        y = [0, 0, 1, 0, 1, 1]
-        assert self.bins(y, range(6)) == 3
+        ([0, 0, 1, 0, 1, 1], range(6), 3),
         # Two fall, four do not: the first counts.
-        y = [0, 0, 9, 0, 0, 1, 1, 1]
-        assert self.bins(y, range(8)) == 1
-
-    def test_ties_are_in_no_order(self):
-        y, s = [0, 1, 1, 0, 1, 0], [0.5, 0.5, 0.5, 0.2, 0.9, 0.5]
-        rng = np.random.default_rng(0)
-        for _ in range(10):
-            order = rng.permutation(6)
-            mixed = np.array(y)[order], np.array(s)[order]
-            assert self.bins(*mixed) == self.bins(y, s) == naive.sweep_bins(y, s)
+        ([0, 0, 9, 0, 0, 1, 1, 1], range(8), 1),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
+def test_sweep_by_hand(y, s, bins):
+    r = calibration_error(y, s, method="sweep")
+    assert r.first_pass["bins"]["all"] == bins == naive.sweep_bins(y, list(s))
 
 
 @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")

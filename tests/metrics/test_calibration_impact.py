@@ -1,8 +1,6 @@
 """What calibration would change: decisions and ranks."""
 
 import pickle
-import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +15,7 @@ from skrankfair.metrics import (
     positive_rate_shift,
     rank_shift,
 )
+from tests.metrics.common import with_peak
 from tests.metrics.test_calibration import (
     SHIFTS,
     H,
@@ -110,20 +109,6 @@ class TestReference:
             )
 
     @each_shift
-    def test_resamples_are_drawn_once(self, metric):
-        r = metric(*rows(), n_resamples=5)
-        drawn = []
-
-        def refit(counts):
-            drawn.extend(counts)
-            return r.sums.refit(counts)
-
-        counted = replace(r, sums=replace(r.sums, refit=refit))
-        variance = np.diag(counted.covariance)
-        np.testing.assert_allclose(counted.standard_error, np.sqrt(variance))
-        assert len(drawn) == 5
-
-    @each_shift
     @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
     def test_memory_is_for_rows_and_groups(self, metric, monkeypatch):
         n, n_groups = 15_000, 150
@@ -135,13 +120,12 @@ class TestReference:
         y, s = rng.random((2, n))
         group, query = rng.integers(0, n_groups, n), rng.integers(0, n // 50, n)
         query = query if metric is ranks else None
-        tracemalloc.start()
-        try:
+
+        def measured():
             r = metric(y, s, group, None, query, n_resamples=4)
-            _ = r.standard_error, r.df
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
+            return r, r.standard_error, r.df
+
+        _, peak = with_peak(measured)
         # The kernel of all pairs of a group's rows would be 800 bytes per row, a table
         # of all groups of each row 2,400, and the scores of all resamples 32.
         assert peak < 150 * n + 1000 * n_groups
@@ -191,16 +175,6 @@ class TestSign:
         # Outcomes that are the scores leave nothing to change, but for the smoothing.
         exact = metric(s, s, group, query, query, bandwidth=1e-6)
         np.testing.assert_array_equal(exact.estimate, [0, 0])
-
-    def test_shifts_of_a_query_sum_to_0(self):
-        columns = rows(labels="abc")
-        r = ranks(*columns)
-        assert r.estimate @ r.support == pytest.approx(0, abs=1e-9)
-
-    def test_order_within_a_group_is_not_at_stake(self):
-        y, s, _, cluster, query = rows()
-        r = ranks(y, s, ["all"] * y.size, cluster, query, bandwidth=0.5)
-        assert r.estimate[0] == pytest.approx(0, abs=1e-12)
 
 
 class TestErrors:

@@ -33,12 +33,6 @@ in_chunks = seeds.in_chunks(12, always=3)
 each_weight = pytest.mark.parametrize("position_weight", WEIGHTS.values(), ids=WEIGHTS)
 
 
-def of_side(result, side):
-    """Estimates, errors and support of one direction."""
-    table = result.breakdown().set_index("of").loc[[side]]
-    return table["estimate"], table["standard_error"], table["support"]
-
-
 @undefined_is_fine
 @in_chunks
 @each_weight
@@ -85,15 +79,15 @@ def test_estimate_and_covariance(seeds, position_weight):
         assert_covariance(r.covariance, covariance[::2, ::2], hint)
         if position_weight == "uniform":
             assert_covariance(r.against_rest().covariance, gap, hint)
-        errors = np.sqrt(np.diag(covariance))
+        errors, table = np.sqrt(np.diag(covariance)), r.breakdown().set_index("of")
         for side, estimate, error in (
             ("group", expected[::2], errors[::2]),
             ("rest", expected[1::2], errors[1::2]),
             ("difference", expected[::2] - expected[1::2], np.sqrt(np.diag(gap))),
         ):
-            columns = of_side(r, side)
-            assert_close(columns[0], estimate, 1e-10, hint)
-            assert_close(columns[1], error, 1e-8, hint)
+            columns = table.loc[[side]]
+            assert_close(columns["estimate"], estimate, 1e-10, hint)
+            assert_close(columns["standard_error"], error, 1e-8, hint)
 
 
 @undefined_is_fine
@@ -149,27 +143,6 @@ def test_uniform_weight_is_one_minus_inter_group_accuracy(seeds):
             one, other = r.against_rest(), accuracy.against_rest()
             assert_close(one.estimate, -other.estimate, 1e-12, seed)
             assert_close(one.covariance, other.covariance, 1e-12, seed)
-
-
-@undefined_is_fine
-@pytest.mark.parametrize("n", [2, 50, 3000])
-def test_one_relevant_item_at_every_place(n):
-    # Its dissatisfaction is the share of the visits above it.
-    visits = 1 / np.log2(np.arange(n) + 2)
-    query = np.repeat(np.arange(5), n)
-    places = np.linspace(0, n - 1, 5).astype(int)
-    y = (np.arange(n) == places[:, None]).ravel()
-    r = dips(
-        *(y, np.tile(-np.arange(n), 5)),
-        sensitive_features=np.where(y, "one", "others"),
-        qid=query,
-        position_weight="dcg",
-        average="queries",
-    )
-    expected = [visits[:k].sum() / visits[:-1].sum() for k in places]
-    assert_close(r.estimate[0], np.mean(expected), 1e-12)
-    rows = r.sums.table.by_group
-    assert_close(rows[:, 0, 0] / rows[:, 0, 1], expected, 1e-12)
 
 
 def shuffles(values, n_shuffles, rng):

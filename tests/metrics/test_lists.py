@@ -1,27 +1,255 @@
-"""Lists are measured part by part: what is in which part changes nothing."""
+"""Lists: measured part by part, and the permutation test of their labels."""
+
+import itertools
 
 import numpy as np
 import pytest
 
-from skrankfair.metrics import _lists
-from tests.calls import OF_LISTS
+from skrankfair.inference import compare
+from skrankfair.metrics import (
+    _lists,
+    exposure_parity,
+    ndcg,
+    ndkl,
+    normalized_discounted_ratio,
+    pairwise_accuracy,
+    pairwise_parity,
+    skew_at_k,
+)
+from tests.calls import OF_LISTS, each_of
 from tests.metrics.common import (
     CASES,
     DATA,
     assert_identical,
     with_clusters,
+    with_peak,
     with_weights,
 )
 from tests.seeds import one_in
 
-OF_MEAN_SHARES = {"average": "representation"}
-PARITY = {name: case for name, case in CASES.items() if case.metric in OF_LISTS}
+every_metric = each_of(OF_LISTS)
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.UndefinedMetricWarning"
+    "ignore:skew_at_k is -inf:sklearn.exceptions.UndefinedMetricWarning"
 )
 
 
+def columns(n_lists=1, n=8, seed=0, ties=False):
+    rng = np.random.default_rng(seed)
+    score = rng.integers(0, 5, n_lists * n) if ties else rng.permutation(n_lists * n)
+    group = np.tile(np.arange(n) < n // 3, n_lists)
+    return {
+        "y_score": score,
+        "sensitive_features": group,
+        "qid": np.repeat(np.arange(n_lists), n),
+    }
+
+
+def all_labels(c):
+    """Labels in every order within the lists."""
+    lists = [np.flatnonzero(c["qid"] == q) for q in np.unique(c["qid"])]
+    choices = []
+    for rows in lists:
+        size = int(c["sensitive_features"][rows].sum())
+        choices.append([list(x) for x in itertools.combinations(rows, size)])
+    for chosen in itertools.product(*choices):
+        group = np.zeros(c["qid"].size, dtype=bool)
+        group[np.concatenate(chosen)] = True
+        yield group
+
+
+@one_in(
+    4,
+    metric={metric.__name__: metric for metric in OF_LISTS},
+    n_lists={"one list": 1, "two lists": 2},
+    ties={"distinct": False, "ties": True},
+)
+def test_pvalue_is_the_share_of_all_orders(metric, ties, n_lists):
+    n, options = (9, OF_LISTS[metric]) if n_lists == 1 else (6, OF_LISTS[metric])
+    c = columns(n_lists, n, seed=3, ties=ties)
+    r = metric(**c, **options)
+    values = np.array(
+        [
+            metric(**(c | {"sensitive_features": group}), **options).estimate[1]
+            for group in all_labels(c)
+        ]
+    )
+    observed = r.estimate[1]
+    slack = 1e-9 if np.isfinite(observed) else 0.0
+    exact = (values >= observed - slack).mean()
+    if metric is skew_at_k:
+        exact = min(1.0, 2 * min(exact, (values <= observed + slack).mean()))
+    n_resamples = 8_000
+    test = r.test(method="permutation", n_resamples=n_resamples, random_state=0)
+    # Five standard errors of the share of shuffles, twice for two sides.
+    assert abs(test.pvalue[1] - exact) < 10 * np.sqrt(0.25 / n_resamples)
+    if np.isfinite(values).all():
+        spread = values.std()
+        assert abs(test.null_value[1] - values.mean()) < 5 * spread / np.sqrt(
+            n_resamples
+        )
+        assert test.standard_error[1] == pytest.approx(spread, rel=0.05)
+
+
+@every_metric
+def test_finds_an_advantage(metric):
+    rng = np.random.default_rng(0)
+    c = columns(20, 12)
+    c["y_score"] = rng.normal(size=240) - 1.5 * c["sensitive_features"]
+    c["qid"] = np.repeat(np.arange(20), 12)
+    test = metric(**c, **OF_LISTS[metric]).test(random_state=0)
+    if metric is skew_at_k:
+        # Some list has nobody among the first: so have those of shuffled labels.
+        assert test.pvalue[0] <= 0.01
+    elif metric is normalized_discounted_ratio:
+        # The ratio of a minority hides it, that of the rest shows it.
+        assert test.pvalue.min() <= 0.01
+    else:
+        assert (test.pvalue <= 0.01).all()
+
+
+def test_statistic_is_in_units_of_the_shuffles():
+    r = pairwise_parity(**columns(5, 12, seed=1))
+    test = r.test(n_resamples=500, random_state=1)
+    drawn = test.null_distribution
+    assert drawn.shape == (500, 2)
+    np.testing.assert_allclose(
+        test.statistic, (r.estimate - drawn.mean(0)) / drawn.std(0)
+    )
+    expected = (1 + (drawn >= r.estimate - 1e-12).sum(0)) / 501
+    np.testing.assert_array_equal(test.pvalue, expected)
+    assert np.isnan(test.df).all()
+
+
+def test_two_sides_of_a_signed_value():
+    c = columns(9, 10, seed=2)
+    up = pairwise_parity(**c, signed=True)
+    down = pairwise_parity(**(c | {"y_score": -c["y_score"]}), signed=True)
+    first, second = (
+        r.test(method="permutation", n_resamples=2000, random_state=0)
+        for r in (up, down)
+    )
+    np.testing.assert_allclose(first.pvalue, second.pvalue, atol=0.1)
+    assert (first.pvalue <= 1).all()
+    # Without a method it is Student's t.
+    np.testing.assert_array_equal(up.test().df, up.df)
+    np.testing.assert_array_equal(up.pvalue, up.test(method="t").pvalue)
+
+
+@pytest.mark.parametrize("ties", [(False, False), (True, True), (True, False)])
+def test_parts_are_tested_as_the_whole(ties):
+    parts = []
+    for index, tied in enumerate(ties):
+        c = columns(3, 9, seed=index, ties=tied)
+        names = np.array(["b", "a" if index else "c"])
+        c["sensitive_features"] = names[c["sensitive_features"] * 1]
+        c["qid"] = c["qid"] + 10 * index
+        parts.append(c)
+    whole = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+    merged = sum(ndkl(**part) for part in parts)
+    expected = ndkl(**whole)
+    assert merged.groups == expected.groups == ("a", "b", "c")
+    first, second = (
+        r.test(n_resamples=400, random_state=0).null_distribution
+        for r in (merged, expected)
+    )
+    if any(ties):
+        # The order of tied rows is nobody's choice.
+        error = first.std(axis=0) / np.sqrt(400)
+        assert (np.abs(first.mean(0) - second.mean(0)) < 6 * error).all()
+    else:
+        np.testing.assert_allclose(first, second, rtol=1e-12)
+
+
+class TestWhatCannotBeTested:
+    def test_after_compact(self):
+        r = ndkl(**columns(3)).compact()
+        assert r.permutation is None
+        with pytest.raises(ValueError, match=r"kept until compact\(\); ndkl has none"):
+            r.test()
+        whole = r + ndkl(**columns(3))
+        assert whole.permutation is None
+
+    def test_other_metrics(self):
+        c = columns(6)
+        r = pairwise_accuracy(np.arange(48) % 3, **c)
+        with pytest.raises(ValueError, match="pairwise_accuracy has none"):
+            r.test(method="permutation")
+        r = ndcg(np.arange(48) % 3, c["y_score"], qid=c["qid"])
+        with pytest.raises(ValueError, match="no fair value"):
+            r.test()
+
+    @every_metric
+    def test_distances_by_student_t(self, metric):
+        r = metric(**columns(9, seed=1), **OF_LISTS[metric])
+        with pytest.raises(ValueError, match="method must be 'permutation'"):
+            r.test(method="t")
+        assert np.isnan(r.pvalue).all()
+        assert np.isnan(r.to_frame()["pvalue"]).all()
+        assert "  p\n" not in repr(r)
+
+    def test_differences_of_two_models_are(self):
+        r = compare(ndkl(**columns(9)), ndkl(**columns(9, seed=1)))
+        assert np.isfinite(r.test().pvalue).all()
+        assert r.permutation is None
+        with pytest.raises(ValueError, match="needs the lists"):
+            r.test(method="permutation")
+
+    @pytest.mark.parametrize(
+        ("option", "message"),
+        [
+            ({"method": "bootstrap"}, "method must be one of 't', 'permutation'"),
+            ({"n_resamples": 0}, "n_resamples must be an integer"),
+            ({"random_state": "x"}, "random_state must be"),
+        ],
+    )
+    def test_bad_options(self, option, message):
+        with pytest.raises(ValueError, match=message):
+            ndkl(**columns()).test(**option)
+
+
+@pytest.mark.parametrize("labels", ["two", "many", "overlapping"])
+@pytest.mark.parametrize("metric", [exposure_parity, pairwise_parity, skew_at_k])
+def test_blocks_of_shuffles_change_nothing(metric, labels, monkeypatch):
+    rng = np.random.default_rng(0)
+    weight = np.repeat(np.arange(1, 31), 10)
+    c = columns(30, 10, ties=True) | {"sample_weight": weight}
+    if labels == "many":
+        c["sensitive_features"] = rng.integers(0, 12, 300)
+    if labels == "overlapping":
+        c["sensitive_features"] = rng.random((300, 12)) < 0.3
+    for options in ({}, {"average": "representation"}):
+        r = metric(**c, **OF_LISTS[metric], **options)
+        at_once = r.test(method="permutation", n_resamples=30, random_state=0)
+        with monkeypatch.context() as patched:
+            patched.setattr(_lists, "_ROWS", 1)
+            in_blocks = r.test(method="permutation", n_resamples=30, random_state=0)
+        np.testing.assert_array_equal(in_blocks.pvalue, at_once.pvalue)
+        np.testing.assert_array_equal(in_blocks.corrected(), at_once.corrected())
+        np.testing.assert_allclose(
+            *(test.null_distribution for test in (in_blocks, at_once)), rtol=1e-13
+        )
+
+
+def test_blocks_bound_the_memory_of_hundreds_of_overlapping_groups():
+    rng = np.random.default_rng(0)
+    n, n_groups = 600, 500
+    r = pairwise_parity(
+        y_score=rng.random(n),
+        sensitive_features=rng.random((n, n_groups)) < 0.05,
+        qid=np.repeat(np.arange(n // 20), 20),
+    )
+    how = {"method": "permutation", "n_resamples": 60, "random_state": 0}
+    test, peak = with_peak(lambda: r.test(**how))
+    assert test.null_distribution.shape == (60, n_groups)
+    assert np.isfinite(test.corrected()).all()
+    assert peak < 200e6
+
+
+PARITY = {name: case for name, case in CASES.items() if case.metric in OF_LISTS}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 @one_in(2, case=PARITY, make=DATA, rows={"one row": 1, "17 rows": 17})
 def test_parts_are_the_whole(case, make, rows, monkeypatch):
     plain = make()
@@ -30,7 +258,7 @@ def test_parts_are_the_whole(case, make, rows, monkeypatch):
         (plain, {}),
         (with_clusters(with_weights(plain)), {}),
         (plain.but(s=np.random.default_rng(0).permutation(plain.y.size)), {}),
-        (one_length, OF_MEAN_SHARES),
+        (one_length, {"average": "representation"}),
     ]
     whole = [case(c, **options) for c, options in problems]
     how = {"method": "permutation", "n_resamples": 9, "random_state": 0}

@@ -1,19 +1,18 @@
 """The curve is matched pair calibration at every threshold."""
 
-import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
 
 from skrankfair._estimates import sums
-from skrankfair._inputs import ranking as _ranking
 from skrankfair.datasets import make_confounded_queries
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     matched_pair_calibration,
     matched_pair_curve,
 )
-from tests.metrics.common import columns
+from tests.metrics.common import columns, with_peak
 
 GRID = [0.05, 0.2, 0.4, 1.0]
 
@@ -55,18 +54,6 @@ def test_each_point_is_the_metric_there(options):
         low, high = single.confidence_interval(0.9)
         np.testing.assert_allclose(interval.low[i], low, rtol=1e-12)
         np.testing.assert_allclose(interval.high[i], high, rtol=1e-12)
-
-
-def test_rows_are_ordered_once(monkeypatch):
-    calls, original = [], _ranking.order_rows
-
-    def order_rows(*args):
-        calls.append(args)
-        return original(*args)
-
-    monkeypatch.setattr(_ranking, "order_rows", order_rows)
-    curve(epsilon=np.linspace(0.1, 1, 10))
-    assert len(calls) == 1
 
 
 def test_default_grid_is_of_close_pairs_to_half_of_all():
@@ -157,12 +144,9 @@ def test_memory_is_not_for_each_threshold(monkeypatch):
     given = {"sensitive_features": group, "qid": query}
     peaks = []
     for grid in (thresholds[-1:], thresholds):
-        tracemalloc.start()
-        try:
-            found = matched_pair_curve(y, score, **given, epsilon=grid)
-            peaks.append(tracemalloc.get_traced_memory()[1])
-        finally:
-            tracemalloc.stop()
+        make = partial(matched_pair_curve, y, score, **given, epsilon=grid)
+        found, peak = with_peak(make)
+        peaks.append(peak)
     # The rows of all thresholds would take 200 bytes per row.
     assert peaks[1] - peaks[0] < 20 * n + 400 * n_groups * thresholds.size
     alone = matched_pair_calibration(y, score, **given, epsilon=0.2)

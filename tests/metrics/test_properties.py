@@ -96,24 +96,3 @@ def test_calibration_is_within_the_differences(data, average, direction, epsilon
     )
     widest = max(np.ptp(y[q == label]) for label in q)
     assert (np.abs(defined(r)) <= widest * (1 + 1e-9) + 1e-9).all()
-
-
-@many
-@given(rows, st.integers(1, 30))
-def test_more_pairs_have_a_larger_epsilon(data, n_pairs):
-    y, s, who = columns(data)
-    y = np.clip(y, -100, 100)
-    options = {"variance": "cluster", **who}
-    fewer, more, every = (
-        matched_pair_calibration(y, s, **chosen, **options)
-        for chosen in (
-            {"n_pairs": n_pairs},
-            {"n_pairs": n_pairs + 1},
-            {"quantile": 1.0},
-        )
-    )
-    for group in fewer.groups:
-        epsilons = [r.first_pass["epsilon"][group] for r in (fewer, more, every)]
-        assert np.isnan(epsilons).all() or sorted(epsilons) == epsilons
-    assert (fewer.support <= more.support).all()
-    assert (fewer.support >= np.minimum(n_pairs, every.support)).all()

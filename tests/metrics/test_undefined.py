@@ -9,7 +9,6 @@ from skrankfair.metrics import (
     matched_pair_calibration,
     ndcg,
     pairwise_accuracy,
-    pairwise_exposure,
 )
 from tests.calls import (
     GOOD,
@@ -106,15 +105,6 @@ def test_one_cluster_has_no_error(metric, average):
     assert np.isnan(r.standard_error).all()
 
 
-def test_warning_names_crossed_and_odd_groups():
-    frame = pd.DataFrame({"sex": list("fmfmfm"), "old": [1, 1, 2, 2, 1, 1]})
-    with (
-        pytest.warns(UndefinedMetricWarning, match="without pairs: f × 2"),
-        pytest.warns(UndefinedMetricWarning, match="no standard error.*: f × 1, m"),
-    ):
-        pairwise_accuracy([0, 1, 0, 1, 1, 0], range(6), sensitive_features=frame)
-
-
 def test_ndcg_without_relevance():
     with pytest.warns(UndefinedMetricWarning, match=r"without queries: all\.$"):
         r = call(ndcg, y_true=[0] * 6)
@@ -124,13 +114,3 @@ def test_ndcg_without_relevance():
         r = call(ndcg, y_true=[0, 0, 1, 0, 0, 0])
     assert r.support == 1
     assert np.isfinite(r.estimate).all()
-
-
-def test_queries_without_pairs_do_not_matter_to_the_estimate():
-    r = call(pairwise_exposure)
-    longer = {name: [*values, values[0]] for name, values in GOOD.items()}
-    alone = call(
-        pairwise_exposure, **{**longer, "y_true": None, "qid": [*GOOD["qid"], 9]}
-    )
-    np.testing.assert_array_equal(alone.estimate, r.estimate)
-    assert (alone.n_clusters, r.n_clusters) == (3, 2)

@@ -63,25 +63,6 @@ def errors(y, s, rows, w=None):
     return {name: _share(value, total) for name, value in sums.items()}
 
 
-def auc(y, s, member, comparison="intra", q=None):
-    """P(s_i > s_j), i a positive of the group, j a negative that it is compared with.
-
-    "intra": of the group; "inter": of the others; "all": of anyone. Ties count half.
-    """
-    wins = pairs = 0.0
-    for i in range(len(y)):
-        for j in range(len(y)):
-            if not (member[i] and y[i] == 1 and y[j] == 0):
-                continue
-            if q is not None and q[i] != q[j]:
-                continue
-            if comparison != "all" and member[j] != (comparison == "intra"):
-                continue
-            pairs += 1
-            wins += 1.0 if s[i] > s[j] else 0.5 if s[i] == s[j] else 0.0
-    return _share(wins, pairs)
-
-
 def mean_without(values, cluster, value_of):
     """Jackknife variance of ``value_of(rows)`` over the clusters of the rows.
 
