@@ -176,7 +176,7 @@ class TestWhatCannotBeTested:
         with pytest.raises(ValueError, match="pairwise_accuracy has none"):
             r.test(method="permutation")
         r = ndcg(np.arange(48) % 3, c["y_score"], qid=c["qid"])
-        with pytest.raises(ValueError, match="no fair value"):
+        with pytest.raises(ValueError, match="no value of the rest"):
             r.test()
 
     @every_metric
