@@ -5,7 +5,7 @@ An estimator or a scorer names a column of X, or asks for metadata; both ways en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import narwhals as nw
@@ -229,6 +229,21 @@ def resolve_column(X: Any, given: Any, name: str) -> Any:
     if X is None:
         raise ValueError(f"X must be given for {name}={given!r}, a column of it.")
     return column_of(X, given, name, "pass the values.")
+
+
+def resolved_columns(X: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that are given, without those that are None."""
+    columns = {
+        name: resolve_column(X, spec, name)
+        for name, spec in given.items()
+        if spec is not None
+    }
+    for name, values in columns.items():
+        if not hasattr(values, "__len__"):
+            raise ValueError(
+                f"{name} must be a column of X or an array; got {given[name]!r}."
+            )
+    return columns
 
 
 class TakesMetadata:

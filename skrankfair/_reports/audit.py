@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, overload
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import (
     Array,
     check_choice,
+    check_given,
     check_number,
     collected_warnings,
     warn_user,
@@ -34,17 +35,17 @@ from .catalog import (
     table,
     tasks,
 )
-from .exports import write_bytes, write_text
 from .findings import (
     CORRECTION_NAMES,
     GroupFinding,
     MetricFinding,
+    conflicts,
+    headline,
     jsonable,
     margins_of,
 )
 from .impact import crossed_columns, impact_sections
 from .sections import ReportSection, further_sections
-from .words import conflicts, headline
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,14 +55,16 @@ if TYPE_CHECKING:
 #: What `audit` takes for a margin: one for all metrics, or one for each of some.
 Margin: TypeAlias = float | Mapping[str, float] | None
 _MOST_ALIKE = 5
-#: What `to_dict` has of a section.
+#: What `to_dict` has of a report as it is, and of a section.
+_PARTS = (
+    *("title", "headline", "confidence_level", "n_rows", "n_queries", "n_clusters"),
+    *("n_pairs", "overlapping", "task", "favorable", "k", "by", "limits"),
+    *("provenance", "correction", "margin"),
+)
 _SECTION = ("title", "paragraphs", "header", "rows")
 
-#: What the findings of a result depend on: level, correction, margin, task and the
-#: favorable end.
-MetricSettings: TypeAlias = tuple[float, str, float | None, str, str | None]
-#: Rows that were computed with these settings.
-Recorded: TypeAlias = tuple[MetricSettings, tuple[GroupFinding, ...]]
+#: What the findings depend on: level, correction, margins, task and favorable end.
+Settings: TypeAlias = tuple[float, str, Mapping[str, float], str, str | None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,7 +106,7 @@ class AuditReport:
     k : int or None
         How many places of a query count; None is all of them.
     made : dict of str to AuditMetric
-        The metrics that `make_metric` made, by name.
+        The metrics that the catalog of audits does not have, by name.
     notes : tuple of str
         What a reader should know, such as a metric that was left out.
     title : str
@@ -117,8 +120,8 @@ class AuditReport:
     provenance : dict of str to str
         Where the numbers come from, such as a file, and how to repeat them; the command
         line says it.
-    recorded : dict of str to tuple
-        By metric what `from_json` read: the settings of the audit, and a row per group.
+    recorded : tuple or None
+        What `from_json` read: the settings of the audit, and by metric a row per group.
 
     See Also
     --------
@@ -161,32 +164,34 @@ class AuditReport:
     by: str = ""
     rates: GroupEstimates | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
-    recorded: Mapping[str, Recorded] = field(default_factory=dict, repr=False)
+    recorded: tuple[Settings, Mapping[str, tuple[GroupFinding, ...]]] | None = None
+    #: Which texts of `metrics.toml` are about the whole report.
+    texts: ClassVar[str] = "audit"
 
     @cached_property
     def findings(self) -> tuple[MetricFinding, ...]:
         """Numbers and words for each metric."""
-        findings = []
-        for name, result in self.results.items():
-            entry = self.made.get(name) or catalog()[name]
-            settings, rows = self.settings_of(name), None
-            if name in self.recorded and self.recorded[name][0] == settings:
-                rows = self.recorded[name][1]
-            metric = entry.read_as(self.task, self.favorable)
-            by = self.by or "group"
-            findings.append(MetricFinding(metric, result, *settings[:3], by, rows))
-        return tuple(findings)
+        level, correction, margins, task, favorable = self.settings
+        known, rows = self.recorded or (None, {})
+        return tuple(
+            MetricFinding(
+                self.made.get(name) or catalog()[name].read_as(task, favorable),
+                *(result, level, correction, margins.get(name), self.by or "group"),
+                rows.get(name) if known == self.settings else None,
+            )
+            for name, result in self.results.items()
+        )
 
-    def settings_of(self, name: str) -> MetricSettings:
-        """Return the settings that the findings of a metric depend on."""
-        margin = self.margin.get(name)
+    @property
+    def settings(self) -> Settings:
+        """What the findings depend on beside the results."""
         level, correction = self.confidence_level, self.correction
-        return level, correction, margin, self.task, self.favorable
+        return level, correction, dict(self.margin), self.task, self.favorable
 
     @property
     def overview(self) -> str:
         """What the table of all groups and metrics shows, in the HTML report."""
-        return str(table()["texts"]["audit"]["overview"])
+        return str(table()["texts"][self.texts]["overview"])
 
     @property
     def headlines(self) -> tuple[str, str]:
@@ -216,7 +221,7 @@ class AuditReport:
     @property
     def limits(self) -> str:
         """What the report does not show."""
-        return str(table()["texts"]["audit"]["limits"])
+        return str(table()["texts"][self.texts]["limits"])
 
     @property
     def all_notes(self) -> tuple[str, ...]:
@@ -242,22 +247,16 @@ class AuditReport:
         """
         import pandas as pd
 
-        columns = ["estimate", "standard_error", "ci_low", "ci_high", "support"]
-        columns += ["pvalue", "pvalue_corrected"]
-        columns += ["pvalue_margin", "pvalue_margin_corrected"] if self.margin else []
-        rows = [(f.metric.name, row) for f in self.findings for row in f.rows]
-        groups = np.empty(len(rows), dtype=object)
-        groups[:] = [row.group for _, row in rows]
-        columns += ["difference", "side"]
-        numbers = {name: [getattr(row, name) for _, row in rows] for name in columns}
-        numbers["verdict"] = [
-            f.verdict_on(row) if f.tested else ""
-            for f in self.findings
-            for row in f.rows
-        ]
-        return pd.DataFrame(
-            {"metric": [metric for metric, _ in rows], "group": groups, **numbers}
-        )
+        margins = ("pvalue_margin", "pvalue_margin_corrected") if self.margin else ()
+        columns = ["metric", "group", "estimate", "standard_error", "ci_low", "ci_high"]
+        columns += ["support", "pvalue", "pvalue_corrected", *margins]
+        columns += ["difference", "side", "verdict"]
+        rows = [(finding, row) for finding in self.findings for row in finding.rows]
+        said = [f.verdict_on(row) if f.tested else "" for f, row in rows]
+        frame = pd.DataFrame([vars(row) for _, row in rows], columns=columns)
+        groups = pd.Series([row.group for _, row in rows], dtype=object)
+        names = [finding.metric.name for finding, _ in rows]
+        return frame.assign(metric=names, group=groups, verdict=said)
 
     def to_dict(self, flat: bool = False) -> dict[str, Any]:
         """Return the numbers and verdicts in a form that JSON can hold.
@@ -279,32 +278,15 @@ class AuditReport:
         """
         if flat:
             return dict(exports.flat(self))
+        groups = [{"group": g, "n_rows": count} for g, count in self.group_rows.items()]
         return {
-            "title": self.title,
-            "headline": self.headline,
-            "confidence_level": self.confidence_level,
-            "n_rows": self.n_rows,
-            "n_queries": self.n_queries,
-            "n_clusters": self.n_clusters,
-            "n_pairs": self.n_pairs,
-            "overlapping": self.overlapping,
-            "task": self.task,
-            "favorable": self.favorable,
-            "k": self.k,
-            "groups": [
-                {"group": jsonable(group), "n_rows": count}
-                for group, count in self.group_rows.items()
-            ],
-            "by": self.by,
+            **{name: jsonable(getattr(self, name)) for name in _PARTS},
+            "groups": jsonable(groups),
             "notes": list(self.all_notes),
-            "limits": self.limits,
-            "provenance": dict(self.provenance),
             "sections": [
                 {name: jsonable(getattr(section, name)) for name in _SECTION}
                 for section in self.sections
             ],
-            "correction": self.correction,
-            "margin": dict(self.margin),
             "metrics": [finding.to_dict() for finding in self.findings],
         }
 
@@ -337,10 +319,8 @@ class AuditReport:
         OSError
             If the file cannot be written; an existing file then stays as it was.
         """
-        from .stored import report_to_text
-
-        text = report_to_text(self)
-        return text if path is None else write_text(path, text)
+        text = exports.json_text(self)
+        return text if path is None else exports.write_text(path, text)
 
     @classmethod
     def from_results(
@@ -415,7 +395,6 @@ class AuditReport:
             *(task, favorable, None, None, [*results]),
             *(confidence_level, correction, margin, False),
         )
-        check_audit_options(options)
         shared = [t for t in tasks() if all(t in metric.tasks for metric in metrics)]
         if task is None and not shared:
             raise ValueError(
@@ -470,9 +449,7 @@ class AuditReport:
             For text that is no complete report, of a newer schema than this version of
             the package knows, or of a report that could not be stored.
         """
-        from .stored import report_of_text
-
-        return report_of_text(text)
+        return exports.report_of_json(text, AuditReport)
 
     def to_markdown(self) -> str:
         """Return the report as Markdown, such as for a pull request.
@@ -532,7 +509,7 @@ class AuditReport:
         if monitor is not None:
             sections = (*self.sections, monitor.report_section())
             report = replace(report, sections=sections)
-        return write_text(path, html_report(report))
+        return exports.write_text(path, html_report(report))
 
     def to_excel(self, path: str | os.PathLike[str]) -> Path:
         """Write the report as an Excel file: its numbers, and its tables and text.
@@ -553,7 +530,7 @@ class AuditReport:
         OSError
             If the file cannot be written; an existing file then stays as it was.
         """
-        return write_bytes(path, exports.workbook(self))
+        return exports.write_bytes(path, exports.workbook(self))
 
     def failures(self, conditions: str | Sequence[str]) -> list[str]:
         """Return which conditions the report meets beyond chance, for CI.
@@ -642,10 +619,8 @@ class AuditReport:
         left out with a note. Groups are matched by label, and one that is in only one
         of the audits has no change.
         """
-        from .changes import changes_of, check_audit
+        from .changes import changes_of
 
-        check_audit(self, "the report")
-        check_audit(before, "before")
         return changes_of(self, before, paired=paired, title=title)
 
     @property
@@ -698,6 +673,16 @@ class AuditOptions:
     margin: Any
     impact_ratio: bool
 
+    def __post_init__(self) -> None:
+        """Raise a ValueError for options that are wrong whatever the data are."""
+        level = self.confidence_level
+        check_number(level, "confidence_level", 0, 1, inclusive=(False, False))
+        check_choice(self.correction, "correction", tuple(CORRECTION_NAMES))
+        if self.threshold is not None:
+            check_number(self.threshold, "threshold", -np.inf, np.inf)
+        if self.k is not None:
+            check_number(self.k, "k", 1, np.inf, integer=True)
+
 
 @dataclass(frozen=True)
 class AuditRows:
@@ -709,9 +694,6 @@ class AuditRows:
         Outcomes, scores, groups, units and weights, as metrics of rows take them.
     qid, engagement, item_weight : array-like of shape (n,) or None
     data : RankedData
-    model : ndarray of int, shape (n,), or None
-        The model that scored each row, where there are no queries: a list for each
-        model, whose items are the units. Its places say nothing about the groups.
     """
 
     columns: Mapping[str, Any]
@@ -719,7 +701,6 @@ class AuditRows:
     engagement: Any
     item_weight: Any
     data: RankedData
-    model: Array | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any], data: RankedData) -> AuditRows:
@@ -728,11 +709,10 @@ class AuditRows:
         Rows of a query depend on each other. Weights of items say how much a row
         counts, and not how often it is there, which takes clusters.
         """
-        columns = {name: given[name] for name in ("y_true", "y_score")}
-        columns["sensitive_features"] = given["sensitive_features"]
-        units = given.get("cluster")
-        columns["cluster"] = given["qid"] if units is None else units
-        columns["sample_weight"] = given.get("sample_weight")
+        names = ("y_true", "y_score", "sensitive_features", "cluster", "sample_weight")
+        columns = {name: given.get(name) for name in names}
+        if columns["cluster"] is None:
+            columns["cluster"] = given["qid"]
         if given.get("item_weight") is not None:
             of_row = np.zeros(data.n_input)
             order = data.ranking.order
@@ -755,14 +735,16 @@ class AuditRows:
         return all(column.min() >= 0 and column.max() <= 1 for column in columns)
 
     @property
-    def lists_are_independent(self) -> bool:
-        """Whether no two lists of models have rows of one unit."""
-        cluster = self.data.cluster
-        return cluster is None or cluster.size == self.data.ranking.n_rows
+    def are_of_models(self) -> bool:
+        """Whether there are no queries, and a list for each of several models.
+
+        The items are the units, and their places say nothing about the groups.
+        """
+        return not self.data.has_queries and self.data.ranking.n_queries > 1
 
     def check_units(self) -> None:
         """Raise a ValueError for a query with rows of several clusters."""
-        several = self.data.ranking.n_queries > 1 and self.model is None
+        several = self.data.ranking.n_queries > 1 and not self.are_of_models
         if several and self.data.cluster_of_query is None:
             raise ValueError(
                 "cluster must be constant within a query; a query has rows of several "
@@ -771,20 +753,14 @@ class AuditRows:
 
     def measured(self, metric: AuditMetric) -> GroupEstimates:
         """Return the result of a metric, of the ordered rows or of the columns."""
-        options, columns = dict(metric.options), self.columns
-        data, qid = self.data, self.qid
-        if self.model is not None and metric.per == "query":
-            qid = self.model
-            if self.lists_are_independent:
-                data = replace(data, cluster=None)
-                columns = {**columns, "cluster": None}
+        options = dict(metric.options)
         if metric.takes("engagement"):
             options["engagement"] = self.engagement
         if metric.ordered is not None:
-            return metric.ordered(data, **options)
+            return metric.ordered(self.data, **options)
         if metric.takes("qid"):
-            options["qid"] = qid
-        return metric.function(**columns, **options)
+            options["qid"] = self.qid
+        return metric.function(**self.columns, **options)
 
     def defined(
         self, chosen: Sequence[AuditMetric]
@@ -800,25 +776,16 @@ class AuditRows:
         for metric in chosen:
             of_queries = metric.per == "query" and metric.cut != "required"
             reason = metric.undefined(lowest, binary)
-            nested = self.model is not None or self.data.cluster_of_query is not None
-            if not reason and of_queries and not nested:
+            if not reason and of_queries and self.data.cluster_of_query is None:
                 reason = "the items of one list belong to several clusters"
             if reason:
                 notes.append(f"{metric.title} is left out: {reason}.")
             elif metric.needs != "shares" or self.are_shares:
                 kept.append(metric)
-            if metric in kept and of_queries and n_queries == 1:
-                without_interval.append(
-                    f"{metric.short} has no interval, since there is only one query."
-                )
-        if self.model is None or self.lists_are_independent:
-            return tuple(kept), notes + without_interval
-        notes += [
-            f"{metric.short} is left out: the lists of the models depend on each other."
-            for metric in kept
-            if metric.per == "query"
-        ]
-        return tuple(metric for metric in kept if metric.per != "query"), notes
+                if of_queries and n_queries == 1:
+                    only = "has no interval, since there is only one query."
+                    without_interval.append(f"{metric.short} {only}")
+        return tuple(kept), notes + without_interval
 
     def counts(self) -> dict[str, Any]:
         """Return the counts of rows, units, pairs and groups of a report."""
@@ -844,9 +811,15 @@ class AuditRows:
 
 
 def without_query_metrics(
-    chosen: Sequence[AuditMetric], *, may_leave_out: bool
+    chosen: Sequence[AuditMetric],
+    *,
+    may_leave_out: bool,
+    must: str = "item_weight must be None",
+    why: str = "weighs no items",
 ) -> tuple[tuple[AuditMetric, ...], list[str]]:
     """Return the metrics that weigh items, and notes on those that do not.
+
+    `must` and `why` are the words for it where another argument leaves them out.
 
     Raises
     ------
@@ -856,11 +829,10 @@ def without_query_metrics(
     places = [metric for metric in chosen if metric.per == "query"]
     if places and not may_leave_out:
         raise ValueError(
-            f"item_weight must be None for {places[0].name}, which weighs no items; "
-            "name other metrics."
+            f"{must} for {places[0].name}, which {why}; name other metrics."
         )
     kept = tuple(metric for metric in chosen if metric not in places)
-    return kept, [f"{m.title} is left out: it weighs no items." for m in places]
+    return kept, [f"{metric.title} is left out: it {why}." for metric in places]
 
 
 def audit(
@@ -1059,7 +1031,6 @@ def audit(
         *(task, favorable, threshold, k, metrics),
         *(confidence_level, correction, margin, impact_ratio),
     )
-    check_audit_options(options)
     columns = {
         "y_true": y_true,
         "y_score": y_score,
@@ -1070,23 +1041,12 @@ def audit(
         "sample_weight": sample_weight,
         "item_weight": item_weight,
     }
-    for name in ("y_true", "sensitive_features"):
-        if columns[name] is None:
-            raise ValueError(f"{name} must be given; got None.")
+    check_given(y_true=y_true, sensitive_features=sensitive_features)
     columns, notes, lacking = without_missing(columns, missing)
     ordered = {name: column for name, column in columns.items() if name != "engagement"}
     rows = AuditRows.of(columns, ranked_data(**ordered))
     options = with_task(options, rows.qid, rows.data.ranking.score)
     return audit_of_rows(rows, options, notes, lacking)
-
-
-def check_audit_options(options: AuditOptions) -> None:
-    """Raise a ValueError for options that are wrong whatever the data are."""
-    level = options.confidence_level
-    check_number(level, "confidence_level", 0, 1, inclusive=(False, False))
-    check_choice(options.correction, "correction", tuple(CORRECTION_NAMES))
-    if options.threshold is not None:
-        check_number(options.threshold, "threshold", -np.inf, np.inf)
 
 
 def with_task(options: AuditOptions, qid: Any, y_score: Array) -> AuditOptions:
@@ -1112,12 +1072,10 @@ def with_task(options: AuditOptions, qid: Any, y_score: Array) -> AuditOptions:
             f"y_score must be 0 or 1 for task='decision'; got {other[0]:g}. Scores "
             "with a threshold are task='risk' with threshold=."
         )
-    if k is not None:
-        check_number(k, "k", 1, np.inf, integer=True)
-        if task != "ranking":
-            raise ValueError(
-                f"k must be None for task={task!r}, which has no places; got {k}."
-            )
+    if k is not None and task != "ranking":
+        raise ValueError(
+            f"k must be None for task={task!r}, which has no places; got {k}."
+        )
     return replace(options, task=task, favorable=favorable)
 
 
@@ -1154,6 +1112,12 @@ def audit_of_rows(
     if rows.item_weight is not None:
         chosen, unweighed = without_query_metrics(chosen, may_leave_out=may_leave_out)
         notes += unweighed
+    if rows.are_of_models:
+        words = {"must": "qid must be given", "why": "needs queries"}
+        chosen, of_queries = without_query_metrics(
+            chosen, may_leave_out=may_leave_out, **words
+        )
+        notes += of_queries
     rows.check_units()
     if may_leave_out:
         chosen, undefined = rows.defined(chosen)
@@ -1172,17 +1136,21 @@ def audit_of_rows(
     if options.impact_ratio:
         tables, rates = impact_sections(rows, options)
         sections += tables
-    counts = rows.counts()
+    counts, reading = rows.counts(), (str(options.task), options.favorable)
     return AuditReport(
         results,
         options.confidence_level,
         **counts,
         correction=options.correction,
         margin=margins,
-        task=str(options.task),
-        favorable=options.favorable,
+        task=reading[0],
+        favorable=reading[1],
         k=options.k,
-        made={metric.name: metric for metric in chosen if metric.name not in catalog()},
+        made={
+            metric.name: metric.read_as(*reading)
+            for metric in chosen
+            if metric.name not in catalog()
+        },
         notes=(*notes, *left_out, *_look_alikes(counts["group_rows"])),
         sections=tuple(sections),
         by=" × ".join(crossed_columns(rows.columns["sensitive_features"])),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -33,64 +33,49 @@ def tasks() -> Mapping[str, str]:
 
 
 @dataclass(frozen=True)
-class MetricWords:
-    """The words for a metric in a report, and which of its values are bad for a group.
+class AuditMetric:
+    """A metric that an audit can measure, and the words for it.
 
-    `metrics.toml` says what each of them is.
+    The fields are the entries of `metrics.toml`, which explains them. Their words are
+    those of a ranking until `read_as` chooses others.
     """
 
     name: str
+    function: Callable[..., GroupEstimates]  # of columns
     title: str
     short: str
     measures: str
     reading: str
     topic: str
-    #: For a group on a side of what is fair: "lower", "higher", "worse" and "better".
-    sides: Mapping[str, str] = field(default_factory=dict)
-    worse: str | None = None  # {"low", "high"} or None
-    untested: str = ""
-    axis: str = ""
+    #: The same of rows that are validated and in order; None where there is none.
+    ordered: Callable[..., GroupEstimates] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    tasks: Sequence[str] = ()
+    per: str = "pair"
+    needs: str = ""
+    cut: str = ""
+    on_request: bool = False
     merit: bool = True
     share: bool = True
     by_group: bool = True
+    worse: Mapping[str, str] = field(default_factory=dict)
+    untested: str = ""
+    axis: str = ""
+    lower: str = ""
+    higher: str = ""
+    scored: Mapping[str, str] = field(default_factory=dict)
+    favorable_low: Mapping[str, str] = field(default_factory=dict)
+    #: Which values are bad for a group, {"low", "high"}, or None if nobody knows.
+    bad: str | None = None
+    #: What is said of a group on a side of what is fair: "lower", "higher", and where
+    #: it is known "worse" and "better".
+    sides: Mapping[str, str] = field(default_factory=dict)
     is_change: bool = False  # whether the values are differences of two audits
 
     @property
     def question(self) -> str:
         """The question of a reader that the metric helps to answer."""
         return str(table()["topics"][self.topic])
-
-
-@dataclass(frozen=True)
-class AuditMetric:
-    """A metric that an audit can measure; `metrics.toml` explains the fields."""
-
-    name: str
-    function: Callable[..., GroupEstimates]  # of columns
-    #: The same of rows that are validated and in order; None where there is none.
-    ordered: Callable[..., GroupEstimates] | None
-    options: Mapping[str, Any]
-    words: Mapping[str, Any]  # the entries of its table
-    tasks: tuple[str, ...] = ()
-    per: str = "pair"
-    needs: str = ""
-    cut: str = ""
-    on_request: bool = False
-
-    @property
-    def title(self) -> str:
-        """The title in the audit of a ranking."""
-        return str(self.words["title"])
-
-    @property
-    def short(self) -> str:
-        """The title at the head of a narrow column."""
-        return str(self.words["short"])
-
-    @property
-    def untested(self) -> str:
-        """Why there is no test of it; empty if there is one."""
-        return str(self.words.get("untested", ""))
 
     @property
     def is_in_notes(self) -> bool:
@@ -105,11 +90,6 @@ class AuditMetric:
         """
         everybody = {} if self.by_group else {"sensitive_features": None}
         return partial(self.function, **self.options, **everybody)
-
-    @property
-    def by_group(self) -> bool:
-        """Whether it has the groups of the audit."""
-        return bool(self.words.get("by_group", True))
 
     def takes(self, parameter: str) -> bool:
         """Return whether the function has a parameter of that name."""
@@ -136,21 +116,18 @@ class AuditMetric:
         weight = {"position_weight": "top"} if self.cut == "top" else {}
         return replace(self, options={**self.options, "k": k, **weight})
 
-    def read_as(self, task: str, favorable: str | None) -> MetricWords:
+    def read_as(self, task: str, favorable: str | None) -> AuditMetric:
         """Return the metric in the words of a task and of the favorable end."""
-        words = dict(self.words)
-        if task != "ranking":
-            words |= self.words.get("scored", {})
+        words = {} if task == "ranking" else dict(self.scored)
         if favorable == "low":
-            words |= self.words.get("favorable_low", {})
-        worse = words.pop("worse", {}).get(favorable)
-        sides = {side: words.get(side, "") for side in ("lower", "higher")}
-        if worse is not None:
-            low, high = ("worse", "better") if worse == "low" else ("better", "worse")
-            sides |= {low: sides["lower"], high: sides["higher"]}
-        names = {field.name for field in fields(MetricWords)}
-        given = {name: text for name, text in words.items() if name in names}
-        return MetricWords(self.name, sides=sides, worse=worse, **given)
+            words |= self.favorable_low
+        metric: AuditMetric = replace(self, **words)  # type: ignore[arg-type]
+        bad = None if favorable is None else self.worse.get(favorable)
+        sides = {"lower": metric.lower, "higher": metric.higher}
+        if bad is not None:
+            low, high = ("worse", "better") if bad == "low" else ("better", "worse")
+            sides |= {low: metric.lower, high: metric.higher}
+        return replace(metric, bad=bad, sides=sides)
 
 
 @cache
@@ -177,19 +154,12 @@ def catalog() -> Mapping[str, AuditMetric]:
     }
     metrics = {}
     for name, entry in table()["metrics"].items():
-        function = entry.get("function", name)
-        metrics[name] = AuditMetric(
-            name,
-            getattr(library, function),
-            ordered.get(function),
-            entry.get("options", {}),
-            entry,
-            tasks=tuple(entry["tasks"]),
-            per=entry.get("per", "pair"),
-            needs=entry.get("needs", ""),
-            cut=entry.get("cut", ""),
-            on_request=entry.get("on_request", False),
-        )
+        called = entry.get("function", name)
+        functions = {
+            "function": getattr(library, called),
+            "ordered": ordered.get(called),
+        }
+        metrics[name] = AuditMetric(name, **{**entry, **functions})
     return metrics
 
 
@@ -225,22 +195,21 @@ def chosen_metrics(
     names: Any = [metrics] if isinstance(metrics, str | MadeMetric) else metrics
     names = list(names) if isinstance(names, Iterable) else [names]
     chosen: dict[str, AuditMetric] = {}
-    got = "none"
-    for name in names:
+    for name in names or ["none"]:
         if isinstance(name, str) and name in known:
             chosen[name] = known[name].at(k)
         elif may_be_made and isinstance(name, MadeMetric):
-            chosen[name.__name__] = made_metric(name)
+            chosen[name.__name__] = _made_metric(name)
         else:
-            chosen, got = {}, repr(name)
-            break
-    if not chosen:
-        made = ", or metrics of make_metric" if may_be_made else ""
-        raise ValueError(f"metrics must be among {', '.join(known)}{made}; got {got}.")
+            made = ", or metrics of make_metric" if may_be_made else ""
+            raise ValueError(
+                f"metrics must be among {', '.join(known)}{made}; got "
+                f"{repr(name) if names else 'none'}."
+            )
     return tuple(chosen.values())
 
 
-def made_metric(made: MadeMetric) -> AuditMetric:
+def _made_metric(made: MadeMetric) -> AuditMetric:
     """Return a metric that `make_metric` made, with words for it."""
     name, fair = made.__name__, made.metric.fair_value
     if name in catalog():
@@ -252,19 +221,20 @@ def made_metric(made: MadeMetric) -> AuditMetric:
         )
     worse = {"high": "low", "low": "high"}.get(made.metric.better or "")
     title = name.replace("_", " ").capitalize()
-    words: dict[str, Any] = {
-        "title": title,
-        "short": title,
-        "measures": f"The value of {name}, a metric that make_metric made.",
-        "reading": "Fair is the same value for the group and for all others.",
-        "lower": "lower",
-        "higher": "higher",
-        "topic": QUALITY,
-        "share": made.metric.share,
-        "worse": dict.fromkeys(FAVORABLE, worse),
-    }
-    if fair is not None:
-        words["reading"] = f"Fair is the value {fair:g}."
-    elif made.per != "row":
-        words["untested"] = "Nothing to test: no value of it is said to be fair."
-    return AuditMetric(name, made, None, {}, words, per=made.per)
+    reading = "Fair is the same value for the group and for all others."
+    alone = fair is None and made.per != "row"
+    return AuditMetric(
+        name,
+        made,
+        title=title,
+        short=title,
+        measures=f"The value of {name}, a metric that make_metric made.",
+        reading=reading if fair is None else f"Fair is the value {fair:g}.",
+        topic=QUALITY,
+        per=made.per,
+        share=made.metric.share,
+        worse={} if worse is None else dict.fromkeys(FAVORABLE, worse),
+        untested="Nothing to test: no value of it is said to be fair." if alone else "",
+        lower="lower",
+        higher="higher",
+    )

@@ -97,46 +97,40 @@ def checked(report: AuditReport, conditions: Sequence[Condition]) -> list[Checke
         For a metric or a group that the report does not have.
     """
     level = 1 - (1 - report.confidence_level) / max(1, len(conditions))
+    findings = {f.metric.name: f for f in report.findings}
     numbers: list[Checked] = []
     with collected_warnings():
         for condition in conditions:
-            numbers += _checked(report, condition, level)
+            if condition.metric == IMPACT_RATIO:
+                rates = report.rates
+                if rates is None and report.favorable != "low":
+                    rates = report.results.get("selection_rate")
+                if rates is None:
+                    raise ValueError(
+                        f"{condition.text}: the report has no rates of what is good "
+                        "for people; ask for impact_ratio=True (--impact-ratio)."
+                    )
+                numbers.append(_disparity(condition, rates, level))
+            elif condition.metric not in findings:
+                raise ValueError(
+                    f"{condition.text}: the report has {', '.join(findings)}, and no "
+                    f"{condition.metric!r}."
+                )
+            elif condition.kind in ("ratio", "difference"):
+                result = report.results[condition.metric]
+                numbers.append(_disparity(condition, result, level))
+            else:
+                numbers += _of_groups(condition, findings[condition.metric], level)
     return numbers
-
-
-def _checked(report: AuditReport, condition: Condition, level: float) -> list[Checked]:
-    findings = {f.metric.name: f for f in report.findings}
-    if condition.metric == IMPACT_RATIO:
-        rates = report.rates
-        if rates is None and "selection_rate" in findings and report.favorable != "low":
-            rates = findings["selection_rate"].result
-        if rates is None:
-            raise ValueError(
-                f"{condition.text}: the report has no rates of what is good for "
-                "people; ask for impact_ratio=True (--impact-ratio)."
-            )
-        return [_disparity(condition, rates, level)]
-    if condition.metric not in findings:
-        raise ValueError(
-            f"{condition.text}: the report has {', '.join(findings)}, and no "
-            f"{condition.metric!r}."
-        )
-    finding = findings[condition.metric]
-    if condition.kind in ("ratio", "difference"):
-        return [_disparity(condition, finding.result, level)]
-    return _of_groups(condition, finding, level)
 
 
 def _disparity(condition: Condition, result: GroupEstimates, level: float) -> Checked:
     """Return the smallest value over the largest, or the largest minus the smallest."""
     value = Disparity(condition.metric, result, condition.kind)
-    low, high = value.confidence_interval(level)
-    names = (value.lowest, value.highest)
-    sign = "/" if condition.kind == "ratio" else "-"
-    lowest, highest = (fmt.label(name) for name in names)
-    said = (lowest, highest) if condition.kind == "ratio" else (highest, lowest)
-    name = "" if np.isnan(value) else f" {sign} ".join(said)
-    return Checked(condition, name, float(value), float(low), float(high))
+    low, high = map(fmt.label, (value.lowest, value.highest))
+    name = f"{low} / {high}" if condition.kind == "ratio" else f"{high} - {low}"
+    ends = map(float, (value, *value.confidence_interval(level)))
+    return Checked(condition, "" if np.isnan(value) else name, *ends)
 
 
 def _of_groups(
@@ -161,15 +155,9 @@ def _of_groups(
         if not row.missing and condition.group in ("", row.label)
     ]
     corrected = 1 - (1 - level) / max(1, len(chosen))
-    low, high = map(np.asarray, result.ends(t_quantile(corrected, result.df)))
-    return [
-        Checked(
-            condition,
-            labels[i],
-            *(float(values[i] - fair) for values in (result.estimate, low, high)),
-        )
-        for i in chosen
-    ]
+    ends = result.ends(t_quantile(corrected, result.df))
+    numbers = np.transpose([result.estimate, *ends]) - fair
+    return [Checked(condition, labels[i], *numbers[i].tolist()) for i in chosen]
 
 
 def conditions_section(numbers: Sequence[Checked]) -> ReportSection:

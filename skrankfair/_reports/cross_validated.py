@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -15,8 +12,8 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._estimates import formatting as fmt
-from .._inputs.by_name import resolve_column
-from .._inputs.columns import MISSING, without_missing
+from .._inputs.by_name import resolved_columns
+from .._inputs.columns import may_lack, without_missing
 from .._inputs.groups import encode
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.sklearn_private import (
@@ -31,7 +28,7 @@ from .._inputs.sklearn_private import (
     rows_of,
     tags_of,
 )
-from .._inputs.validation import Array, check_choice, check_lengths, check_number
+from .._inputs.validation import Array, check_given, check_lengths
 from ..mitigation._wrapper import fit_clone
 from ..scoring._score_function import as_outcomes
 from .audit import (
@@ -40,7 +37,6 @@ from .audit import (
     AuditRows,
     Margin,
     audit_of_rows,
-    check_audit_options,
     check_engagement,
     with_task,
 )
@@ -77,7 +73,7 @@ def audit_cv(
     missing: str = "raise",
     impact_ratio: bool = False,
     n_jobs: int | None = None,
-    verbose: bool = False,
+    verbose: int = 0,
 ) -> AuditReport:
     """Audit an estimator by cross-validation, on scores of rows it did not see.
 
@@ -140,8 +136,8 @@ def audit_cv(
         Whether to add the impact ratios of the four-fifths rule, as in `audit`.
     n_jobs : int or None, default=None
         Number of folds at a time, as in joblib.
-    verbose : bool, default=False
-        Whether to show progress, on a terminal and if rich is installed.
+    verbose : int, default=0
+        How much joblib says of the progress.
 
     Returns
     -------
@@ -208,15 +204,11 @@ def audit_cv(
         *(task, favorable, threshold, k, metrics),
         *(confidence_level, correction, margin, impact_ratio),
     )
-    check_audit_options(options)
-    if k is not None:
-        check_number(k, "k", 1, np.inf, integer=True)
-        if qid is None:
-            raise ValueError(f"k must be None without qid, which has places; got {k}.")
-    check_choice(missing, "missing", MISSING)
+    if k is not None and qid is None:
+        raise ValueError(f"k must be None without qid, which has places; got {k}.")
+    may_lack(missing)
     margins_of(margin, catalog().values(), confidence_level)
-    if sensitive_features is None:
-        raise ValueError("sensitive_features must be given; got None.")
+    check_given(sensitive_features=sensitive_features)
     # Which of them the task has is known with the scores.
     check_engagement(engagement, chosen_metrics(metrics, task, k))
     given = {
@@ -227,7 +219,9 @@ def audit_cv(
         "item_weight": item_weight,
         "groups": groups,
     }
-    columns = _columns(X, y, given)
+    columns = resolved_columns(X, given)
+    lengths = {name: len(values) for name, values in columns.items()}
+    check_lengths(X=n_rows_of(X), y=len(y), **lengths)
     split_by = columns.pop("groups", None)
     if cv is None and split_by is None:
         split_by = columns.get("cluster", columns.get("qid"))
@@ -238,10 +232,15 @@ def audit_cv(
     if isinstance(response_method, str):
         auto = response_method == "auto"
         response_method = _RESPONSES if auto else (response_method,)
-    scored = _scored(
-        *(estimator, X, y, splits, columns, params or {}, response_method),
-        n_jobs=n_jobs,
-        verbose=verbose,
+    given = {**columns, **(params or {})}
+    if routing_enabled():
+        _check_requested(estimator, params or {}, response_method)
+        fit = consumed_metadata(estimator, "fit", given)
+    else:
+        fit = needed_to_fit(estimator, params or {}, columns)
+    fold = (list(response_method), fit, given)
+    scored = Parallel(n_jobs=n_jobs, verbose=verbose)(
+        delayed(_fold_scores)(estimator, X, y, *split, *fold) for split in splits
     )
     tests = [np.arange(len(y))[test] for _, test in splits]
     rows = np.concatenate(tests)
@@ -257,70 +256,6 @@ def audit_cv(
     audited, notes = _rows_of_models(everything)
     report = audit_of_rows(audited, options, [*notes, *said], lacking)
     return replace(report, title=_TITLE)
-
-
-def _columns(X: Any, y: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the given columns, which must be as long as X."""
-    lengths = {"X": n_rows_of(X), "y": len(y)}
-    columns = {}
-    for name, spec in given.items():
-        if spec is None:
-            continue
-        values = resolve_column(X, spec, name)
-        if not hasattr(values, "__len__"):
-            raise ValueError(f"{name} must be a column of X or an array; got {spec!r}.")
-        columns[name], lengths[name] = values, len(values)
-    check_lengths(**lengths)
-    return columns
-
-
-@contextmanager
-def _progress(total: int, verbose: bool) -> Iterator[Callable[[], object]]:
-    """Show a bar on standard error, if that is a terminal and rich is there."""
-    if not (verbose and sys.stderr.isatty() and find_spec("rich")):
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("folds", total=total)
-        yield lambda: progress.advance(bar)
-
-
-def _scored(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    splits: Sequence[tuple[Array, Array]],
-    columns: Mapping[str, Any],
-    params: Mapping[str, Any],
-    response_method: Sequence[str],
-    *,
-    n_jobs: int | None,
-    verbose: bool,
-) -> list[tuple[Any, Any]]:
-    """Return the outcomes and scores of each test set."""
-    metadata = {**columns, **params}
-    if routing_enabled():
-        _check_requested(estimator, params, response_method)
-        fit = consumed_metadata(estimator, "fit", metadata)
-    else:
-        fit = needed_to_fit(estimator, params, columns)
-    out = []
-    with (
-        _asking_for_params(estimator, columns),
-        _progress(len(splits), verbose) as advance,
-    ):
-        for scored in Parallel(n_jobs=n_jobs, return_as="generator")(
-            delayed(_fold_scores)(
-                estimator, X, y, *split, list(response_method), fit, metadata
-            )
-            for split in splits
-        ):
-            out.append(scored)
-            advance()
-    return out
 
 
 def _fold_scores(
@@ -340,35 +275,14 @@ def _fold_scores(
     return as_outcomes(rows_of(y, test), scores, positive_class(model))
 
 
-@contextmanager
-def _asking_for_params(estimator: Any, columns: Mapping[str, Any]) -> Iterator[None]:
-    """Raise a ValueError where `fit` misses a column that its signature hides."""
-    try:
-        yield
-    except TypeError as error:
-        lacking = [name for name in columns if f"argument: {name!r}" in str(error)]
-        if "missing" not in str(error) or not lacking:
-            raise
-        how = f"pass params={{{lacking[0]!r}: values}}"
-        if routing_enabled():
-            how = f"request it with set_fit_request({lacking[0]}=True)"
-        raise ValueError(
-            f"{type(estimator).__name__} needs {lacking[0]} to fit: {how}."
-        ) from error
-
-
 def _check_requested(
     estimator: Any, params: Mapping[str, Any], response_method: Sequence[str]
 ) -> None:
     """Raise a ValueError for metadata that would go nowhere."""
     routing = get_routing_for_object(estimator)
-    wanted = {
-        name
-        for method in ("fit", *response_method)
-        for name in routing.consumes(method, params.keys())
-    }
+    methods = ("fit", *response_method)
     for name in params:
-        if name not in wanted:
+        if not any(routing.consumes(method, [name]) for method in methods):
             raise ValueError(
                 f"params has {name!r}, which {type(estimator).__name__} does not "
                 f"request; set_fit_request({name}=True) of it or of its step does."
@@ -399,8 +313,7 @@ def _rows_of_models(columns: Mapping[str, Any]) -> tuple[AuditRows, list[str]]:
             # Each list is of one cluster as a whole, as a query is.
             return AuditRows.of({**columns, "qid": model}, lists), notes
         # Pairs are in the rows of both their items, which lists may share.
-        rows = AuditRows.of(columns, replace(lists, has_queries=False))
-        return replace(rows, model=model), notes
+        return AuditRows.of(columns, replace(lists, has_queries=False)), notes
     queries = encode(columns["qid"], "qid").dense()
     # A query that several models scored is several queries of one cluster.
     scored = model * queries.size + queries.codes

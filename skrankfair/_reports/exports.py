@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import errno
 import io
+import json
+import math
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields, replace
 from html import escape
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._estimates import formatting as fmt
+from .._estimates import storage
+from ..metrics import GroupEstimates
+from .catalog import catalog
+from .findings import GroupFinding
+from .sections import ReportSection
 
 if TYPE_CHECKING:
     from .audit import AuditReport
@@ -36,6 +44,11 @@ _LATEX = {
     "×": r"$\times$",
     "-": "$-$",  # of a number
 }
+SCHEMA = "skrankfair.AuditReport"
+# Fields that are stored in another form, or not at all.
+_OTHERS = {"results", "made", "recorded", "rates"}
+# Of a row of the findings, what is no number.
+_WORDS = {"side", "missing", "within"}
 
 
 def flat(report: AuditReport) -> dict[str, float]:
@@ -171,6 +184,79 @@ def _markdown(text: str) -> str:
 
 def _latex(text: str) -> str:
     return re.sub(r"[&%$#_{}\\~^<>–×]|-(?=\d)", lambda m: _LATEX[m[0]], text)
+
+
+def json_text(report: AuditReport) -> str:
+    """Return the report as JSON: numbers for readers, and the report to load again.
+
+    That is ``stored`` within the document of `AuditReport.to_dict`: results, each in
+    the schema of `GroupEstimates.to_json`, and the other parts of the report. The rows
+    of the findings are read from the numbers that everybody reads. They were computed
+    with the tables of clusters, which are not stored.
+    """
+    numbers = json.dumps(
+        report.to_dict(), indent=2, ensure_ascii=False, allow_nan=False
+    )
+    try:
+        if report.texts != "audit":
+            raise ValueError("of changes; store the two audits.")
+        names = [field.name for field in fields(report) if field.name not in _OTHERS]
+        parts = {name: getattr(report, name) for name in names}
+        kept = json.loads(storage.to_text(parts, SCHEMA))
+        kept["results"] = {
+            name: json.loads(result.to_json())
+            for name, result in report.results.items()
+        }
+        if report.rates is not None:
+            kept["rates"] = json.loads(report.rates.to_json())
+    except ValueError as error:  # the numbers are there nevertheless
+        kept = {"refused": str(error)}
+    return f'{numbers[:-2]},\n  "stored": {json.dumps(kept)}\n}}\n'
+
+
+def report_of_json(text: Any, kind: type[AuditReport]) -> AuditReport:
+    """Return the report of this kind that is stored in JSON."""
+    document = storage.read_json(text)
+    kept: Any = document.get("stored") if isinstance(document, dict) else None
+    if isinstance(kept, dict) and "refused" in kept:
+        raise ValueError(f"text has the numbers of a report only: {kept['refused']}")
+    storage.check_schema(kept, SCHEMA)
+    with storage.understood():
+        names = {field.name for field in fields(kind)} - _OTHERS
+        parts = {name: storage.decoded(kept[name]) for name in names & set(kept)}
+        results = {name: _result(stored) for name, stored in kept["results"].items()}
+        if "rates" in kept:
+            parts["rates"] = _result(kept["rates"])
+        report = kind(results=results, **parts)
+        recorded = {
+            finding["metric"]: tuple(
+                _row(group, written)
+                for group, written in zip(
+                    results[finding["metric"]].groups, finding["groups"], strict=True
+                )
+            )
+            for finding in document["metrics"]
+        }
+        report = replace(report, recorded=(report.settings, recorded))
+        known = results.keys()
+        if not (known <= catalog().keys() and known == recorded.keys()):
+            raise TypeError("unknown metrics, or others than the numbers")
+        if not all(isinstance(section, ReportSection) for section in report.sections):
+            raise TypeError("sections that are none")
+        repr(report), report.to_dict()  # as reports do
+    return report
+
+
+def _result(stored: Any) -> GroupEstimates:
+    return GroupEstimates.from_json(json.dumps(stored))
+
+
+def _row(group: Hashable, written: Mapping[str, Any]) -> GroupFinding:
+    """Return the finding on a group; NaN and infinite numbers are no JSON."""
+    row = {f.name: written[f.name] for f in fields(GroupFinding) if f.name != "group"}
+    for name in row.keys() - _WORDS:
+        row[name] = math.nan if row[name] is None else float(row[name])
+    return GroupFinding(group=group, **row)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:

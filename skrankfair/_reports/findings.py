@@ -1,8 +1,8 @@
-"""The findings of an audit: numbers by metric and group."""
+"""The findings of an audit: numbers by metric and group, and what they say."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -10,18 +10,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.estimates import corrected_pvalues, margin_bounds, one_test
+from .._estimates.estimates import (
+    correct,
+    corrected_pvalues,
+    margin_bounds,
+    one_test,
+)
 from .._estimates.read_only import read_only
 from .._estimates.scales import PlainScale, t_quantile
 from .._inputs.validation import Array
 from ..metrics import GroupEstimates
-from . import words
-from .catalog import AuditMetric, MetricWords
+from .catalog import EQUAL_SCORES, MISTAKES, AuditMetric, table
 
 #: More groups than this, and a table shows those that matter.
 MANY_GROUPS = 30
 _FIRST_SHOWN = 10
+_DIFFERENCE = ("difference", "difference_low", "difference_high")
+_MOST_NAMED = 3
 CORRECTION_NAMES = {"holm": "Holm", "fdr_bh": "BH"}
+#: The sides of groups in a column of verdicts, of an audit and of a change.
+VERDICTS = {"worse": "worse off", "better": "better off"}
+CHANGES = {"worse": "further from fair", "better": "closer to fair"}
 
 
 @dataclass(frozen=True)
@@ -115,7 +124,7 @@ class FairnessDistances(NamedTuple):
 class MetricFinding:
     """All groups under one metric."""
 
-    metric: MetricWords
+    metric: AuditMetric  # in the words of the report
     result: GroupEstimates
     confidence_level: float
     correction: str = "holm"  # {"holm", "fdr_bh"}
@@ -137,12 +146,7 @@ class MetricFinding:
     @property
     def directed(self) -> bool:
         """Whether one side of what is fair is bad for a group."""
-        return self.tested and self.metric.worse is not None
-
-    @property
-    def compares_groups(self) -> bool:
-        """Whether it is tested, and has the groups of the audit."""
-        return self.tested and self.metric.by_group
+        return self.tested and self.metric.bad is not None
 
     @property
     def against_rest(self) -> bool:
@@ -177,25 +181,20 @@ class MetricFinding:
             "pvalue": result.pvalue,
             "n_effective": judged.n_effective,
             "pvalue_corrected": corrected_pvalues(pvalues, self.correction),
-            "difference": difference[0],
-            "difference_low": difference[1],
-            "difference_high": difference[2],
+            **dict(zip(_DIFFERENCE, difference, strict=True)),
             "pvalue_margin": self._margin_pvalues,
             "pvalue_margin_corrected": corrected_pvalues(
                 self._margin_pvalues, self.correction
             ),
         }
         alpha = 1 - self.confidence_level
-        by_group = zip(
-            *(np.asarray(column).tolist() for column in columns.values()), strict=True
-        )
         rows = []
-        for i, (group, values) in enumerate(zip(result.groups, by_group, strict=True)):
+        for i, values in enumerate(np.column_stack([*columns.values()]).tolist()):
             row: dict[str, Any] = dict(zip(columns, values, strict=True))
-            within = self.all_within or row["pvalue_margin_corrected"] < alpha
-            side = self._side(i, row["pvalue_corrected"], row["difference"])
-            row |= {"side": side, "within": within, "missing": self._missing[i]}
-            rows.append(GroupFinding(group, **row))
+            row["side"] = self._side(i, row["pvalue_corrected"], row["difference"])
+            row["within"] = self.all_within or row["pvalue_margin_corrected"] < alpha
+            row["missing"] = self._missing[i]
+            rows.append(GroupFinding(result.groups[i], **row))
         return tuple(rows)
 
     @cached_property
@@ -233,9 +232,9 @@ class MetricFinding:
         if self.distances is not None:
             move = self.distances.moves(self.result.df, alpha)[group]
             return {1: "better", -1: "worse"}.get(int(move), neutral)
-        if self.metric.worse is None:
+        if self.metric.bad is None:
             return neutral
-        return "worse" if (difference < 0) == (self.metric.worse == "low") else "better"
+        return "worse" if (difference < 0) == (self.metric.bad == "low") else "better"
 
     @cached_property
     def _margin_pvalues(self) -> Array:
@@ -257,7 +256,7 @@ class MetricFinding:
     @cached_property
     def ordered(self) -> tuple[GroupFinding, ...]:
         """The groups, the worst off first and those without data last."""
-        sign = -1 if self.metric.worse == "high" else 1
+        sign = -1 if self.metric.bad == "high" else 1
         values = [
             sign * row.difference if self.tested else -row.estimate for row in self.rows
         ]
@@ -274,15 +273,15 @@ class MetricFinding:
         first = {id(row) for row in judged[:_FIRST_SHOWN]}
         return tuple(row for row in rows if row.side or id(row) in first)
 
-    def on(self, side: str) -> tuple[GroupFinding, ...]:
-        """Return the groups on a side beyond chance, the furthest first."""
-        rows = self.ordered if side in ("worse", "lower") else reversed(self.ordered)
-        return tuple(row for row in rows if row.side == side)
+    def on(self, side: str, n_metrics: float = 1) -> tuple[GroupFinding, ...]:
+        """Return the groups on a side beyond chance, the furthest first.
 
-    def surely_on(self, side: str, n_metrics: int) -> tuple[GroupFinding, ...]:
-        """Return those on a side also after a correction for the number of metrics."""
+        Those, too, after a correction for this number of metrics.
+        """
         limit = (1 - self.confidence_level) / n_metrics
-        return tuple(row for row in self.on(side) if row.pvalue_corrected < limit)
+        rows = self.ordered if side in ("worse", "lower") else reversed(self.ordered)
+        on = (row for row in rows if row.side == side)
+        return tuple(row for row in on if row.pvalue_corrected < limit)
 
     @cached_property
     def conclusions(self) -> tuple[tuple[str, str, tuple[GroupFinding, ...]], ...]:
@@ -308,11 +307,67 @@ class MetricFinding:
     @property
     def verdict(self) -> str:
         """What the metric found, in words."""
-        return words.metric_verdict(self)
+        if not self.tested:
+            return self.metric.untested
+        said = []
+        for _, words, rows in self.conclusions:
+            named = [f"{r.label} ({self.effect(r)})" for r in rows[:_MOST_NAMED]]
+            more = len(rows) - len(named)
+            tail = f", and {more} more" if more > 0 else ""
+            said.append(f"{words[0].upper()}{words[1:]}: {', '.join(named)}{tail}.")
+        said = said or [self.silence]
+        said += filter(None, [self.margin_verdict])
+        if left := len(self.ordered) - len(self.shown):
+            little = sum(bool(row.missing) for row in self.ordered)
+            more_of = f"; {little:,} have too little data for a verdict"
+            chance = f"{left:,} more groups do not differ beyond chance"
+            said.append(f"{chance}{more_of if little else ''}.")
+        return " ".join(said)
+
+    @property
+    def silence(self) -> str:
+        """Why the metric names no group."""
+        pvalues = [row.pvalue_corrected for row in self.rows if not row.missing]
+        known = [p for p in pvalues if not np.isnan(p)]
+        if not known:
+            return "No group has enough data for a test."
+        what = "change" if self.metric.is_change else "difference"
+        smallest = fmt.pvalue(min(known))
+        return f"The data do not show a {what} (smallest corrected p {smallest})."
+
+    @property
+    def margin_words(self) -> str:
+        """The margin in words; empty without one."""
+        if self.margin is None:
+            return ""
+        scale = 100 if self.metric.share else 1
+        fair = "the rest" if self.against_rest else "fair"
+        return f"within {scale * self.margin:.4g}{self.points} of {fair}"
+
+    @property
+    def margin_verdict(self) -> str:
+        """Which groups are shown to be within the margin; empty without one."""
+        if self.margin is None:
+            return ""
+        reach = self.margin_words
+        if self.all_within:
+            return f"Every group is shown to be {reach}."
+        within = [row.label for row in self.rows if row.within]
+        unclear = [r.label for r in self.rows if self.verdict_on(r) == "cannot tell"]
+        said = [f"Shown to be {reach}: {fmt.some(within)}."] if within else []
+        if unclear:
+            said.append(f"The data cannot tell of {fmt.some(unclear)}.")
+        return " ".join(said) or f"No group is shown to be {reach}."
 
     def verdict_on(self, row: GroupFinding) -> str:
-        """Return the verdict on a group in a few words."""
-        return words.group_verdict(row, is_change=self.metric.is_change)
+        """Return the verdict on a group in a few words; empty without enough data."""
+        if row.missing:
+            return ""
+        words = CHANGES if self.metric.is_change else VERDICTS
+        verdicts = [words.get(row.side, row.side)] if row.side else []
+        if row.within:
+            verdicts.append("within the margin")
+        return ", ".join(verdicts) or "cannot tell"
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows of a table of text."""
@@ -340,9 +395,12 @@ class MetricFinding:
 
     def effect(self, row: GroupFinding) -> str:
         """Return how far a group is from fair, with the interval."""
+        return f"{self.signed(row.difference)}{self.points} {self.reach(row)}"
+
+    def reach(self, row: GroupFinding) -> str:
+        """Return the interval of how far a group is from fair; empty without one."""
         low, high = row.difference_low, row.difference_high
-        interval = f"[{self.signed(low)}, {self.signed(high)}]"
-        return f"{self.signed(row.difference)}{self.points} {interval}"
+        return "" if np.isnan(low) else f"[{self.signed(low)}, {self.signed(high)}]"
 
     @property
     def points(self) -> str:
@@ -385,6 +443,167 @@ class MetricFinding:
                 for row in self.rows
             ],
         }
+
+
+def headline(
+    findings: Iterable[MetricFinding], task: str = "ranking"
+) -> tuple[str, str]:
+    """Return the sentence to remember, and a second one to add if there is one.
+
+    A group is called worse off when the p-value of one metric is small enough after a
+    correction for the number of metrics too: this is the sentence that is remembered.
+    """
+    tested = [f for f in findings if f.tested]
+    if not tested:
+        return "None of the requested metrics says what is fair.", ""
+    if len(tested[0].rows) == 1:
+        return "There is only one group, so there is nothing to compare.", ""
+    if all(row.missing for f in tested for row in f.rows):
+        return "There is too little data to tell the groups apart.", ""
+    merit = [f for f in tested if f.metric.merit]
+    directed = [f for f in merit or tested if f.directed]
+    if not directed:
+        said, aside = _neutral_headline(tested)
+    else:
+        said, aside = _directed_headline(tested, directed, bool(merit))
+        conflict, reservation = ("", "") if task == "ranking" else _by_topic(directed)
+        if conflict:
+            said, aside = conflict, reservation
+        else:
+            aside = " ".join(filter(None, (aside, reservation)))
+    return said, " ".join(filter(None, (aside, _margin_headline(tested))))
+
+
+def _directed_headline(
+    findings: Sequence[MetricFinding], looked_at: Sequence[MetricFinding], merit: bool
+) -> tuple[str, str]:
+    """Return the headline where it is known which side is bad for a group."""
+    what = "worse off" if merit else looked_at[0].metric.sides["worse"]
+    number = len(looked_at)
+    worse, better = labels_on(looked_at, "worse"), labels_on(looked_at, "better")
+    sure = labels_on(looked_at, "worse", number)
+    better_too = labels_on(looked_at, "better", number)
+    mixed = [label for label in sure if label in better_too]
+    clear = [label for label in sure if label not in mixed]
+    hints = [label for label in worse if label not in sure]
+    disagree = (
+        f"The metrics disagree about {fmt.some(mixed)}: worse off by some of them and "
+        "better off by others."
+    )
+    if clear:
+        are = "is" if len(clear) == 1 else "are"
+        groups = f"{len(clear)} of {len(findings[0].rows)} groups {are}"
+        asides = [disagree] if mixed else []
+        if hints:
+            asides.append(f"Single metrics also point at {fmt.some(hints)}.")
+        return f"{groups} {what} beyond chance: {fmt.some(clear)}.", " ".join(asides)
+    if mixed:
+        return disagree, ""
+    if hints:
+        clearly = f"No group is clearly {what}."
+        return clearly, f"Single metrics point at {fmt.some(hints)}."
+    nobody = "No group was found to be worse off."
+    for f in findings:
+        if lower := labels_on([f], "worse"):
+            return nobody, f"Some are {f.metric.sides['worse']}: {fmt.some(lower)}."
+    if better:
+        return nobody, f"Some are better off: {fmt.some(better)}."
+    return "The data do not show a difference between the groups.", ""
+
+
+def _by_topic(directed: Sequence[MetricFinding]) -> tuple[str, str]:
+    """Say where mistakes and outcomes at equal scores are worse for other groups.
+
+    The first text replaces a headline, if it is not empty; the second is added. Unlike
+    base rates can explain why only the mistakes are worse.
+    """
+    by_topic = {
+        topic: [f for f in directed if f.metric.topic == topic]
+        for topic in (MISTAKES, EQUAL_SCORES)
+    }
+    number = len(directed)
+    mistakes, equal_scores = (
+        labels_on(of_topic, "worse", number) for of_topic in by_topic.values()
+    )
+    if mistakes and equal_scores and not {*mistakes} & {*equal_scores}:
+        said = (
+            f"By its mistakes the score treats {fmt.some(mistakes)} worse beyond "
+            f"chance, and at equal scores {fmt.some(equal_scores)}."
+        )
+        return said, "The notes say why both can be so."
+    hinted = labels_on(by_topic[EQUAL_SCORES], "worse")
+    alone = [label for label in mistakes if label not in hinted]
+    if not alone or not by_topic[EQUAL_SCORES]:
+        return "", ""
+    return "", f"At equal scores the data do not show it for {fmt.some(alone)}."
+
+
+def _neutral_headline(findings: Sequence[MetricFinding]) -> tuple[str, str]:
+    """Return the headline where nobody has said which scores are good for a group."""
+    sides, n = ("lower", "higher"), len(findings)
+    sure = [f for f in findings if any(f.on(side, n) for side in sides)]
+    if not sure:
+        return "The data show no clear difference between the groups.", ""
+    names = ", ".join(f.metric.title for f in sure)
+    number = f"{len(sure)} of {n} metrics"
+    differ = f"The groups differ beyond chance in {number}: {names}."
+    unknown = (
+        "Who is worse off depends on which end of the score is good for people; "
+        "favorable='high' or 'low' says it."
+    )
+    return differ, unknown
+
+
+def _margin_headline(tested: Iterable[MetricFinding]) -> str:
+    """Return which groups are within the margins of all metrics; empty without any.
+
+    A group has to be within the margin of every metric that looks at outcomes, each
+    tested without a correction (the intersection-union test); over groups the largest
+    p-values are corrected by Holm's method.
+    """
+    with_margin = [f for f in tested if f.margin is not None]
+    looked_at = [f for f in with_margin if f.metric.merit] or with_margin
+    if not looked_at or len(looked_at[0].rows) == 1:
+        return ""
+    by_all = "by every metric of outcomes" if len(looked_at) > 1 else "by its metric"
+    if all(f.all_within for f in looked_at):
+        return f"Every group is shown to be within the margin {by_all}."
+    groups = [row.group for row in looked_at[0].rows]
+    pvalues = np.zeros(len(groups))
+    for f in looked_at:
+        by_group = {row.group: row.pvalue_margin for row in f.rows}
+        pvalues = np.maximum(pvalues, [by_group.get(g, np.nan) for g in groups])
+    alpha = 1 - looked_at[0].confidence_level
+    corrected = correct(pvalues, "holm")
+    labels = [fmt.label(g) for g, p in zip(groups, corrected, strict=True) if p < alpha]
+    if not labels:
+        return f"No group is shown to be within the margin {by_all}."
+    return (
+        f"{len(labels)} of {len(groups)} groups "
+        f"{'is' if len(labels) == 1 else 'are'} shown to be within the margin "
+        f"{by_all}: {fmt.some(labels)}."
+    )
+
+
+def conflicts(findings: Iterable[MetricFinding]) -> list[str]:
+    """Return a note on findings that are known to conflict, if some do."""
+    worse: dict[str, set[Hashable]] = {}
+    for f in findings:
+        if f.directed and f.metric.merit:
+            rows = worse.setdefault(f.metric.topic, set())
+            rows |= {row.group for row in f.on("worse")}
+    both = {MISTAKES, EQUAL_SCORES} <= worse.keys()
+    if not both or worse[MISTAKES] <= worse[EQUAL_SCORES]:
+        return []
+    return [table()["texts"]["audit"]["conflict"]]
+
+
+def labels_on(
+    findings: Iterable[MetricFinding], side: str, n_metrics: float = 1
+) -> list[str]:
+    """Return the labels of the groups that are on a side by any metric, each once."""
+    rows = [row for f in findings for row in f.on(side, n_metrics)]
+    return list({row.group: row.label for row in rows}.values())
 
 
 def margins_of(

@@ -1,25 +1,34 @@
-"""The report of an audit as one HTML file that needs nothing else."""
+"""The report of an audit as one HTML file that needs nothing else.
+
+The forest plots in it are written as SVG and not drawn by matplotlib, whose SVG depends
+on settings of the whole process that no figure can have for itself: without
+``svg.hashsalt`` each file has other ids, and ``svg.fonttype`` decides whether labels
+stay text. Here threads that write reports share nothing, what the caller has set does
+not matter, and equal reports are equal bytes, with labels in the reader's font.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
+import unicodedata
 from base64 import b64encode
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._estimates import formatting as fmt
+from .._estimates.storage import stored
+from .._inputs.validation import Array
 from ..display import _style as look
 from .findings import MANY_GROUPS, GroupFinding, MetricFinding
-from .forest import ForestPlot, Series
-from .words import margin_verdict, margin_words, silence
 
 if TYPE_CHECKING:
     import jinja2
-    from markupsafe import Markup
 
     from .audit import AuditReport
 
@@ -35,6 +44,8 @@ _COLORS = {
 _MINUS = re.compile(r"-(?=\d)")
 # If there are many groups, this many are in the overview whatever was found.
 _FIRST = 10
+_WIDTH, _ROW, _TOP, _BOTTOM, _FONT = 400.0, 22.0, 8.0, 44.0, 11.0
+_WIDEST_LABEL = 0.5 * _WIDTH
 
 
 def check_report_packages() -> None:
@@ -52,33 +63,21 @@ def html_report(report: AuditReport) -> str:
 
     environment = _environment()
     forest = environment.get_template("forest.svg.jinja")
-
-    def draw(plot: ForestPlot) -> Markup:
-        return Markup(forest.render(plot.layout()))  # noqa: S704
-
-    figures = {
-        finding.metric.name: draw(_plot(finding))
-        for finding in report.findings
-        if finding.metric.by_group
-    }
-    extra = [draw(section.plot) if section.plot else "" for section in report.sections]
     script = environment.get_template("report.js").render()
+    tested = [finding for finding in report.findings if finding.tested]
+    compared = [finding for finding in tested if finding.metric.by_group]
     page = environment.get_template("report.html.jinja").render(
         script=Markup(script),  # noqa: S704
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
+        draw=lambda plot: Markup(forest.render(plot.layout())),  # noqa: S704
         report=report,
         headline=report.headlines,
         level=f"{100 * report.confidence_level:g}%",
         alpha=f"{1 - report.confidence_level:.3g}",
-        sections=[_section(finding) for finding in report.findings],
-        tested=[finding for finding in report.findings if finding.tested],
-        overview=_overview(report),
-        figures=figures,
-        extra=list(zip(report.sections, extra, strict=True)),
-        version=_version(),
-        count=fmt.count,
-        margin_verdict=margin_verdict,
-        silence=silence,
+        tested=tested,
+        compared=compared,
+        overview=_overview(compared),
+        version=sys.modules[__name__.partition(".")[0]].__version__,
     )
     return page.rstrip() + "\n"
 
@@ -97,113 +96,48 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters["minus"] = lambda text: _MINUS.sub("\N{MINUS SIGN}", text)
     environment.filters["px"] = lambda number: f"{number:.6g}"
+    environment.globals |= {
+        "count": fmt.count,
+        "pvalue": fmt.pvalue,
+        "value": _value,
+        "interval": _interval,
+        "says": _says,
+        "plot_of": _plot,
+        "look": look,
+    }
     return environment
 
 
-def _version() -> str:
-    try:
-        return version("skrankfair")
-    except PackageNotFoundError:
-        return ""
-
-
-def _overview(report: AuditReport) -> list[dict[str, Any]]:
-    """Return one row per group, those worse off by most metrics first."""
-    tested = [finding for finding in report.findings if finding.compares_groups]
-    rows: dict[Any, list[GroupFinding]] = {}
-    place: dict[Any, int] = {}
+def _overview(tested: list[MetricFinding]) -> list[list[GroupFinding]]:
+    """Return a row by metric for each group, those worse off by most metrics first."""
+    rows: dict[Hashable, list[GroupFinding]] = {}
+    place: dict[Hashable, int] = {}
     for finding in tested:
         for row in finding.rows:
             rows.setdefault(row.group, []).append(row)
         for i, row in enumerate(finding.ordered):
             place[row.group] = place.get(row.group, 0) + i
-    sides = {
-        group: [row.side for row in by_metric] for group, by_metric in rows.items()
-    }
-    order = sorted(
-        rows,
-        key=lambda group: (
-            sides[group].count("better") - sides[group].count("worse"),
-            place[group],
-        ),
-    )
-    if len(order) > MANY_GROUPS:
-        # The verdicts say how many groups are left out, and why.
-        order = [
-            group for i, group in enumerate(order) if i < _FIRST or any(sides[group])
-        ]
-    return [
-        {
-            "label": rows[group][0].label,
-            "count": report.group_rows[group],
-            "cells": [
-                _overview_cell(row, finding)
-                for row, finding in zip(rows[group], tested, strict=True)
-            ],
-        }
-        for group in order
-    ]
+
+    def rank(group: Hashable) -> tuple[int, int]:
+        sides = [row.side for row in rows[group]]
+        return sides.count("better") - sides.count("worse"), place[group]
+
+    ordered = [rows[group] for group in sorted(rows, key=rank)]
+    # The verdicts say how many groups are left out, and why.
+    first = _FIRST if len(ordered) > MANY_GROUPS else len(ordered)
+    rest = [group for group in ordered[first:] if any(row.side for row in group)]
+    return ordered[:first] + rest
 
 
-def _overview_cell(row: GroupFinding, finding: MetricFinding) -> dict[str, str]:
-    unknown = np.isnan(row.difference)
-    return {
-        "side": row.kind or ("missing" if row.missing else "unsure"),
-        "text": row.missing if unknown else finding.signed(row.difference),
-        "says": _says(row, finding),
-    }
-
-
-def _says(row: GroupFinding, finding: MetricFinding) -> str:
+def _says(finding: MetricFinding, row: GroupFinding) -> str:
     """Return the words for the finding on a group."""
     if row.missing:
         return row.missing
     parts = [finding.metric.sides[row.side]] if row.side else []
     if row.within:
-        parts.append(f"shown to be {margin_words(finding)}")
+        parts.append(f"shown to be {finding.margin_words}")
     silence = "no difference shown" if finding.tested else ""
     return ", ".join(parts) or silence
-
-
-def _section(finding: MetricFinding) -> dict[str, Any]:
-    """Return what the template shows of a metric."""
-    result = finding.result
-    epsilon = result.first_pass.get("epsilon")
-    edges = result.first_pass.get("engagement_edges")
-    return {
-        "finding": finding,
-        "reference": _reference(finding),
-        "epsilon": epsilon is not None,
-        "strata": 0 if edges is None else len(edges) - 1,
-        "rows": [
-            {
-                "row": row,
-                "estimate": _value(finding, row.estimate),
-                "interval": _interval(finding, row),
-                "difference": finding.signed(row.difference),
-                "difference_interval": _ends(finding, row),
-                "support": fmt.count(row.support),
-                "pvalue": fmt.pvalue(row.pvalue),
-                "corrected": fmt.pvalue(row.pvalue_corrected),
-                "epsilon": "" if epsilon is None else _threshold(epsilon[row.group]),
-                "says": _says(row, finding),
-                "kind": row.kind,
-                "verdict": finding.verdict_on(row),
-            }
-            for row in finding.shown
-        ],
-    }
-
-
-def _threshold(epsilon: float) -> str:
-    return "–" if np.isnan(epsilon) else f"{epsilon:#.3g}"
-
-
-def _ends(finding: MetricFinding, row: GroupFinding) -> str:
-    if np.isnan(row.difference_low):
-        return ""
-    low, high = row.difference_low, row.difference_high
-    return f"[{finding.signed(low)}, {finding.signed(high)}]"
 
 
 def _value(finding: MetricFinding, value: float) -> str:
@@ -222,18 +156,6 @@ def _interval(finding: MetricFinding, row: GroupFinding) -> str:
     if finding.metric.share:
         return f"[{100 * row.ci_low:.1f}, {100 * row.ci_high:.1f}]"
     return fmt.interval(row.ci_low, row.ci_high)
-
-
-def _reference(finding: MetricFinding) -> str:
-    """Say what the vertical line of the plot is."""
-    if finding.against_rest:
-        said = "The line marks the value of the rest of the items"
-    elif finding.tested:
-        fair = _value(finding, finding.result.fair_value or 0.0)
-        said = f"The line marks the fair value, {fair.removesuffix('.0000')}"
-    else:
-        return ""
-    return said + (", and the band the margin." if finding.margin is not None else ".")
 
 
 def _plot(finding: MetricFinding) -> ForestPlot:
@@ -257,10 +179,106 @@ def _plot(finding: MetricFinding) -> ForestPlot:
     margin = None if finding.margin is None else scale * finding.margin
     return ForestPlot(
         [row.group for row in rows],
-        [Series(estimate, low, high, colors)],
+        *(estimate, low, high, colors),
         label,
         f"{metric.title} by group; the table beside it has the numbers.",
         line=None if fair_value is None else scale * fair_value,
         margin=margin,
         name=metric.name,
     )
+
+
+@stored("ForestPlot")
+@dataclass(frozen=True)
+class ForestPlot:
+    """Points with intervals, one row per group, from the top down."""
+
+    labels: Sequence[Hashable]  # sequence of hashable, length R
+    #: Shape (R,). NaN where there is none.
+    estimate: Array
+    low: Array
+    high: Array
+    colors: Sequence[str]  # sequence of str, length R
+    xlabel: str
+    alt: str  # what the plot shows, for readers who cannot see it
+    line: float | None = None  # where the vertical line is
+    margin: float | None = None  # how far a band reaches to both sides of it
+    name: str = ""  # by which a table links to the rows
+
+    def layout(self) -> dict[str, Any]:
+        """Return where everything is, in pixels, for the template."""
+        texts = [_shortened(fmt.label(group)) for group in self.labels]
+        left = 12 + max((_text_width(text) for text, _ in texts), default=0)
+        right, bottom = _WIDTH - 12, _TOP + _ROW * len(texts)
+        reach = 0.0 if self.margin is None else self.margin
+        band = () if self.line is None else (self.line - reach, self.line + reach)
+        low, high = _limits(np.concatenate([band, self.estimate, self.low, self.high]))
+
+        def x(value: Any) -> Any:
+            share = (np.clip(value, low, high) - low) / (high - low)
+            return left + share * (right - left)
+
+        drawn = np.isfinite(self.estimate)
+        absent = np.where(np.isinf(self.estimate), "off the axis", "no data")
+        places = _TOP + _ROW * (np.arange(len(texts)) + 0.5)
+        columns = (x(self.estimate), x(self.low), x(self.high), places)
+        marks = list(zip(self.colors, *columns, strict=True))
+        return {
+            "plot": self,
+            "width": _WIDTH,
+            "height": bottom + _BOTTOM,
+            "font_size": _FONT,
+            "left": left,
+            "right": right,
+            "top": _TOP,
+            "bottom": bottom,
+            "rows": list(zip(texts, places, np.where(drawn, "", absent), strict=True)),
+            "marks": [
+                mark for mark, is_drawn in zip(marks, drawn, strict=True) if is_drawn
+            ],
+            "line": None if self.line is None else x(self.line),
+            "band": None if self.margin is None else [*map(x, band)],
+            "ticks": [
+                (x(value), text) for value, text in _ticks(low, high) if drawn.any()
+            ],
+            # In the middle of the axis, unless it would end beyond the plot.
+            "middle": min((left + right) / 2, _WIDTH - _text_width(self.xlabel) / 2),
+        }
+
+
+def _limits(values: Array) -> tuple[float, float]:
+    """Return the ends of the axis: all that is finite, with some room."""
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return 0.0, 1.0
+    low, high = float(values.min()), float(values.max())
+    room = 0.05 * (high - low) or 0.1 * abs(high) or 1.0
+    return low - room, high + room
+
+
+def _text_width(text: str) -> float:
+    """Return about how wide a text is; the font is the reader's."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return _FONT * (0.58 * (len(text) - wide) + 1.05 * wide)
+
+
+def _shortened(text: str) -> tuple[str, str]:
+    """Return a label that fits, and the whole one if that is another."""
+    if _text_width(text) <= _WIDEST_LABEL:
+        return text, ""
+    short = text
+    while _text_width(short) > _WIDEST_LABEL:
+        short = short[:-2].rstrip() + "…"
+    return short, text
+
+
+def _ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Return three to seven round values within the limits, and their texts."""
+    raw = (high - low) / 6
+    size = 10.0 ** np.floor(np.log10(raw))
+    step = size * next(m for m in (1, 2, 5, 10) if m * size >= raw * (1 - 1e-9))
+    values = step * np.arange(np.ceil(low / step), np.floor(high / step) + 1)
+    decimals = int(max(0, -np.floor(np.log10(step) + 1e-9)))
+    small = decimals <= 4 and max(abs(low), abs(high)) < 1e6
+    texts = [f"{v + 0.0:.{decimals}f}" if small else f"{v + 0.0:.3g}" for v in values]
+    return list(zip(values.tolist(), texts, strict=True))

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 #: A category with a smaller share of the rows may be left out by these rules.
 _SMALL = 0.02
 _FOUR_FIFTHS = 0.8
-_BELOW, _BEYOND = "below four fifths", " beyond chance"
 
 
 def impact_sections(
@@ -44,18 +43,18 @@ def impact_sections(
     with collected_warnings():
         for by, labels in [*crossed.items(), (name, groups)]:
             rates = selection_rate(None, selected, sensitive_features=labels, **units)
-            paragraphs, cells = _table(rates, selected.size, options.confidence_level)
-            *before, conclusion = paragraphs
-            sections.append(
-                made_section(
-                    "impact",
-                    cells,
-                    paragraphs=(*words, *before),
-                    by=f" by {by}" if by else "",
-                    rate=rate,
-                    conclusion=conclusion,
-                )
+            before, conclusion, cells = _table(
+                rates, selected.size, options.confidence_level
             )
+            section = made_section(
+                "impact",
+                cells,
+                paragraphs=(*words, *before),
+                by=f" by {by}" if by else "",
+                rate=rate,
+                conclusion=conclusion,
+            )
+            sections.append(section)
             words = ()
     return sections, rates
 
@@ -64,52 +63,48 @@ def _selected(rows: AuditRows, options: AuditOptions) -> tuple[Array, str, str]:
     """Return who is selected, or spared where that is good, the rate, and its words."""
     score = np.asarray(rows.columns["y_score"], dtype=float)
     low = options.favorable == "low"
-    values = {}
+    values, rate = {}, "spared" if low else "selection rate"
     if options.task == "decision":
-        kind, selected = "decision", 1 - score if low else score
+        kind, selected = "decision", score != 1 if low else score == 1
     elif options.threshold is not None:
         kind, values["threshold"] = "threshold", fmt.number(options.threshold)
-        good = score < options.threshold if low else score >= options.threshold
-        selected = good * 1.0
+        selected = score < options.threshold if low else score >= options.threshold
     else:
-        kind, values["scores"] = "median", "all scores"
-        median = np.full(score.size, np.median(score))
-        if rows.qid is not None:
-            import pandas as pd
+        import pandas as pd
 
+        kind, rate, values["scores"] = "median", "scoring rate", "all scores"
+        queries: Any = np.zeros(score.size)
+        if rows.qid is not None:
             values["scores"] = "the scores of its query"
             queries = pd.factorize(to_numpy(rows.qid, "qid"))[0]
-            by_query = pd.Series(score).groupby(queries)
-            median = by_query.transform("median").to_numpy()
-        selected = (score < median if low else score > median) * 1.0
-    rate = "spared" if low else "selection rate"
-    rate = "scoring rate" if kind == "median" else rate
+        median = pd.Series(score).groupby(queries).transform("median").to_numpy()
+        selected = score < median if low else score > median
     words = table()["rates"][kind]["low" if low else "high"]
-    return selected, rate, words.format(**values)
+    return selected * 1.0, rate, words.format(**values)
 
 
 def _table(
     rates: GroupEstimates, size: int, confidence_level: float
-) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Return what is said of the rates by category, and the cells, the highest first.
+) -> tuple[list[str], str, list[tuple[str, ...]]]:
+    """Return what is said of the rates by category before and after their cells.
 
-    Which category is the highest is an accident of the data too: the intervals of the
-    ratios hold for all pairs of which one could be it.
+    The highest rate comes first. Which category has it is an accident of the data too:
+    the intervals of the ratios hold for all pairs of which one could be it.
     """
     known = np.array([not _is_unknown(group) for group in rates.groups])
-    overlapping = rates.support.sum() > size
-    share = rates.support / (size if overlapping else rates.support.sum())
-    has_rate = known & ~np.isnan(rates.estimate)
-    large = has_rate & (share >= _SMALL)
-    large = large if large.any() else has_rate
-    paragraphs = []
-    unknown = rates.support[~known].sum()
-    if unknown:
-        paragraphs.append(
+    share = rates.support / max(size, 1)
+    if rates.support.sum() <= size:  # groups that do not overlap
+        share = rates.support / rates.support.sum()
+    large = known & ~np.isnan(rates.estimate)
+    if (large & (share >= _SMALL)).any():
+        large &= share >= _SMALL
+    said = []
+    if unknown := rates.support[~known].sum():
+        said.append(
             f"{fmt.count(unknown)} rows have no category and are not in the table."
         )
     if not large.any():
-        return [*paragraphs, "No category has a rate."], []
+        return said, "No category has a rate.", []
     kept = np.flatnonzero(known)
     best = int(np.flatnonzero(large)[rates.estimate[large].argmax()])
     n_large = int(large.sum())
@@ -120,18 +115,23 @@ def _table(
     ratios = np.insert(columns.T, best, [1.0, np.nan, np.nan], axis=1)
     low, high = map(np.asarray, rates.ends(t_quantile(confidence_level, rates.df)))
     cells: list[tuple[str, ...]] = []
-    below = ratios[0] < _FOUR_FIFTHS
-    clear = below & (ratios[2] < _FOUR_FIFTHS)
+    below, clear = list[str](), list[str]()
     order = np.argsort(-np.nan_to_num(rates.estimate[kept], nan=-1), kind="stable")
     for i in kept[order].tolist():
-        remarks = ["highest rate"] if i == best else []
-        if below[i]:
-            remarks.append(_BELOW + (_BEYOND if clear[i] else ""))
+        name, remarks = (
+            fmt.label(rates.groups[i]),
+            ["highest rate"] if i == best else [],
+        )
+        if ratios[0, i] < _FOUR_FIFTHS:
+            is_clear = bool(ratios[2, i] < _FOUR_FIFTHS)
+            remarks.append("below four fifths" + " beyond chance" * is_clear)
+            below.append(name)
+            clear += [name] * is_clear
         if share[i] < _SMALL:
             remarks.append(f"small ({100 * share[i]:.1f}% of the rows)")
         cells.append(
             (
-                fmt.label(rates.groups[i]),
+                name,
                 fmt.count(rates.support[i]),
                 fmt.number(rates.estimate[i]),
                 fmt.interval(low[i], high[i]),
@@ -140,17 +140,14 @@ def _table(
                 ", ".join(remarks),
             )
         )
-    below, clear = (
-        [fmt.label(rates.groups[i]) for i in kept[order] if shown[i]]
-        for shown in (below, clear)
+    if not below:
+        return said, "No category has less than four fifths of the highest rate.", cells
+    beyond = fmt.some(clear) if clear else "none"
+    return (
+        said,
+        f"Below four fifths: {fmt.some(below)}. Beyond chance: {beyond}.",
+        cells,
     )
-    conclusion = "No category has less than four fifths of the highest rate."
-    if below:
-        beyond_chance = fmt.some(clear) if clear else "none"
-        conclusion = (
-            f"{_BELOW.capitalize()}: {fmt.some(below)}. Beyond chance: {beyond_chance}."
-        )
-    return [*paragraphs, conclusion], cells
 
 
 def _is_unknown(group: Hashable) -> bool:

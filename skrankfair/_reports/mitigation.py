@@ -13,9 +13,9 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.estimates import corrected_pvalues
 from .._estimates.scales import t_quantile
-from .._inputs.by_name import resolve_column
+from .._inputs.by_name import resolved_columns
 from .._inputs.sklearn_private import positive_class
-from .._inputs.validation import Array, as_numbers, check_number
+from .._inputs.validation import Array, as_numbers, check_given, check_number
 from ..inference import compare, predictive_parity_test
 from ..inference._predictive_parity import PredictiveParityTest
 from ..metrics import GroupEstimates, log_loss, mean_squared_error, pairwise_accuracy
@@ -50,11 +50,6 @@ class Change(NamedTuple):
     after: GroupEstimates
     change: GroupEstimates  # after minus before, on the same clusters
 
-    @classmethod
-    def of(cls, before: GroupEstimates, after: GroupEstimates) -> Change:
-        """Compare two results of one metric."""
-        return cls(before, after, compare(after, before))
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MitigationReport:
@@ -86,51 +81,45 @@ class MitigationReport:
 
     @cached_property
     def _frame(self) -> pd.DataFrame:
+        """The table of `to_frame`, with p-values before and after against fair."""
         import pandas as pd
 
-        changes = [("disparity", *item) for item in self.disparities.items()]
-        changes += [("cost", *item) for item in self.costs.items()]
-        return pd.concat([self._rows(*c) for c in changes], ignore_index=True)
-
-    def _rows(self, kind: str, name: str, change: Change) -> pd.DataFrame:
-        """Return one row per group of a metric, as `to_frame` has them."""
-        import pandas as pd
-
-        difference = change.change
-        fair = (change.before.fair_value or 0.0) if kind == "disparity" else 0.0
-        distances = FairnessDistances.of_change(
-            difference, change.after, change.before, fair
-        )
-        before, after, alpha = *distances[:2], 1 - self.confidence_level
-        low, high = difference.ends(t_quantile(self.confidence_level, difference.df))
-        corrected = corrected_pvalues(difference.pvalue)
-        groups = np.empty(len(difference.groups), dtype=object)
-        groups[:] = difference.groups if kind == "disparity" else "all"
-        if kind == "cost":
-            better = before > after if name in _LOSSES else after > before
-            verdict = np.where(better, "better", "worse")
-        else:
-            verdict = np.array(_MOVES)[distances.moves(difference.df, alpha)]
-        with np.errstate(invalid="ignore"):
-            clear = corrected < alpha
-        return pd.DataFrame(
-            {
-                "kind": kind,
-                "metric": name,
-                "group": groups,
-                "before": before,
-                "after": after,
-                "change": difference.estimate,
-                "standard_error": difference.standard_error,
-                "ci_low": low,
-                "ci_high": high,
-                "pvalue": difference.pvalue,
-                "pvalue_corrected": corrected,
-                "verdict": np.where(clear, verdict, "no change shown"),
-                "pvalue_before": corrected_pvalues(change.before.pvalue),
-                "pvalue_after": corrected_pvalues(change.after.pvalue),
-            }
-        )
+        frames = []
+        for kind, changes in (("disparity", self.disparities), ("cost", self.costs)):
+            for name, (first, second, change) in changes.items():
+                fair = (first.fair_value or 0.0) if kind == "disparity" else 0.0
+                distances = FairnessDistances.of_change(change, second, first, fair)
+                before, after, _ = distances
+                alpha = 1 - self.confidence_level
+                low, high = change.ends(t_quantile(self.confidence_level, change.df))
+                corrected = corrected_pvalues(change.pvalue)
+                verdict = np.array(_MOVES)[distances.moves(change.df, alpha)]
+                groups = np.empty(len(change.groups), dtype=object)
+                groups[:] = change.groups
+                if kind == "cost":
+                    groups[:] = "all"
+                    better = before > after if name in _LOSSES else after > before
+                    verdict = np.where(better, "better", "worse")
+                with np.errstate(invalid="ignore"):
+                    clear = corrected < alpha
+                columns = {
+                    "kind": kind,
+                    "metric": name,
+                    "group": groups,
+                    "before": before,
+                    "after": after,
+                    "change": change.estimate,
+                    "standard_error": change.standard_error,
+                    "ci_low": low,
+                    "ci_high": high,
+                    "pvalue": change.pvalue,
+                    "pvalue_corrected": corrected,
+                    "verdict": np.where(clear, verdict, "no change shown"),
+                    "pvalue_before": corrected_pvalues(first.pvalue),
+                    "pvalue_after": corrected_pvalues(second.pvalue),
+                }
+                frames.append(pd.DataFrame(columns))
+        return pd.concat(frames, ignore_index=True)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per metric and group.
@@ -156,18 +145,16 @@ class MitigationReport:
         return " ".join(self._sentences())
 
     def _sentences(self) -> list[str]:
-        frame, sentences = self._frame, []
+        frame = self._frame
         disparities = frame[frame["kind"] == "disparity"]
-        before = disparities.groupby("metric")["change"].shift()
         # Of two groups, each the rest of the other, one says all.
-        rows = disparities[disparities["change"] != -before]
-        moved = {
-            move: _in_words(rows[rows["verdict"] == move])
+        before = disparities.groupby("metric")["change"].shift()
+        moved = disparities[disparities["change"] != -before].groupby("verdict")
+        sentences = [
+            f"{move.capitalize()}: {_in_words(moved.get_group(move))}."
             for move in (*_MOVES[1:], _MOVES[0])
-        }
-        sentences += [f"{m.capitalize()}: {said}." for m, said in moved.items() if said]
-        if not sentences:
-            sentences.append("No disparity moved beyond chance.")
+            if move in moved.groups
+        ] or ["No disparity moved beyond chance."]
         if self.parity_before is not None and self.parity_after is not None:
             tests = self.parity_before, self.parity_after
             p = " before, ".join(fmt.pvalue(test.pvalue) for test in tests)
@@ -175,9 +162,7 @@ class MitigationReport:
             sentences.append(
                 f"Equal outcomes at equal scores: p {p} after; largest gap {gap}."
             )
-        if costs := _in_words(frame[frame["kind"] == "cost"]):
-            sentences.append(f"Cost: {costs}.")
-        return sentences
+        return [*sentences, f"Cost: {_in_words(frame[frame['kind'] == 'cost'])}."]
 
     def plot(self, axes: Any = None, **kwargs: Any) -> MitigationDisplay:
         """Draw disparities before and after, their changes and the costs.
@@ -212,13 +197,10 @@ class MitigationReport:
         tables = []
         for kind, frame in self._frame.groupby("kind", sort=False):
             header = [str(kind), "group", "before", "after", "change", level, "verdict"]
-            rows = []
-            for _, row in frame.iterrows():
-                numbers = (row[name] for name in ("before", "after", "change"))
-                cells = [_title(row["metric"], short=True), fmt.label(row["group"])]
-                cells += [fmt.number(number, 3) for number in numbers]
-                cells += [fmt.interval(row["ci_low"], row["ci_high"], 3)]
-                rows.append([*cells, row["verdict"]])
+            rows = [
+                [_title(row.metric, "short"), fmt.label(row.group), *_numbers(row)]
+                for row in frame.itertuples()
+            ]
             tables.append((header, rows))
         return tables
 
@@ -238,43 +220,26 @@ class MitigationReport:
         said = [f"<p>{escape(text)}</p>" for text in (*self._sentences(), *self.notes)]
         return "".join([f"<p>{escape(self._head)}</p>", *tables, *said])
 
-    def __rich__(self) -> Any:
-        """Return the tables and the summary for a terminal."""
-        from rich.console import Group
-        from rich.text import Text
 
-        _, closer, further = _MOVES
-        styles = dict.fromkeys((closer, "better"), "deep_sky_blue3")
-        styles |= dict.fromkeys((further, "worse"), "dark_orange3")
-        parts: list[Any] = [Text(self._head, style="bold")]
-        for header, rows in self._tables:
-            colors = [styles.get(row[-1], "") for row in rows]
-            parts.append(fmt.rich_table(header, rows, colors))
-        parts += [Text(sentence) for sentence in self._sentences()]
-        parts += [Text(f"Note: {note}", style="dim") for note in self.notes]
-        return Group(*parts)
+def _numbers(row: Any) -> list[str]:
+    """Return values before and after, the change, its interval and the verdict."""
+    numbers = (fmt.number(v, 3) for v in (row.before, row.after, row.change))
+    return [*numbers, fmt.interval(row.ci_low, row.ci_high, 3), row.verdict]
 
 
 def _in_words(rows: pd.DataFrame) -> str:
     """Return what has changed by how much, for each row."""
     said = []
-    for _, row in rows.iterrows():
-        what = _title(row["metric"])
-        if row["kind"] == "disparity":
-            what += f" of {fmt.label(row['group'])}"
-        values = " → ".join(fmt.number(row[side], 3) for side in ("before", "after"))
-        interval = fmt.interval(row["ci_low"], row["ci_high"], 3)
-        said.append(
-            f"{what} {values} (change {fmt.number(row['change'], 3)} {interval})"
-        )
+    for row in rows.itertuples():
+        of = f" of {fmt.label(row.group)}" if row.kind == "disparity" else ""
+        before, after, change, interval, _ = _numbers(row)
+        values = f"{before} → {after} (change {change} {interval})"
+        said.append(f"{_title(row.metric)}{of} {values}")
     return "; ".join(said)
 
 
-def _title(name: str, *, short: bool = False) -> str:
-    if name in _TITLES:
-        return _TITLES[name]
-    words = catalog()[name].words
-    return str(words["short" if short else "title"]).lower()
+def _title(name: Any, words: str = "title") -> str:
+    return _TITLES.get(name) or str(getattr(catalog()[name], words)).lower()
 
 
 _RESPONSES = ("predict_proba", "decision_function")
@@ -407,19 +372,24 @@ def mitigation_report(
     """
     check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
     check_bandwidth(bandwidth)
-    named = {"sensitive_features": sensitive_features, "qid": qid, "cluster": cluster}
-    columns = {name: resolve_column(X, spec, name) for name, spec in named.items()}
-    columns["sample_weight"] = sample_weight
+    check_given(sensitive_features=sensitive_features)
+    given = {"sensitive_features": sensitive_features, "qid": qid, "cluster": cluster}
+    columns = resolved_columns(X, {**given, "sample_weight": sample_weight})
     (y, first), (_, second) = (
         _scored(model, X, y_true, columns, name)
         for model, name in ((before, "before"), (after, "after"))
     )
     chosen: Any = metrics
+    notes: list[str] = []
     if not not_named(metrics):
         known = chosen_metrics(chosen, task, k)
         chosen = [metric.name for metric in known if metric.name != "ndcg"]
-        if y.min() >= 0 and columns["qid"] is not None:
+        if y.min() >= 0 and "qid" in columns:
             chosen.append("ndcg")
+        else:
+            notes.append(
+                "NDCG is left out: it needs queries, and no negative outcomes."
+            )
     audits = [
         audit(
             y,
@@ -435,22 +405,21 @@ def mitigation_report(
         )
         for score in (first, second)
     ]
-    notes = list(audits[1].notes)
-    if not not_named(metrics) and "ndcg" not in chosen:
-        notes.append("NDCG is left out: it needs queries, and no negative outcomes.")
-    results = [report.results for report in audits]
-    shared = (name for name in results[0] if name in results[1])
-    disparities = {
-        name: Change.of(*(_disparity(result[name]) for result in results))
-        for name in shared
-        if _is_tested(name, results[0][name])
-    }
-    units = columns["qid"] if columns["cluster"] is None else columns["cluster"]
-    rows = {"cluster": units, "sample_weight": sample_weight}
-    costs, without_costs = _costs(y, first, second, rows)
-    if "ndcg" in results[0]:
-        costs = {"ndcg": Change.of(*(part["ndcg"] for part in results)), **costs}
-    rows["sensitive_features"] = columns["sensitive_features"]
+    first_results, second_results = (report.results for report in audits)
+    disparities, costs = dict[str, Change](), dict[str, Change]()
+    for name in (name for name in first_results if name in second_results):
+        pair, metric = (first_results[name], second_results[name]), catalog()[name]
+        if name == "ndcg":
+            costs[name] = _change(*pair)
+        if metric.on_request and metric.untested:
+            continue
+        if pair[0].fair_value is not None:
+            disparities[name] = _change(*pair)
+        elif pair[0].metric.against_rest is not None:
+            disparities[name] = _change(*(result.against_rest() for result in pair))
+    # Metrics of rows take the rows of a query for one unit.
+    rows = {"cluster": columns.pop("qid", None), **columns}
+    others, left_out = _costs(y, (first, second), rows)
     tests: list[PredictiveParityTest | None] = [None, None]
     try:
         tests = [
@@ -458,17 +427,17 @@ def mitigation_report(
             for score in (first, second)
         ]
     except ValueError as error:
-        without_costs.append(f"Predictive parity is left out: {error}")
+        left_out.append(f"Predictive parity is left out: {error}")
     return MitigationReport(
-        audits[0],
-        audits[1],
-        disparities,
-        costs,
-        parity_before=tests[0],
-        parity_after=tests[1],
+        *(audits[0], audits[1], disparities, {**costs, **others}, tests[0], tests[1]),
         confidence_level=confidence_level,
-        notes=(*notes, *without_costs),
+        notes=(*audits[1].notes, *notes, *left_out),
     )
+
+
+def _change(before: GroupEstimates, after: GroupEstimates) -> Change:
+    """Compare two results of one metric."""
+    return Change(before, after, compare(after, before))
 
 
 def _scored(
@@ -481,47 +450,32 @@ def _scored(
             raise ValueError(f"X must be given where {name} is an estimator.")
         from ..mitigation._wrapper import scores_of
 
-        given = {k: v for k, v in columns.items() if v is not None}
-        score = scores_of(model, X, given, _RESPONSES)
+        score = scores_of(model, X, columns, _RESPONSES)
         positive = positive_class(model)
     y, score = as_outcomes(y_true, score, positive)
     return as_numbers(y, "y_true"), as_numbers(score, name)
 
 
-def _is_tested(name: str, result: GroupEstimates) -> bool:
-    """Return whether something is fair of a metric, which is so without a test too."""
-    metric = catalog()[name]
-    if metric.on_request and metric.untested:
-        return False
-    return result.fair_value is not None or result.metric.against_rest is not None
-
-
-def _disparity(result: GroupEstimates) -> GroupEstimates:
-    """Return a result that has a fair value."""
-    return result if result.fair_value is not None else result.against_rest()
-
-
 def _costs(
-    y: Array, first: Array, second: Array, rows: Mapping[str, Any]
+    y: Array, scores: Sequence[Array], rows: Mapping[str, Any]
 ) -> tuple[dict[str, Change], list[str]]:
     """Return AUC and loss before and after, and notes on what is left out."""
     costs, notes = {}, []
-    weight = rows["sample_weight"]
+    units: dict[str, Any] = {n: rows.get(n) for n in ("cluster", "sample_weight")}
+    weight = units["sample_weight"]
     if np.unique(y).size != 2:
         notes.append("AUC is left out: it needs two outcomes.")
     elif weight is not None and np.ptp(as_numbers(weight, "sample_weight")) > 0:
         notes.append("AUC is left out: it takes no weights.")
     else:
-        one = {"sensitive_features": np.full(y.size, "all"), "cluster": rows["cluster"]}
-        costs["auc"] = Change.of(
-            *(pairwise_accuracy(y, score, **one) for score in (first, second))
-        )
-    ends = [bound for v in (y, first, second) for bound in (v.min(), v.max())]
+        who = {"sensitive_features": np.full(y.size, "all"), "cluster": rows["cluster"]}
+        costs["auc"] = _change(*(pairwise_accuracy(y, s, **who) for s in scores))
+    ends = [bound for v in (y, *scores) for bound in (v.min(), v.max())]
     loss = log_loss
     if min(ends) < 0 or max(ends) > 1:
         loss = mean_squared_error
         notes.append(
             "The loss is the mean squared error, since the scores are no probabilities."
         )
-    costs[loss.__name__] = Change.of(*(loss(y, s, **rows) for s in (first, second)))
+    costs[loss.__name__] = _change(*(loss(y, s, **units) for s in scores))
     return costs, notes

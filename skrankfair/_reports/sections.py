@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ..inference import (
 from ..metrics import matched_pair_curve, positive_rate_shift
 from .catalog import not_named, table
 from .findings import MANY_GROUPS
-from .forest import ForestPlot
+from .html import ForestPlot
 
 if TYPE_CHECKING:
     from .audit import AuditOptions, AuditRows
@@ -91,88 +91,86 @@ def further_sections(
 
     There are none where metrics are named, and those of a ranking are for "all".
     """
-    wanted: dict[str, Callable[[AuditRows, AuditOptions], ReportSection]] = {}
-    sections, notes = [], []
-    if options.task == "ranking" and options.metrics is not None:
-        if rows.model is not None and not_named(options.metrics):
-            said = "What places say beside the metrics is left out: it needs qid."
-            return [], [said]
-        wanted = {"curve": _curve, "inequality": _inequality, "monotonicity": _monotone}
-    elif options.task == "risk":
-        wanted = {"parity": _parity}
-        if options.threshold is not None:
-            wanted |= {"marginal": _marginal, "shift": _shift}
-    for name, made in wanted.items() if not_named(options.metrics) else ():
+    sections: list[ReportSection] = []
+    notes: list[str] = []
+    of_task = _SECTIONS.get(str(options.task), {})
+    if not not_named(options.metrics) or (of_task is _PLACES and not options.metrics):
+        return sections, notes
+    if of_task is _PLACES and rows.are_of_models:
+        return [], ["What places say beside the metrics is left out: it needs qid."]
+    level = options.confidence_level
+    for name, contents in of_task.items():
+        if contents in _AT_THRESHOLD and options.threshold is None:
+            continue
         with collected_warnings():
             try:
-                if options.task == "ranking" and len(rows.groups) > MANY_GROUPS:
+                if of_task is _PLACES and len(rows.groups) > MANY_GROUPS:
                     raise ValueError(
                         f"the report has it for at most {MANY_GROUPS} groups; got "
                         f"{len(rows.groups):,}."
                     )
-                sections.append(made(rows, options))
+                cells, words = contents(rows, options.threshold, level)
+                sections.append(made_section(name, cells, **words))
             except ValueError as error:  # such as of groups that overlap
                 what = table()["sections"][name]["name"]
                 notes.append(f"{what} is left out: {error}")
     return sections, notes
 
 
-def _parity(rows: AuditRows, options: AuditOptions) -> ReportSection:
+#: The rows of a table, and what `made_section` asks for beside them.
+_Contents: TypeAlias = tuple[Sequence[Sequence[str]], dict[str, Any]]
+
+
+def _tested(pvalue: float, level: float, **words: str) -> dict[str, Any]:
+    """Return what a section says of a test."""
+    return {"shown": pvalue < 1 - level, "p": fmt.pvalue(pvalue), **words}
+
+
+def _parity(rows: AuditRows, threshold: Any, level: float) -> _Contents:
     against_rest = len(rows.groups) > _MOST_IN_PAIRS
     test = predictive_parity_test(
         **rows.columns,
         contrasts="rest" if against_rest else None,
-        confidence_level=options.confidence_level,
+        confidence_level=level,
     )
     cells = []
     for pair, compared, difference, pvalues in zip(
         test.contrasts, test.compared, test.difference, test.pvalues, strict=True
     ):
-        a, b = map(fmt.label, pair)
+        name = " - ".join(map(fmt.label, pair))
         if not compared.any():
-            cells.append((f"{a} - {b}", "–", "–", "too little data"))
+            cells.append((name, "–", "–", "too little data"))
             continue
         largest = difference[compared][np.argmax(np.abs(difference[compared]))]
         scores = test.grid[compared]
         scope = f"{fmt.number(scores.min())} to {fmt.number(scores.max())}"
         smallest = fmt.pvalue(np.nanmin(pvalues[compared]))
-        cells.append((f"{a} - {b}", scope, fmt.number(largest), smallest))
-    return made_section(
-        "parity",
-        cells,
-        shown=test.pvalue < 1 - options.confidence_level,
-        p=fmt.pvalue(test.pvalue),
-        between="between each group and the rest" if against_rest else "between groups",
-    )
+        cells.append((name, scope, fmt.number(largest), smallest))
+    between = "between each group and the rest" if against_rest else "between groups"
+    return cells, _tested(test.pvalue, level, between=between)
 
 
-def _marginal(rows: AuditRows, options: AuditOptions) -> ReportSection:
-    level: Any = options.threshold
+def _marginal(rows: AuditRows, threshold: Any, level: float) -> _Contents:
     test = marginal_outcome_test(
-        **rows.columns, threshold=level, confidence_level=options.confidence_level
+        **rows.columns, threshold=threshold, confidence_level=level
     )
-    return made_section(
-        "marginal",
-        _by_group(test.groups, test.outcomes, test.outcome_interval()),
-        shown=test.pvalue < 1 - options.confidence_level,
-        p=fmt.pvalue(test.pvalue),
-        threshold=fmt.number(test.threshold),
-    )
+    cells = _by_group(test.groups, test.outcomes, test.outcome_interval())
+    at = fmt.number(test.threshold)
+    return cells, _tested(test.pvalue, level, threshold=at)
 
 
-def _shift(rows: AuditRows, options: AuditOptions) -> ReportSection:
-    level: Any = options.threshold
-    result = positive_rate_shift(**rows.columns, threshold=level)
-    ends = result.ends(t_quantile(options.confidence_level, result.df))
+def _shift(rows: AuditRows, threshold: Any, level: float) -> _Contents:
+    result = positive_rate_shift(**rows.columns, threshold=threshold)
+    ends = result.ends(t_quantile(level, result.df))
     cells = _by_group(result.groups, result.estimate, ends)
-    return made_section("shift", cells, threshold=fmt.number(level))
+    return cells, {"threshold": fmt.number(threshold)}
 
 
-def _curve(rows: AuditRows, options: AuditOptions) -> ReportSection:
+def _curve(rows: AuditRows, threshold: Any, level: float) -> _Contents:
     curve = matched_pair_curve(**rows.columns, qid=rows.qid)
     last = curve.epsilon.size - 1
     shown = np.unique(np.linspace(0, last, _SHOWN).round().astype(int))
-    low, high = map(np.asarray, curve.confidence_interval(options.confidence_level))
+    low, high = map(np.asarray, curve.confidence_interval(level))
     cells = []
     for g, group in enumerate(curve.groups):
         values = [
@@ -181,16 +179,12 @@ def _curve(rows: AuditRows, options: AuditOptions) -> ReportSection:
             for e in shown
         ]
         cells.append((fmt.label(group), *values))
-    header = [f"up to {curve.epsilon[e]:.3g}" for e in shown]
-    return made_section("curve", cells, header=header)
+    return cells, {"header": [f"up to {curve.epsilon[e]:.3g}" for e in shown]}
 
 
-def _inequality(rows: AuditRows, options: AuditOptions) -> ReportSection:
+def _inequality(rows: AuditRows, threshold: Any, level: float) -> _Contents:
     test = outcome_inequality_test(
-        **rows.columns,
-        qid=rows.qid,
-        confidence_level=options.confidence_level,
-        random_state=0,
+        **rows.columns, qid=rows.qid, confidence_level=level, random_state=0
     )
     order = np.argsort(np.where(np.isnan(test.violation), np.inf, -test.violation))
     cells = []
@@ -201,16 +195,11 @@ def _inequality(rows: AuditRows, options: AuditOptions) -> ReportSection:
         cells.append(
             (f"{above} at {j}, {below} at {k}", fmt.count(test.support[i]), *numbers)
         )
-    return made_section(
-        "inequality",
-        cells,
-        shown=test.pvalue < 1 - options.confidence_level,
-        p=fmt.pvalue(test.pvalue),
-        critical=fmt.number(test.critical_value, 3),
-    )
+    critical = fmt.number(test.critical_value, 3)
+    return cells, _tested(test.pvalue, level, critical=critical)
 
 
-def _monotone(rows: AuditRows, options: AuditOptions) -> ReportSection:
+def _monotone(rows: AuditRows, threshold: Any, level: float) -> _Contents:
     groups, n_queries = rows.groups, rows.data.ranking.n_queries
     if len(groups) == 2 and not rows.data.groups.overlapping:
         groups = groups[:1]  # the test of the other is the same
@@ -219,43 +208,40 @@ def _monotone(rows: AuditRows, options: AuditOptions) -> ReportSection:
             f"it would take long for {n_queries:,} queries; "
             "skrankfair.inference.monotonicity_test takes the time."
         )
-    who = {n: v for n, v in rows.columns.items() if n != "y_true"}
+    who = {n: v for n, v in rows.columns.items() if n != "y_true"} | {"qid": rows.qid}
+    options: dict[str, Any] = {"n_resamples": _RESAMPLES, "random_state": 0}
     tests = [
-        monotonicity_test(
-            **who,
-            qid=rows.qid,
-            group=group,
-            n_resamples=_RESAMPLES,
-            confidence_level=options.confidence_level,
-            random_state=0,
-        )
+        monotonicity_test(**who, group=group, confidence_level=level, **options)
         for group in groups
     ]
     pvalues = corrected_pvalues(np.array([test.pvalue for test in tests]))
-    rejected = [
-        fmt.label(test.group)
-        for test, p in zip(tests, pvalues, strict=True)
-        if p < 1 - options.confidence_level
-    ]
+    labels = [fmt.label(group) for group in groups]
     cells = [
         (
-            fmt.label(test.group),
+            label,
             *(fmt.number(test.share[end]) for end in (0, -1)),
             *map(fmt.pvalue, (test.pvalue, corrected)),
         )
-        for test, corrected in zip(tests, pvalues, strict=True)
+        for label, test, corrected in zip(labels, tests, pvalues, strict=True)
     ]
-    return made_section(
-        "monotonicity", cells, shown=bool(rejected), groups=fmt.some(rejected)
-    )
+    named = [label for label, p in zip(labels, pvalues, strict=True) if p < 1 - level]
+    return cells, {"shown": bool(named), "groups": fmt.some(named)}
 
 
 def _by_group(
     groups: Sequence[Hashable], values: Array, ends: Sequence[Any]
-) -> list[tuple[str, str, str]]:
+) -> list[tuple[str, ...]]:
     """Return the rows of a table: groups with a value and its interval."""
     low, high = map(np.asarray, ends)
     return [
         (fmt.label(group), fmt.number(value), fmt.interval(*interval))
         for group, value, *interval in zip(groups, values, low, high, strict=True)
     ]
+
+
+_PLACES = {"curve": _curve, "inequality": _inequality, "monotonicity": _monotone}
+_AT_THRESHOLD = (_marginal, _shift)
+_SECTIONS = {
+    "ranking": _PLACES,
+    "risk": {"parity": _parity, "marginal": _marginal, "shift": _shift},
+}

@@ -1,7 +1,7 @@
 """One Display class per plot; these classes draw numbers and compute none."""
 
 from ._calibration import CalibrationByGroupDisplay
-from ._group_estimates import GroupEstimatesDisplay
+from ._rows import GroupEstimatesDisplay
 from ._tradeoff import FairnessTradeoffDisplay
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimates.formatting import label
-from .._inputs.by_name import resolve_column
+from .._inputs.by_name import resolved_columns
 from .._inputs.score_rows import score_rows
 from .._inputs.sklearn_private import call_once, positive_class, response_values
 from .._inputs.validation import check_choice, check_number, weighted_quantile
@@ -227,11 +227,7 @@ class CalibrationByGroupDisplay:
         """
         check_choice(response_method, "response_method", ("auto", *_RESPONSES))
         named = {"sensitive_features": sensitive_features, "cluster": cluster}
-        columns = {
-            name: resolve_column(X, spec, name)
-            for name, spec in named.items()
-            if spec is not None
-        }
+        columns = resolved_columns(X, named)
         methods = list(_RESPONSES) if response_method == "auto" else response_method
         positive = positive_class(estimator)
         if positive is None and hasattr(estimator, "classes_"):
@@ -438,7 +434,7 @@ class PredictiveParityDisplay:
         grid, n = test.grid[order], len(test.contrasts)
         # A difference is at most the range of the outcomes.
         reach = test.range[1] - test.range[0]
-        draw.zero(ax)
+        draw.mark(ax, 0)
         self.difference_lines_, self.difference_bands_ = draw.curves(
             ax,
             [

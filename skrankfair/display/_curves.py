@@ -96,7 +96,7 @@ class MatchedPairCurveDisplay:
         draw.frame(ax, name, "matched pair calibration", grid="y")
         if epsilon.size and 0 < epsilon.min() <= epsilon.max() / _WIDE:
             ax.set_xscale("log")
-        self.fair_line_ = draw.zero(ax)
+        self.fair_line_ = draw.mark(ax, 0)
         self.lines_, self.bands_ = draw.curves(
             ax,
             chosen,
@@ -166,20 +166,19 @@ class MonitorDisplay:
 
         monitor, margin = self.monitor, self.monitor.settings.margin
         name = monitor.result(last=1).name.replace("_", " ")
-        groups, frame = list(monitor.groups), monitor.to_frame()
-        tables = {
-            group: frame[[label == group for label in frame["group"]]]
-            for group in (groups if len(frame) else ())
-        }
-        tables = {group: table for group, table in tables.items() if len(table)}
-        days = {
-            group: table["when"].to_numpy(dtype="datetime64[ns]")
-            for group, table in tables.items()
-        }
+        groups, looks = list(monitor.groups), monitor.to_frame().to_dict("records")
+        tables: dict[Hashable, list[Any]] = {group: [] for group in groups}
+        for look in looks:
+            tables[look["group"]].append(look)
+        tables = {group: table for group, table in tables.items() if table}
         gap, low, high = (
-            [table[column].to_numpy() for table in tables.values()]
+            [np.array([look[column] for look in table]) for table in tables.values()]
             for column in ("gap", "gap_low", "gap_high")
         )
+        days = [
+            np.array([look["when"] for look in table], dtype="datetime64[ns]")
+            for table in tables.values()
+        ]
         ax = self.ax_ = draw.axes_for(ax)
         self.figure_ = ax.figure
         draw.frame(ax, "", f"gap of {name}")
@@ -189,15 +188,15 @@ class MonitorDisplay:
             self.margin_ = ax.axhspan(
                 -margin, margin, zorder=0, label="margin", **shade
             )
-        draw.zero(ax)
+        draw.mark(ax, 0)
         places = [groups.index(group) for group in tables]
         self.lines_, self.bands_ = draw.curves(
-            ax, [*tables], [*days.values()], gap, low, high, places=places
+            ax, [*tables], days, gap, low, high, places=places
         )
         self.alarms_: list[Any] = []
         for alarm in monitor.alarms:
-            when = np.datetime64(alarm.when, "ns")
-            seen = days[alarm.group].tolist(), tables[alarm.group]["gap"].to_numpy()
+            when, place = np.datetime64(alarm.when, "ns"), [*tables].index(alarm.group)
+            seen = days[place].tolist(), gap[place]
             self.alarms_ += ax.plot(
                 [when],
                 [np.interp(float(when.astype(np.int64)), *seen)],
@@ -290,21 +289,12 @@ class MonotonicityDisplay:
             (outside, draw.WORSE, "outside the band"),
         ):
             if some.any():
-                look: dict[str, Any] = {
-                    "color": color,
-                    "markersize": size,
-                    "label": name,
-                    "zorder": 3,
-                }
-                self.shares_ += ax.plot(position[some], test.share[some], "o", **look)
-        self.group_share_ = ax.axhline(
-            test.group_share,
-            color=draw.UNCLEAR,
-            lw=draw.thick(1),
-            ls=":",
-            zorder=0,
-            label="share of the group",
-        )
+                look: dict[str, Any] = {"color": color, "label": name, "zorder": 3}
+                points = position[some], test.share[some], "o"
+                self.shares_ += ax.plot(*points, markersize=size, **look)
+        faint: dict[str, Any] = {"color": draw.UNCLEAR, "linestyle": ":", "zorder": 0}
+        faint |= {"linewidth": draw.thick(1), "label": "share of the group"}
+        self.group_share_ = draw.mark(ax, test.group_share, **faint)
         name = label(test.group, draw.LONGEST)
         draw.frame(ax, "position, 1 = top", f"share of {name}")
         ax.set_ylim(-0.03, 1.03)
@@ -367,9 +357,8 @@ class PowerCurveDisplay:
         draw.frame(ax, "clusters", "power")
         ax.set_xscale("log")
         ax.set_ylim(0, 1.02)
-        mark: dict[str, Any] = {"color": draw.LINE, "linewidth": draw.thick(1)}
-        name = f"power {_PROMISED:g}"
-        notes: list[Any] = [ax.axhline(_PROMISED, linestyle=":", label=name, **mark)]
+        dots = {"linestyle": ":", "label": f"power {_PROMISED:g}"}
+        notes: list[Any] = [draw.mark(ax, _PROMISED, linewidth=draw.thick(1), **dots)]
         several, n_gaps = len(curve.groups) > 1, len(curve.gaps)
         self.lines_: list[Any] = []
         for i, group in enumerate(curve.groups):
@@ -382,8 +371,9 @@ class PowerCurveDisplay:
             )[0]
         self.pilot_line_ = None
         if np.isfinite(curve.pilot):
-            self.pilot_line_ = ax.axvline(
-                curve.pilot, linestyle="--", label="pilot", **mark
+            dashes = {"linestyle": "--", "label": "pilot"}
+            self.pilot_line_ = draw.mark(
+                ax, curve.pilot, "x", linewidth=draw.thick(1), **dashes
             )
             notes.append(self.pilot_line_)
         handles = self.lines_

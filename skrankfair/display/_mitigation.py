@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates.formatting import label
-from .._inputs.validation import Array, check_number
+from .._inputs.validation import check_number
 from . import _style as draw
-from ._group_estimates import GroupEstimatesDisplay
+from ._rows import GroupEstimatesDisplay
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +23,6 @@ _LOSSES = ("log loss", "mean squared error")
 _NARROW = 5.0  # inches, below which panels are on top of each other
 # A cost that is this many times the median cost is written as a number instead.
 _OUTLYING = 10
-_WHEN = ("before", "after")
 
 
 @dataclass(eq=False, repr=False)
@@ -260,53 +259,35 @@ class BeforeAfterDisplay:
         Raises
         ------
         ValueError
-            If columns have different lengths, or if the level is outside (0, 1).
+            If the level is outside (0, 1).
         """
         level, n_rows = self.confidence_level, len(self.labels)
         check_number(level, "confidence_level", 0, 1, inclusive=(False, False))
-        columns: dict[str, Array] = {}
-        for name in ("before", "after", "pvalue_before", "pvalue_after"):
-            given = getattr(self, name)
-            values = np.full(n_rows, np.nan) if given is None else np.asarray(given)
-            if values.shape != (n_rows,):
-                raise ValueError(
-                    f"{name} must have one number for each of {n_rows} labels; got "
-                    f"shape {values.shape}."
-                )
-            columns[name] = values.astype(float)
         ax = self.ax_ = draw.axes_for(ax, n_rows)
         self.figure_ = ax.figure
         self.fair_line_ = draw.row_frame(ax, self.labels, self.name, self.fair_value)
+        before, after = (np.asarray(v, dtype=float) for v in (self.before, self.after))
         arrow = {"arrowstyle": "-|>", "color": draw.LINE, "shrinkA": 4, "shrinkB": 4}
-        both = np.isfinite(columns["before"]) & np.isfinite(columns["after"])
         self.arrows_ = [
             ax.annotate(
-                "",
-                (columns["after"][row], row),
-                (columns["before"][row], row),
-                arrowprops=arrow,
-                zorder=2,
+                "", (after[row], row), (before[row], row), arrowprops=arrow, zorder=2
             )
-            for row in np.flatnonzero(both)
+            for row in np.flatnonzero(np.isfinite(before) & np.isfinite(after))
         ]
-        small = {when: columns[f"pvalue_{when}"] < 1 - level for when in _WHEN}
-        colors = {
-            when: np.where(small[when], draw.WORSE, draw.UNCLEAR).tolist()
-            for when in _WHEN
-        }
-        self.before_, _ = draw.rows(
-            ax, columns["before"], colors["before"], hollow=True, size=7
-        )
-        self.after_, _ = draw.rows(
-            ax, columns["after"], colors["after"], size=8, zorder=4
-        )
+        colors = []
+        for pvalue in (self.pvalue_before, self.pvalue_after):
+            known = np.nan if pvalue is None else np.asarray(pvalue, dtype=float)
+            small = np.broadcast_to(known < 1 - level, n_rows)
+            colors.append(np.where(small, draw.WORSE, draw.UNCLEAR).tolist())
+        self.before_, _ = draw.rows(ax, before, colors[0], hollow=True, size=7)
+        self.after_, _ = draw.rows(ax, after, colors[1], size=8, zorder=4)
         point: dict[str, Any] = {"marker": "o", "linestyle": "none"}
         face = ax.get_facecolor()
         handles = [
             draw.sample("before", color=draw.LINE, markerfacecolor=face, **point),
             draw.sample("after", color=draw.LINE, **point),
         ]
-        if small["before"].any() or small["after"].any():
+        if draw.WORSE in colors[0] + colors[1]:
             text = f"differs from fair, {self.pvalue_name} < {1 - level:.3g}"
             handles.append(draw.sample(text, color=draw.WORSE, **point))
         self.legend_ = draw.legend(ax, handles, legend, right=True)

@@ -1,14 +1,16 @@
-"""Rows of groups or moments: marginal outcomes, and violated inequalities."""
+"""Rows of groups or moments: estimates, marginal outcomes, violated inequalities."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._estimates.estimates import corrected_pvalues
 from .._estimates.formatting import label
-from .._inputs.validation import check_number
+from .._inputs.validation import Array, check_choice, check_number
 from . import _style as draw
 
 if TYPE_CHECKING:
@@ -16,8 +18,293 @@ if TYPE_CHECKING:
 
     from ..inference._marginal_outcome import MarginalOutcomeTest
     from ..inference._outcome_inequality import OutcomeInequalityTest
+    from ..metrics import GroupEstimates
 
 _LONGEST_GROUP, _LONGEST_ROW = 24, 70
+_SIDES = ("below", "above", None)
+_SORTS = ("estimate", None)
+_SIDES_IN_WORDS = ("worse off", "better off")
+
+# Of these it is known which side is bad for a group; of others the reader decides.
+_WORSE = {
+    "matched_pair_calibration": "above",  # undervalued
+    **dict.fromkeys(
+        (
+            *("pairwise_accuracy", "pairwise_exposure", "pairwise_preference"),
+            *("exposure", "exposure_gap", "skew_at_k", "share_at_k"),
+        ),
+        "below",
+    ),
+}
+
+
+@dataclass(eq=False, repr=False)
+class GroupEstimatesDisplay:
+    """A forest plot: one line per group, a point with its interval.
+
+    Made by `from_estimates` or `GroupEstimates.plot`. Groups that differ from what is
+    fair are coloured, by their p-value; a group without an estimate says "no data".
+
+    Parameters
+    ----------
+    groups : sequence of hashable, length G
+        Labels, shown as plain text; the parts of a tuple are joined by "×".
+    estimate : array-like of shape (G,)
+        NaN for a group without data.
+    ci_low, ci_high : array-like of shape (G,)
+        Ends of the intervals; NaN for an estimate without error.
+    pvalue : array-like of shape (G,) or None, default=None
+        Against fairness; None colours no group.
+    difference : array-like of shape (G,) or None, default=None
+        Its sign says on which side of fair a group is. None takes `estimate` minus
+        `fair_value`.
+    fair_value : float or None, default=None
+        Where the vertical line is; None draws none.
+    name : str, default=""
+        What is estimated: the label of the axis.
+    confidence_level : float, default=0.95
+        Confidence level of the intervals; a p-value below one minus this level colours
+        the group.
+    worse : {"below", "above", None}, default="below"
+        The side of fair that is bad for the group. None, where nobody can say, takes
+        one colour for both sides.
+    sides : (str, str) or None, default=None
+        What groups on the bad side and on the good one are called in the legend (or
+        below and above fair, if `worse` is None). None says "worse off" and "better
+        off" (or "lower" and "higher").
+    pvalue_name : str, default="p"
+        What the p-values are, for the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    points_ : list of matplotlib Line2D
+        One per group with an estimate, from the top down.
+    intervals_ : list of matplotlib Line2D
+        One per group with an interval, from the top down.
+    fair_line_ : matplotlib Line2D or None
+    missing_ : list of matplotlib Text
+        The "no data" of groups without an estimate.
+    legend_ : matplotlib Legend or None
+        None when no group is coloured.
+
+    See Also
+    --------
+    skrankfair.metrics.GroupEstimates.plot : The same from a result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skrankfair.display import GroupEstimatesDisplay
+    >>> from skrankfair.metrics import pairwise_exposure
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.choice(["f", "m"], size=1000)
+    >>> score = rng.normal(size=1000) - (group == "f")
+    >>> query = np.repeat(np.arange(100), 10)
+    >>> r = pairwise_exposure(None, score, sensitive_features=group, qid=query)
+    >>> display = GroupEstimatesDisplay.from_estimates(r)
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['m', 'f']
+    """
+
+    groups: Sequence[Hashable]
+    estimate: Any
+    ci_low: Any
+    ci_high: Any
+    _: KW_ONLY
+    pvalue: Any = None
+    difference: Any = None
+    fair_value: float | None = None
+    name: str = ""
+    confidence_level: float = 0.95
+    worse: str | None = "below"
+    sides: tuple[str, str] | None = None
+    pvalue_name: str = "p"
+
+    @classmethod
+    def from_estimates(
+        cls,
+        result: GroupEstimates,
+        *,
+        ax: Axes | None = None,
+        confidence_level: float = 0.95,
+        worse: str | None = "metric",
+        **kwargs: Any,
+    ) -> GroupEstimatesDisplay:
+        """Draw the result of a metric.
+
+        Parameters
+        ----------
+        result : GroupEstimates
+        ax : matplotlib Axes or None, default=None
+            None creates a new figure. It is as high as the groups need.
+        confidence_level : float, default=0.95
+            Confidence level of the intervals. Groups whose p-value is below one minus
+            this level are coloured; the p-values are those of
+            `GroupEstimates.to_frame`, corrected for the number of groups by Holm's
+            method.
+        worse : {"metric", "below", "above", None}, default="metric"
+            The side of fair that is bad for the group. "metric" knows it for the
+            metrics of rankings, where a high place is good, and is None for others.
+        **kwargs : dict
+            Passed to `plot`.
+
+        Returns
+        -------
+        GroupEstimatesDisplay
+
+        Raises
+        ------
+        ValueError
+            If the level is outside (0, 1), or if `sort` or `worse` is unknown.
+
+        Examples
+        --------
+        >>> from skrankfair.display import GroupEstimatesDisplay
+        >>> from skrankfair.metrics import pairwise_exposure
+        >>> r = pairwise_exposure(
+        ...     None,
+        ...     [4, 3, 1, 2] * 5,
+        ...     sensitive_features=["a", "b", "b", "a"] * 5,
+        ...     qid=[query for query in range(10) for _ in range(2)],
+        ... )
+        >>> GroupEstimatesDisplay.from_estimates(r).ax_.get_xlabel()
+        'pairwise exposure'
+        """
+        frame = result.to_frame(confidence_level)
+        difference = None
+        if result.fair_value is None and result.metric.against_rest is not None:
+            difference = result.against_rest().estimate
+        display = cls(
+            result.groups,
+            result.estimate,
+            frame["ci_low"].to_numpy(),
+            frame["ci_high"].to_numpy(),
+            pvalue=corrected_pvalues(frame["pvalue"].to_numpy(dtype=float)),
+            difference=difference,
+            fair_value=result.fair_value,
+            name=result.name.replace("_", " "),
+            confidence_level=confidence_level,
+            worse=_WORSE.get(result.name) if worse == "metric" else worse,
+            pvalue_name="corrected p",
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        sort: str | None = "estimate",
+        xlabel: str | None = None,
+        legend: bool = True,
+    ) -> GroupEstimatesDisplay:
+        """Draw the estimates.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None creates a new figure. It is as high as the groups need.
+        sort : {"estimate", None}, default="estimate"
+            "estimate" puts the largest estimate on top and groups without one at the
+            bottom; None keeps the order of the groups.
+        xlabel : str or None, default=None
+            None takes `name`.
+        legend : bool, default=True
+            False draws none.
+
+        Returns
+        -------
+        GroupEstimatesDisplay
+            This display, with the artists.
+
+        Raises
+        ------
+        ValueError
+            If the level is outside (0, 1), or if `sort` or `worse` is unknown.
+        """
+        check_choice(sort, "sort", _SORTS)
+        check_choice(self.worse, "worse", _SIDES)
+        check_number(
+            self.confidence_level, "confidence_level", 0, 1, inclusive=(False, False)
+        )
+        estimate, low, high = (
+            np.asarray(values, dtype=float)
+            for values in (self.estimate, self.ci_low, self.ci_high)
+        )
+        order = np.arange(estimate.size)
+        if sort == "estimate":
+            # NaN sorts last.
+            order = np.argsort(-estimate, kind="stable")
+        sides = self._sides(estimate)
+        ax = self.ax_ = draw.axes_for(ax, len(self.groups))
+        self.figure_ = ax.figure
+        self.fair_line_ = draw.row_frame(
+            ax,
+            [self.groups[i] for i in order.tolist()],
+            self.name if xlabel is None else xlabel,
+            self.fair_value,
+        )
+        looks = [self._look(side) for side in sides[order]]
+        self.points_, self.intervals_ = draw.rows(
+            ax,
+            estimate[order],
+            [look["color"] for look in looks],
+            low[order],
+            high[order],
+            markers=[look["marker"] for look in looks],
+            hollow=np.isnan(low + high)[order],
+        )
+        self.missing_ = [
+            draw.in_row(ax, row, "no data", draw.UNCLEAR, style="italic")
+            for row in np.flatnonzero(np.isnan(estimate[order])).tolist()
+        ]
+        if not self.points_:
+            ax.set_xticks([])
+        handles = self._handles(sides[~np.isnan(estimate)])
+        self.legend_ = draw.legend(ax, handles, legend, right=True)
+        return self
+
+    def _sides(self, estimate: Array) -> Array:
+        """Return -1 below fair, 1 above, and 0 where no difference is shown."""
+        if self.pvalue is None:
+            return np.zeros(estimate.size, dtype=int)
+        difference = self.difference
+        if difference is None:
+            difference = estimate - (self.fair_value or 0.0)
+        with np.errstate(invalid="ignore"):
+            shown = np.asarray(self.pvalue, dtype=float) < 1 - self.confidence_level
+        side = np.sign(np.nan_to_num(np.asarray(difference, dtype=float)))
+        return np.where(shown, side, 0).astype(int)
+
+    def _look(self, side: int) -> dict[str, Any]:
+        """Return the colour of a side, and a marker where both have the same one."""
+        if side == 0:
+            return {"color": draw.UNCLEAR, "marker": "o"}
+        if self.worse is None:
+            return {"color": draw.DIFFERENT, "marker": "^" if side > 0 else "v"}
+        worse = (side < 0) == (self.worse == "below")
+        return {"color": draw.WORSE if worse else draw.BETTER, "marker": "o"}
+
+    def _handles(self, sides: Array) -> list[Any]:
+        """Return the entries of the legend, none if all groups are grey."""
+        if not sides.any():
+            return []
+        default = ("lower", "higher") if self.worse is None else _SIDES_IN_WORDS
+        below, above = self.sides or default
+        if self.worse == "above":
+            below, above = above, below
+        limit = f"{self.pvalue_name} < {1 - self.confidence_level:.3g}"
+        words = {
+            -1: f"{below}, {limit}",
+            1: f"{above}, {limit}",
+            0: "no difference shown",
+        }
+        return [
+            draw.sample(text, lw=draw.thick(2.2), **self._look(side))
+            for side, text in words.items()
+            if (sides == side).any()
+        ]
 
 
 @dataclass(eq=False, repr=False)
@@ -171,13 +458,9 @@ class OutcomeInequalityDisplay:
         self.critical_ = self.missing_ = None
         critical = test.critical_value
         if not np.isnan(critical):
-            self.critical_ = ax.axvline(
-                critical,
-                color=draw.WORSE,
-                linestyle="--",
-                linewidth=draw.thick(1.2),
-                label=f"critical value {critical:.2f}",
-            )
+            look = {"color": draw.WORSE, "linestyle": "--", "zorder": 2}
+            name = f"critical value {critical:.2f}"
+            self.critical_ = draw.mark(ax, critical, "x", label=name, **look)
         violation = test.violation[order]
         finite = violation[np.isfinite(violation)]
         edge = max([*np.abs(finite), np.nan_to_num(critical), 1.0]) * 1.15

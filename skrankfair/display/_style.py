@@ -243,18 +243,9 @@ def row_frame(
     ax.spines["left"].set_visible(False)
     ax.set_ylim(max(len(labels), 1) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
-    ax.hlines(
-        rows,
-        0,
-        1,
-        transform=ax.get_yaxis_transform(),
-        colors=GRID,
-        linewidths=thick(0.8),
-        zorder=0,
-    )
-    if at is None:
-        return None
-    return ax.axvline(at, color=LINE, linewidth=thick(1.2), zorder=1)
+    across: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "zorder": 0}
+    ax.hlines(rows, 0, 1, colors=GRID, linewidths=thick(0.8), **across)
+    return None if at is None else mark(ax, at, "x")
 
 
 def curves(
@@ -390,22 +381,18 @@ def histograms(ax: Axes, grid: Array, bars: Any) -> list[StepPatch]:
     return patches
 
 
-def zero(ax: Axes) -> Line2D:
-    """Draw where there is no difference."""
-    return ax.axhline(0, color=LINE, linewidth=thick(1.2), zorder=1)
+def mark(ax: Axes, at: float, axis: str = "y", **options: Any) -> Line2D:
+    """Draw a line across the axes at a value of one of them, such as what is fair."""
+    drawn = ax.axvline if axis == "x" else ax.axhline
+    look = {"color": LINE, "linewidth": thick(1.2), "zorder": 1}
+    return drawn(at, **{**look, **options})
 
 
 def diagonal(ax: Axes, low: float, high: float) -> Line2D:
     """Draw where a score is the mean outcome."""
-    return ax.plot(
-        [low, high],
-        [low, high],
-        color=LINE,
-        linewidth=thick(1.2),
-        linestyle=":",
-        zorder=1,
-        label="score = outcome",
-    )[0]
+    look: dict[str, Any] = {"color": LINE, "linewidth": thick(1.2), "zorder": 1}
+    ends = [low, high]
+    return ax.plot(ends, ends, linestyle=":", label="score = outcome", **look)[0]
 
 
 def sample(name: str, **options: Any) -> Line2D:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _FAINT = "#C8C8C8"
 _LONGEST_LABEL = 60
+_SIZES = {2: 5, 4: 6.5, 5: 9}  # of points by how far in front they are
 
 
 @dataclass(eq=False, repr=False)
@@ -158,8 +159,8 @@ class FairnessTradeoffDisplay:
             )
         refit = search.refit
         if isinstance(refit, FairnessConstrained):
-            objective = refit.objective if objective is None else objective
             bounds = {**refit.at_most, **refit.at_least}
+            objective = refit.objective if objective is None else objective
             disparity = next(iter(bounds)) if disparity is None else disparity
             bound = bounds.get(disparity) if bound is None else bound
             if larger_is_fairer is None:
@@ -298,24 +299,37 @@ class FairnessTradeoffDisplay:
             grid=None,
         )
         defined = ~(np.isnan(x) | np.isnan(y))
-        self._draw_candidates(x, y, defined)
-        # After the points, which determine how wide the plot is.
-        self._draw_bound()
-        self._draw_legend(int((~defined).sum()), legend)
-        return self
-
-    def _draw_candidates(self, x: Array, y: Array, defined: Array) -> None:
-        """Draw beaten candidates faintly, then the front, then the chosen on top."""
         front = np.zeros(x.size, dtype=bool)
         if self.on_front is not None:
             front = np.asarray(self.on_front, dtype=bool) & defined
-        chosen = np.arange(x.size) == (-1 if self.chosen is None else self.chosen)
-        chosen &= defined
+        chosen = np.zeros(x.size, dtype=bool)
+        if self.chosen is not None:
+            chosen[self.chosen] = defined[self.chosen]
+        self._draw_candidates(x, y, defined & ~front & ~chosen, front, chosen)
+        # After the points, which determine how wide the plot is.
+        self._draw_bound()
+        drawn = self.chosen_, self.front_points_, self.candidates_, self.bound_
+        handles = [
+            line for line in drawn if line is not None and np.size(line.get_xdata())
+        ]
+        undefined = int((~defined).sum())
+        words = f"{undefined} undefined, not shown" if undefined else ""
+        self.legend_ = draw.legend(ax, handles, legend, title=words)
+        self.missing_ = None
+        if words and self.legend_ is not None:
+            self.missing_ = self.legend_.get_title()
+        elif words:
+            self.missing_ = ax.set_title(words, size="small", color=draw.UNCLEAR)
+        return self
+
+    def _draw_candidates(
+        self, x: Array, y: Array, beaten: Array, front: Array, chosen: Array
+    ) -> None:
+        """Draw beaten candidates faintly, then the front, then the chosen on top."""
         self.errors_: list[Artist] = []
         self.front_ = self.front_points_ = self.chosen_ = None
-        beaten = defined & ~front & ~chosen
         self.candidates_ = self._draw_points(
-            x, y, beaten, "candidate", draw.UNCLEAR, 5, 2, bars=_FAINT
+            x, y, beaten, 2, "candidate", color=draw.UNCLEAR, ecolor=_FAINT
         )
         if front.any():
             order = np.flatnonzero(front)[np.argsort(x[front], kind="stable")]
@@ -328,47 +342,29 @@ class FairnessTradeoffDisplay:
                 zorder=3,
             )
             self.front_points_ = self._draw_points(
-                x, y, front & ~chosen, "beaten by no other", draw.LINE, 6.5, 4
+                x, y, front & ~chosen, 4, "beaten by no other", color=draw.LINE
             )
         if chosen.any():
             name = "chosen"
             if self.chosen_name:
                 name += f": {label(self.chosen_name, _LONGEST_LABEL)}"
             self.chosen_ = self._draw_points(
-                x, y, chosen, name, draw.BETTER, 9, 5, marker="D"
+                x, y, chosen, 5, name, color=draw.BETTER, fmt="D"
             )
 
     def _draw_points(
-        self,
-        x: Array,
-        y: Array,
-        some: Array,
-        name: str,
-        color: str,
-        size: float,
-        zorder: float,
-        *,
-        marker: str = "o",
-        bars: str = "",
+        self, x: Array, y: Array, some: Array, zorder: int, name: str, **options: Any
     ) -> Line2D:
-        """Draw some points and the bars of their standard errors."""
+        """Draw some points, larger on top, and the bars of their standard errors."""
         across, along = (
             None if error is None else np.nan_to_num(np.asarray(error, float))[some]
             for error in (self.disparity_error, self.objective_error)
         )
+        look: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.8}
+        look |= {"fmt": "o", "elinewidth": draw.thick(0.8 if zorder == 2 else 1.2)}
+        look |= {"markersize": draw.dot(_SIZES[zorder]), "zorder": zorder, **options}
         points, _, lines = self.ax_.errorbar(
-            x[some],
-            y[some],
-            xerr=across,
-            yerr=along,
-            fmt=marker,
-            color=color,
-            ecolor=bars or color,
-            elinewidth=draw.thick(0.8 if bars else 1.2),
-            markersize=draw.dot(size),
-            markeredgecolor="white",
-            markeredgewidth=0.8,
-            zorder=zorder,
+            x[some], y[some], xerr=across, yerr=along, **look
         )
         points.set_label(name)
         self.errors_ += lines
@@ -382,32 +378,12 @@ class FairnessTradeoffDisplay:
         low, high = ax.get_xlim()
         room = 0.04 * (high - low)
         low, high = min(low, self.bound - room), max(high, self.bound + room)
-        self.bound_ = ax.axvline(
-            self.bound,
-            color=draw.LINE,
-            linestyle="--",
-            linewidth=draw.thick(1.2),
-            label=f"bound {self.bound:g}",
-            zorder=1,
-        )
+        name = f"bound {self.bound:g}"
+        self.bound_ = draw.mark(ax, self.bound, "x", linestyle="--", label=name)
         beyond = (low, self.bound) if self.larger_is_fairer else (self.bound, high)
-        self.forbidden_ = ax.axvspan(
-            *beyond, color="#000000", alpha=0.06, lw=0, zorder=0
-        )
+        shade: dict[str, Any] = {"color": "#000000", "alpha": 0.06, "lw": 0}
+        self.forbidden_ = ax.axvspan(*beyond, zorder=0, **shade)
         ax.set_xlim(low, high)
-
-    def _draw_legend(self, undefined: int, shown: bool) -> None:
-        drawn = self.chosen_, self.front_points_, self.candidates_, self.bound_
-        handles = [
-            line for line in drawn if line is not None and np.size(line.get_xdata())
-        ]
-        words = f"{undefined} undefined, not shown" if undefined else ""
-        self.legend_ = draw.legend(self.ax_, handles, shown, title=words)
-        self.missing_ = None
-        if words and self.legend_ is not None:
-            self.missing_ = self.legend_.get_title()
-        elif words:
-            self.missing_ = self.ax_.set_title(words, size="small", color=draw.UNCLEAR)
 
 
 def _standard_error(cv_results: Mapping[str, Any], key: str) -> Array | None:

@@ -625,7 +625,7 @@ class Monitor:
         ValueError
             If there is no update yet.
         """
-        from .._reports.forest import ForestPlot, Series
+        from .._reports.html import ForestPlot
         from .._reports.sections import ReportSection
         from ..display import _style as look
 
@@ -662,7 +662,7 @@ class Monitor:
         ]
         plot = ForestPlot(
             list(looks),
-            [Series(gap, low, high, colors)],
+            *(gap, low, high, colors),
             f"gap of {name}",
             f"The gap of each group since {days[0]}, with its confidence sequence.",
             0.0,

@@ -128,16 +128,10 @@ def mitigation(groups=FIVE):
 
 def before_after(groups=FIVE):
     table = moved(groups)
-    names = ("before", "after", "pvalue_before", "pvalue_after")
-    before, after, p_before, p_after = (table[name] for name in names)
-    return BeforeAfterDisplay(
-        groups,
-        before,
-        after,
-        pvalue_before=p_before,
-        pvalue_after=p_after,
-        name="largest difference of outcomes at equal scores",
-    )
+    pvalues = {name: table[name] for name in ("pvalue_before", "pvalue_after")}
+    name = "largest difference of outcomes at equal scores"
+    both = table["before"], table["after"]
+    return BeforeAfterDisplay(groups, *both, name=name, **pvalues)
 
 
 def marginal(groups=FIVE):
@@ -174,19 +168,11 @@ def monitor(groups=FIVE):
 
 
 def monotonicity(groups=FIVE, **changes):
-    _, y, low, high = waves(1, 20)
-    test = {
-        "position": np.arange(1, 21),
-        "share": y[0] + np.where(np.arange(20) == 7, 0.3, 0.02),
-        "fit": y[0],
-        "band_low": low[0],
-        "band_high": high[0],
-        "pvalue": 0.003,
-        "rejected": True,
-        "confidence_level": 0.95,
-        "group": groups[-2],
-        "group_share": 0.5,
-    }
+    _, (y,), (low,), (high,) = waves(1, 20)
+    test = {"position": np.arange(1, 21), "fit": y, "band_low": low, "band_high": high}
+    test["share"] = y + np.where(np.arange(20) == 7, 0.3, 0.02)
+    test |= {"pvalue": 0.003, "rejected": True, "confidence_level": 0.95}
+    test |= {"group": groups[-2], "group_share": 0.5}
     return MonotonicityDisplay(Result(**test | changes))
 
 
@@ -241,18 +227,8 @@ def calibrator(groups=FIVE):
     return GroupCalibratorDisplay(Calibrator().fit(groups))
 
 
-DISPLAYS = {
-    "BeforeAfterDisplay": before_after,
-    "CalibrationByGroupDisplay": calibration,
-    "FairnessTradeoffDisplay": tradeoff,
-    "GroupCalibratorDisplay": calibrator,
-    "GroupEstimatesDisplay": forest,
-    "MarginalOutcomeDisplay": marginal,
-    "MatchedPairCurveDisplay": matched,
-    "MitigationDisplay": mitigation,
-    "MonitorDisplay": monitor,
-    "MonotonicityDisplay": monotonicity,
-    "OutcomeInequalityDisplay": inequality,
-    "PowerCurveDisplay": power,
-    "PredictiveParityDisplay": parity,
-}
+PICTURES = (
+    *(before_after, calibration, calibrator, forest, inequality, marginal, matched),
+    *(mitigation, monitor, monotonicity, parity, power, tradeoff),
+)
+DISPLAYS = {type(picture()).__name__: picture for picture in PICTURES}

@@ -1,13 +1,28 @@
-"""Rows of groups and of moments show what was tested."""
+"""Rows of groups and of moments show the numbers of their results."""
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 
-from skrankfair.display._style import UNCLEAR, WORSE
+from skrankfair.display import GroupEstimatesDisplay
+from skrankfair.display._style import BETTER, DIFFERENT, UNCLEAR, WORSE
 from skrankfair.inference import marginal_outcome_test, outcome_inequality_test
-from tests.display.pictures import inequality, marginal, outcomes_of
+from skrankfair.metrics import (
+    matched_pair_calibration,
+    ndcg,
+    pairwise_accuracy,
+    pairwise_exposure,
+    selection_rate,
+)
+from tests.display.pictures import forest, inequality, marginal, outcomes_of
 from tests.metrics.common import columns
+from tests.reports.common import data
+
+from_estimates = GroupEstimatesDisplay.from_estimates
+
+
+def labels(display):
+    return [label.get_text() for label in display.ax_.get_yticklabels()]
 
 
 def values(display):
@@ -18,30 +33,157 @@ def colors(display):
     return [mpl.colors.to_hex(p.get_color()).upper() for p in display.points_]
 
 
+def ends(display):
+    return np.transpose([line.get_xdata() for line in display.intervals_])
+
+
+def words(display):
+    return [text.get_text() for text in display.legend_.get_texts()]
+
+
+def drawn(sort=None, **changes):
+    options = {
+        "groups": ["a", "b", "c", "d"],
+        "estimate": [0.1, 0.5, np.nan, 0.3],
+        "ci_low": [0.0, 0.4, np.nan, np.nan],
+        "ci_high": [0.2, 0.6, np.nan, np.nan],
+        "pvalue": [0.01, 0.6, np.nan, np.nan],
+        "fair_value": 0.45,
+        "name": "x",
+    }
+    return GroupEstimatesDisplay(**{**options, **changes}).plot(sort=sort)
+
+
+class TestFromEstimates:
+    @pytest.mark.parametrize("level", [0.95, 0.5])
+    def test_draws_the_numbers_of_the_result(self, level):
+        result = pairwise_exposure(**data())
+        display = from_estimates(result, sort=None, confidence_level=level)
+        assert labels(display) == ["f", "m"]
+        np.testing.assert_array_equal(values(display), result.estimate)
+        np.testing.assert_array_equal(ends(display), result.confidence_interval(level))
+        assert list(display.fair_line_.get_xdata()) == [0.5, 0.5]
+
+    def test_it_is_known_of_metrics_which_side_is_worse(self):
+        ranked = data(n_queries=400, bias=1.0)
+        display = from_estimates(pairwise_accuracy(**ranked, comparison="inter"))
+        assert display.fair_line_ is None  # fair is the value of the rest
+        assert colors(display) == [BETTER, WORSE]
+        result = matched_pair_calibration(**ranked, n_pairs=2000)
+        assert result.estimate[0] > 0  # undervalued
+        assert colors(from_estimates(result)) == [WORSE, BETTER]
+
+    def test_nobody_knows_which_side_of_a_rate_is_bad(self):
+        ranked = data(n_queries=400, bias=1.0)
+        groups = {"sensitive_features": ranked["sensitive_features"]}
+        result = selection_rate(None, ranked["y_score"] > 0, **groups)
+        display = from_estimates(result)
+        assert colors(display) == [DIFFERENT, DIFFERENT]
+        assert words(display) == [
+            "lower, corrected p < 0.05",
+            "higher, corrected p < 0.05",
+        ]
+        assert [point.get_marker() for point in display.points_] == ["^", "v"]
+        assert colors(from_estimates(result, worse="below")) == [BETTER, WORSE]
+
+    def test_pvalues_are_corrected_for_the_number_of_groups(self):
+        rng = np.random.default_rng(2)
+        group, y = rng.integers(0, 20, 4000), rng.integers(0, 2, 4000)
+        result = selection_rate(y, y, sensitive_features=group)
+        assert (result.to_frame()["pvalue"] < 0.05).any()
+        assert set(colors(from_estimates(result))) == {UNCLEAR}
+
+    def test_a_metric_without_test_is_grey(self):
+        display = from_estimates(ndcg(**{**data(), "sensitive_features": None}))
+        assert colors(display) == [UNCLEAR]
+        assert display.legend_ is None
+
+
+class TestPlot:
+    def test_sorts_by_estimate_with_missing_last(self):
+        assert labels(drawn(sort="estimate")) == ["b", "d", "a", "c"]
+        assert labels(drawn()) == ["a", "b", "c", "d"]
+
+    def test_no_estimate_is_no_point_and_no_error_an_open_one(self):
+        display = drawn()
+        assert values(display) == [0.1, 0.5, 0.3]
+        (missing,) = display.missing_
+        assert missing.get_text() == "no data"
+        assert missing.get_position()[1] == 2
+        assert len(display.intervals_) == 2
+        full, _, hollow = (point.get_markerfacecolor() for point in display.points_)
+        assert (full, mpl.colors.to_hex(hollow)) == (WORSE, "#ffffff")
+        nothing = [np.nan] * 4
+        display = drawn(estimate=nothing, ci_low=nothing, ci_high=nothing)
+        assert (len(display.missing_), display.points_) == (4, [])
+
+    @pytest.mark.parametrize(
+        ("changes", "color"),
+        [
+            ({}, WORSE),
+            ({"worse": "above"}, BETTER),
+            ({"confidence_level": 0.995}, UNCLEAR),
+            ({"pvalue": None}, UNCLEAR),
+            ({"fair_value": None, "difference": [0.2, 0, np.nan, 0]}, BETTER),
+        ],
+    )
+    def test_colours_are_by_pvalue_and_side(self, changes, color):
+        assert colors(drawn(**changes)) == [color, UNCLEAR, UNCLEAR]
+
+    @pytest.mark.parametrize(
+        ("options", "expected"),
+        [
+            ({}, ["worse off, p < 0.05", "better off, p < 0.05"]),
+            ({"worse": "above"}, ["better off, p < 0.05", "worse off, p < 0.05"]),
+            ({"worse": None}, ["lower, p < 0.05", "higher, p < 0.05"]),
+            ({"sides": "BG", "pvalue_name": "q"}, ["B, q < 0.05", "G, q < 0.05"]),
+            ({"pvalue": [0.01, 0.6]}, ["worse off, p < 0.05", "no difference shown"]),
+        ],
+    )
+    def test_the_legend_names_the_colours_that_are_there(self, options, expected):
+        options = {"pvalue": [0.01, 0.01], **options}
+        assert words(forest("ab", **options).plot()) == expected
+
+    def test_height_follows_the_groups(self):
+        heights = [forest(range(n)).plot().figure_.get_figheight() for n in (1, 2, 40)]
+        assert heights[2] > 4 * heights[1]
+        assert heights[0] == heights[1]
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"worse": "left"}, "worse"),
+            ({"confidence_level": 1.0}, "confidence_level"),
+            ({"sort": "name"}, "sort must be one of"),
+        ],
+    )
+    def test_bad_options(self, change, message):
+        with pytest.raises(ValueError, match=message):
+            drawn(**change)
+
+
+def test_marginal_outcomes_are_the_numbers_of_the_test():
+    y, s, group = outcomes_of("abc")
+    t = marginal_outcome_test(y, s, sensitive_features=group, threshold=0.5)
+    display = t.plot()
+    np.testing.assert_array_equal(values(display), t.outcomes)
+    np.testing.assert_array_equal(ends(display), t.outcome_interval())
+    above = display.above_.get_xdata()
+    np.testing.assert_array_equal(above, t.inframarginal.estimate)
+    assert "p = " in display.ax_.get_xlabel()
+    display = marginal("ab")
+    display.test.outcomes[1] = np.nan
+    assert len(display.plot(xlabel="$repaid_").points_) == 1
+    assert display.ax_.get_xlabel().startswith("$repaid_\n")
+
+
 @pytest.fixture(name="test", scope="module")
 def _test():
-    data = columns(n_queries=2000, labels="ab")
-    data["y_score"] = data["y_score"] - 2.0 * (data["sensitive_features"] == "a")
-    return outcome_inequality_test(**data)
-
-
-class TestMarginalOutcome:
-    def test_draws_the_numbers_of_the_test(self):
-        y, s, group = outcomes_of("abc")
-        t = marginal_outcome_test(y, s, sensitive_features=group, threshold=0.5)
-        display = t.plot()
-        np.testing.assert_array_equal(values(display), t.outcomes)
-        ends = [line.get_xdata() for line in display.intervals_]
-        np.testing.assert_array_equal(np.transpose(ends), t.outcome_interval())
-        above = display.above_.get_xdata()
-        np.testing.assert_array_equal(above, t.inframarginal.estimate)
-        assert "p = " in display.ax_.get_xlabel()
-
-    def test_a_group_without_an_outcome_has_no_point(self):
-        display = marginal("ab")
-        display.test.outcomes[1] = np.nan
-        assert len(display.plot(xlabel="$repaid_").points_) == 1
-        assert display.ax_.get_xlabel().startswith("$repaid_\n")
+    ranked = columns(n_queries=2000, labels="ab")
+    low = ranked["sensitive_features"] == "a"
+    return outcome_inequality_test(
+        **{**ranked, "y_score": ranked["y_score"] - 2.0 * low}
+    )
 
 
 class TestOutcomeInequality:
@@ -49,8 +191,7 @@ class TestOutcomeInequality:
         display = test.plot()
         np.testing.assert_array_equal(values(display), np.sort(test.violation)[::-1])
         j, k = test.positions[test.worst]
-        first = display.ax_.get_yticklabels()[0].get_text()
-        assert first == f"b at {j} above a at {k}"
+        assert labels(display)[0] == f"b at {j} above a at {k}"
         assert set(display.critical_.get_xdata()) == {test.critical_value}
         assert set(display.zero_.get_xdata()) == {0}
         rejected = int((test.violation > test.critical_value).sum())
@@ -60,8 +201,8 @@ class TestOutcomeInequality:
     def test_only_the_most_violated(self, test):
         display = test.plot(max_moments=3)
         assert len(display.points_) == 3
-        words = " ".join(display.ax_.get_xlabel().split())
-        assert "7 moments that are violated less are not shown" in words
+        said = " ".join(display.ax_.get_xlabel().split())
+        assert "7 moments that are violated less are not shown" in said
         with pytest.raises(ValueError, match="max_moments must be an integer"):
             test.plot(max_moments=0)
 
@@ -75,5 +216,4 @@ class TestOutcomeInequality:
     def test_nothing_tested(self):
         display = outcome_inequality_test(**columns(labels="a")).plot()
         assert display.missing_.get_text() == "no moment to test"
-        assert display.critical_ is None
-        assert display.points_ == []
+        assert (display.critical_, display.points_) == (None, [])

@@ -1,6 +1,6 @@
 """Every picture: one palette, one way to write labels, axes of its own or given."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -35,10 +35,8 @@ def test_rows_and_some_of_the_groups_have_the_same_colours():
     assert [line.get_color() for line in lines] == [COLORS[0], COLORS[3]]
 
 
-VERDICTS = [
-    getattr(_style, name)
-    for name in ("WORSE", "BETTER", "UNCLEAR", "DIFFERENT", "WITHIN")
-]
+NAMED = ("WORSE", "BETTER", "UNCLEAR", "DIFFERENT", "WITHIN")
+VERDICTS = [getattr(_style, name) for name in NAMED]
 # What is seen without one kind of cones, of linear RGB (Machado et al. 2009).
 SEEN = {
     "all": np.eye(3),
@@ -98,37 +96,29 @@ def test_legends_name_every_group_as_it_is(kind):
 
 def test_many_contrasts_leave_the_axes_above_them_free():
     display = pictures.parity(GROUPS)
-    test = display.test
-    test.rejected[:] = False
-    test.rejected[20] = True
-    display.plot()
-    texts = display.axes_[1].get_legend().get_texts()
-    names = [text.get_text() for text in texts]
+    display.test.rejected[:] = np.arange(28)[:, None] == 20
+    first, second = display.plot().axes_
+    names = [text.get_text() for text in second.get_legend().get_texts()]
     assert len(names) == 9
     assert names[-1] == "and 20 more"
     # Those that differ are named first of all.
-    assert " − ".join(map(label, test.contrasts[20])) in names
+    assert names[0] == " − ".join(map(label, display.test.contrasts[20]))
     display.figure_.canvas.draw()
-    top = display.axes_[1].get_legend().get_window_extent().y1
-    assert top < display.axes_[0].get_window_extent().y0
+    top = second.get_legend().get_window_extent().y1
+    assert top < first.get_window_extent().y0
 
 
 @pytest.mark.parametrize(
     ("group", "text"),
     [
-        (("a", 1), "a × 1"),
         (("a", ("b", "c\t")), r"a × b × c\t"),
-        ("a\nb\tc", r"a\nb\tc"),
-        ("\x1b[31mred", r"\x1b[31mred"),
-        ("\u202eabc", r"\u202eabc"),
-        ("", "(empty)"),
+        ("\x1b[31mred\u202e\n", r"\x1b[31mred\u202e\n"),
         (" ", "(empty)"),
         (True, "True"),
         (np.datetime64("2020-01-01T00:00:00.000000000"), "2020-01-01"),
         (np.datetime64("2020-01-01T10:30:00.000000000"), "2020-01-01T10:30"),
         (datetime(2020, 1, 1), "2020-01-01"),
         (datetime(2020, 1, 1, tzinfo=UTC), "2020-01-01 00:00:00+00:00"),
-        (date(2020, 1, 1), "2020-01-01"),
     ],
 )
 def test_labels_are_one_printable_line(group, text):

@@ -1,14 +1,12 @@
 """The picture of a search: what is drawn is what was found."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.model_selection import GridSearchCV
 
 from skrankfair.display import FairnessTradeoffDisplay
 from skrankfair.model_selection import fairness_constrained
-from skrankfair.scoring import get_scorer
 
 
 def results(gap=(0.02, 0.05, 0.09, 0.05), ndcg=(0.7, 0.8, 0.9, 0.75), ratio=False):
@@ -106,23 +104,24 @@ class TestBound:
             draw(found)
 
 
-class TestText:
-    def test_labels_are_plain_text_and_long_ones_are_cut(self):
-        found = results()
-        found["params"][1] = {"model__columns": "$x_1$", "alpha": "\x1b[31m\n"}
-        display = draw(found, chosen=1)
-        assert legend(display)[0] == r"chosen: columns=$x_1$, alpha=\x1b[31m\n"
-        found["params"][1] = {"x": "y" * 200}
-        (name, *_) = legend(draw(found, chosen=1))
-        assert len(name) < 80
-        assert name.endswith("…")
+def test_labels_are_plain_text_and_long_ones_are_cut():
+    found = results()
+    found["params"][1] = {"model__columns": "$x_1$", "alpha": "\x1b[31m\n"}
+    assert legend(draw(found, chosen=1))[0] == (
+        r"chosen: columns=$x_1$, alpha=\x1b[31m\n"
+    )
+    found["params"][1] = {"x": "y" * 200}
+    (name, *_) = legend(draw(found, chosen=1))
+    assert len(name) < 80
+    assert name.endswith("…")
 
-    def test_undefined_candidates_are_counted(self):
-        display = draw(results(gap=(0.02, np.nan, 0.09, 0.05)), chosen=0)
-        assert display.missing_.get_text() == "1 undefined, not shown"
-        nothing = draw(results(gap=(np.nan,) * 4), bound=0.1, chosen=2)
-        assert nothing.chosen_ is None
-        nothing.figure_.canvas.draw()
+
+def test_undefined_candidates_are_counted():
+    display = draw(results(gap=(0.02, np.nan, 0.09, 0.05)), chosen=0)
+    assert display.missing_.get_text() == "1 undefined, not shown"
+    nothing = draw(results(gap=(np.nan,) * 4), bound=0.1, chosen=2)
+    assert nothing.chosen_ is None
+    nothing.figure_.canvas.draw()
 
 
 @pytest.mark.parametrize(
@@ -138,56 +137,32 @@ def test_bad_input_raises(options, message):
         draw(**options)
 
 
-@pytest.fixture(name="search", scope="module")
-def _search():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({"query": np.repeat(np.arange(40), 8)})
-    X["group"] = rng.integers(0, 2, len(X))
-    X["x"] = rng.normal(size=len(X))
-    y = (X["x"] + rng.normal(size=len(X)) + 0.5 * X["group"] > 0).astype(int)
-    scoring = {
-        "ndcg": get_scorer("ndcg", qid="query"),
-        "gap": get_scorer(
-            "neg_pairwise_exposure", sensitive_features="group", qid="query"
-        ),
-    }
-    search = GridSearchCV(
-        Ridge(),
-        {"alpha": [0.1, 100, 1000]},
-        scoring=scoring,
-        cv=GroupKFold(4),
-        refit=fairness_constrained("ndcg", at_most={"gap": 0.4}),
-    )
-    return search.fit(X, y, groups=X["query"])
+def searched(found, **options):
+    """Return a search that has found these results."""
+    search = GridSearchCV(Ridge(), {}, **options)
+    search.cv_results_, search.best_index_ = found, 1
+    return search
 
 
 class TestFromSearch:
-    def test_shows_what_the_constraint_has_seen(self, search):
-        display = FairnessTradeoffDisplay.from_search(search)
-        assert display.bound == 0.4
-        assert display.chosen == search.best_index_
-        table = search.refit.table_
-        np.testing.assert_allclose(display.disparity, table["gap"])
-        np.testing.assert_allclose(display.objective, table["ndcg"])
+    @pytest.mark.parametrize("ratio", [False, True])
+    def test_shows_what_the_constraint_has_seen(self, ratio):
+        gap = (0.9, 0.8, 0.6, 0.7)
+        bound = {"at_least" if ratio else "at_most": {"gap": 0.75}}
+        refit = fairness_constrained("ndcg", **bound)
+        found = results(gap=gap, ratio=ratio)
+        display = FairnessTradeoffDisplay.from_search(searched(found, refit=refit))
+        assert (display.bound, display.chosen) == (0.75, 1)
+        assert display.larger_is_fairer == ratio
+        np.testing.assert_allclose(display.disparity, gap)
+        np.testing.assert_allclose(display.objective, found["mean_test_ndcg"])
         assert display.ax_.get_ylabel().startswith("ndcg")
 
-    def test_the_constraint_says_the_direction(self, search):
-        """The same search, where the ratios of all candidates are 0."""
-        again = GridSearchCV(
-            Ridge(), {}, refit=fairness_constrained("ndcg", at_least={"ratio": 0.8})
-        )
-        zeros = results(gap=(0.0,) * 4)
-        again.cv_results_ = {k.replace("gap", "ratio"): v for k, v in zeros.items()}
-        display = FairnessTradeoffDisplay.from_search(again)
-        assert display.larger_is_fairer
-        assert display.bound == 0.8
-
-    def test_needs_results_and_keys(self, search):
+    def test_needs_results_and_keys(self):
         with pytest.raises(ValueError, match="search must be fitted"):
             FairnessTradeoffDisplay.from_search(GridSearchCV(Ridge(), {}))
-        plain = GridSearchCV(Ridge(), {}, refit="ndcg")
-        plain.cv_results_ = search.cv_results_
+        plain = searched(results(), refit="ndcg")
         with pytest.raises(ValueError, match="must be given for a search without"):
             FairnessTradeoffDisplay.from_search(plain)
         keys = {"objective": "ndcg", "disparity": "gap"}
-        assert FairnessTradeoffDisplay.from_search(plain, **keys).chosen is None
+        assert FairnessTradeoffDisplay.from_search(plain, **keys).bound is None

@@ -29,6 +29,7 @@ from skrankfair.metrics import (
     pairwise_exposure,
     pairwise_preference,
 )
+from tests.reports.common import same
 from tests.seeds import rarely
 
 METRICS = {
@@ -76,18 +77,6 @@ def scores_by_fold(X, y, splits):
     return found
 
 
-def same(result, expected, rtol=1e-12):
-    """Check that two results are equal, but for the rounding of sums."""
-    assert result.groups == expected.groups
-    np.testing.assert_allclose(result.estimate, expected.estimate, rtol=rtol)
-    np.testing.assert_allclose(
-        result.covariance, expected.covariance, rtol=1e-9, atol=1e-15
-    )
-    np.testing.assert_allclose(result.support, expected.support)
-    assert result.n_clusters == expected.n_clusters
-    assert result.variance == expected.variance
-
-
 QUERIES, USERS = {"qid": "query"}, {"qid": "query", "cluster": "user"}
 CLUSTERS = {"cluster": "user"}
 
@@ -126,7 +115,12 @@ class TestIsTheSumOfTheFolds:
             )
             for rows, score in scores_by_fold(X, y, splits)
         )
-        same(report.results[name], expected)
+        result = report.results[name]
+        same(result, expected)
+        np.testing.assert_allclose(
+            result.covariance, expected.covariance, rtol=1e-9, atol=1e-15
+        )
+        np.testing.assert_allclose(result.support, expected.support)
         if not units:
             assert expected.variance == "item"
             assert report.n_clusters == len(X)
@@ -212,11 +206,14 @@ class TestUnits:
     def test_rows_without_queries_are_pooled_over_repeats(self):
         X, y = problem()
         cv = RepeatedKFold(n_splits=3, n_repeats=3, random_state=0)
-        report = audit_cv(model(), X, y, sensitive_features="group", cv=cv)
+        who = {"sensitive_features": "group", "cv": cv}
+        report = audit_cv(model(), X, y, **who)
         assert report.n_rows == 3 * len(X)
         assert report.n_clusters == len(X)
         assert any("several models" in note for note in report.notes)
-        assert any(note.startswith("NDCG is left out") for note in report.notes)
+        assert "NDCG is left out: it needs queries." in report.notes
+        with pytest.raises(ValueError, match="qid must be given for ndcg"):
+            audit_cv(model(), X, y, metrics="ndcg", **who)
 
     def test_lists_of_one_cluster_each(self):
         X, y = problem(n_queries=12)
@@ -296,19 +293,16 @@ class TestInputs:
             found = audit_cv(estimator, table, labels, metrics=SOME, **columns)
             pd.testing.assert_frame_equal(found.to_frame(), expected)
 
-    def test_the_default_keeps_clusters_whole(self):
-        X, y = problem()
-        options = {"sensitive_features": "group", "qid": "query", "metrics": SOME}
-        options["cluster"] = "user"
-        found = audit_cv(model(), X, y, **options)
-        expected = audit_cv(model(), X, y, cv=GroupKFold(5), groups="user", **options)
-        pd.testing.assert_frame_equal(found.to_frame(), expected.to_frame())
-        assert found.n_queries == 60
-
-    def test_without_queries_the_default_is_that_of_scikit_learn(self):
-        found = self.frame(qid=None)
-        expected = self.frame(qid=None, cv=StratifiedKFold(5))
-        pd.testing.assert_frame_equal(found, expected)
+    @pytest.mark.parametrize(
+        ("who", "default"),
+        [
+            ({"cluster": "user"}, {"cv": GroupKFold(5), "groups": "user"}),
+            ({"qid": None}, {"cv": StratifiedKFold(5)}),
+        ],
+    )
+    def test_the_default_keeps_clusters_whole(self, who, default):
+        who = {**who, "metrics": NAMES[2]}
+        pd.testing.assert_frame_equal(self.frame(**who), self.frame(**who, **default))
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -334,14 +328,9 @@ class TestInputs:
 
 
 class Careful(BaseEstimator):
-    """Scores with the groups, and fails or stores what it is fitted with."""
-
-    def __init__(self, fail=False):
-        self.fail = fail
+    """Scores with the groups, and stores what it is fitted with."""
 
     def fit(self, X, y, bonus=None, scale=1.0):
-        if self.fail:
-            raise RuntimeError("cannot be fitted")
         assert bonus is None or len(bonus) == len(X)
         self.bonus_ = 0.0 if bonus is None else float(np.mean(bonus))
         self.scale_ = scale
@@ -354,112 +343,55 @@ class Careful(BaseEstimator):
         return score
 
 
-class TestFitting:
-    options = MappingProxyType(
-        {
-            "sensitive_features": "group",
-            "qid": "query",
-            "metrics": "pairwise_exposure",
-        }
-    )
-
-    def test_the_estimator_gets_the_groups_it_asks_for(self):
-        X, y = problem()
-        report = audit_cv(Careful(), X, y, **self.options)
-        expected = pairwise_exposure(
-            None, X["x"], sensitive_features=X["group"], qid=X["query"]
-        )
-        result = report.results["pairwise_exposure"]
-        np.testing.assert_allclose(result.estimate, expected.estimate)
-
-    def test_routed_params(self):
-        X, y = problem()
-        weight = np.where(X["x"] > 0, 1.0, 2.0)
-        with sklearn.config_context(enable_metadata_routing=True):
-            asks = LogisticRegression().set_fit_request(sample_weight=True)
-            params = {"sample_weight": weight}
-            for n_jobs in (None, 2):
-                report = audit_cv(
-                    model(asks), X, y, params=params, n_jobs=n_jobs, **self.options
-                )
-                assert report.n_rows == len(X)
-            with pytest.raises(ValueError, match="params has 'sample_weight', which"):
-                audit_cv(model(), X, y, params=params, **self.options)
+WHO = MappingProxyType(
+    {"sensitive_features": "group", "qid": "query", "metrics": "pairwise_exposure"}
+)
 
 
-def test_params_reach_fit_cut_to_the_fold():
+def estimates(estimator, **options):
     X, y = problem()
-    who = {"sensitive_features": "group", "qid": "query"}
-    who["metrics"] = "pairwise_exposure"
-    params = {"bonus": np.arange(len(X)), "scale": -1.0}
-    turned = audit_cv(Careful(), X, y, params=params, **who)
-    plain = audit_cv(Careful(), X, y, **who)
-    a, b = (r.results["pairwise_exposure"].estimate for r in (turned, plain))
-    assert (a != b).all()
-
-
-def test_progress_on_a_terminal(monkeypatch, capsys):
-    X, y = problem()
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    options = {"sensitive_features": "group", "qid": "query", "metrics": "ndcg"}
-    report = audit_cv(model(), X, y, verbose=True, **options)
-    assert "folds" in capsys.readouterr().err
-    audit_cv(model(), X, y, **options)
-    assert capsys.readouterr().err == ""
+    report = audit_cv(estimator, X, y, **WHO, **options)
     assert report.title == "Cross-validated fairness audit"
     assert report.notes[0].startswith("Scores are out of fold: 5 models")
+    return report.results["pairwise_exposure"].estimate
 
 
-class Hiding(LogisticRegression):
-    """Needs groups to fit, and does not say so in its signature."""
+class TestFitting:
+    def test_the_estimator_gets_the_groups_it_asks_for(self):
+        X, _ = problem()
+        who = {"sensitive_features": X["group"], "qid": X["query"]}
+        expected = pairwise_exposure(None, X["x"], **who)
+        np.testing.assert_allclose(estimates(Careful()), expected.estimate)
 
-    def fit(self, X, y, **keywords):
-        return self.load(X, y, **keywords)
+    def test_routed_params(self):
+        X, _ = problem()
+        params = {"sample_weight": np.where(X["x"] > 0, 1.0, 2.0)}
+        with sklearn.config_context(enable_metadata_routing=True):
+            asks = LogisticRegression().set_fit_request(sample_weight=True)
+            one, two = (
+                estimates(model(asks), params=params, n_jobs=n) for n in (None, 2)
+            )
+            np.testing.assert_array_equal(one, two)
+            with pytest.raises(ValueError, match="params has 'sample_weight', which"):
+                estimates(model(), params=params)
 
-    def load(self, X, y, *, sensitive_features):
-        return super().fit(X, y)
+    def test_params_reach_fit_cut_to_the_fold(self):
+        params = {"bonus": np.arange(480), "scale": -1.0}
+        turned = estimates(Careful(), params=params)
+        assert (turned != estimates(Careful())).all()
 
 
-class TestFairlearn:
-    """Its models fit with groups or not at all."""
-
-    def rows(self):
-        rng = np.random.default_rng(0)
-        X = pd.DataFrame({"x": rng.normal(size=300), "group": np.resize([0, 1], 300)})
-        return X, (X["x"] + rng.normal(size=300) > 0).astype(int)
-
-    OPTIONS = MappingProxyType(
-        {"sensitive_features": "group", "metrics": "pairwise_accuracy", "cv": 2}
+@pytest.mark.parametrize("piped", [False, True])
+def test_models_of_fairlearn_get_the_groups_that_fit_cannot_do_without(piped):
+    fairlearn = pytest.importorskip("fairlearn.postprocessing")
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=300), "group": np.resize([0, 1], 300)})
+    y = (X["x"] + rng.normal(size=300) > 0).astype(int)
+    model = fairlearn.ThresholdOptimizer(
+        estimator=LogisticRegression(), predict_method="predict_proba"
     )
-
-    @pytest.mark.parametrize("piped", [False, True])
-    def test_what_fit_cannot_do_without(self, piped):
-        fairlearn = pytest.importorskip("fairlearn.postprocessing")
-        X, y = self.rows()
-        model = fairlearn.ThresholdOptimizer(
-            estimator=LogisticRegression(), predict_method="predict_proba"
-        )
-        if piped:
-            model = make_pipeline(StandardScaler(), model)
-        found = audit_cv(model, X, y, **self.OPTIONS)
-        assert (found.results["pairwise_accuracy"].support > 0).all()
-
-    @pytest.mark.parametrize("routing", [False, True])
-    def test_what_the_signature_hides(self, routing):
-        """As fairlearn's ExponentiatedGradient does, which hands its keywords on."""
-        X, y = self.rows()
-        told = {"sensitive_features": X["group"]}
-        with sklearn.config_context(enable_metadata_routing=routing):
-            how = "set_fit_request" if routing else "pass params={'sensitive_features'"
-            with pytest.raises(ValueError, match=how):
-                audit_cv(Hiding(), X, y, **self.OPTIONS)
-        found = audit_cv(Hiding(), X, y, params=told, **self.OPTIONS)
-        assert (found.results["pairwise_accuracy"].support > 0).all()
-
-    def test_other_errors_of_type_are_not_ours(self):
-        class Broken(LogisticRegression):
-            def fit(self, X, y):
-                raise TypeError("missing the point")
-
-        with pytest.raises(TypeError, match="missing the point"):
-            audit_cv(Broken(), *self.rows(), **self.OPTIONS)
+    if piped:
+        model = make_pipeline(StandardScaler(), model)
+    who = {"sensitive_features": "group", "metrics": "pairwise_accuracy", "cv": 2}
+    report = audit_cv(model, X, y, **who)
+    assert (report.results["pairwise_accuracy"].support > 0).all()

@@ -1,4 +1,4 @@
-"""The page of a report needs nothing else, and labels are data in it."""
+"""The page of a report needs nothing else, and labels are data in it and its plots."""
 
 import re
 import sys
@@ -6,12 +6,15 @@ from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
+from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 
 from skrankfair import audit
 from skrankfair._reports.catalog import catalog
+from skrankfair._reports.html import ForestPlot, _environment, _ticks
 from skrankfair.display import _style as look
 
 from .common import NAMES, Page, data, risks, written
@@ -137,8 +140,7 @@ def test_many_groups_of_few_rows_have_no_empty_table(tmp_path):
 
 
 def test_strata_of_engagement_and_a_single_query_are_named(tmp_path):
-    report = audit(**data(), engagement=data()["y_score"])
-    page = written(report, tmp_path)
+    page = written(audit(**data(), engagement=data()["y_score"]), tmp_path)
     assert page.count("mean over 4 strata of the engagement") == 3
     with pytest.warns(match="standard error"):
         alone = audit(**data(n_queries=1), metrics="ndcg")
@@ -156,3 +158,74 @@ def test_says_what_to_install(report, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ImportError, match=r'pip install "skrankfair\[report\]"'):
         report.to_html(tmp_path / "a.html")
+
+
+NAN = np.nan
+
+
+def plot(estimate=(1.0, 3.0, NAN), low=(0.0, NAN, NAN), high=(2.0, NAN, NAN), **change):
+    columns = (np.array(part, dtype=float) for part in (estimate, low, high))
+    labels, colors = list("abc")[: len(estimate)], ["red"] * len(estimate)
+    given = dict(zip(("estimate", "low", "high"), columns, strict=True))
+    given |= {"labels": labels, "colors": colors, "xlabel": "gap", "line": 0.0}
+    return ForestPlot(**{**given, "alt": "gap by group", **change})
+
+
+def drawn(forest):
+    template = _environment().get_template("forest.svg.jinja")
+    return ET.fromstring(template.render(forest.layout()))
+
+
+def texts(element):
+    return ["".join(part.itertext()) for part in element if part.tag.endswith("text")]
+
+
+def test_positions_are_proportional_to_the_numbers():
+    layout = plot().layout()
+    (_, x, low, high, _), (_, second, *_) = layout["marks"]
+    assert low == pytest.approx(layout["line"])
+    assert (x - low) / (high - low) == pytest.approx(0.5)
+    assert (second - low) / (high - low) == pytest.approx(1.5)
+    assert layout["left"] < low < high < layout["right"]
+    ((_, _, low, high, _),) = plot([1.0], [-np.inf], [np.inf]).layout()["marks"]
+    assert (low, high) == (layout["left"], layout["right"])
+
+
+def test_a_row_without_a_number_says_so_and_one_without_error_is_open():
+    element = drawn(plot())
+    assert texts(element)[:4] == ["a", "b", "c", "no data"]
+    paths = [part for part in element if part.tag.endswith("path")]
+    assert [path.get("fill") for path in paths] == ["red", "white"]
+    assert element.get("aria-label") == "gap by group"
+    element = drawn(plot([1.0, -np.inf], [0.0, NAN], [2.0, NAN]))
+    assert texts(element)[:3] == ["a", "b", "off the axis"]
+    assert len([part for part in element if part.tag.endswith("path")]) == 1
+    nothing = plot([NAN], [NAN], [NAN], line=None)
+    assert nothing.layout()["marks"] == nothing.layout()["ticks"] == []
+    assert texts(drawn(nothing)) == ["a", "no data", "gap"]
+
+
+def test_labels_in_plots_are_data_and_cut_where_they_are_long():
+    labels = ["<b>&\"'", "_x", "$x$"]
+    assert texts(drawn(plot(labels=labels)))[:3] == labels
+    element = drawn(plot(labels=["long " * 20, "日本" * 40, "{{ 7 * 7 }}"]))
+    shown = [part.text for part in element if part.tag.endswith("text")]
+    assert shown[0].endswith("…")
+    assert shown[1].endswith("…")
+    assert len(shown[1]) < len(shown[0]) < 40
+    assert texts(element)[0] == shown[0] + "long " * 20
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (-2.2, 8.0, ["-2", "0", "2", "4", "6", "8"]),
+        (0.41, 0.59, ["0.45", "0.50", "0.55"]),
+        (-1e-7, 1e-7, ["-1e-07", "-5e-08", "0", "5e-08", "1e-07"]),
+        (0.0, 3e7, ["0", "5e+06", "1e+07", "1.5e+07", "2e+07", "2.5e+07", "3e+07"]),
+    ],
+)
+def test_ticks_are_round(low, high, expected):
+    values, words = zip(*_ticks(low, high), strict=True)
+    assert list(words) == expected
+    np.testing.assert_allclose(values, np.array(expected, dtype=float), atol=1e-20)
