@@ -27,12 +27,12 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy.optimize import isotonic_regression
 
+from skrankfair._cli.demo import rank_with_svd, split_by_time
 from skrankfair._estimates.estimates import correct
 from skrankfair._estimates.formatting import text_table
 from skrankfair._inputs.groups import as_groups
 from skrankfair._inputs.ranking import RankedData, ranked_data
 from skrankfair.datasets import fetch_movielens
-from skrankfair.datasets._recommender import rank_with_svd, split_by_time
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import compare
 from skrankfair.metrics import GroupEstimates
@@ -80,7 +80,7 @@ class Ranked:
         say("reading")
         data = fetch_movielens(path)
         train = split_by_time(data.ratings)
-        held_out, score = rank_with_svd(data.ratings, train, n_components, progress=say)
+        held_out, score = rank_with_svd(data.ratings, train, n_components)
         rows = data.ratings.iloc[held_out]
         return cls(
             rows["rating"].to_numpy(dtype=float),

