@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         scoring,
         smoothing,
     )
-    from ._cli.versions import show_versions
+    from ._cli.terminal import show_versions
     from ._reports.audit import AuditReport, audit
     from ._reports.cross_validated import audit_cv
     from ._reports.mitigation import mitigation_report
@@ -57,7 +57,7 @@ _HOMES = {
     "audit": "._reports.audit",
     "audit_cv": "._reports.cross_validated",
     "mitigation_report": "._reports.mitigation",
-    "show_versions": "._cli.versions",
+    "show_versions": "._cli.terminal",
 }
 
 

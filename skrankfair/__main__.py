@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -31,8 +30,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     Without `argv` the arguments are those of the process.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    if argv is None:  # SIGTERM too leaves no unfinished file
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A label that the terminal cannot show is no reason to stop.
         sys.stdout.reconfigure(errors="replace")
@@ -43,21 +40,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except InputError as error:
         complain(str(error))
         return UNUSABLE
-    except MemoryError as error:
-        size = f" ({error})" if str(error) else ""
-        complain(
-            f"there is not enough memory{size}; audit fewer metrics, groups or rows "
-            "at once."
-        )
+    except MemoryError:
+        complain("there is not enough memory; audit fewer metrics, groups or rows.")
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # the reader has gone, and knows why
-        _print_to_nowhere()
-        return BROKEN_PIPE
     except OSError as error:
-        if error.filename is None:
-            _print_to_nowhere()
+        if error.filename is None:  # of standard output, which Python flushes at last
+            with Path(os.devnull).open("wb") as nowhere:
+                os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # the reader has gone, and knows why
+            return BROKEN_PIPE
         what = error.filename or "standard output"
         complain(f"{what} cannot be written: {error.strerror or error}.")
         return FAILED
@@ -69,20 +62,14 @@ def _run(words: list[str]) -> int:
 
     version = f"skrankfair {__version__}"
     try:
-        arguments = parser(version, words).parse_args(words)
+        arguments = parser(version).parse_args(words)
     except SystemExit:  # of --help and --version, which have printed
         return 0
     arguments.words, arguments.version = words, version
     with _short_warnings():
-        from ._cli.commands import COMMANDS
+        from ._cli.commands import run
 
-        return COMMANDS[arguments.command](arguments)
-
-
-def _print_to_nowhere() -> None:
-    """Let Python discard what standard output has not taken when it ends."""
-    with Path(os.devnull).open("wb") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        return run(arguments)
 
 
 @contextmanager

@@ -83,7 +83,7 @@ class TestShowVersions:
         assert titles == ["System", "Python dependencies", "Optional dependencies"]
 
     def test_knows_all_dependencies(self, capsys, monkeypatch):
-        monkeypatch.setattr("skrankfair._cli.versions.version", not_installed)
+        monkeypatch.setattr("skrankfair._cli.terminal.version", not_installed)
         skrankfair.show_versions()
         printed = set(re.findall(r"(\S+): None", capsys.readouterr().out))
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

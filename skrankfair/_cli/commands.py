@@ -6,17 +6,19 @@ import argparse
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from .._estimates.formatting import label
+import numpy as np
+
+from .._estimates import formatting as fmt
 from .._estimates.group_estimates import GroupEstimates
+from .._estimates.power import largest_distance
 from .._reports.audit import AuditReport, audit
-from .._reports.conditions import checked, conditions_section
+from .._reports.conditions import checked, conditions_section, parsed_conditions
 from .._reports.exports import write_text
 from .._reports.findings import jsonable
 from .._reports.html import check_report_packages
@@ -24,17 +26,8 @@ from ..monitoring import Monitor
 from . import demo
 from .input import MOST_GROUPS, option, read_arguments
 from .options import COLUMNS
-from .plan import plan_of
 from .stream import is_streamed, streamed
-from .terminal import (
-    ALARMED,
-    BEYOND,
-    FAILED,
-    InputError,
-    complain,
-    print_report,
-    progress,
-)
+from .terminal import ALARMED, BEYOND, InputError, print_report, progress
 
 #: Options that are passed on to `audit` as they are.
 _PASSED = (
@@ -44,16 +37,7 @@ _PASSED = (
 #: What the store of a monitor is made with, and keeps; and what it is made of.
 _SETTINGS = ("margin", "alpha", "baseline", "tolerance")
 _NEEDED = ("metric", "y_true", "y_score", "sensitive_features")
-
-
-@contextmanager
-def _working() -> Iterator[Callable[[str], object]]:
-    """Yield what shows progress; wrong input becomes an error of one line."""
-    try:
-        with progress() as say:
-            yield say
-    except (ImportError, ValueError) as error:
-        raise InputError(str(error)) from None
+_MATCHED = "matched_pair_calibration"
 
 
 def _rows(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
@@ -69,7 +53,6 @@ def _rows(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
     return read_arguments(
         path,
         columns,
-        missing=getattr(arguments, "missing", "raise") != "raise",
         sep=arguments.sep,
         decimal=arguments.decimal,
         positive=arguments.positive,
@@ -122,36 +105,47 @@ def _now() -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-def _audit(arguments: argparse.Namespace) -> int:
-    _check_outputs(arguments)
-    conditions = _conditions(arguments)
+@dataclass(frozen=True)
+class Answer:
+    """What a command says that is no report: its text, and its numbers for JSON."""
+
+    text: str
+    numbers: dict[str, Any]
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str | Path:
+        """Return the numbers as JSON, or write them."""
+        text = json.dumps(self.numbers, indent=2, allow_nan=False) + "\n"
+        return text if path is None else write_text(path, text)
+
+    def __repr__(self) -> str:
+        """Return the text."""
+        return self.text
+
+
+def _audit(arguments: argparse.Namespace, say: Any) -> tuple[AuditReport, int]:
+    conditions = parsed_conditions(arguments.fail_if)
     if any(c.metric == "impact_ratio" for c in conditions):
         arguments.impact_ratio = True
-    with _working() as say:
-        report = _audited(arguments, arguments.file, say)
-        report, failed = _checked(report, conditions)
-    return _give(report, arguments, lambda: print_report(report)) or failed
+    return _checked(_audited(arguments, arguments.file, say), conditions)
 
 
-def _compare(arguments: argparse.Namespace) -> int:
-    _check_outputs(arguments)
-    with _working() as say:
-        if arguments.before.endswith(".json"):  # as --json has written it
-            before = AuditReport.from_json(_text(arguments.before))
-        else:
-            before = _audited(arguments, arguments.before, say)
-        now = _audited(arguments, arguments.file, say)
-        if before.task != now.task:
-            raise InputError(
-                f"{arguments.before} is read as {before.task!r} and {arguments.file} "
-                f"as {now.task!r}; give --task."
-            )
-        title = arguments.title or "What has changed"
-        change = now.changes_since(before, paired=arguments.paired, title=title)
-        files = {"before": arguments.before, "rows before": f"{before.n_rows:,}"}
-        change = replace(change, provenance={**files, **now.provenance})
-        report, failed = _checked(change, _conditions(arguments))
-    return _give(report, arguments, lambda: print_report(report)) or failed
+def _compare(arguments: argparse.Namespace, say: Any) -> tuple[AuditReport, int]:
+    conditions = parsed_conditions(arguments.fail_if)
+    if arguments.before.endswith(".json"):  # as --json has written it
+        before = AuditReport.from_json(_text(arguments.before))
+    else:
+        before = _audited(arguments, arguments.before, say)
+    now = _audited(arguments, arguments.file, say)
+    if before.task != now.task:
+        raise InputError(
+            f"{arguments.before} is read as {before.task!r} and {arguments.file} as "
+            f"{now.task!r}; give --task."
+        )
+    title = arguments.title or "What has changed"
+    change = now.changes_since(before, paired=arguments.paired, title=title)
+    files = {"before": arguments.before, "rows before": f"{before.n_rows:,}"}
+    change = replace(change, provenance={**files, **now.provenance})
+    return _checked(change, conditions)
 
 
 def _text(path: str) -> str:
@@ -163,11 +157,7 @@ def _text(path: str) -> str:
         raise InputError(f"{path} cannot be read: {why}.") from None
 
 
-def _conditions(arguments: argparse.Namespace) -> list[Any]:
-    return [condition for some in arguments.fail_if or () for condition in some]
-
-
-def _checked(report: AuditReport, conditions: Sequence[Any]) -> tuple[AuditReport, int]:
+def _checked(report: AuditReport, conditions: list[Any]) -> tuple[AuditReport, int]:
     """Return the report with what became of conditions, and the status that follows."""
     if not conditions:
         return report, 0
@@ -177,30 +167,83 @@ def _checked(report: AuditReport, conditions: Sequence[Any]) -> tuple[AuditRepor
     return replace(report, sections=sections), status
 
 
-def _plan(arguments: argparse.Namespace) -> int:
-    _check_outputs(arguments)
-    with _working() as say:
-        say(f"reading {arguments.file}")
-        columns = _rows(arguments, arguments.file)
-        say(f"measuring {len(columns['y_score']):,} rows")
-        report = audit(**columns, task=arguments.task, metrics=arguments.metrics)
-        asked = arguments.gap, arguments.power, arguments.alpha
-        plan = plan_of(report, *asked, columns["y_true"])
-    return _give(plan, arguments, lambda: print(repr(plan)))
+def _plan(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
+    say(f"reading {arguments.file}")
+    columns = _rows(arguments, arguments.file)
+    say(f"measuring {len(columns['y_score']):,} rows")
+    report = audit(**columns, task=arguments.task, metrics=arguments.metrics)
+    gap, power, alpha = arguments.gap, arguments.power, arguments.alpha
+    results = {f.metric.name: f.result for f in report.findings if f.tested}
+    if not results:
+        raise ValueError("None of the metrics has a test that could find a gap.")
+    level = f"level {alpha:g}, divided by the number of groups"
+    asked = f"To find a gap of {gap:g} with power {power:g} ({level}):"
+    blocks, metrics = [f"Pilot: {report.counts}\n{asked}"], []
+    for name, result in results.items():
+        largest = largest_distance(result)
+        if name == _MATCHED:  # of two outcomes
+            largest = float(np.ptp(columns["y_true"]))
+        metric = {"metric": name, "largest_possible": jsonable(largest)}
+        rows = _sizes(result, gap, power, alpha)
+        metrics.append({**metric, "groups": [jsonable(row) for row in rows]})
+        blocks.append(f"{name}\n{_table_of_sizes(rows, largest, report.cluster_unit)}")
+        if gap > largest:
+            blocks[-1] += f"\nNo gap of {name} is that large: {largest:g} at most."
+    names = [finding.metric.name for finding in report.findings]
+    if without := [name for name in names if name not in results]:
+        blocks.append(f"Without a test to plan: {fmt.some(without)}.")
+    numbers = {"gap": gap, "power": power, "alpha": alpha}
+    numbers |= {"n_clusters": report.n_clusters, "metrics": metrics}
+    return Answer("\n\n".join(blocks), numbers), 0
 
 
-def _monitor(arguments: argparse.Namespace) -> int:
-    _check_outputs(arguments)
-    with _working() as say:
-        monitor = _opened(arguments)
-        if arguments.add is not None:
-            say(f"adding {arguments.add}")
-            _add(monitor, arguments)
-        numbers = _numbers(monitor)
-        if arguments.json not in (None, "-"):
-            write_text(arguments.json, f"{numbers}\n")
-    print(numbers if arguments.json == "-" else repr(monitor))
-    return ALARMED if any(alarm.active for alarm in monitor.alarms) else 0
+def _sizes(
+    result: GroupEstimates, gap: float, power: float, alpha: float
+) -> list[dict[str, Any]]:
+    """Return by group the gap that the data find, and the data that find a gap."""
+    sizes = result.required(gap, power, alpha)
+    detectable = result.minimum_detectable(power, alpha)
+    return [
+        {
+            "group": group,
+            "minimum_detectable": float(detectable[i]),
+            "factor": float(sizes.factor[i]),
+            "n_clusters": float(sizes.n_clusters[i]),
+            "promised": bool(sizes.promised[i]),
+        }
+        for i, group in enumerate(sizes.groups)
+    ]
+
+
+def _table_of_sizes(rows: list[dict[str, Any]], largest: float, unit: str) -> str:
+    """Return the sizes as text, in words where there is no such gap."""
+    cells = [
+        [
+            fmt.label(row["group"]),
+            "no possible gap"
+            if row["minimum_detectable"] > largest
+            else fmt.number(row["minimum_detectable"]),
+            fmt.number(row["factor"], 2),
+            fmt.count(row["n_clusters"]),
+        ]
+        for row in rows
+    ]
+    header = ["group", "finds now", "times these data", f"{unit}s in all"]
+    return fmt.text_table(header, cells)
+
+
+def _monitor(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
+    monitor = _opened(arguments)
+    if arguments.add is not None:
+        say(f"adding {arguments.add}")
+        _add(monitor, arguments)
+    numbers = {
+        "updates": list(monitor.when),
+        "alarms": [jsonable(vars(alarm)) for alarm in monitor.alarms],
+        "sequences": [jsonable(row) for row in monitor.to_frame().to_dict("records")],
+    }
+    status = ALARMED if any(alarm.active for alarm in monitor.alarms) else 0
+    return Answer(repr(monitor), numbers), status
 
 
 def _opened(arguments: argparse.Namespace) -> Monitor:
@@ -253,25 +296,12 @@ def _is_result(path: str) -> bool:
     return path.endswith(".json") and _text(path).startswith("{")
 
 
-def _numbers(monitor: Monitor) -> str:
-    """Return the alarms and the sequences as JSON."""
-    content = {
-        "updates": list(monitor.when),
-        "alarms": [jsonable(vars(alarm)) for alarm in monitor.alarms],
-        "sequences": [jsonable(row) for row in monitor.to_frame().to_dict("records")],
-    }
-    return json.dumps(content, indent=2, allow_nan=False)
+def _demo(arguments: argparse.Namespace, say: Any) -> tuple[AuditReport, int]:
+    report = demo.audit_story(arguments.story, arguments.data, say)
+    return replace(report, provenance=_made(arguments)), 0
 
 
-def _demo(arguments: argparse.Namespace) -> int:
-    _check_outputs(arguments)
-    with _working() as say:
-        report = demo.audit_story(arguments.story, arguments.data, say)
-    report = replace(report, provenance=_made(arguments))
-    return _give(report, arguments, lambda: print_report(report))
-
-
-COMMANDS = {
+COMMANDS: dict[str, Callable[[argparse.Namespace, Any], tuple[Any, int]]] = {
     "audit": _audit,
     "compare": _compare,
     "plan": _plan,
@@ -280,64 +310,52 @@ COMMANDS = {
 }
 
 
-def _check_outputs(arguments: argparse.Namespace) -> None:
-    """Complain of outputs that cannot be written, before any work is done."""
-    names = ("before", "file", "data", "store", "add")
-    given = [getattr(arguments, name, None) for name in names]
-    inputs = [os.path.realpath(path) for path in given if path is not None]
-    outputs = {}
-    for name, path in _outputs(arguments).items():
-        what = f"--{name} {path!r}"
-        try:
-            if Path(path).is_dir():
-                raise InputError(f"{what} is a folder; give the name of a file.")
-            if not Path(path).parent.is_dir():
-                raise InputError(
-                    f"{what} cannot be written: there is no folder "
-                    f"{str(Path(path).parent)!r}; make it first."
-                )
-            outputs[name] = os.path.realpath(path)
-        except (OSError, ValueError) as error:
-            raise InputError(f"{what} cannot be written: {error}.") from None
-        if outputs[name] in inputs:
-            raise InputError(f"{what} would overwrite the input; give another name.")
-    if len(set(outputs.values())) < len(outputs):
-        raise InputError(
-            f"--html and --json are the same file, {arguments.json!r}; give two names."
-        )
-    if "html" in outputs:
-        with _working():
-            check_report_packages()
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command of some arguments, and return its exit status.
+
+    What is wrong with the input becomes an error of one line. A report is printed
+    whatever becomes of its files.
+    """
+    outputs = _outputs(arguments)
+    try:
+        _check_outputs(arguments)
+        with progress() as say:
+            answer, status = COMMANDS[arguments.command](arguments, say)
+    except (ImportError, ValueError) as error:
+        raise InputError(str(error)) from None
+    try:
+        for name, path in outputs.items():
+            getattr(answer, f"to_{name}")(path)
+    finally:
+        if arguments.json == "-":
+            print(str(answer.to_json()).rstrip())
+        elif isinstance(answer, AuditReport):
+            print_report(answer)
+        else:
+            print(answer)
+    if arguments.json != "-":
+        for path in outputs.values():
+            print("Written:", fmt.label(path))
+    return status
 
 
 def _outputs(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the files that are to be written, by the name of their option."""
     paths = {name: getattr(arguments, name, None) for name in ("html", "json")}
-    if paths["json"] == "-":
-        del paths["json"]
-    return {name: path for name, path in paths.items() if path is not None}
+    return {name: path for name, path in paths.items() if path not in (None, "-")}
 
 
-def _give(
-    report: Any, arguments: argparse.Namespace, show: Callable[[], object]
-) -> int:
-    """Write the files of a report, and print it whatever becomes of them."""
-    written = []
-    outputs = _outputs(arguments)
-    for name, path in outputs.items():
-        try:
-            with progress() as say:
-                say(f"writing {path}")
-                getattr(report, f"to_{name}")(path)
-        except (OSError, MemoryError) as error:
-            why = getattr(error, "strerror", None) or error
-            complain(f"--{name} {path!r} is not written: {why}.")
-        else:
-            written.append(path)
-    if arguments.json == "-":
-        print(str(report.to_json()).rstrip())
-    else:
-        show()
-        for path in written:
-            print("Written:", label(path))
-    return 0 if len(written) == len(outputs) else FAILED
+def _check_outputs(arguments: argparse.Namespace) -> None:
+    """Complain of outputs that cannot be written, before any work is done."""
+    names = ("before", "file", "data", "store", "add")
+    given = [getattr(arguments, name, None) for name in names]
+    taken = {Path(path).resolve(): "the input" for path in given if path is not None}
+    for name, path in _outputs(arguments).items():
+        what, real = f"--{name} {path!r}", Path(path).resolve()
+        if real.is_dir() or not real.parent.is_dir():
+            raise InputError(f"{what} must be a file in a folder that is there.")
+        if real in taken:
+            raise InputError(f"{what} would overwrite {taken[real]}; give another.")
+        taken[real] = f"--{name}"
+        if name == "html":
+            check_report_packages()

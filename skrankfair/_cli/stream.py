@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,6 +46,8 @@ def streamed(
 ) -> AuditReport:
     """Return the audit of one file or of all that fit a pattern."""
     from ..distributed import measure
+    from ..distributed._duckdb import duckdb_source, reading
+    from ..distributed._plan import make_plan
 
     _check(arguments, path)
     columns = {name: getattr(arguments, name) for name in _COLUMNS}
@@ -59,46 +60,37 @@ def streamed(
     if columns["item_weight"] is not None:
         chosen, notes = without_query_metrics(chosen, may_leave_out=may_leave_out)
     memory, jobs, folder = (getattr(arguments, name, None) for name in _PARTS)
-    if folder is not None and not Path(folder).is_dir():
-        raise InputError(f"--temp-directory {folder!r} must be a folder.")
-    counts, lowest, binary = _counted(path, columns, memory)
+    plan = make_plan({metric.name: metric.on_columns for metric in chosen}, columns)
+    with duckdb_source(path, plan, memory, folder) as source, reading():
+        plan.check_columns(source.columns)
+        counts, lowest, binary = _counted(source.relation, columns)
     if may_leave_out:
         reasons = {metric.title: metric.undefined(lowest, binary) for metric in chosen}
         chosen = tuple(metric for metric in chosen if not reasons[metric.title])
         notes += [
             f"{title} is left out: {why}." for title, why in reasons.items() if why
         ]
-    with tempfile.TemporaryDirectory(prefix="skrankfair-", dir=folder) as parts:
-        results = measure(
-            path,
-            {metric.name: metric.on_columns for metric in chosen},
-            **columns,
-            memory_limit=memory,
-            temp_directory=parts,
-            n_jobs=jobs,
-            progress=lambda text: say(f"auditing {text}"),
-        )
+    results = measure(
+        path,
+        {metric.name: metric.on_columns for metric in chosen},
+        **columns,
+        memory_limit=memory,
+        temp_directory=folder,
+        n_jobs=jobs,
+        progress=lambda text: say(f"auditing {text}"),
+    )
     return AuditReport.from_results(
         results, task="ranking", **options, **counts, notes=notes
     )
 
 
-def _counted(
-    path: str, columns: dict[str, Any], memory: str | None
-) -> tuple[dict[str, Any], float, bool]:
+def _counted(rows: Any, columns: dict[str, Any]) -> tuple[dict[str, Any], float, bool]:
     """Return counts of rows, queries, pairs and groups, and two facts of the outcomes.
 
     These are the smallest one, and whether all are 0 or 1. Rows of weight 0 do not
-    count.
+    count. `rows` is a relation of DuckDB.
     """
-    try:
-        import duckdb
-    except ImportError:
-        why = 'DuckDB is missing; pip install "skrankfair[duckdb]" brings it.'
-        raise InputError(why) from None
-
-    def quoted(name: str) -> str:
-        return '"' + name.replace('"', '""') + '"'
+    from ..distributed._duckdb import quoted
 
     groups = columns["sensitive_features"]
     several = not isinstance(groups, str)
@@ -106,25 +98,16 @@ def _counted(
     outcome, query = quoted(columns["y_true"]), quoted(columns["qid"])
     weights = [columns[name] for name in ("sample_weight", "item_weight")]
     where = " AND ".join(f"{quoted(name)} > 0" for name in weights if name) or "true"
-    with duckdb.connect() as connection:
-        if memory is not None:
-            connection.execute(f"SET memory_limit = '{memory}'")
-        is_csv = path.lower().endswith((".csv", ".csv.gz", ".tsv"))
-        read = connection.read_csv if is_csv else connection.read_parquet
-        try:
-            rows = read(path, union_by_name=True)
-            kept = rows.filter(where)
-            n_rows, n_queries, n_pairs = (
-                kept.aggregate("count(*) AS n", query)
-                .aggregate("sum(n), count(*), sum(n * (n - 1) // 2)")
-                .fetchall()[0]
-            )
-            by_group = kept.aggregate(f"count(*), {label}", label).fetchall()
-            lowest, binary = rows.aggregate(
-                f"min({outcome}), bool_and({outcome} IN (0, 1))"
-            ).fetchall()[0]
-        except duckdb.Error as error:
-            raise InputError(f"{path} cannot be read by DuckDB: {error}") from None
+    kept = rows.filter(where)
+    n_rows, n_queries, n_pairs = (
+        kept.aggregate("count(*) AS n", query)
+        .aggregate("sum(n), count(*), sum(n * (n - 1) // 2)")
+        .fetchall()[0]
+    )
+    by_group = kept.aggregate(f"count(*), {label}", label).fetchall()
+    lowest, binary = rows.aggregate(
+        f"min({outcome}), bool_and({outcome} IN (0, 1))"
+    ).fetchall()[0]
     sizes = {tuple(group) if several else group[0]: n for n, *group in by_group}
     counts = {"n_rows": n_rows, "n_queries": n_queries, "n_pairs": n_pairs}
     return {**counts, "group_rows": sizes}, float(lowest or 0), bool(binary)

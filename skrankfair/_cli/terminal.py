@@ -1,10 +1,13 @@
-"""What the command line shows: the report as text, and what is going on."""
+"""What is printed: the report as text, what is going on, and the versions in use."""
 
 from __future__ import annotations
 
+import platform
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TextIO
 
@@ -22,6 +25,10 @@ _STYLES = {
     "within": "green",
     "": "",
 }
+
+
+#: Ends of requirements of which a bug report says nothing.
+_TOOLS = ("extra == 'docs'", "extra == 'lint'")
 
 
 class InputError(Exception):
@@ -93,3 +100,46 @@ def _print_rich(report: AuditReport) -> None:
         console.print(Text(f"Note: {note}", style="dim"))
     for line in report.provenance_lines:
         console.print(Text(line, style="dim"))
+
+
+def show_versions() -> None:
+    """Print the versions of the system, of Python and of all packages that are used.
+
+    Please add this text to a bug report.
+
+    See Also
+    --------
+    sklearn.show_versions : The same of scikit-learn, with its parallel libraries.
+
+    Examples
+    --------
+    >>> from skrankfair import show_versions
+    >>> show_versions()  # doctest: +ELLIPSIS
+    <BLANKLINE>
+    System:
+        python: 3...
+    """
+    tables = {
+        "System": {
+            "python": sys.version.replace("\n", " "),
+            "executable": sys.executable,
+            "machine": platform.platform(),
+        },
+        "Python dependencies": {"skrankfair": "", "pip": ""},
+        "Optional dependencies": {},
+    }
+    _, needed, optional = tables.values()
+    for text in requires("skrankfair") or ():
+        (name,) = re.findall(r"^[\w.-]+", text)
+        if name not in needed and not text.endswith(_TOOLS):
+            (optional if "extra == " in text else needed)[name] = ""
+    for names in (needed, optional):
+        for name in names:
+            try:
+                names[name] = version(name)
+            except PackageNotFoundError:
+                names[name] = "None"
+    for title, values in tables.items():
+        width = max(map(len, values))
+        lines = [f"{name:>{width}}: {values[name]}\n" for name in values]
+        sys.stdout.write("".join([f"\n{title}:\n", *lines]))

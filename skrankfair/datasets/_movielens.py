@@ -14,15 +14,15 @@ from sklearn.utils import Bunch
 
 from ._rdatasets import known_frame
 
-_RATINGS = {
+_RATINGS: dict[str, Any] = {
     "userId": "int32",
     "movieId": "int32",
     "rating": "float32",
     "timestamp": "int64",
 }
-_MOVIES = {"movieId": "int32", "title": str, "genres": str}
+_MOVIES: dict[str, Any] = {"movieId": "int32", "title": str, "genres": str}
 #: The files of an archive, and the columns that are read of them.
-_FILES = {"ratings.csv": _RATINGS, "movies.csv": _MOVIES}
+_FILES: dict[str, dict[str, Any]] = {"ratings.csv": _RATINGS, "movies.csv": _MOVIES}
 # Where a film has no genre, the sources say so in one of these words.
 _NO_GENRE = ["", "(no genres listed)"]
 

@@ -1,125 +1,141 @@
-"""Files and tables through DuckDB: rows of a cluster in one file, then file by file."""
+"""Files and tables through DuckDB: sorted by cluster, and measured part by part."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 
-from ._plan import MeasurePlan, Results
+from ._plan import MeasurePlan, Results, cut
 
 _ROWS_OF_A_PART, _ROWS_OF_A_BATCH = 2_000_000, 100_000
-# Seconds that processes must save, since each takes about two to start; and how often
-# one that is killed is replaced.
-_START, _REPLACED = 5.0, 2
-_PART, _ROWS = "__part", "__rows"
 _CSV = (".csv", ".csv.gz", ".tsv")
 _MISSING = 'DuckDB is missing; pip install "skrankfair[duckdb]" brings it.'
 
 
-class Part(NamedTuple):
-    """Rows of a file of Arrow that hold whole clusters."""
-
-    path: str
-    start: int
-    n_rows: int
-
-    def table(self) -> Any:
-        """Return the rows, which are read from the file as their columns are used."""
-        import pyarrow as pa
-
-        with pa.memory_map(self.path) as file:
-            return pa.ipc.open_file(file).read_all().slice(self.start, self.n_rows)
-
-
 @dataclass
 class DuckdbSource:
-    """A view of rows in a connection of DuckDB, which closes once these are parted.
+    """Rows that DuckDB reads.
 
     Attributes
     ----------
-    connection : duckdb.DuckDBPyConnection
-    columns : list of str
+    relation : duckdb.DuckDBPyRelation
     plan : MeasurePlan
-    n_partitions : int or None
-        None is one for 2 million rows.
-    folder : Path
-        Where the parts are written.
-    n_jobs, progress
+    file : str
+        Where the sorted rows are written.
+    n_partitions, n_jobs, progress
         As `measure` takes them.
     """
 
-    connection: Any
-    columns: list[str]
+    relation: Any
     plan: MeasurePlan
+    file: str
     n_partitions: int | None
-    folder: Path
     n_jobs: int | None
     progress: Callable[[str], object] | None
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.relation.columns)
 
     @cached_property
     def n_rows(self) -> int:
         """The number of rows."""
-        query = f"SELECT count(*) FROM {_ROWS}"  # noqa: S608
-        return int(self.connection.execute(query).fetchall()[0][0])
+        return int(self.relation.count("*").fetchall()[0][0])
 
     def query_of_several(self, qid: str, cluster: str) -> Any:
         """Return a query with rows of several clusters, or None."""
-        query, unit = _quoted(qid), _quoted(cluster)
-        with _reading():
-            split = self.connection.execute(
-                f"SELECT {query} FROM {_ROWS} GROUP BY {query} "  # noqa: S608
-                f"HAVING min({unit}) <> max({unit}) LIMIT 1"
-            ).fetchone()
-        return None if split is None else split[0]
+        query, unit = quoted(qid), quoted(cluster)
+        several = f"{query}, min({unit}) <> max({unit}) AS several"
+        queries = self.relation.aggregate(several, query).filter("several")
+        with reading():
+            split = queries.limit(1).fetchall()
+        return split[0][0] if split else None
 
     @cached_property
-    def parts(self) -> list[Part]:
-        """Parts of the rows, which are written when they are first asked for."""
-        with _reading():
-            n_partitions = self.n_partitions
-            if n_partitions is None:
-                n_partitions = max(1, -(-self.n_rows // _ROWS_OF_A_PART))
-            parts = _parts(self.connection, self.plan, n_partitions, self.folder)
-        self.connection.close()  # its memory is wanted by the parts
-        return parts
+    def parts(self) -> list[tuple[int, int]]:
+        """The first row and the number of rows of each part, in the file of the rows.
+
+        The file is sorted by cluster, so that all rows of a cluster are in one part.
+        """
+        import pyarrow as pa
+
+        rows = self.relation.project(", ".join(map(quoted, self.plan.names)))
+        by = self.plan.partition_by
+        if by is not None:
+            rows = rows.order(quoted(by))
+        size = _ROWS_OF_A_PART
+        if self.n_partitions is not None:
+            size = max(1, -(-self.n_rows // self.n_partitions))
+        with reading():
+            batches = rows.to_arrow_reader(min(_ROWS_OF_A_BATCH, size))
+            with pa.ipc.new_file(self.file, batches.schema) as file:
+                tables = cut(_written(file, batches), by, size)
+                sizes = [table.num_rows for table in tables]
+        return list(zip(accumulate(sizes, initial=0), sizes, strict=False))
 
     def rows(self, choose: Callable[[Any], Any]) -> Any:
         """Return a table of the rows that a function takes of each part."""
         import pyarrow as pa
 
-        return pa.concat_tables(choose(part.table()) for part in self.parts)
+        return pa.concat_tables(choose(_part(self.file, *part)) for part in self.parts)
 
     def results(self, plan: MeasurePlan) -> Iterator[Results]:
         """Yield the results of each part."""
-        n_rows, n_done = self.n_rows, 0
-        for result, n_of_part in _measured(plan, self.parts, self.n_jobs):
+        tasks = (delayed(_measured)(plan, self.file, *part) for part in self.parts)
+        of_parts = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
+        for (start, n_rows), result in zip(self.parts, of_parts, strict=True):
             yield result
-            n_done += n_of_part
             if self.progress is not None:
-                self.progress(f"{n_done:,} of {n_rows:,} rows")
+                self.progress(f"{start + n_rows:,} of {self.n_rows:,} rows")
+
+
+def _written(file: Any, batches: Any) -> Iterator[Any]:
+    """Write batches to a file, and yield them."""
+    for batch in batches:
+        file.write_batch(batch)
+        yield batch
+
+
+def _part(file: str, start: int, n_rows: int) -> Any:
+    """Return rows, which are read from the file as their columns are used."""
+    import pyarrow as pa
+
+    with pa.memory_map(file) as opened:
+        return pa.ipc.open_file(opened).read_all().slice(start, n_rows)
+
+
+def _measured(plan: MeasurePlan, file: str, start: int, n_rows: int) -> Results:
+    """Return the results of one part."""
+    import pyarrow as pa
+
+    table = _part(file, start, n_rows)
+    # Labels of groups are few, and cheaper as codes.
+    others = (plan.columns.get("qid"), plan.partition_by)
+    for column, name in enumerate(table.column_names):
+        if name not in others and pa.types.is_string(table[name].type):
+            table = table.set_column(column, name, table[name].dictionary_encode())
+    return plan.measure(table)
 
 
 @contextmanager
 def duckdb_source(
     data: Any,
     plan: MeasurePlan,
-    n_partitions: int | None,
-    *,
-    memory_limit: str | None,
-    temp_directory: Any,
-    n_jobs: int | None,
-    progress: Callable[[str], object] | None,
+    memory_limit: str | None = None,
+    temp_directory: Any = None,
+    n_partitions: int | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[str], object] | None = None,
 ) -> Iterator[DuckdbSource]:
     """Read files or a table by DuckDB, in a folder that is deleted afterwards."""
     try:
@@ -137,17 +153,16 @@ def duckdb_source(
         options = {"temp_directory": folder, "preserve_insertion_order": False}
         if memory_limit is not None:
             options["memory_limit"] = memory_limit
-        for name, value in options.items():
-            connection.execute(f"SET {name} = '{value}'")
-        with _reading():
-            columns = _read(connection, data, Path(folder), plan)
-        yield DuckdbSource(
-            connection, columns, plan, n_partitions, Path(folder), n_jobs, progress
-        )
+        with reading():
+            for name, value in options.items():
+                connection.execute(f"SET {name} = '{value}'")
+            relation = _read(connection, data, Path(folder), plan)
+        file = str(Path(folder) / "rows.arrow")
+        yield DuckdbSource(relation, plan, file, n_partitions, n_jobs, progress)
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
+def reading() -> Iterator[None]:
     """Raise a ValueError of the data or of the folder for what DuckDB cannot do."""
     import duckdb
 
@@ -161,8 +176,8 @@ def _reading() -> Iterator[None]:
         ) from error
 
 
-def _read(connection: Any, data: Any, folder: Path, plan: MeasurePlan) -> list[str]:
-    """Let the connection see the data as a view; return the names of the columns."""
+def _read(connection: Any, data: Any, folder: Path, plan: MeasurePlan) -> Any:
+    """Return the data as a relation."""
     import pyarrow as pa
 
     if isinstance(data, str | os.PathLike):
@@ -188,8 +203,7 @@ def _read(connection: Any, data: Any, folder: Path, plan: MeasurePlan) -> list[s
         whole = folder / "whole.parquet"
         source.write_parquet(str(whole))
         source = connection.read_parquet(str(whole))
-    source.create_view(_ROWS)
-    return list(source.columns)
+    return source
 
 
 def _of_files(connection: Any, paths: Sequence[Any], plan: MeasurePlan) -> Any:
@@ -202,98 +216,15 @@ def _of_files(connection: Any, paths: Sequence[Any], plan: MeasurePlan) -> Any:
     read = connection.read_csv if is_csv else connection.read_parquet
     # Otherwise columns are those of the first file: its types, and in CSV its order.
     source = read(names, union_by_name=True)
-    types = dict(zip(source.columns, map(str, source.types), strict=True))
     files = connection.execute("SELECT file FROM glob(?)", [names]).fetchall()
     for (file,) in files if len(files) > 1 else ():
-        one = read(file)
-        its_types = dict(zip(one.columns, map(str, one.types), strict=True))
-        for name in types.keys() & plan.names:
-            if name not in its_types:
-                raise ValueError(
-                    f"data has a file without the column {name!r}: {file}."
-                )
-            # Of numbers and text DuckDB would make text, of 1 and "1" the same label.
-            if not is_csv and its_types[name] != types[name] == "VARCHAR":
-                raise ValueError(
-                    f"data must have columns of one type; {name!r} is text in some "
-                    f"files, and {its_types[name]} in {file}."
-                )
+        lacking = {*source.columns} & {*plan.names} - {*read(file).columns}
+        if lacking:
+            name = min(lacking)
+            raise ValueError(f"data has a file without the column {name!r}: {file}.")
     return source
 
 
-def _parts(
-    connection: Any, plan: MeasurePlan, n_partitions: int, folder: Path
-) -> list[Part]:
-    """Write the columns that are needed, all rows of a cluster in one part.
-
-    Rows are sorted by the numbers of their parts, in half the time that DuckDB takes to
-    write a file for each part.
-    """
-    import pyarrow as pa
-
-    by = plan.partition_by
-    key = "random() * 1e9" if by is None else f"hash({_quoted(by)})"
-    part = f"CAST(CAST({key} AS UBIGINT) % {n_partitions} AS UINTEGER)"
-    columns = ", ".join(_quoted(name) for name in plan.names)
-    query = f"SELECT {columns}, {part} AS {_PART} FROM {_ROWS}"  # noqa: S608
-    if n_partitions > 1:
-        query += f" ORDER BY {_PART}"
-    rows = connection.sql(query).to_arrow_reader(_ROWS_OF_A_BATCH)
-    schema = rows.schema.remove(len(rows.schema) - 1)
-    path, sizes = str(folder / "rows.arrow"), np.zeros(n_partitions, dtype=int)
-    with pa.ipc.new_file(path, schema) as file:
-        for batch in rows:
-            sizes += np.bincount(batch.column(_PART), minlength=n_partitions)
-            file.write_batch(batch.select(schema.names))
-    starts = np.cumsum(sizes) - sizes
-    parts = zip(starts.tolist(), sizes.tolist(), strict=True)
-    return [Part(path, start, n_rows) for start, n_rows in parts if n_rows]
-
-
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return the name of a column as SQL has it."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def _measured(
-    plan: MeasurePlan, parts: Sequence[Part], n_jobs: int | None
-) -> Iterator[tuple[Results, int]]:
-    """Yield the result of each part, in order and once, with its number of rows.
-
-    Processes are started if the first part says that it saves time. Parts that a killed
-    process leaves without a result are measured again.
-    """
-    n_done, begun = 0, time.process_time()
-    for part in parts[:1]:
-        yield _measure_part(plan, part)
-        n_done = 1
-    rest = (len(parts) - n_done) * (time.process_time() - begun)
-    if rest * (1 - 1 / effective_n_jobs(n_jobs)) <= _START:
-        n_jobs = 1
-    for attempt in range(1 + _REPLACED):
-        tasks = (delayed(_measure_part)(plan, part) for part in parts[n_done:])
-        try:
-            for result in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
-                n_done += 1
-                yield result
-            return
-        except BrokenProcessPool as error:
-            if attempt == _REPLACED:
-                raise RuntimeError(
-                    "Processes that measured parts of the data were killed, as for "
-                    f"lack of memory, {attempt + 1} times; take fewer at a time by "
-                    "n_jobs=, or smaller parts by n_partitions=."
-                ) from error
-
-
-def _measure_part(plan: MeasurePlan, part: Part) -> tuple[Results, int]:
-    """Return the results of one part, and its number of rows."""
-    import pyarrow as pa
-
-    table = part.table()
-    # Labels of groups are few, and cheaper as codes.
-    groups = plan.columns.get("sensitive_features", ())
-    for name in {groups} if isinstance(groups, str) else set(groups):
-        if pa.types.is_string(table[name].type):
-            column = table.schema.get_field_index(name)
-            table = table.set_column(column, name, table[name].dictionary_encode())
-    return plan.measure(table), part.n_rows

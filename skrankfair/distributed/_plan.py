@@ -1,9 +1,9 @@
-"""What to measure of which columns, and what one part of the data gives."""
+"""What to measure of which columns, what one part gives, and how data are parted."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias
@@ -172,27 +172,26 @@ def named_metrics(metrics: Any) -> dict[str, Callable[..., GroupEstimates]]:
         For what is neither a name nor a function of `skrankfair.metrics`, nor a partial
         of one, or for two of one name.
     """
-    names: list[str | None]
     if isinstance(metrics, Mapping):
-        names, functions = [str(name) for name in metrics], list(metrics.values())
+        pairs = [(str(name), metric) for name, metric in metrics.items()]
+    elif isinstance(metrics, str) or callable(metrics):
+        pairs = [("", metrics)]
     else:
-        is_one = isinstance(metrics, str) or callable(metrics)
-        functions = [metrics] if is_one else list(metrics)
-        names = [None] * len(functions)
+        pairs = [("", metric) for metric in metrics]
+    known = {name: metric.on_columns for name, metric in catalog().items()}
+    known |= {name: getattr(library, name) for name in library.__all__}
     named: dict[str, Callable[..., GroupEstimates]] = {}
-    for name, metric in zip(names, functions, strict=True):
-        function = metric
-        if isinstance(metric, str) and metric in library.__all__:
-            function = getattr(library, metric)
-        elif isinstance(metric, str) and metric in catalog():
-            function, name = catalog()[metric].on_columns, name or metric
+    for name, metric in pairs:
+        function, key = metric, name
+        if isinstance(metric, str):
+            function, key = known.get(metric), name or metric
         if isinstance(function, type) or not callable(function):
             raise ValueError(
                 "metrics must be names or functions of skrankfair.metrics, partials of "
                 f"them, or a dict of these; got {metric!r}."
             )
         plain = plain_of(function)
-        key = name or str(getattr(plain, "__name__", repr(plain)))
+        key = key or str(getattr(plain, "__name__", repr(plain)))
         if key in named:
             raise ValueError(
                 f"metrics has {key!r} twice; name each by a dict, such as "
@@ -219,9 +218,7 @@ def make_plan(
             raise ValueError(
                 f"{argument} must be the name of a column; got {column!r}."
             )
-    if "y_score" in given and any(
-        "values" in parameters_of(f) for f in functions.values()
-    ):
+    if "y_score" in given:
         given["values"] = given["y_score"]
     for name, function in functions.items():
         _check_additive(name, function, given)
@@ -252,10 +249,10 @@ def _check_additive(
     for option, parameter in parameters.items():
         needed = parameter.default is parameter.empty and parameter.kind in _NAMED
         if needed and option not in given:
-            how = f"column by {option}="
-            if option not in COLUMNS:
-                how = f"option, as by partial({name}, {option}=...)"
-            raise ValueError(f"{name} needs {option}; name its {how}.")
+            raise ValueError(
+                f"{name} needs {option}; name its column by {option}=, or give an "
+                f"option as by partial({name}, {option}=...)."
+            )
     if "qid" in parameters and "qid" not in given:
         raise ValueError(
             f"{name} compares the items of one list, and pairs of items in two parts "
@@ -273,3 +270,44 @@ def _check_additive(
 def plain_of(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function that a partial is of, or the function itself."""
     return function.func if isinstance(function, partial) else function
+
+
+def cut(batches: Iterable[Any], by: str | None, n_rows: int) -> Iterator[Any]:
+    """Yield tables of about `n_rows` rows, no cluster in two of them.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow RecordBatch
+        The rows of a cluster next to each other.
+    by : str or None
+        The column of the clusters; None for rows.
+    n_rows : int
+        A table is cut at the first border behind this row, so that a cluster that is
+        larger is whole.
+    """
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    size, enough = 0, n_rows
+    for batch in batches:
+        waiting.append(batch)
+        size += batch.num_rows
+        if size < enough:
+            continue
+        table = pa.Table.from_batches(waiting)
+        border = size if by is None else _last_border(table[by])
+        if border:
+            yield table.slice(0, border)
+        waiting = table.slice(border).to_batches()
+        size -= border
+        enough = max(n_rows, 2 * size)
+    if size:
+        yield pa.Table.from_batches(waiting)
+
+
+def _last_border(column: Any) -> int:
+    """Return where the run of equal values at the end of a column begins."""
+    import pyarrow.compute as pc
+
+    ends = pc.run_end_encode(column.combine_chunks()).run_ends
+    return ends[-2].as_py() if len(ends) > 1 else 0

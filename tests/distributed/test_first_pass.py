@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skrankfair.distributed import _first_pass, measure
+from skrankfair.distributed import _measure, measure
 from skrankfair.metrics import (
     GroupEstimates,
     calibration_error,
@@ -75,14 +75,14 @@ def test_all_rows_are_the_sample_of_small_data(
 
 @pytest.fixture(name="small_sample")
 def _small_sample(monkeypatch):
-    monkeypatch.setattr(_first_pass, "_SAMPLE_ROWS", 600)
+    monkeypatch.setattr(_measure, "_SAMPLE_ROWS", 600)
 
 
 @pytest.mark.usefixtures("small_sample")
 class TestSample:
     @pytest.mark.parametrize("seed", [0, *rarely(1)])
     def test_metrics_of_its_rows_choose_the_numbers(self, seed, frame, tmp_path):
-        choose = partial(_first_pass._rows_of_clusters, by="u", share=0.25, seed=seed)
+        choose = partial(_measure._rows_of_clusters, by="u", share=0.25, seed=seed)
         rows = choose(frame)
         size = {"rows": len(rows), "clusters": rows["u"].nunique(), "of_rows": 2400}
         assert 450 < size["rows"] < 750
@@ -132,7 +132,7 @@ class TestSample:
             assert sentence in result._repr_html_()
 
     def test_groups_without_pairs_in_it_take_the_median(self, frame):
-        users = _first_pass._rows_of_clusters(frame, "u", 0.25, 0)["u"]
+        users = _measure._rows_of_clusters(frame, "u", 0.25, 0)["u"]
         is_rare = ~frame["u"].isin(users) & (frame["g"] == "a")
         frame = frame.assign(g=frame["g"].where(~is_rare, "rare"))
         data = dd.from_pandas(frame, npartitions=3)
@@ -160,7 +160,7 @@ class TestSample:
     def test_labels_choose_it(self, frame):
         clusters = frame["u"].map("user {}".format)
         frame = frame.assign(text=clusters)
-        rows = _first_pass._rows_of_clusters(frame, "text", 0.5, 0)
+        rows = _measure._rows_of_clusters(frame, "text", 0.5, 0)
         assert 30 < rows["text"].nunique() < 60
         assert rows.equals(frame[frame["text"].isin(rows["text"])])
         who = {name: WHO[name] for name in ("y_true", "y_score")}
@@ -184,7 +184,7 @@ class TestSample:
     def test_replicates_are_independent_of_it(self, frame):
         data, drawn = dd.from_pandas(frame, npartitions=3), {"n_replicates": 30}
         results = measure(data, {"rank": rank_shift}, **drawn, **WHO)
-        rows = _first_pass._rows_of_clusters(frame, "u", 0.25, 0)
+        rows = _measure._rows_of_clusters(frame, "u", 0.25, 0)
         expected = measure(rows, {"rank": rank_shift}, **drawn, **WHO)
         assert_same(results, expected)
         resampled = [result["rank"].resampled() for result in (results, expected)]

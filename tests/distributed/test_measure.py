@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from skrankfair.distributed import _duckdb, measure
+from skrankfair.distributed import measure
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     brier_score,
@@ -136,8 +136,7 @@ def test_the_line_of_the_readme(frame, tmp_path, monkeypatch):
     assert results["dips"].groups == ("a", "b", "c")
 
 
-def test_in_processes(sources, whole, monkeypatch):
-    monkeypatch.setattr(_duckdb, "_START", 0.0)
+def test_in_processes(sources, whole):
     results = measure(
         sources["pattern"](),
         METRICS,
@@ -148,7 +147,7 @@ def test_in_processes(sources, whole, monkeypatch):
         **WHO,
     )
     assert_same(results, whole)
-    assert len(said) == 4
+    assert len(said) >= 4
     assert said[-1] == "2,400 of 2,400 rows"
 
 
@@ -196,7 +195,7 @@ class TestErrors:
             (
                 "positive_rate_shift",
                 {},
-                r"option, as by partial\(positive_rate_shift, t",
+                r"needs threshold; .* as by partial\(positive_rate_shift, t",
             ),
             ("dips", {"qid": ["q"]}, "qid must be the name of a column"),
             ("dips", {"qid": None}, "name the column of the query by qid="),

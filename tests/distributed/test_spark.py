@@ -8,12 +8,11 @@ import sys
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from skrankfair.distributed import _first_pass, _spark, measure
+from skrankfair.distributed import _measure, measure
 from skrankfair.metrics import (
     brier_score,
     make_metric,
@@ -61,7 +60,7 @@ def test_replicates_are_those_of_memory(table, frame):
 
 @pytest.mark.parametrize("n_rows", [10**6, 600])
 def test_first_passes_are_those_of_other_engines(n_rows, table, frame, monkeypatch):
-    monkeypatch.setattr(_first_pass, "_SAMPLE_ROWS", n_rows)
+    monkeypatch.setattr(_measure, "_SAMPLE_ROWS", n_rows)
     metrics = {"matched": matched_pair_calibration, "rank": rank_shift}
     results = measure(table, metrics, n_partitions=3, **WHO)
     expected = measure(pa.Table.from_pandas(frame), metrics, n_partitions=2, **WHO)
@@ -140,31 +139,3 @@ class TestErrors:
         table = spark.createDataFrame(pa.Table.from_pandas(frame))
         with pytest.raises(ValueError, match="sensitive_features"):
             measure(table, "dips", **WHO)
-
-
-class TestCut:
-    @staticmethod
-    def batches(clusters, size):
-        table = pa.table({"u": clusters, "row": np.arange(len(clusters))})
-        return table.to_batches(max_chunksize=size)
-
-    @pytest.mark.parametrize("size", [1, 3, 7, 100])
-    @pytest.mark.parametrize("n_rows", [1, 4, 10, 1000])
-    def test_no_cluster_is_in_two_parts(self, size, n_rows):
-        rng = np.random.default_rng(0)
-        clusters = np.repeat(np.arange(30), rng.integers(1, 9, 30))
-        parts = list(_spark.cut(self.batches(clusters, size), "u", n_rows))
-        rows = np.concatenate([part["row"] for part in parts])
-        np.testing.assert_array_equal(rows, np.arange(clusters.size))
-        units = [set(part["u"].to_pylist()) for part in parts]
-        assert sum(map(len, units)) == 30
-        assert all(part.num_rows <= max(n_rows, 9) + size + 9 for part in parts)
-
-    def test_a_large_cluster_is_whole(self):
-        clusters = np.repeat(["a", "b", "c"], [2, 500, 3])
-        parts = list(_spark.cut(self.batches(clusters, 4), "u", 5))
-        assert [part.num_rows for part in parts] == [2, 503]
-
-    def test_rows_are_cut_anywhere(self):
-        parts = list(_spark.cut(self.batches(np.zeros(25), 5), None, 10))
-        assert [part.num_rows for part in parts] == [10, 10, 5]

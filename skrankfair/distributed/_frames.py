@@ -1,4 +1,4 @@
-"""A Spark DataFrame: repartitioned by cluster, measured where its batches are."""
+"""Frames of Dask and Spark, measured part by part where they live."""
 
 from __future__ import annotations
 
@@ -10,10 +10,73 @@ from functools import cached_property, partial
 from typing import Any
 
 from ..metrics import GroupEstimates
-from ._plan import MeasurePlan, Results, added
+from ._plan import MeasurePlan, Results, added, cut
 
+# Results that one task of Dask adds up.
+_AT_A_TIME = 8
 # A worker of Spark has much less memory than a machine.
 _ROWS_AT_A_TIME = 500_000
+
+
+@dataclass
+class DaskSource:
+    """A Dask DataFrame.
+
+    Attributes
+    ----------
+    data : dask.dataframe.DataFrame
+    plan : MeasurePlan
+    n_partitions : int or None
+        Of the shuffled rows; None is that of the data.
+    """
+
+    data: Any
+    plan: MeasurePlan
+    n_partitions: int | None
+
+    @property
+    def columns(self) -> Iterable[Any]:
+        """The names of the columns."""
+        return self.data.columns
+
+    @cached_property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self.data)
+
+    def query_of_several(self, qid: str, cluster: str) -> Any:
+        """Return a query with rows of several clusters, or None."""
+        n_partitions = self.data.npartitions
+        pairs = self.data[[qid, cluster]].drop_duplicates(split_out=n_partitions)
+        sizes = pairs.groupby(qid).size(split_out=n_partitions)
+        split = sizes[sizes > 1].compute()
+        return split.index[0] if len(split) else None
+
+    def rows(self, choose: Callable[[Any], Any]) -> Any:
+        """Return a frame of the rows that a function takes of each partition."""
+        frame = self.data[self.plan.names]
+        return frame.map_partitions(choose, meta=frame._meta).compute()
+
+    def results(self, plan: MeasurePlan) -> list[Results]:
+        """Return the total of the partitions, which a tree of tasks adds."""
+        from dask.delayed import delayed
+
+        frame, by = self.data[plan.names], plan.partition_by
+        if by is not None:
+            n_partitions = self.n_partitions or frame.npartitions
+            frame = frame.shuffle(on=by, npartitions=n_partitions)
+        level = [delayed(_measured)(plan, part) for part in frame.to_delayed()]
+        while len(level) > 1:
+            level = [
+                delayed(added)(level[start : start + _AT_A_TIME])
+                for start in range(0, len(level), _AT_A_TIME)
+            ]
+        return [level[0].compute()]
+
+
+def _measured(plan: MeasurePlan, frame: Any) -> Results:
+    """Return the results of one partition; none of one without rows."""
+    return plan.measure(frame) if len(frame) else {}
 
 
 @dataclass
@@ -78,7 +141,7 @@ class SparkSource:
             frame = frame.sortWithinPartitions(self._safe(by))
         elif self.n_partitions is not None:
             frame = frame.repartition(self.n_partitions)
-        table = _mapped(frame, partial(_measured, plan), "answer string")
+        table = _mapped(frame, partial(_answer, plan), "answer string")
         for answer in map(json.loads, table["answer"].to_pylist()):
             if "error" in answer:
                 raise ValueError(answer["error"])
@@ -105,7 +168,7 @@ def _chosen(
         yield from choose(table).rename_columns(batch.schema.names).to_batches()
 
 
-def _measured(plan: MeasurePlan, batches: Iterable[Any]) -> Iterator[Any]:
+def _answer(plan: MeasurePlan, batches: Iterable[Any]) -> Iterator[Any]:
     """Yield the total of a partition as JSON; nothing of one without rows."""
     import pyarrow as pa
 
@@ -120,44 +183,3 @@ def _measured(plan: MeasurePlan, batches: Iterable[Any]) -> Iterator[Any]:
     except ValueError as error:  # of the data: another attempt would find it again
         answer = {"error": str(error)}
     yield pa.RecordBatch.from_arrays([pa.array([json.dumps(answer)])], ["answer"])
-
-
-def cut(batches: Iterable[Any], by: str | None, n_rows: int) -> Iterator[Any]:
-    """Yield tables of about `n_rows` rows, no cluster in two of them.
-
-    Parameters
-    ----------
-    batches : iterable of pyarrow RecordBatch
-        The rows of a cluster next to each other.
-    by : str or None
-        The column of the clusters; None for rows.
-    n_rows : int
-        A table is cut at the first border behind this row, so that a cluster that is
-        larger is whole.
-    """
-    import pyarrow as pa
-
-    waiting: list[Any] = []
-    size, enough = 0, n_rows
-    for batch in batches:
-        waiting.append(batch)
-        size += batch.num_rows
-        if size < enough:
-            continue
-        table = pa.Table.from_batches(waiting)
-        border = size if by is None else _last_border(table[by])
-        if border:
-            yield table.slice(0, border)
-        waiting = table.slice(border).to_batches()
-        size -= border
-        enough = max(n_rows, 2 * size)
-    if size:
-        yield pa.Table.from_batches(waiting)
-
-
-def _last_border(column: Any) -> int:
-    """Return where the run of equal values at the end of a column begins."""
-    import pyarrow.compute as pc
-
-    ends = pc.run_end_encode(column.combine_chunks()).run_ends
-    return ends[-2].as_py() if len(ends) > 1 else 0
