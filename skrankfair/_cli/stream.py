@@ -90,14 +90,14 @@ def _counted(rows: Any, columns: dict[str, Any]) -> tuple[dict[str, Any], float,
     These are the smallest one, and whether all are 0 or 1. Rows of weight 0 do not
     count. `rows` is a relation of DuckDB.
     """
-    from ..distributed._duckdb import quoted
+    from ..distributed._duckdb import sql_name
 
     groups = columns["sensitive_features"]
     several = not isinstance(groups, str)
-    label = ", ".join(map(quoted, groups if several else [groups]))
-    outcome, query = quoted(columns["y_true"]), quoted(columns["qid"])
+    label = ", ".join(map(sql_name, groups if several else [groups]))
+    outcome, query = sql_name(columns["y_true"]), sql_name(columns["qid"])
     weights = [columns[name] for name in ("sample_weight", "item_weight")]
-    where = " AND ".join(f"{quoted(name)} > 0" for name in weights if name) or "true"
+    where = " AND ".join(f"{sql_name(name)} > 0" for name in weights if name) or "true"
     kept = rows.filter(where)
     n_rows, n_queries, n_pairs = (
         kept.aggregate("count(*) AS n", query)

@@ -54,7 +54,7 @@ class DuckdbSource:
 
     def query_of_several(self, qid: str, cluster: str) -> Any:
         """Return a query with rows of several clusters, or None."""
-        query, unit = quoted(qid), quoted(cluster)
+        query, unit = sql_name(qid), sql_name(cluster)
         several = f"{query}, min({unit}) <> max({unit}) AS several"
         queries = self.relation.aggregate(several, query).filter("several")
         with reading():
@@ -69,10 +69,10 @@ class DuckdbSource:
         """
         import pyarrow as pa
 
-        rows = self.relation.project(", ".join(map(quoted, self.plan.names)))
+        rows = self.relation.project(", ".join(map(sql_name, self.plan.names)))
         by = self.plan.partition_by
         if by is not None:
-            rows = rows.order(quoted(by))
+            rows = rows.order(sql_name(by))
         size = _ROWS_OF_A_PART
         if self.n_partitions is not None:
             size = max(1, -(-self.n_rows // self.n_partitions))
@@ -225,6 +225,6 @@ def _of_files(connection: Any, paths: Sequence[Any], plan: MeasurePlan) -> Any:
     return source
 
 
-def quoted(name: str) -> str:
+def sql_name(name: str) -> str:
     """Return the name of a column as SQL has it."""
     return '"' + name.replace('"', '""') + '"'
