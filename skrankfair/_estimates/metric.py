@@ -166,17 +166,19 @@ def warn_small(result: GroupEstimates) -> None:
 
 
 def warn_undefined(
-    result: GroupEstimates, lacking: str | None = None
+    result: GroupEstimates, lacking: str | None = None, unsure: Array | None = None
 ) -> GroupEstimates:
     """Warn of groups that have no estimate or no error, and return the result.
 
     `lacking` says what a group without an estimate has none of; None: the unit.
+    `unsure` are the groups without an error; None: those of the standard errors.
     """
     lacking = result.metric.unit if lacking is None else lacking
     name = result.name
     few = "clusters" if result.variance == "cluster" else "pairs"
     undefined = np.isnan(result.estimate)
-    unsure = np.isfinite(result.estimate) & np.isnan(result.standard_error)
+    unsure = np.isnan(result.standard_error) if unsure is None else unsure
+    unsure = unsure & np.isfinite(result.estimate)
     if result.permutation is not None and result.n_clusters == 1:
         # One list is tested by permutation: it is no accident that there is no error.
         unsure[:] = False

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .._estimates import formatting as fmt
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.metric import Metric
+from .._estimates.metric import Metric, warn_undefined
 from .._estimates.resampled import Refit, ResampledSums
 from .._estimates.rows import Rows, cluster_table, small_codes, weights_of_rows
 from .._estimates.sums import ClusterSums
@@ -32,7 +31,6 @@ from .._inputs.validation import (
     check_magnitude,
     check_number,
     generator,
-    warn_user,
 )
 from ..smoothing._bandwidth import check_bandwidth
 from ..smoothing._kernels import Kernel, get_kernel
@@ -157,29 +155,21 @@ def shift_estimates(
     )
     first_pass = {"bandwidth": calibrated.bandwidth}
     result = GroupEstimates(mean, sums, dict(parameters), first_pass, missing=missing)
-    _warn_without_errors(result, sums)
-    return result
+    return warn_undefined(result, unsure=_in_too_few_clusters(sums, table, finalize))
 
 
-def _warn_without_errors(result: GroupEstimates, sums: ResampledSums) -> None:
-    """Warn of groups without rows, or without a standard error.
+def _in_too_few_clusters(
+    sums: ResampledSums, table: Rows, finalize: MeanOfRatios
+) -> Array:
+    """Return which groups have no standard error, shape (G,).
 
     These are in one cluster, or in so few that some resample has none of them; no curve
     is fitted anew to know them.
     """
-    table, finalize, active = sums.table, sums.finalize, sums.active[0, 0]
-    alone = active < 2
-    if table is not None and finalize is not None and active.min() < _SURELY_DRAWN:
-        plain = replace(sums, refit=lambda counts: table.drawn(counts)[0])
-        alone = np.isnan(plain.variance(finalize))
-    empty = result.support == 0
-    for problem, groups in (
-        (f"is undefined (NaN) for groups without {result.metric.unit}", empty),
-        ("has no standard error (NaN), for too few clusters, in", alone & ~empty),
-    ):
-        if groups.any():
-            names = [fmt.label(result.groups[i]) for i in np.flatnonzero(groups)]
-            warn_user(f"{result.name} {problem}: {', '.join(names)}.")
+    if sums.active.min() >= _SURELY_DRAWN:
+        return np.zeros(len(sums.groups), dtype=bool)
+    plain = replace(sums, refit=lambda counts: table.drawn(counts)[0])
+    return np.isnan(plain.variance(finalize))
 
 
 def positive_rate_shift(
