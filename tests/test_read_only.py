@@ -16,7 +16,7 @@ from skrankfair import (
     planning,
     smoothing,
 )
-from skrankfair.inference._recommend import MetricRecommendation
+from skrankfair.inference._monotonicity import MetricRecommendation
 from skrankfair.mitigation import MultiObjectiveCalibrator
 from skrankfair.monitoring._monitor import Alarm
 from skrankfair.smoothing._curve_pairs import CurvePairs

@@ -2,10 +2,9 @@
 
 from ._compare import compare, compare_independent
 from ._marginal_outcome import marginal_outcome_test
-from ._monotonicity import monotonicity_test
+from ._monotonicity import monotonicity_test, recommend_metrics
 from ._outcome_inequality import outcome_inequality_test
 from ._predictive_parity import predictive_parity_test
-from ._recommend import recommend_metrics
 
 __all__ = [
     "compare",

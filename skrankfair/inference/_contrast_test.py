@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -14,7 +14,19 @@ from .._estimates.read_only import ReadOnlyArrays, cached_read_only
 from .._estimates.scales import ConfidenceInterval, check_level
 from .._estimates.simultaneous import CORRECTIONS, Simultaneous
 from .._inputs.validation import Array, check_choice, check_number, generator
+from ..smoothing._curve import share_interval
 from ..smoothing._curve_pairs import CurvePairs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Values(NamedTuple):
+    """Estimates with errors and degrees of freedom, of one shape."""
+
+    estimate: Array
+    standard_error: Array
+    df: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +101,31 @@ class ContrastTest(ReadOnlyArrays, ABC):
         """P-value of no difference anywhere: the smallest corrected one."""
         return -largest(-self.pvalues)
 
+    def _together(
+        self, values: Values, covariance: Any, contrasts: Array, spread: Array
+    ) -> Simultaneous:
+        """Return tests of values, one after the other; the rest as `Simultaneous`."""
+        estimate, error, df = (numbers.ravel() for numbers in values)
+        return Simultaneous(
+            *(estimate, error, df),
+            covariance,
+            contrasts,
+            self.parameters["n_resamples"],
+            self.parameters["random_state"],
+            spread.ravel(),
+        )
+
+    def _frame(self, **columns: Array) -> pd.DataFrame:
+        """Return a frame with a row for each contrast and point."""
+        import pandas as pd
+
+        pairs = [pair for pair in self.contrasts for _ in self.sums.grid]
+        labels = {
+            name: pd.Series([pair[side] for pair in pairs], dtype=object)
+            for side, name in enumerate("ab")
+        }
+        return pd.DataFrame({**labels, **{n: np.ravel(v) for n, v in columns.items()}})
+
     def _level(self, confidence_level: float | None) -> float:
         """Return the level that is asked for, or that of the test."""
         if confidence_level is None:
@@ -104,6 +141,15 @@ class ContrastTest(ReadOnlyArrays, ABC):
         if self._are_shares:
             return ConfidenceInterval(np.clip(low, -1, 1), np.clip(high, -1, 1))
         return ConfidenceInterval(low, high)
+
+    def _interval(
+        self, values: Values, quantile: Array, effective: Array | None
+    ) -> ConfidenceInterval:
+        """Return intervals of values, of shares with effective numbers of clusters."""
+        value, error, _ = values
+        if effective is not None and self._are_shares:
+            return share_interval(value, error, effective, quantile)
+        return ConfidenceInterval(value - quantile * error, value + quantile * error)
 
     @property
     def _are_shares(self) -> bool:
@@ -169,7 +215,10 @@ def check_reference(reference: Any, labels: tuple[Hashable, ...]) -> None:
 
 
 def checked_test_options(
-    correction: str, confidence_level: float, n_resamples: int, random_state: Any
+    correction: str = "sup_t",
+    confidence_level: float = 0.95,
+    n_resamples: int = 20_000,
+    random_state: Any = 0,
 ) -> dict[str, Any]:
     """Return the options that all of these tests have, or raise a ValueError."""
     check_choice(correction, "correction", CORRECTIONS)

@@ -10,7 +10,6 @@ import numpy as np
 from scipy import special
 
 from .._estimates import formatting as fmt
-from .._estimates.allocation import check_memory
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.read_only import cached_read_only
@@ -34,11 +33,11 @@ from ..smoothing._bandwidth import (
     common_bandwidth,
     enough,
 )
-from ..smoothing._curve import share_interval
 from ..smoothing._curve_pairs import CurvePairs
 from ..smoothing._kernels import get_kernel
 from ._contrast_test import (
     ContrastTest,
+    Values,
     check_reference,
     checked_test_options,
     compared_pairs,
@@ -108,11 +107,6 @@ class MarginalOutcomeTest(ContrastTest):
     def covariance(self) -> Array:
         """Cluster-robust covariance of the marginal outcomes, shape (G, G)."""
         size = len(self.groups)
-        check_memory(
-            64.0 * size**2,
-            f"The covariance of {size} groups with each other",
-            "ask for standard_errors, or for the contrasts that matter.",
-        )
         first, second = divmod(np.arange(size**2), size)
         return self._products(first, second).reshape(size, size)
 
@@ -191,16 +185,9 @@ class MarginalOutcomeTest(ContrastTest):
         # Only the simulated largest deviation looks at more than the pairs.
         simulated = self.parameters["correction"] == "sup_t" and len(first) > 1
         covariance = (self.covariance,) if simulated else self._own
-        return Simultaneous(
-            self.difference,
-            self.standard_error,
-            self.df,
-            covariance,
-            self._pairs,
-            self.parameters["n_resamples"],
-            self.parameters["random_state"],
-            np.sqrt(np.maximum(spread, 0)),
-        )
+        values = Values(self.difference, self.standard_error, self.df)
+        spread = np.sqrt(np.maximum(spread, 0))
+        return self._together(values, covariance, self._pairs, spread)
 
     @cached_read_only
     def pvalues(self) -> Array:
@@ -264,10 +251,8 @@ class MarginalOutcomeTest(ContrastTest):
         """
         df = np.maximum(self.effective_clusters - 1, 1)
         quantile = special.stdtrit(df, 0.5 + self._level(confidence_level) / 2)
-        value, error = self.outcomes, self.standard_errors
-        if self._are_shares:
-            return share_interval(value, error, self.effective_clusters, quantile)
-        return ConfidenceInterval(value - quantile * error, value + quantile * error)
+        values = Values(self.outcomes, self.standard_errors, df)
+        return self._interval(values, quantile, self.effective_clusters)
 
     def to_frame(self, confidence_level: float | None = None) -> pd.DataFrame:
         """Return one row per contrast.
@@ -283,23 +268,17 @@ class MarginalOutcomeTest(ContrastTest):
             Columns a, b, difference, standard_error, ci_low, ci_high, df, pvalue and
             inframarginal_difference.
         """
-        import pandas as pd
-
-        low, high = self.confidence_interval(confidence_level)
+        low, high = map(np.asarray, self.confidence_interval(confidence_level))
         first, second = self._pairs.T
         above = self.inframarginal.estimate
-        return pd.DataFrame(
-            {
-                "a": pd.Series([a for a, _ in self.contrasts], dtype=object),
-                "b": pd.Series([b for _, b in self.contrasts], dtype=object),
-                "difference": self.difference,
-                "standard_error": self.standard_error,
-                "ci_low": low,
-                "ci_high": high,
-                "df": self.df,
-                "pvalue": self.pvalues,
-                "inframarginal_difference": above[first] - above[second],
-            }
+        return self._frame(
+            difference=self.difference,
+            standard_error=self.standard_error,
+            ci_low=low,
+            ci_high=high,
+            df=self.df,
+            pvalue=self.pvalues,
+            inframarginal_difference=above[first] - above[second],
         )
 
     def __add__(self, other: object) -> Self:

@@ -1,4 +1,4 @@
-"""Is a group's advantage monotone in the position? Kuhlman et al. 2021, §5."""
+"""Is an advantage monotone, and which metric fits? Kuhlman et al. 2021, §5 and 7."""
 
 from __future__ import annotations
 
@@ -129,12 +129,6 @@ class MonotonicityTest(ReadOnlyArrays):
         )
 
 
-def _increasing_fits(rows: Array, weight: Array) -> Array:
-    """Return the isotonic regression of each row."""
-    fits = [isotonic_regression(row, weights=weight).x for row in rows]
-    return np.array(fits).reshape(rows.shape)
-
-
 @dataclass(frozen=True)
 class _Fit:
     """Monotone fits of shares with fixed weights, and their chi-square."""
@@ -153,11 +147,11 @@ class _Fit:
 
     def __call__(self, shares: Array) -> Array:
         """Return the fits of the rows."""
-        up, out = self.directions(shares), np.empty(shares.shape)
-        out[up] = _increasing_fits(shares[up], self.weight)
-        down = _increasing_fits(shares[~up, ::-1], self.weight[::-1])
-        out[~up] = down[:, ::-1]
-        return out
+        fits = [
+            isotonic_regression(row, weights=self.weight, increasing=up).x
+            for row, up in zip(shares, self.directions(shares).tolist(), strict=True)
+        ]
+        return np.array(fits).reshape(shares.shape)
 
     def chi_square(self, shares: Array, fits: Array, expected: Array) -> Array:
         """Return Pearson's statistic of the rows; a share of 0 takes no part."""
@@ -277,16 +271,6 @@ def _warn_undefined(group: Hashable, count: Array, support: Array) -> None:
     warn_user(f"monotonicity_test has no p-value (NaN), {why}.")
 
 
-def _check_options(
-    method: str, increasing: bool | str, k: int | None, n_resamples: int
-) -> None:
-    check_choice(method, "method", ("bootstrap", "chi2"))
-    check_choice(increasing, "increasing", ("auto", True, False))
-    check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
-    if k is not None:
-        check_number(k, "k", 2, np.inf, integer=True)
-
-
 def monotonicity_test(
     y_score: Any,
     *,
@@ -403,7 +387,11 @@ def monotonicity_test(
     Monotone share of protected: not rejected (p = 0.674, bootstrap, chi-square 1.286)
     200 rankings, 10 positions; the fit decreases from 0.516 at the top to 0.230
     """
-    _check_options(method, increasing, k, n_resamples)
+    check_choice(method, "method", ("bootstrap", "chi2"))
+    check_choice(increasing, "increasing", ("auto", True, False))
+    check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
+    if k is not None:
+        check_number(k, "k", 2, np.inf, integer=True)
     check_level(confidence_level)
     rng = generator(random_state)
     if qid is None:
@@ -453,3 +441,126 @@ def monotonicity_test(
         n_clusters=sums.count,
         null_distribution=drawn,
     )
+
+
+_MINIMIZE = (
+    "normalized_discounted_kl",
+    "normalized_discounted_difference",
+    "pairwise_parity",
+    "exposure_parity",
+)
+_AVOID = ("normalized_discounted_ratio", "skew_at_k")
+
+
+@dataclass(frozen=True)
+class MetricRecommendation:
+    """Metrics of statistical parity to use, by the names of their functions.
+
+    Attributes
+    ----------
+    metrics : tuple of str
+        The metrics to use, the first choice first.
+    avoid : tuple of str
+        The metrics to avoid, because they have no bounds.
+    reason : str
+        The reason, in a sentence or two.
+    purpose : {"minimize", "evaluate"}
+    rejected : bool
+        Whether the test rejected a monotone advantage.
+    """
+
+    metrics: tuple[str, ...]
+    avoid: tuple[str, ...]
+    reason: str
+    purpose: str
+    rejected: bool
+
+    def __repr__(self) -> str:
+        """Return the names and the reason."""
+        return (
+            f"Use {', '.join(self.metrics)}.\nAvoid {', '.join(self.avoid)}.\n"
+            f"{self.reason}"
+        )
+
+
+def recommend_metrics(
+    test: MonotonicityTest, purpose: str = "minimize"
+) -> MetricRecommendation:
+    """Recommend metrics of statistical parity, given a monotonicity test.
+
+    Parameters
+    ----------
+    test : MonotonicityTest
+        The test of the rankings that are to be measured.
+    purpose : {"minimize", "evaluate"}, default="minimize"
+        Whether the metric is an objective that will be made small, or a measurement.
+
+    Returns
+    -------
+    MetricRecommendation
+        If the test rejected, or has no p-value, all metrics with bounds, to be looked
+        at side by side. Otherwise, to minimize, rKL (which is smooth), rND, pair and
+        exp, which have the same minima; to evaluate, pair, the only one that is at its
+        maximum whenever a group has a total advantage, even over a minority.
+
+    Raises
+    ------
+    ValueError
+        If `test` is not a result of `monotonicity_test`, or if the purpose is unknown.
+
+    See Also
+    --------
+    monotonicity_test : The test.
+    skrankfair.metrics.expected_advantage : All metrics of one distribution of rankings.
+
+    References
+    ----------
+    Kuhlman, C., Gerych, W., Rundensteiner, E. (2021). "Measuring Group Advantage: A
+    Comparative Study of Fair Ranking Metrics". AIES. §7.
+
+    Examples
+    --------
+    >>> from skrankfair.datasets import make_biased_rankings
+    >>> from skrankfair.inference import monotonicity_test, recommend_metrics
+    >>> data = make_biased_rankings(100, 20, share=0.2, advantage=0.1, random_state=0)
+    >>> test = monotonicity_test(
+    ...     data.y_score,
+    ...     sensitive_features=data.sensitive_features,
+    ...     qid=data.qid,
+    ...     group="protected",
+    ...     random_state=0,
+    ... )
+    >>> recommend_metrics(test, purpose="evaluate").metrics
+    ('pairwise_parity',)
+    """
+    if not isinstance(test, MonotonicityTest):
+        raise ValueError(
+            f"test must be a result of monotonicity_test; got {type(test).__name__}."
+        )
+    check_choice(purpose, "purpose", ("minimize", "evaluate"))
+    metrics: tuple[str, ...] = _MINIMIZE
+    if test.rejected or np.isnan(test.pvalue):
+        metrics = (*_MINIMIZE, "ndkl")
+        reason = (
+            "The advantage is not shown to be monotone in the position, so metrics may "
+            "disagree: look at all of them and at the shares by position, and say "
+            "first what fairness means here."
+        )
+    elif purpose == "minimize":
+        reason = (
+            "Their minima are the same, so to improve one is to improve all; rKL is "
+            "smooth, and exposure fits where the attention to positions is known."
+        )
+    else:
+        metrics = ("pairwise_parity",)
+        reason = (
+            "It alone is largest for a total advantage of either side, whatever the "
+            "size of the group"
+        )
+        if test.group_share < 0.5:
+            reason += (
+                "; others would understate a disadvantage of this minority "
+                f"({test.group_share:.0%})"
+            )
+        reason += "."
+    return MetricRecommendation(metrics, _AVOID, reason, purpose, test.rejected)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations, pairwise, permutations
 from typing import TYPE_CHECKING, Any
 
@@ -52,10 +51,9 @@ class ConditionalMoments:
         """Return the moments of the data: adjacent positions or all pairs of them."""
         longest = int(data.ranking.lengths.max())
         depth = longest if k is None else min(int(k), longest)
-        if adjacent:
-            positions = [(j, j + 1) for j in range(depth - 1)]
-        else:
-            positions = list(combinations(range(depth), 2))
+        positions = list(
+            pairwise(range(depth)) if adjacent else combinations(range(depth), 2)
+        )
         groups = data.groups
         if groups.overlapping:
             # Column 2 g is the group, column 2 g + 1 all that is not of it.
@@ -89,37 +87,21 @@ class ConditionalMoments:
 
 @dataclass(frozen=True)
 class MomentSums:
-    """Sums of the moments over clusters; the last column is the weight of queries."""
+    """Sums of M moments over clusters, and of the squares of their residuals.
 
-    total: Array  # shape (M + 1,): σ over clusters
+    A residual is what a cluster adds less its share of the mean, by its queries.
+    """
+
+    mean: Array  # shape (M,): over queries
+    weight: float  # of all queries
     support: Array  # shape (M,): number of pairs behind each moment
     active: Array  # shape (M,): number of clusters with such a pair
-    count: float  # number of clusters
-    #: Shape (M + 1, M + 1). Σ x xᵀ over clusters; empty if there are fewer clusters
-    #: than moments.
-    products: Array
-    #: Shape (n_clusters, M + 1) or None. The clusters themselves in that case.
-    rows: Array | None
-
-    @cached_property
-    def mean(self) -> Array:
-        """Mean of each moment over queries, shape (M,)."""
-        return np.asarray(self.total[:-1] / self.total[-1])
-
-    def _residuals(self, rows: Array) -> Array:
-        """Each cluster's sums minus its share of the totals, shape (n_clusters, M)."""
-        return np.asarray(rows[:, :-1] - rows[:, -1:] * self.mean)
-
-    @cached_property
-    def _squares(self) -> Array:
-        """Σ residual² over clusters, shape (M,); exactly 0 where it is rounding."""
-        if self.rows is not None:
-            raw = (self.rows**2).sum(axis=0)[:-1]
-            square = (self._residuals(self.rows) ** 2).sum(axis=0)
-        else:
-            raw, queries = np.diag(self.products)[:-1], self.products[-1]
-            square = raw - 2 * self.mean * queries[:-1] + self.mean**2 * queries[-1]
-        return np.where(square <= _ROUNDING * raw, 0.0, square)
+    count: int  # number of clusters
+    df: float  # effective number of clusters, by their queries, minus one
+    squares: Array  # shape (M,): Σ residual² over clusters, 0 where it is rounding
+    #: The residuals, shape (n_clusters, M), if there are fewer clusters than moments;
+    #: else their products over clusters, shape (M, M).
+    residuals: Array
 
     @property
     def standard_error(self) -> Array:
@@ -128,26 +110,14 @@ class MomentSums:
         if self.count <= 1:
             return np.full(few.shape, np.nan)
         factor = self.count / (self.count - 1)
-        return np.where(few, np.nan, np.sqrt(factor * self._squares) / self.total[-1])
-
-    @property
-    def df(self) -> float:
-        """Effective number of clusters, by their numbers of queries, minus one."""
-        squares = (
-            self.products[-1:, -1:] if self.rows is None else self.rows[:, -1:] ** 2
-        )
-        return float(self.total[-1] ** 2 / squares.sum()) - 1
+        return np.where(few, np.nan, np.sqrt(factor * self.squares) / self.weight)
 
     def root(self, chosen: Array) -> Array:
         """Return R with R Rᵀ the correlation of some moments' means, shape (m, k)."""
-        scale, mean = np.sqrt(self._squares[chosen]), self.mean[chosen]
-        if self.rows is not None:
-            return np.asarray((self._residuals(self.rows)[:, chosen] / scale).T)
-        products = self.products[np.ix_(chosen, chosen)]
-        with_queries = np.outer(mean, self.products[-1, chosen])
-        products = products - with_queries - with_queries.T
-        products += np.outer(mean, mean) * self.products[-1, -1]
-        correlation = products / np.outer(scale, scale)
+        scale = np.sqrt(self.squares[chosen])
+        if self.count <= self.squares.size:
+            return np.asarray((self.residuals[:, chosen] / scale).T)
+        correlation = self.residuals[np.ix_(chosen, chosen)] / np.outer(scale, scale)
         # Moments may depend on each other exactly; this much more than rounding does
         # not show in a draw.
         correlation[np.diag_indices(chosen.size)] += _JITTER
@@ -182,22 +152,33 @@ def moment_sums(data: RankedData, moments: ConditionalMoments) -> MomentSums:
             kept.append(value)
         else:
             products += value.T @ value
-    rows = np.concatenate(kept) if few else None
-    return MomentSums(total, support, active, float(n_clusters), products, rows)
+    mean = total[:-1] / total[-1]
+    if few:
+        rows = np.concatenate(kept)
+        raw = (rows**2).sum(axis=0)
+        residuals = rows[:, :-1] - rows[:, -1:] * mean
+        squares = (residuals**2).sum(axis=0)
+    else:
+        raw = np.diag(products)
+        with_queries = np.outer(mean, products[-1, :-1])
+        residuals = products[:-1, :-1] - with_queries - with_queries.T
+        residuals += np.outer(mean, mean) * products[-1, -1]
+        squares = np.diag(residuals)
+    return MomentSums(
+        *(mean, float(total[-1]), support, active, n_clusters),
+        float(total[-1] ** 2 / raw[-1]) - 1,
+        np.where(squares <= _ROUNDING * raw[:-1], 0.0, squares),
+        residuals,
+    )
 
 
-def _chunks(data: RankedData, cluster: Array, size: int) -> Iterator[Array]:
-    """Yield queries, those of a cluster together, in the order of the clusters."""
+def _chunks(data: RankedData, cluster: Array, size: int) -> list[Array]:
+    """Return queries, those of a cluster together, in the order of the clusters."""
     order = np.argsort(cluster, kind="stable")
-    work = np.cumsum(data.ranking.lengths[order] + size)
-    first_of_cluster = np.flatnonzero(np.diff(cluster[order], prepend=-1))
-    edges = np.append(first_of_cluster, order.size)
-    before = np.concatenate(([0], work))[edges]
-    # Cut at the clusters in which the work passes multiples of the chunk.
-    cuts = edges[np.flatnonzero(np.diff(before // _CHUNK, prepend=-1))]
-    cuts = np.unique(np.append(cuts, order.size))
-    for low, high in pairwise(cuts):
-        yield order[low:high]
+    chunk = np.cumsum(data.ranking.lengths[order] + size) // _CHUNK
+    # A cluster is in the chunk of its first query.
+    chunk = chunk[np.searchsorted(cluster[order], cluster[order])]
+    return np.split(order, np.flatnonzero(np.diff(chunk)) + 1)
 
 
 def query_moments(
@@ -288,7 +269,7 @@ class OutcomeInequalityTest(ReadOnlyArrays):
     critical_value : float
         The `confidence_level` quantile of the bootstrap: a larger statistic rejects.
     confidence_level : float
-    n_clusters : float
+    n_clusters : int
         Number of independent units.
     positions : ndarray of shape (M, 2), int
         Upper and lower position of each moment, from 1.
@@ -309,7 +290,7 @@ class OutcomeInequalityTest(ReadOnlyArrays):
     pvalue: float
     critical_value: float
     confidence_level: float
-    n_clusters: float
+    n_clusters: int
     positions: Array
     groups: tuple[tuple[Hashable, Hashable], ...]
     estimate: Array
@@ -526,7 +507,10 @@ def outcome_inequality_test(
     moments = ConditionalMoments.of(data, adjacent, k)
     sums = moment_sums(data, moments)
     estimate, error = sums.mean, sums.standard_error
-    violation = _violations(estimate, error)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        violation = -estimate / error
+    # Without error the estimate decides alone.
+    violation[(error == 0) & (estimate == 0)] = 0.0
     statistic = pvalue = critical = float("nan")
     if not np.isnan(violation).all():
         statistic = float(np.nanmax(violation))
@@ -534,13 +518,18 @@ def outcome_inequality_test(
         pvalue = (1 + np.count_nonzero(largest >= statistic)) / (1 + int(n_resamples))
         critical = float(np.quantile(largest, confidence_level))
     else:
-        _warn_untested(data.ranking.n_queries)
+        n_queries = data.ranking.n_queries
+        warn_user(
+            "outcome_inequality_test is undefined (NaN): no two items of different "
+            "groups stand at a pair of positions in two clusters or more; "
+            f"got {n_queries} quer{'y' if n_queries == 1 else 'ies'}."
+        )
     return OutcomeInequalityTest(
         statistic=statistic,
         pvalue=float(pvalue),
         critical_value=critical,
         confidence_level=confidence_level,
-        n_clusters=int(sums.count) if sums.count.is_integer() else sums.count,
+        n_clusters=sums.count,
         positions=np.repeat(moments.positions + 1, len(moments.labels), 0),
         groups=moments.labels * len(moments.positions),
         estimate=estimate,
@@ -548,14 +537,6 @@ def outcome_inequality_test(
         violation=violation,
         support=sums.support,
     )
-
-
-def _violations(estimate: Array, error: Array) -> Array:
-    """Return ``-estimate / error``; without error the estimate decides alone."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        violation = -estimate / error
-    exact = (error == 0) & (estimate == 0)
-    return np.where(exact, 0.0, violation)
 
 
 def _largest_violations(
@@ -578,11 +559,3 @@ def _largest_violations(
         if sums.df > 0:
             return np.asarray(-special.stdtrit(sums.df, special.ndtr(-largest)))
     return largest
-
-
-def _warn_untested(n_queries: int) -> None:
-    warn_user(
-        "outcome_inequality_test is undefined (NaN): no two items of different groups "
-        "stand at a pair of positions in two clusters or more; "
-        f"got {n_queries} quer{'y' if n_queries == 1 else 'ies'}."
-    )

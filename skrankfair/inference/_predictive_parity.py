@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,11 +28,11 @@ from ..smoothing._bandwidth import (
     default_grid,
     enough,
 )
-from ..smoothing._curve import share_interval
 from ..smoothing._curve_pairs import CurvePairs
 from ..smoothing._kernels import get_kernel
 from ._contrast_test import (
     ContrastTest,
+    Values,
     check_reference,
     checked_test_options,
     compared_pairs,
@@ -43,14 +43,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..display._calibration import PredictiveParityDisplay
-
-
-class Values(NamedTuple):
-    """Estimates with errors and degrees of freedom, each of shape (..., J)."""
-
-    estimate: Array
-    standard_error: Array
-    df: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,16 +170,7 @@ class PredictiveParityTest(ContrastTest):
     def _tests(self) -> Simultaneous:
         """The differences, one after the other."""
         blocks, places = self.sums.joint(self._pairs)
-        return Simultaneous(
-            self.difference.ravel(),
-            self.difference_standard_error.ravel(),
-            self.df.ravel(),
-            blocks,
-            places,
-            self.parameters["n_resamples"],
-            self.parameters["random_state"],
-            self._spread.ravel(),
-        )
+        return self._together(self._differences, blocks, places, self._spread)
 
     @property
     def pointwise_pvalues(self) -> Array:
@@ -258,23 +241,13 @@ class PredictiveParityTest(ContrastTest):
         quantile = np.empty(self.curves.shape)
         points = np.arange(self.grid.size)
         alone = np.column_stack([points, np.full(points.size, -1)])
-        for g in range(len(self.groups)):
-            curve = Simultaneous(
-                self.curves[g],
-                self.standard_error[g],
-                self._curves.df[g],
-                (self.sums.covariance(g, g),),
-                alone,
-                self.parameters["n_resamples"],
-                self.parameters["random_state"],
-                np.sqrt(self.sums.variance[g]),
-            )
+        for g, of_group in enumerate(zip(*self._curves, strict=True)):
+            spread = np.sqrt(self.sums.variance[g])
+            covariance = (self.sums.covariance(g, g),)
+            curve = self._together(Values(*of_group), covariance, alone, spread)
             quantile[g] = curve.quantile(level, method)
-        if self._are_shares and self._quadratic:
-            effective = self._curves.df + 1
-            return share_interval(self.curves, self.standard_error, effective, quantile)
-        margin = quantile * self.standard_error
-        return ConfidenceInterval(self.curves - margin, self.curves + margin)
+        effective = self._curves.df + 1 if self._quadratic else None
+        return self._interval(self._curves, quantile, effective)
 
     def _level_and_method(self, level: float | None, kind: str) -> tuple[float, str]:
         check_choice(kind, "kind", ("simultaneous", "pointwise"))
@@ -295,22 +268,15 @@ class PredictiveParityTest(ContrastTest):
             Columns a, b, score, difference, standard_error, band_low, band_high, pvalue
             (pointwise) and pvalue_corrected.
         """
-        import pandas as pd
-
-        low, high = self.band(confidence_level)
-        pairs = [pair for pair in self.contrasts for _ in self.grid]
-        return pd.DataFrame(
-            {
-                "a": pd.Series([a for a, _ in pairs], dtype=object),
-                "b": pd.Series([b for _, b in pairs], dtype=object),
-                "score": np.tile(self.grid, len(self.contrasts)),
-                "difference": self.difference.ravel(),
-                "standard_error": self.difference_standard_error.ravel(),
-                "band_low": np.ravel(low),
-                "band_high": np.ravel(high),
-                "pvalue": self.pointwise_pvalues.ravel(),
-                "pvalue_corrected": self.pvalues.ravel(),
-            }
+        low, high = map(np.asarray, self.band(confidence_level))
+        return self._frame(
+            score=np.tile(self.grid, len(self.contrasts)),
+            difference=self.difference,
+            standard_error=self.difference_standard_error,
+            band_low=low,
+            band_high=high,
+            pvalue=self.pointwise_pvalues,
+            pvalue_corrected=self.pvalues,
         )
 
     def plot(self, axes: Any = None, **kwargs: Any) -> PredictiveParityDisplay:
@@ -394,21 +360,16 @@ def curves_by_group(
     cluster_weight: str,
     *,
     curve: str = "local_quadratic",
-    rests: bool = False,
-    correction: str = "sup_t",
     reference: Hashable | None = None,
-    confidence_level: float = 0.95,
-    n_resamples: int = 20_000,
-    random_state: Any = 0,
+    rests: bool = False,
+    **options: Any,
 ) -> PredictiveParityTest:
     """Return the curves of the groups of validated rows, and their contrasts.
 
-    Warns of groups without a curve.
+    The options are those of `checked_test_options`. Warns of groups without a curve.
     """
     check_choice(curve, "curve", CURVES)
-    options = checked_test_options(
-        correction, confidence_level, n_resamples, random_state
-    )
+    options = checked_test_options(**options)
     chosen, quadratic = get_kernel(kernel), curve == "local_quadratic"
     if quadratic and chosen.order > 2:
         raise ValueError(
@@ -422,13 +383,8 @@ def curves_by_group(
         )
     else:
         h = common_bandwidth(bandwidth, rows.pooled(cluster_weight), chosen)
-    points = as_numbers(grid, "grid").copy()
     sums = CurvePairs.of_rows(
-        rows,
-        cluster_weight,
-        points,
-        h,
-        chosen,
+        *(rows, cluster_weight, as_numbers(grid, "grid").copy(), h, chosen),
         degree=2 if quadratic else 0,
         rests=rests,
     )
@@ -647,9 +603,9 @@ def predictive_parity_test(
         kernel,
         cluster_weight,
         curve=curve,
+        reference=reference,
         rests=rests,
         correction=correction,
-        reference=reference,
         confidence_level=confidence_level,
         n_resamples=n_resamples,
         random_state=random_state,

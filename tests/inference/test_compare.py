@@ -14,7 +14,7 @@ from skrankfair.metrics import (
     pairwise_exposure,
 )
 from tests.metrics.common import result_of
-from tests.reference import matched_pairs, pairwise, utility, variance
+from tests.reference import matched_pairs, pairwise, variance
 
 METRICS = {
     "accuracy": (pairwise_accuracy, {"comparison": "inter"}),
@@ -117,15 +117,10 @@ def test_antisymmetric(name):
     np.testing.assert_allclose(
         forth.resampled(50, 0), -back.resampled(50, 0), rtol=1e-13
     )
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_a_model_against_itself(name):
-    old = measure(name, frame(), "old")
-    result = compare(old, old)
-    assert not result.estimate.any()
-    assert not result.standard_error.any()
-    assert np.all(result.test().pvalue == 1)
+    none = compare(old, old)
+    assert not none.estimate.any()
+    assert not none.standard_error.any()
+    assert np.all(none.test().pvalue == 1)
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -135,22 +130,6 @@ def test_narrower_than_unpaired(name):
     # Two scores have only some of their matched pairs in common.
     share = 0.9 if name == "matched" else 0.8
     assert np.all(compare(new, old).standard_error < share * unpaired)
-
-
-def test_ndcg_is_the_paired_difference_of_queries():
-    data = frame()
-    new, old = (ndcg(data["y"], data[s], qid=data["query"]) for s in ("new", "old"))
-    differences = []
-    for _, part in data.groupby("query"):
-        if part["y"].any():
-            y, q = part["y"].tolist(), [0] * len(part)
-            a, b = (utility.ndcg(y, part[s].tolist(), q) for s in ("new", "old"))
-            differences.append(a - b)
-    result, n, q = compare(new, old), len(differences), data["query"].nunique()
-    assert result.estimate[0] == pytest.approx(np.mean(differences))
-    # Queries without gain have no value, but count as clusters.
-    expected = np.var(differences) / n * q / (q - 1)
-    assert result.covariance[0, 0] == pytest.approx(expected)
 
 
 def test_name_and_tables():
@@ -227,14 +206,7 @@ def test_different_strata_raise(other):
     for first, second in ((a, b), (b, a)):
         with pytest.raises(ValueError, match=r"same|strata|options"):
             compare(first, second)
-
-
-def test_same_strata_are_compared():
-    data = frame(n_queries=200)
-    strata = {"engagement": np.random.default_rng(0).random(len(data)), "bins": 2}
-    new, old = both("accuracy", data, **strata)
-    result = compare(new, old)
-    np.testing.assert_allclose(result.estimate, new.estimate - old.estimate)
+    np.testing.assert_array_equal(compare(a, a).estimate, 0 * a.estimate)
 
 
 def test_different_clusters_raise():
@@ -304,13 +276,8 @@ def test_item_variance_is_delongs_paired(ties):
     expected = np.var(a10 - b10) / y.sum() + np.var(a01 - b01) / (~y).sum()
     assert result.covariance[0, 0] == pytest.approx(expected, rel=0.05)
     assert result.estimate[0] == pytest.approx(a10.mean() - b10.mean(), rel=1e-10)
-
-
-def test_bootstrap_of_items_raises():
-    y, a, b = one_list(50)
-    results = [pairwise_accuracy(y, s, sensitive_features=0 * y) for s in (a, b)]
     with pytest.raises(ValueError, match="items"):
-        compare(*results).confidence_interval(method="bootstrap")
+        result.confidence_interval(method="bootstrap")
 
 
 def test_items_are_aligned_by_row():

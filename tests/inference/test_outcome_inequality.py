@@ -1,6 +1,5 @@
 """outcome_inequality_test: moments by hand, its critical value, its size and power."""
 
-import itertools
 from functools import partial
 
 import numpy as np
@@ -12,7 +11,7 @@ from benchmarks.simulations.common import tolerance
 from skrankfair import inference
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import _outcome_inequality
-from skrankfair.inference._outcome_inequality import MomentSums, OutcomeInequalityTest
+from skrankfair.inference._outcome_inequality import OutcomeInequalityTest
 from tests.metrics.common import columns
 from tests.reference import outcome_inequality as reference
 
@@ -168,47 +167,6 @@ def test_critical_value_of_two_uncorrelated_moments():
     assert abs(t.pvalue - p) < tolerance(p, n_resamples)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_both_ways_to_draw_have_the_correlation_of_the_moments(weighted, monkeypatch):
-    # Fewer clusters than moments, or more: multipliers, or a root of the correlation.
-    data = columns(n_queries=60, size=5, labels="abc")
-    if weighted:
-        data["sample_weight"] = 1 + data["qid"] % 3
-    kept = []
-    monkeypatch.setattr(MomentSums, "root", spy(kept, MomentSums.root))
-    for adjacent in (True, False):
-        outcome_inequality_test(**data, adjacent=adjacent, n_resamples=1, k=5)
-    (few, sums_few, root_few), (many, sums_many, root_many) = kept
-    assert sums_few.rows is None
-    assert sums_many.rows is not None
-    # What is in both has one correlation.
-    common = correlation_of_adjacent(few, many)
-    np.testing.assert_allclose(
-        root_few @ root_few.T, (root_many @ root_many.T)[common], atol=1e-9
-    )
-    np.testing.assert_allclose(np.diag(root_many @ root_many.T), 1, rtol=1e-9)
-
-
-def spy(kept, method):
-    def root(self, chosen):
-        kept.append((chosen, self, method(self, chosen)))
-        return kept[-1][-1]
-
-    return root
-
-
-def correlation_of_adjacent(few, many):
-    """Where the adjacent pairs of positions are among all pairs of five."""
-    positions = list(itertools.combinations(range(5), 2))
-    place = {}
-    for row, (j, k) in enumerate(positions):
-        if k == j + 1:
-            for side in range(6):
-                place[6 * j + side] = 6 * row + side
-    where = [np.flatnonzero(many == place[moment])[0] for moment in few]
-    return np.ix_(where, where)
-
-
 def test_finds_who_is_undervalued():
     data = columns(n_queries=2000, labels="ab")
     low = data["y_score"] - 2.0 * (data["sensitive_features"] == "a")
@@ -281,15 +239,6 @@ def test_weights_have_no_scale_and_0_removes():
     same(plain, outcome_inequality_test(**data, sample_weight=0 * weight + 3))
 
 
-def test_the_seed_decides():
-    data = columns(5)
-    values = [
-        outcome_inequality_test(**data, random_state=seed).critical_value
-        for seed in (0, 0, 1)
-    ]
-    assert values[0] == values[1] != values[2]
-
-
 # What cannot be tested
 
 
@@ -351,6 +300,7 @@ def test_without_error_the_estimate_decides():
         ({"random_state": -1}, "random_state must be"),
         ({"y_true": [np.nan] * 360}, "y_true must be finite"),
         ({"y_true": None}, "y_true must be given"),
+        ({"y_true": [1e308] * 360}, "y_true must be between -1e"),
         ({"cluster": np.arange(360)}, "cluster must be constant within a query"),
         ({"qid": [0, 1]}, "All columns must have the same number of rows"),
     ],
@@ -380,18 +330,3 @@ def test_result():
     assert first.startswith(f"outcome_inequality_test: statistic {t.statistic:.2f}, ")
     assert second.startswith("most violated: ")
     assert last == "4 moments, 300 clusters"
-
-
-def test_labels_may_be_tuples():
-    data = columns(labels="ab")
-    crossed = np.column_stack([data["sensitive_features"], data["qid"] % 2])
-    t = outcome_inequality_test(**{**data, "sensitive_features": crossed})
-    assert all(isinstance(a, tuple) for a, _ in t.groups)
-    assert t.to_frame()["group_above"].iloc[0] == t.groups[0][0]
-
-
-def test_outcomes_whose_squares_overflow_are_refused():
-    with pytest.raises(ValueError, match="y_true must be between -1e"):
-        outcome_inequality_test(
-            [1e308, 0.5, 0.5], [3, 2, 1], sensitive_features=["b", "a", "a"]
-        )

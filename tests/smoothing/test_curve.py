@@ -149,44 +149,6 @@ class TestKernelReg:
 
 
 class TestWeights:
-    def test_weight_of_a_row_is_repetition_in_its_cluster(self):
-        y, s, cluster = clustered()
-        weight = np.random.default_rng(1).integers(0, 4, y.size)
-        again = np.repeat(np.arange(y.size), weight)
-        for cluster_weight in ("cluster", "row"):
-            options = {"bandwidth": 0.1, "cluster_weight": cluster_weight}
-            a = nadaraya_watson(
-                y, s, GRID, cluster=cluster, sample_weight=weight, **options
-            )
-            b = nadaraya_watson(
-                y[again], s[again], GRID, cluster=cluster[again], **options
-            )
-            np.testing.assert_allclose(a.estimate, b.estimate, rtol=1e-12)
-            np.testing.assert_allclose(a.covariance, b.covariance, rtol=1e-9)
-
-    @pytest.mark.parametrize("clustered_rows", [True, False])
-    @pytest.mark.parametrize("method", METHODS)
-    def test_they_are_importance(self, method, clustered_rows):
-        """A common factor changes nothing, and 0 leaves a row out."""
-        y, s, cluster = clustered()
-        weight = np.random.default_rng(1).integers(0, 4, y.size)
-
-        def measure(kept, weight):
-            return nadaraya_watson(
-                *(y[kept], s[kept], GRID),
-                sample_weight=weight,
-                bandwidth=0.1,
-                cluster=cluster[kept] if clustered_rows else None,
-                method=method,
-            )
-
-        a, some = measure(slice(None), weight), weight > 0
-        for b in (measure(slice(None), 7.3 * weight), measure(some, weight[some])):
-            assert a.n_clusters == b.n_clusters
-            for name in ("estimate", "covariance", "effective_clusters"):
-                one, other = getattr(a, name), getattr(b, name)
-                np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-18)
-
     def test_a_person_with_many_rows_weighs_one(self):
         s = np.full(14, 0.5)
         y = np.array([1.0] * 10 + [0.0] * 4)
@@ -246,14 +208,6 @@ class TestBadInput:
         assert r.estimate == 0.5
         assert np.isnan(r.standard_error).all()
         assert np.isnan(r.covariance).all()
-
-    @pytest.mark.parametrize("method", METHODS)
-    def test_no_row_within_reach_is_nan(self, method):
-        r = nadaraya_watson(
-            [0, 1], [0.4, 0.6], [5.0], bandwidth=0.1, kernel="tricube", method=method
-        )
-        assert np.isnan(r.estimate).all()
-        assert np.isnan(r.standard_error).all()
 
     def test_extreme_scores(self):
         s = [1e308, -1e308, 5e-324, -0.0, 0.0, 1.0]

@@ -125,29 +125,18 @@ class TestBandwidth:
         assert robust_scale(np.full(5, 0.1)) == 0
 
     @pytest.mark.parametrize("method", ["exact", "fast"])
-    def test_leaves_whole_clusters_out(self, method):
+    @pytest.mark.parametrize("sizes", [[1, 5, 2, 4, 3, 3] * 2, [70, 90, 65, 3, 1]])
+    def test_leaves_whole_clusters_out(self, method, sizes):
         rng = np.random.default_rng(2)
-        cluster = rng.permutation(np.repeat(np.arange(12), rng.integers(1, 6, 12)))
+        cluster = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
         x = rng.random(cluster.size)
-        y = x + rng.normal(size=12)[cluster]
+        y = x + rng.normal(size=len(sizes))[cluster]
         sample = Sample.of_rows(x, y, cluster=cluster)
         found = leave_cluster_out_error(0.2, sample, KERNELS["gaussian"], method)
         expected = naive.leave_cluster_out_error(
             y.tolist(), x.tolist(), cluster.tolist(), 0.2
         )
         assert found == pytest.approx(expected, rel=1e-7)
-
-    def test_clusters_longer_than_a_block_are_left_out_alike(self):
-        rng = np.random.default_rng(3)
-        cluster = np.repeat(np.arange(5), [70, 90, 65, 3, 1])
-        x = rng.random(cluster.size)
-        y = x + rng.normal(size=5)[cluster]
-        sample = Sample.of_rows(x, y, cluster=cluster)
-        found = leave_cluster_out_error(0.3, sample, KERNELS["gaussian"])
-        expected = naive.leave_cluster_out_error(
-            y.tolist(), x.tolist(), cluster.tolist(), 0.3
-        )
-        assert found == pytest.approx(expected, rel=1e-10)
 
     def test_whole_clusters_need_more_smoothing_than_rows(self):
         """Rows of one's own cluster predict well and would let the curve follow it."""

@@ -1,0 +1,117 @@
+"""What the tests of curves share: parts that add up, and weights as importance."""
+
+import operator
+
+import numpy as np
+import pytest
+
+from skrankfair.inference import marginal_outcome_test, predictive_parity_test
+from skrankfair.smoothing import nadaraya_watson
+from tests.inference.test_predictive_parity import FIXED, GRID, PAPER, rows
+
+RESTS = {"contrasts": "rest"}
+AT = {"threshold": 0.4, "bandwidth": 0.4}
+PARITY = [FIXED, {**FIXED, **PAPER}, {**FIXED, **RESTS}, {**FIXED, **PAPER, **RESTS}]
+TESTS = [
+    *((predictive_parity_test, options) for options in PARITY),
+    (marginal_outcome_test, AT),
+]
+OF_CURVE = ("estimate", "covariance", "effective_clusters")
+OF_TEST = ("difference", "df", "pvalues")
+
+
+def of_rows(test, columns, part=slice(None), *, clustered=True, **options):
+    """Return a test, or a curve, of some of the rows."""
+    y, s, group, cluster = (column[part] for column in columns)
+    if test is not nadaraya_watson:
+        options["sensitive_features"] = group
+    return test(y, s, cluster=cluster if clustered else None, **options)
+
+
+@pytest.mark.filterwarnings("ignore:predictive_parity_test is undefined")
+@pytest.mark.filterwarnings("ignore:The marginal outcome is undefined")
+@pytest.mark.parametrize(("test", "options"), TESTS)
+def test_parts_are_the_whole(test, options):
+    columns = rows(n_clusters=240)
+    _, _, group, cluster = columns
+    keep = (group != "c") | (cluster >= 120)  # the first parts lack "c"
+    columns = [column[keep] for column in columns]
+    cluster = columns[-1]
+    whole = of_rows(test, columns, **options)
+    parts = [cluster < 60, (cluster >= 60) & (cluster < 120), cluster >= 120]
+    total = sum(of_rows(test, columns, part, **options) for part in parts)
+    assert total.contrasts == whole.contrasts
+    assert total.n_clusters == whole.n_clusters
+    both = (
+        ("curves", "difference_standard_error", "bars")
+        if test is predictive_parity_test
+        else ("outcomes", "standard_errors", "effective_clusters")
+    )
+    for name in ("difference", "df", "standard_error", *both):
+        one, other = getattr(total, name), getattr(whole, name)
+        np.testing.assert_allclose(one, other, rtol=1e-9, err_msg=name)
+    assert total.pvalue == pytest.approx(whole.pvalue, abs=1e-3)
+    if test is marginal_outcome_test:
+        above = whole.inframarginal.estimate
+        np.testing.assert_allclose(total.inframarginal.estimate, above)
+
+
+@pytest.mark.parametrize(
+    ("test", "options", "change"),
+    [
+        (predictive_parity_test, FIXED, {"bandwidth": 0.3}),
+        (predictive_parity_test, FIXED, {"grid": GRID[1:]}),
+        (predictive_parity_test, FIXED, {"kernel": "tricube"}),
+        (marginal_outcome_test, AT, {"bandwidth": "mse"}),
+    ],
+)
+def test_only_what_is_alike_adds_up(test, options, change):
+    columns = rows(n_clusters=200, labels="ab")
+    results = [of_rows(test, columns, **{**options, **c}) for c in ({}, change)]
+    with pytest.raises(ValueError, match="same grid or threshold, bandwidth"):
+        operator.add(*results)
+
+
+@pytest.mark.parametrize("clustered", [True, False])
+@pytest.mark.parametrize(
+    ("test", "options"),
+    [
+        *TESTS,
+        (nadaraya_watson, {"grid": GRID, "bandwidth": 0.1, "method": "exact"}),
+        (nadaraya_watson, {"grid": GRID, "bandwidth": 0.1, "method": "fast"}),
+    ],
+)
+def test_weights_are_importance(test, options, clustered):
+    """A common factor changes nothing, and 0 leaves a row out."""
+    columns = rows(n_clusters=200, labels="ab")
+    weight = np.random.default_rng(1).integers(0, 4, columns[0].size)
+    some, options = weight > 0, {"clustered": clustered, **options}
+    a = of_rows(test, columns, sample_weight=weight, **options)
+    for b in (
+        of_rows(test, columns, sample_weight=7.3 * weight, **options),
+        of_rows(test, columns, some, sample_weight=weight[some], **options),
+    ):
+        assert a.n_clusters == b.n_clusters
+        names = OF_CURVE if test is nadaraya_watson else OF_TEST
+        for name in ("standard_error", *names):
+            one, other = getattr(a, name), getattr(b, name)
+            atol = 0.02 if name == "pvalues" else 1e-15  # the former are simulated
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=atol)
+
+
+@pytest.mark.parametrize(
+    ("test", "options", "name"),
+    [
+        (predictive_parity_test, FIXED, "band"),
+        (predictive_parity_test, FIXED, "curve_band"),
+        (marginal_outcome_test, AT, "confidence_interval"),
+        (marginal_outcome_test, AT, "outcome_interval"),
+    ],
+)
+def test_bad_levels_and_kinds(test, options, name):
+    interval = getattr(of_rows(test, rows(n_clusters=200), **options), name)
+    with pytest.raises(ValueError, match="confidence_level"):
+        interval(1.5)
+    if test is predictive_parity_test:
+        with pytest.raises(ValueError, match="kind must be one of"):
+            interval(kind="both")
