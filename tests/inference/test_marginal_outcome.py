@@ -15,6 +15,12 @@ T, H = 0.4, 0.4
 rows = partial(clustered, n_clusters=200, labels="ab")
 
 
+def compared(y, s, group, cluster=None, **options):
+    """Return the test of columns."""
+    options = {"sensitive_features": group, "threshold": T, **options}
+    return marginal_outcome_test(y, s, cluster=cluster, **options)
+
+
 def value_at_threshold(weight, s, y, boundary):
     """Weighted least squares of the outcome on a constant or a quadratic.
 
@@ -43,14 +49,7 @@ def naive(y, s, cluster, boundary, counts=None):
 @pytest.mark.parametrize("boundary", ["constant", "local_linear"])
 def test_value_and_error_are_those_of_weighted_regression(boundary):
     y, s, group, cluster = rows()
-    t = marginal_outcome_test(
-        *(y, s),
-        sensitive_features=group,
-        cluster=cluster,
-        threshold=T,
-        bandwidth=H,
-        boundary=boundary,
-    )
+    t = compared(y, s, group, cluster, bandwidth=H, boundary=boundary)
     labels = sorted(set(cluster[s >= T]))
     influence = np.zeros((2, len(labels)))
     for g, name in enumerate("ab"):
@@ -90,13 +89,8 @@ def test_the_variance_is_at_least_that_of_outcomes_with_one_mean():
     rng = np.random.default_rng(0)
     s, group = rng.uniform(0.5, 1, 608), np.repeat(["a", "b"], [600, 8])
     y = np.where(group == "b", 1.0, rng.random(608) < 0.7)
-    t = marginal_outcome_test(
-        *(y, s),
-        sensitive_features=group,
-        threshold=0.5,
-        bandwidth=0.5,
-        kernel="uniform",
-        boundary="constant",
+    t = compared(
+        y, s, group, threshold=0.5, bandwidth=0.5, kernel="uniform", boundary="constant"
     )
     mean = [y[group == g].mean() for g in "ab"]
     np.testing.assert_allclose(t.outcomes, mean)
@@ -136,9 +130,10 @@ def test_bias_corrected_value_and_robust_variance_are_those_of_rdrobust(
     own = rng.normal(size=600)[cluster]
     s = rng.random(600)
     y = (rng.random(600) < 0.2 + 0.5 * s + 0.05 * own).astype(float)
-    t = marginal_outcome_test(
-        *(y, s),
-        sensitive_features=["all"] * 600,
+    t = compared(
+        y,
+        s,
+        ["all"] * 600,
         threshold=threshold,
         bandwidth=h,
         kernel=kernel,
@@ -159,14 +154,7 @@ def test_bias_corrected_value_and_robust_variance_are_those_of_rdrobust(
 @pytest.mark.parametrize("boundary", ["constant", "local_linear"])
 def test_effective_clusters_are_those_of_the_weights_of_the_value(boundary):
     y, s, group, cluster = rows(1)
-    t = marginal_outcome_test(
-        *(y, s),
-        sensitive_features=group,
-        cluster=cluster,
-        threshold=T,
-        bandwidth=H,
-        boundary=boundary,
-    )
+    t = compared(y, s, group, cluster, bandwidth=H, boundary=boundary)
     for g, name in enumerate("ab"):
         own = (group == name) & (s >= T)
         sizes = np.bincount(cluster[own], minlength=200)[cluster[own]]
@@ -183,20 +171,11 @@ def test_effective_clusters_are_those_of_the_weights_of_the_value(boundary):
 def test_unknown_outcomes_below_change_nothing():
     y, s, group, cluster = rows()
     options = {"threshold": T, "bandwidth": "mse"}
-    all_known = marginal_outcome_test(
-        y, s, sensitive_features=group, cluster=cluster, **options
-    )
+    all_known = compared(y, s, group, cluster, **options)
     unknown = np.where(s >= T, y, np.nan)
-    some = marginal_outcome_test(
-        unknown, s, sensitive_features=group, cluster=cluster, **options
-    )
+    some = compared(unknown, s, group, cluster, **options)
     keep = s >= T
-    none = marginal_outcome_test(
-        *(y[keep], s[keep]),
-        sensitive_features=group[keep],
-        cluster=cluster[keep],
-        **options,
-    )
+    none = compared(y[keep], s[keep], group[keep], cluster[keep], **options)
     for other in (some, none):
         assert other.bandwidth == all_known.bandwidth
         assert other.pvalue == all_known.pvalue
@@ -212,7 +191,7 @@ def test_infra_marginal_means_mislead_and_the_test_does_not():
         group == "a", rng.beta(2, 2, group.size), rng.beta(4, 2, group.size)
     )
     y = (rng.random(group.size) < chance).astype(float)
-    t = marginal_outcome_test(y, chance, sensitive_features=group, threshold=0.5)
+    t = compared(y, chance, group, threshold=0.5)
     above = t.inframarginal.contrast("a", "b")
     for i, g in enumerate("ab"):
         accepted = (group == g) & (chance >= 0.5)
@@ -222,7 +201,7 @@ def test_infra_marginal_means_mislead_and_the_test_does_not():
     assert t.pvalue > 0.05
     # "a" must be better to be accepted, and yet does worse on average.
     score = chance - 0.05 * (group == "a")
-    t = marginal_outcome_test(y, score, sensitive_features=group, threshold=0.5)
+    t = compared(y, score, group, threshold=0.5)
     assert t.inframarginal.contrast("a", "b").estimate < -0.01
     assert t.difference[0] > 0
 
@@ -253,9 +232,7 @@ class TestUndefined:
         y, s, group, cluster = rows(labels="abc")
         s = np.where(group == "c", s * T / 2, s)
         with pytest.warns(UndefinedMetricWarning, match="without rows: c"):
-            t = marginal_outcome_test(
-                y, s, sensitive_features=group, cluster=cluster, threshold=T
-            )
+            t = compared(y, s, group, cluster)
         assert np.isnan(t.outcomes).tolist() == [False, False, True]
         assert np.isnan(t.pvalues).tolist() == [False, True, True]
         assert not np.isnan(t.pvalue)
@@ -267,9 +244,7 @@ class TestUndefined:
         s = np.where(group == "b", 3.0, s)
         options = {"kernel": "gaussian", "bandwidth": 0.1, "threshold": T}
         with pytest.warns(UndefinedMetricWarning, match="5 effective clusters.*in: b"):
-            t = marginal_outcome_test(
-                y, s, sensitive_features=group, cluster=cluster, **options
-            )
+            t = compared(y, s, group, cluster, **options)
         assert np.isnan(t.outcomes).tolist() == [False, True]
         assert np.isnan(t.standard_errors).tolist() == [False, True]
 
@@ -294,18 +269,13 @@ class TestUndefined:
         group = np.where(np.arange(206) % 35 == 0, "b", "a")
         options = {"boundary": "constant", "bandwidth": 1.0, "threshold": 0.5}
         with pytest.warns(UndefinedMetricWarning, match="too much alike"):
-            t = marginal_outcome_test(y, s, sensitive_features=group, **options)
+            t = compared(y, s, group, **options)
         assert np.isnan(t.pvalue)
         assert not np.isnan(t.outcomes).any()
 
     def test_all_scores_at_one_place_have_a_mean_and_no_line(self):
         y = np.array([0.0, 1, 1, 1, 0, 0] * 10)
-        t = marginal_outcome_test(
-            *(y, [0.5] * 60),
-            sensitive_features=list("ababab") * 10,
-            threshold=0.5,
-            bandwidth=0.1,
-        )
+        t = compared(y, [0.5] * 60, list("ababab") * 10, threshold=0.5, bandwidth=0.1)
         np.testing.assert_allclose(t.outcomes, [1 / 3, 2 / 3])
 
 
@@ -345,10 +315,10 @@ class TestBadInput:
 
     def test_names_the_row_of_an_unknown_outcome(self):
         with pytest.raises(ValueError, match="row 2 has a score at or above 0.5"):
-            marginal_outcome_test(
+            compared(
                 [0, 1, np.nan, 1],
                 [0.1, 0.5, 0.6, 0.7],
-                sensitive_features=list("abab"),
+                list("abab"),
                 threshold=0.5,
                 sample_weight=[0, 1, 1, 1],
             )
@@ -364,7 +334,7 @@ def crowded(rng, n=2400):
 def test_values_at_the_threshold_are_near_the_means_above_it():
     for seed in range(8):
         y, s, group = crowded(np.random.default_rng(seed))
-        t = marginal_outcome_test(y, s, sensitive_features=group, threshold=0.85)
+        t = compared(y, s, group, threshold=0.85)
         low, high = t.outcome_interval(0.999)
         assert (low >= 0).all()
         assert (high <= 1).all()

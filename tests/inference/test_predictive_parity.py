@@ -32,6 +32,13 @@ def rows(seed=0, n_clusters=40, labels="abc", mixed=True):
     return y, s, group, cluster
 
 
+def compared(y, s, group, cluster=None, **options):
+    """Return the test of columns."""
+    return predictive_parity_test(
+        y, s, sensitive_features=group, cluster=cluster, **options
+    )
+
+
 def members(group, a, b):
     rest = group != a if b == "rest" else group == b
     return (group == a).tolist(), rest.tolist()
@@ -48,10 +55,11 @@ def test_differences_and_errors_are_those_of_the_reference(options, cluster_weig
     weight = np.random.default_rng(1).integers(0, 3, y.size)
     overlap = np.stack([group == "a", group != "b"], axis=1)
     for w in (None, weight):
-        t = predictive_parity_test(
-            *(y, s),
-            sensitive_features=overlap if "overlap" in options else group,
-            cluster=cluster,
+        t = compared(
+            y,
+            s,
+            overlap if "overlap" in options else group,
+            cluster,
             cluster_weight=cluster_weight,
             sample_weight=w,
             **PAPER,
@@ -80,7 +88,7 @@ def test_differences_and_errors_are_those_of_the_reference(options, cluster_weig
 
 def test_covariance_of_all_curves_is_that_of_the_reference():
     y, s, group, cluster = rows(labels="ab")
-    t = predictive_parity_test(y, s, sensitive_features=group, cluster=cluster, **FIXED)
+    t = compared(y, s, group, cluster, **FIXED)
     psi = [
         naive.influence(
             *(y.tolist(), s.tolist(), cluster.tolist(), (group == g).tolist()),
@@ -106,10 +114,11 @@ def test_the_score_test_is_that_of_the_reference(cluster_weight, binary):
         y = y + np.random.default_rng(1).exponential(size=y.size)
     weight = np.random.default_rng(1).integers(0, 3, y.size)
     for w in (None, weight):
-        t = predictive_parity_test(
-            *(y, s),
-            sensitive_features=group,
-            cluster=cluster,
+        t = compared(
+            y,
+            s,
+            group,
+            cluster,
             cluster_weight=cluster_weight,
             sample_weight=w,
             **FIXED,
@@ -129,7 +138,7 @@ def test_the_score_test_is_that_of_the_reference(cluster_weight, binary):
 def test_the_difference_is_that_of_weighted_least_squares():
     sm = pytest.importorskip("statsmodels.regression.linear_model")
     y, s, group, _ = rows(n_clusters=120, labels="ab")
-    t = predictive_parity_test(y, s, sensitive_features=group, **FIXED)
+    t = compared(y, s, group, **FIXED)
     for j, point in enumerate(GRID):
         u = s - point
         design = np.column_stack([np.ones(s.size), u, u**2, group == "a"])
@@ -148,7 +157,7 @@ def test_few_scores_are_compared_one_by_one():
     rng = np.random.default_rng(0)
     s = rng.integers(1, 11, 2000) / 10
     group, y = rng.choice(["a", "b"], size=2000), rng.random(2000) < s
-    t = predictive_parity_test(y, s, sensitive_features=group)
+    t = compared(y, s, group)
     np.testing.assert_allclose(t.grid, np.arange(1, 11) / 10)
     assert t.compared[0].tolist() == [True] * 9 + [False]  # there all outcomes are 1
     for j, score in enumerate(t.grid[:-1]):
@@ -164,7 +173,7 @@ def test_curves_and_bands_of_shares_are_shares():
     rng = np.random.default_rng(0)
     s, group = rng.beta(1, 3, 900), rng.choice(["a", "b"], p=[0.1, 0.9], size=900)
     y = rng.random(900) < s
-    t = predictive_parity_test(y, s, sensitive_features=group)
+    t = compared(y, s, group)
     for kind in ("pointwise", "simultaneous"):
         low, high = t.curve_band(kind=kind)
         known = ~np.isnan(t.curves)
@@ -179,9 +188,7 @@ def test_curves_and_bands_of_shares_are_shares():
 class TestPValues:
     def test_pointwise_has_welchs_degrees_of_freedom(self):
         y, s, group, cluster = rows(labels="ab")
-        t = predictive_parity_test(
-            y, s, sensitive_features=group, cluster=cluster, **PAPER, **FIXED
-        )
+        t = compared(y, s, group, cluster, **PAPER, **FIXED)
         for j, point in enumerate(GRID):
             variance, effective = [], []
             for g in "ab":
@@ -204,13 +211,7 @@ class TestPValues:
     @pytest.mark.parametrize("correction", ["bonferroni", "holm", "fdr_bh"])
     def test_corrections_are_those_of_statsmodels(self, correction):
         y, s, group, cluster = rows()
-        t = predictive_parity_test(
-            *(y, s),
-            sensitive_features=group,
-            cluster=cluster,
-            correction=correction,
-            **FIXED,
-        )
+        t = compared(y, s, group, cluster, correction=correction, **FIXED)
         expected = multipletests(t.pointwise_pvalues.ravel(), method=correction)[1]
         np.testing.assert_allclose(t.pvalues.ravel(), expected)
         assert t.pvalue == expected.min()
@@ -244,12 +245,7 @@ class TestPValues:
         y, s, group, cluster = rows(1, 400, "ab", mixed=False)
         y = np.where(group == "a", 1 - (1 - y) * (s < 0.5), y)
         for correction in ("sup_t", "bonferroni"):
-            t = predictive_parity_test(
-                *(y, s),
-                sensitive_features=group,
-                cluster=cluster,
-                correction=correction,
-            )
+            t = compared(y, s, group, cluster, correction=correction)
             low, high = t.band()
             outside = (low > 0) | (high < 0)
             sure = np.abs(t.pvalues - 0.05) > 0.005
@@ -278,10 +274,8 @@ class TestInvariances:
     def test_order_of_rows(self):
         y, s, group, cluster = rows()
         order = np.random.default_rng(0).permutation(y.size)
-        a = predictive_parity_test(y, s, sensitive_features=group, cluster=cluster)
-        b = predictive_parity_test(
-            y[order], s[order], sensitive_features=group[order], cluster=cluster[order]
-        )
+        a = compared(y, s, group, cluster)
+        b = compared(y[order], s[order], group[order], cluster[order])
         self.same(a, b)
 
     def test_shift_of_outcomes_and_scale_of_scores(self):
@@ -298,15 +292,14 @@ class TestUndefined:
         y, s, group, cluster = rows(labels="ab")
         group = np.where(cluster == 0, "z", group)
         with pytest.warns(UndefinedMetricWarning, match="fewer than two clusters: z"):
-            t = predictive_parity_test(
-                y, s, sensitive_features=group, cluster=cluster, **FIXED
-            )
+            t = compared(y, s, group, cluster, **FIXED)
         assert np.isnan(t.curves[2]).all()
         assert np.isnan(t.difference[1:]).all()
-        alone = predictive_parity_test(
-            *(y[group != "z"], s[group != "z"]),
-            sensitive_features=group[group != "z"],
-            cluster=cluster[group != "z"],
+        alone = compared(
+            y[group != "z"],
+            s[group != "z"],
+            group[group != "z"],
+            cluster[group != "z"],
             **FIXED,
         )
         np.testing.assert_allclose(t.difference[0], alone.difference[0])
@@ -316,9 +309,7 @@ class TestUndefined:
     def test_grid_outside_the_support(self):
         y, s, group, _ = rows(labels="ab")
         with pytest.warns(UndefinedMetricWarning, match="on the whole grid.*for a, b"):
-            t = predictive_parity_test(
-                y, s, sensitive_features=group, grid=[-3.0, 7.0], bandwidth=0.1
-            )
+            t = compared(y, s, group, grid=[-3.0, 7.0], bandwidth=0.1)
         assert np.isnan(t.pvalue)
         assert np.isnan(t.statistic)
         assert not t.rejected.any()
@@ -327,25 +318,21 @@ class TestUndefined:
     def test_point_outside_the_support_of_one_group(self):
         y, s, group, _ = rows(labels="ab")
         s = np.where(group == "a", s / 2, s)
-        t = predictive_parity_test(
-            y, s, sensitive_features=group, grid=[0.3, 0.8], bandwidth=0.1
-        )
+        t = compared(y, s, group, grid=[0.3, 0.8], bandwidth=0.1)
         assert np.isnan(t.curves[0]).tolist() == [False, True]
         assert np.isnan(t.difference[0]).tolist() == [False, True]
         assert not np.isnan(t.pvalue)
-        default = predictive_parity_test(y, s, sensitive_features=group)
+        default = compared(y, s, group)
         assert default.grid.max() <= s[group == "a"].max()
         assert not np.isnan(default.difference).any()
 
     def test_one_cluster_and_one_group(self):
         y, s, group, _ = rows(labels="ab")
         with pytest.warns(UndefinedMetricWarning, match="two clusters: a, b"):
-            t = predictive_parity_test(
-                y, s, sensitive_features=group, cluster=[0] * y.size, **FIXED
-            )
+            t = compared(y, s, group, [0] * y.size, **FIXED)
         assert np.isnan(t.pvalue)
         with pytest.warns(UndefinedMetricWarning, match="for one group: x"):
-            t = predictive_parity_test(y, s, sensitive_features=["x"] * y.size)
+            t = compared(y, s, ["x"] * y.size)
         assert np.isnan(t.pvalue)
         assert t.difference.shape == (0, 50)
         assert t.curve_band().low.shape == (1, 50)
@@ -356,21 +343,14 @@ class TestUndefined:
         group = np.array(list("ababab"))
         cluster = [0, 1, 2, 3, 4, 4]
         with pytest.warns(UndefinedMetricWarning, match=r"two clusters near\) for b"):
-            t = predictive_parity_test(
-                *(y, s),
-                sensitive_features=group,
-                cluster=cluster,
-                grid=[0.2],
-                bandwidth=0.02,
-                **PAPER,
-            )
+            t = compared(y, s, group, cluster, grid=[0.2], bandwidth=0.02, **PAPER)
         # Nearly all of the weight is that of one row, whose error seems to be 0.
         assert np.isnan(t.pvalue)
 
     def test_too_few_near_any_point(self):
         y, s, group, _ = rows(n_clusters=3, labels="ab")
         with pytest.warns(UndefinedMetricWarning, match="5 effective clusters"):
-            t = predictive_parity_test(y, s, sensitive_features=group, **FIXED)
+            t = compared(y, s, group, **FIXED)
         assert np.isnan(t.pvalue)
         assert not t.compared.any()
         assert not t.rejected.any()
@@ -387,7 +367,7 @@ class TestUndefined:
 
     def test_no_variation_at_all(self):
         _, s, group, _ = rows(labels="ab")
-        t = predictive_parity_test(np.ones(s.size), s, sensitive_features=group)
+        t = compared(np.ones(s.size), s, group)
         assert t.pvalue == 1
         assert t.statistic == 0
         t = predictive_parity_test(group == "a", s, sensitive_features=group)
@@ -456,7 +436,7 @@ def test_many_rests_one_at_a_time_are_those_of_all_at_once(monkeypatch, options)
     member[:, 3], member[:, 4] = True, False  # groups of everyone and of nobody
     columns |= {"sensitive_features": member} | options
 
-    def tested(rows, together, **more):
+    def compared(rows, together, **more):
         monkeypatch.setattr(_curve_pairs, "MOST_TOGETHER", together)
         chosen = {
             name: value[rows] if isinstance(value, np.ndarray) else value
@@ -465,11 +445,11 @@ def test_many_rests_one_at_a_time_are_those_of_all_at_once(monkeypatch, options)
         return predictive_parity_test(**chosen, **RESTS, **more)
 
     whole = slice(None)
-    expected, many = tested(whole, 32), tested(whole, 0)
+    expected, many = compared(whole, 32), compared(whole, 0)
     assert many.bandwidth == expected.bandwidth
     given = {"bandwidth": many.bandwidth}
-    few = tested(slice(300, None), 32, **given)
-    parts = tested(slice(300), 0, **given)
+    few = compared(slice(300, None), 32, **given)
+    parts = compared(slice(300), 0, **given)
     for found in (many, parts + few, few + parts, sum([parts, few])):
         assert found.groups == expected.groups
         for name in (
@@ -492,7 +472,7 @@ def test_memory_grows_with_groups_and_not_with_their_pairs():
     score, member = rng.random(1000), rng.random((1000, 64)) < 0.1
     y = rng.random(1000) < score
     tracemalloc.start()
-    found = predictive_parity_test(y, score, sensitive_features=member, **RESTS)
+    found = compared(y, score, member, **RESTS)
     assert found.pvalue > 0.01
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -504,12 +484,12 @@ def test_more_curves_than_memory_allows_are_refused(monkeypatch):
     monkeypatch.setattr(allocation, "memory_limit", lambda: 1e4)
     y, s, group, _ = rows()
     with pytest.raises(ValueError, match="covariance of 3 curves.*compare fewer"):
-        predictive_parity_test(y, s, sensitive_features=group, **FIXED, **PAPER)
+        compared(y, s, group, **FIXED, **PAPER)
 
 
 def test_frame_has_a_row_a_contrast_and_point():
     y, s, group, _ = rows()
-    t = predictive_parity_test(y, s, sensitive_features=group, **FIXED)
+    t = compared(y, s, group, **FIXED)
     frame = t.to_frame()
     assert len(frame) == 3 * GRID.size
     assert frame["a"].tolist()[:: GRID.size] == ["a", "a", "b"]
