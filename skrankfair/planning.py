@@ -425,9 +425,7 @@ class PowerCurve(ReadOnlyArrays):
 
     def __repr__(self) -> str:
         """Return a small table: the power at some numbers of clusters."""
-        some = np.unique(
-            np.linspace(0, self.n_clusters.size - 1, 6).round().astype(int)
-        )
+        some = np.unique(np.linspace(0, self.n_clusters.size - 1, 6).astype(int))
         header = ["group", "gap", *(fmt.count(self.n_clusters[i]) for i in some)]
         rows = [
             [fmt.label(group), f"{gap:g}", *(fmt.number(p, 2) for p in power[some])]
@@ -504,13 +502,9 @@ def power_curve(
     if isinstance(pilot, Plan):
         names, source, sizes, n_pilot = (pilot.name,), pilot, gaps, np.nan
     elif isinstance(pilot, GroupEstimates | Estimate):
-        source = of_data = pilot.as_pilot(pilot_error)
-        names, sizes, n_pilot = (
-            of_data.names,
-            of_data.on_scale(gaps),
-            of_data.n_clusters,
-        )
-        if not (of_data.standard_error > 0).any():
+        source = data = pilot.as_pilot(pilot_error)
+        names, sizes, n_pilot = data.names, data.on_scale(gaps), data.n_clusters
+        if not (data.standard_error > 0).any():
             raise ValueError("pilot must have an error for some group; it has none.")
     else:
         raise ValueError(

@@ -101,7 +101,7 @@ def test_bounds_of_disparities_hold(kind, truth):
     level, n_clusters, held = 0.9, 30, 0
     truth = np.array(truth)
     root = np.linalg.cholesky(make_covariance(truth.size) * n_clusters)
-    true_disparity = disparity(truth, with_fair_value(0.5), kind)
+    true_disparity = disparity(truth, truth, with_fair_value(0.5), kind)
     for _ in range(300):
         rows = truth + rng.normal(size=(n_clusters, truth.size)) @ root.T
         result = result_of(rows)

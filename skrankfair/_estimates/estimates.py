@@ -17,7 +17,7 @@ from scipy import special
 
 from .._inputs.validation import Array, check_choice, check_number, generator
 from . import formatting as fmt
-from .leverage import contrast_degrees
+from .leverage import contrast_degrees, degrees_of_freedom
 from .power import PILOT_ERRORS, Pilot, RequiredSize, keeps_promise
 from .read_only import ReadOnlyArrays, cached_read_only
 from .resampled import Resampler
@@ -27,7 +27,9 @@ from .scales import (
     DifferenceScale,
     LogScale,
     PlainScale,
+    PositiveScale,
     RatioScale,
+    RootScale,
     ShareScale,
     t_quantile,
 )
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
     from .group_estimates import GroupEstimates
 
+# Of more groups than this only the covariances that are asked for are computed.
+_MOST_COVARIANCES = 64
 METHODS = ("t", "bootstrap", "percentile")
 
 
@@ -371,6 +375,39 @@ class Estimate:
         )
 
 
+def estimates_of(result: GroupEstimates) -> Estimates:
+    """Return the values of groups on the scale of their intervals and tests."""
+    metric, sums, df = result.metric, result.sums, result.df
+    estimate, error = result.estimate, result.standard_error
+    scale = PlainScale(estimate, error)
+    if metric.parts is not None:
+        shares = []
+        for share in metric.parts:
+            side_df, effective = degrees_of_freedom(sums, share)
+            side_df = side_df if sums.kind == "item" else df
+            side_error = np.sqrt(sums.variance(share))
+            share_of = sums.estimate(share)
+            shares.append(ShareScale(share_of, side_error, effective, side_df))
+        first, second = shares
+        one, other = first.standard_error**2, second.standard_error**2
+        correlation = correlation_of((one + other - error**2) / 2, one, other)
+        scale = DifferenceScale(estimate, error, first, second, correlation)
+    elif metric.share:
+        scale = ShareScale(estimate, error, result.n_effective, df)
+    elif metric.positive:
+        scale = PositiveScale(estimate, error)
+    elif metric.noise is not None:
+        narrow, narrow_error = np.full(error.shape, -np.inf), np.zeros(error.shape)
+        if metric.narrow is not None:
+            square, its_noise = metric.narrow
+            narrow = sums.estimate(square) - sums.estimate(its_noise)
+            narrow_error = np.sqrt(sums.variance(square))
+        noise = sums.estimate(metric.noise)
+        scale = RootScale(estimate, error, noise, narrow, narrow_error)
+    resampler = Resampler(sums, metric.finalize, np.arange(df.size))
+    return Estimates(result.groups, scale, df, metric.fair_value, "value", resampler)
+
+
 def contrasts_of(
     result: GroupEstimates,
     first: Array,
@@ -385,7 +422,13 @@ def contrasts_of(
     """
     check_choice(kind, "kind", ("difference", "ratio"))
     a, b = result.estimate[first], result.estimate[second]
-    one, other, shared = result.covariances(first, second)
+    if len(result.groups) > _MOST_COVARIANCES:
+        one, other, shared = result.sums.covariances(
+            result.metric.finalize, first, second
+        )
+    else:
+        variance, shared = np.diag(result.covariance), result.covariance[first, second]
+        one, other = variance[first], variance[second]
     with np.errstate(divide="ignore", invalid="ignore"):
         value, u, v = a - b, np.ones(a.shape), -np.ones(a.shape)
         if kind == "ratio":
@@ -397,7 +440,7 @@ def contrasts_of(
     finalize = result.metric.finalize
     df = contrast_degrees(result.sums, finalize, first, second)
     scale = LogScale(value, error) if kind == "ratio" else PlainScale(value, error)
-    shares = result.scale
+    shares = result.as_estimates.scale
     if isinstance(shares, ShareScale) and not same.any():
         side_df = df if result.variance == "cluster" else None
         sides = shares.take(first, side_df), shares.take(second, side_df)

@@ -21,10 +21,10 @@ from .estimates import (
     GroupTest,
     contrasts_of,
     correct,
-    correlation_of,
+    estimates_of,
     permutation_test,
 )
-from .finalize import Finalize, of_one_length
+from .finalize import of_one_length
 from .leverage import degrees_of_freedom
 from .metric import (
     Metric,
@@ -35,15 +35,10 @@ from .metric import (
 )
 from .power import Pilot, RequiredSize, n_tests
 from .read_only import ReadOnlyArrays, cached_read_only
-from .resampled import Replicates, Resampler
+from .resampled import Replicates
 from .rows import table_of_sums
 from .scales import (
     ConfidenceInterval,
-    DifferenceScale,
-    PlainScale,
-    PositiveScale,
-    RootScale,
-    ShareScale,
     check_level,
     t_quantile,
 )
@@ -61,8 +56,6 @@ if TYPE_CHECKING:
 
     from ..display import GroupEstimatesDisplay
 
-# Of so few groups the covariance of all is as quick as that of some.
-_MOST_COVARIANCES = 64
 # Of more groups than this the largest t is bounded without their correlation.
 _MOST_CORRELATED = 1000
 
@@ -244,71 +237,15 @@ class GroupEstimates(ReadOnlyArrays):
         """Covariance of the estimates, shape (G, G), by the jackknife over clusters."""
         return self.sums.covariance(self.metric.finalize)
 
-    def covariances(self, first: Array, second: Array) -> tuple[Array, Array, Array]:
-        """Return variances and covariances of pairs of groups, given by number.
-
-        Unlike `covariance` it looks at no other pairs, where there are many groups.
-
-        Parameters
-        ----------
-        first, second : ndarray of shape (m,), int
-
-        Returns
-        -------
-        of_first, of_second, between : ndarray of shape (m,)
-        """
-        if len(self.groups) > _MOST_COVARIANCES:
-            return self.sums.covariances(self.metric.finalize, first, second)
-        variance = np.diag(self.covariance)
-        return variance[first], variance[second], self.covariance[first, second]
-
     @cached_read_only
     def standard_error(self) -> Array:
         """Standard errors, shape (G,)."""
         return np.sqrt(self.sums.variance(self.metric.finalize))
 
     @cached_property
-    def scale(self) -> PlainScale:
-        """The estimates on the scale of their intervals and tests."""
-        metric, estimate, error = self.metric, self.estimate, self.standard_error
-        if metric.parts is not None:
-            return self._difference_of_shares(*metric.parts)
-        if metric.share:
-            return ShareScale(estimate, error, self.n_effective, self.df)
-        if metric.positive:
-            return PositiveScale(estimate, error)
-        if metric.noise is None:
-            return PlainScale(estimate, error)
-        noise = self.sums.estimate(metric.noise)
-        narrow, narrow_error = np.full(error.shape, -np.inf), np.zeros(error.shape)
-        if metric.narrow is not None:
-            square, its_noise = metric.narrow
-            narrow = self.sums.estimate(square) - self.sums.estimate(its_noise)
-            narrow_error = np.sqrt(self.sums.variance(square))
-        return RootScale(estimate, error, noise, narrow, narrow_error)
-
-    def _difference_of_shares(self, *finalizes: Finalize) -> DifferenceScale:
-        shares = []
-        for share in finalizes:
-            error = np.sqrt(self.sums.variance(share))
-            df, effective = degrees_of_freedom(self.sums, share)
-            df = df if self.variance == "item" else self.df
-            shares.append(ShareScale(self.sums.estimate(share), error, effective, df))
-        a, b = shares
-        variances = a.standard_error**2, b.standard_error**2
-        correlation = correlation_of(
-            (sum(variances) - self.standard_error**2) / 2, *variances
-        )
-        return DifferenceScale(self.estimate, self.standard_error, a, b, correlation)
-
-    @cached_property
     def as_estimates(self) -> Estimates:
         """The values of the groups with their errors."""
-        every = np.arange(len(self.groups))
-        resampler = Resampler(self.sums, self.metric.finalize, every)
-        return Estimates(
-            *(self.groups, self.scale, self.df, self.fair_value, "value", resampler)
-        )
+        return estimates_of(self)
 
     @cached_property
     def overall(self) -> Estimate:
@@ -411,8 +348,11 @@ class GroupEstimates(ReadOnlyArrays):
             without its table of clusters or replicates.
         """
         warn_small(self)
-        if method != "t":
-            self.metric.check_resampled(method)
+        if method != "t" and self.metric.noise is not None:
+            raise ValueError(
+                f"method must be 't' for {self.name}, in whose resamples noise counts "
+                f"twice; got {method!r}."
+            )
         return self.as_estimates.interval(
             confidence_level, method, n_resamples, random_state
         )
@@ -853,7 +793,7 @@ class GroupEstimates(ReadOnlyArrays):
             If it is NaN though every group has an estimate.
         """
         kind = self.metric.disparity if kind is None else kind
-        value = disparity(self.estimate, self.metric, kind)
+        value = disparity(self.estimate, self.estimate, self.metric, kind)
         if np.isnan(value) and not np.isnan(self.estimate).any():
             warn_user(
                 f"The disparity of {self.name} is undefined (NaN): it has "

@@ -64,14 +64,6 @@ class Metric:
     #: noise alone would make of it.
     narrow: tuple[Finalize, Finalize] | None = None
 
-    def check_resampled(self, method: str) -> None:
-        """Raise a ValueError where resamples have noise of their own."""
-        if self.noise is not None:
-            raise ValueError(
-                f"method must be 't' for {self.name}, in whose resamples noise counts "
-                f"twice; got {method!r}."
-            )
-
     def as_difference(
         self, name: str, finalize: Finalize, support: Finalize | None = None
     ) -> Metric:
@@ -123,29 +115,20 @@ def merge_first_pass(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, An
     """Return the numbers of both first passes, which must agree where they meet."""
     merged = {**b, **a}
     for name in a.keys() & b.keys():
-        left, right = a[name], b[name]
-        if isinstance(left, Mapping):
-            common = [group for group in left if group in right]
-            agree = all(_same(left[group], right[group]) for group in common)
-            both = {**right, **left}
-            for group in common:
-                if _is_nan(left[group]):
-                    both[group] = right[group]
-            merged[name] = both
-        else:
-            agree = _same(left, right)
-        if not agree:
-            raise ValueError(
-                f"Results whose first pass differs cannot be added: {name} is "
-                f"{left!r} in one and {right!r} in the other; choose it once and pass "
-                "the number to every part."
-            )
+        by_group = isinstance(a[name], Mapping)
+        left, right = (x[name] if by_group else {None: x[name]} for x in (a, b))
+        # A part without data of a group has chosen nothing for it (NaN).
+        known = {group: x for group, x in left.items() if not _is_nan(x)}
+        for group in known.keys() & right.keys():
+            if not (_is_nan(right[group]) or bool(known[group] == right[group])):
+                raise ValueError(
+                    f"Results whose first pass differs cannot be added: {name} is "
+                    f"{a[name]!r} in one and {b[name]!r} in the other; choose it once "
+                    "and pass the number to every part."
+                )
+        both = {**left, **right, **known}
+        merged[name] = both if by_group else both[None]
     return merged
-
-
-def _same(a: Any, b: Any) -> bool:
-    # A part without data of a group has chosen nothing for it (NaN).
-    return bool(a == b) or _is_nan(a) or _is_nan(b)
 
 
 def _is_nan(value: Any) -> bool:

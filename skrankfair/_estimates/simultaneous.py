@@ -24,8 +24,11 @@ _FROM_FAIR = ("max_abs", "l1")
 MOST_TOGETHER = 32
 
 
-def disparity(estimate: Array, metric: Metric, kind: str) -> float:
-    """Return how far the estimates are from fair; NaN if it cannot be said."""
+def disparity(low: Array, high: Array, metric: Metric, kind: str) -> float:
+    """Return how far from fair values between two ends may be; NaN if none can say.
+
+    Estimates are both ends of themselves.
+    """
     check_choice(kind, "kind", KINDS)
     better, fair_value = metric.better, metric.fair_value
     if kind == "worst":
@@ -33,22 +36,23 @@ def disparity(estimate: Array, metric: Metric, kind: str) -> float:
             raise ValueError(
                 "kind='worst' needs a metric of which high or low values are better."
             )
-        return float((estimate if better == "high" else -estimate).min())
+        return float(low.min() if better == "high" else -high.max())
     if kind in _FROM_FAIR:
         if fair_value is None:
             raise ValueError(
                 f"kind={kind!r} needs a metric with a fair value; use 'difference' or "
                 "'ratio'."
             )
-        if metric.relative and estimate.size < 2:
+        if metric.relative and low.size < 2:
             return float("nan")
-        distance = np.abs(estimate - fair_value)
+        distance = np.maximum(high - fair_value, fair_value - low)
         return float(distance.sum() if kind == "l1" else distance.max())
-    if estimate.size < 2:
+    if low.size < 2:
         return float("nan")
-    low, high = estimate.min(), estimate.max()
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(high - low if kind == "difference" else low / high)
+        if kind == "difference":
+            return float(high.max() - low.min())
+        return float(low.min() / high.max())
 
 
 def why_undefined(estimate: Array) -> str:
@@ -70,23 +74,17 @@ def disparity_bound(
     of all pairs of groups, or of the groups themselves where there are many pairs or
     pairs have no contrast.
     """
-    estimate, fair_value = result.estimate, result.fair_value
-    value = disparity(estimate, result.metric, kind)
+    estimate = result.estimate
+    value = disparity(estimate, estimate, result.metric, kind)
     if not np.isfinite(value) or (kind == "ratio" and value == 0):
         return value  # no ratio is below that of a group at 0
     n_groups = estimate.size
     alone = n_groups > MOST_TOGETHER or result.metric.not_compared is not None
     if kind in (*_FROM_FAIR, "worst") or alone:
-        ends = result.simultaneous_interval(confidence_level)
-        low, high = np.asarray(ends.low), np.asarray(ends.high)
-        if kind == "worst":
-            return float(low.min() if result.metric.better == "high" else -high.max())
-        if kind in _FROM_FAIR:
-            reach = np.maximum(high - (fair_value or 0.0), (fair_value or 0.0) - low)
-            return float(reach.sum() if kind == "l1" else reach.max())
+        low, high = map(np.asarray, result.simultaneous_interval(confidence_level))
         if kind == "ratio":
-            return float(max(low.min(), 0.0) / high.max())
-        return float(high.max() - low.min())
+            low = np.maximum(low, 0.0)
+        return disparity(low, high, result.metric, kind)
     first, second = np.triu_indices(n_groups, 1)
     contrasts = contrasts_of(result, first, second, kind)
     reach = simultaneous(
@@ -164,12 +162,10 @@ class Simultaneous:
     @cached_read_only
     def statistic(self) -> Array:
         """Student's t of each contrast, shape (T,)."""
-        known = ~np.isnan(self.estimate) & ~np.isnan(self.standard_error)
         with np.errstate(divide="ignore", invalid="ignore"):
             t = self.estimate / self.standard_error
-        t[known & (self.estimate == 0)] = 0.0
-        t[~known] = np.nan
-        return t
+        # Without variance 0 is no deviation.
+        return np.where(self.estimate == 0, 0.0 * self.standard_error, t)
 
     @cached_read_only
     def pvalue(self) -> Array:
@@ -232,26 +228,17 @@ class Simultaneous:
         # The simulation has an error, and a correction lowers no p-value.
         return np.fmax(corrected, self.pvalue)
 
-    def tail(self, confidence_level: float, method: str) -> float:
-        """Return the probability beyond each end of a band.
+    def quantile(self, confidence_level: float, method: str) -> Array:
+        """Return how many standard errors a band is wide each way, shape (T,).
 
         "pointwise", "sup_t", or Bonferroni's for any other method.
         """
         tail = (1 - confidence_level) / 2
         if method != "pointwise":
-            bonferroni = tail / max(1, int((~np.isnan(self.pvalue)).sum()))
-            tail = bonferroni
+            tail /= max(1, int((~np.isnan(self.pvalue)).sum()))
         if method == "sup_t":
             # The simulation has an error, and Bonferroni's bound has none.
             simulated = special.ndtr(-np.quantile(self.largest, confidence_level))
-            tail = max(float(simulated), bonferroni)
-        return tail
-
-    def quantile(self, confidence_level: float, method: str) -> Array:
-        """Return how many standard errors a band is wide each way, shape (T,).
-
-        For the methods see `tail`.
-        """
-        tail = self.tail(confidence_level, method)
+            tail = max(float(simulated), tail)
         with np.errstate(invalid="ignore"):
             return -special.stdtrit(self.df, tail)

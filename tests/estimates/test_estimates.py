@@ -1,15 +1,23 @@
-"""Contrasts of two groups."""
+"""Contrasts of two groups, and tests: of a fair value, and of equivalence."""
 
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from scipy.special import expit, logit
 from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import ttost_paired
 
 from skrankfair._estimates.leverage import contrast_degrees
-from skrankfair.metrics import pairwise_accuracy, pairwise_exposure
+from skrankfair.metrics import (
+    mean_squared_error,
+    ndkl,
+    pairwise_accuracy,
+    pairwise_exposure,
+    selection_rate,
+)
 from tests.metrics.common import columns, result_of
 
 
@@ -147,15 +155,6 @@ def test_contrast_of_a_group_with_itself(accuracy):
     assert (ratio.estimate, ratio.standard_error, ratio.pvalue) == (1, 0, 1)
 
 
-def test_contrast_of_mirrored_groups():
-    # Exposures of two groups sum to 1: their difference has twice the error.
-    result = pairwise_exposure(**columns(labels="ab"))
-    contrast = result.contrast("a", "b")
-    assert contrast.standard_error == pytest.approx(2 * result.standard_error[0])
-    assert (contrast.pvalue < 0.05) == (result.test().pvalue[0] < 0.05)
-    np.testing.assert_allclose(contrast.df, result.df, rtol=0.1)
-
-
 @pytest.mark.parametrize(
     ("x", "y"), [(0.5, 0), (0, 0), (0, 0.5), (-0.5, 0.5), (0.5, -0.5)]
 )
@@ -185,18 +184,21 @@ def test_bootstrap_of_a_ratio_with_resamples_without_denominator():
         assert np.isnan(interval).all()  # undefined in more than a fifth
 
 
-def test_wrong_contrasts_raise(accuracy):
-    with pytest.raises(ValueError, match=r"a must be one of the groups.*'z'"):
-        accuracy.contrast("z", "a")
-    with pytest.raises(ValueError, match=r"b must be one of the groups.*'z'"):
-        accuracy.contrast("a", "z")
-    with pytest.raises(ValueError, match="reference must be one of the groups"):
-        accuracy.contrasts(reference="z")
-    for kind in ("max_abs", None):
-        with pytest.raises(ValueError, match="kind must be one of"):
-            accuracy.contrast("a", "b", kind)
-        with pytest.raises(ValueError, match="kind must be one of"):
-            accuracy.contrasts(kind)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"a": "z", "b": "a"}, r"a must be one of the groups.*'z'"),
+        ({"a": "a", "b": "z"}, r"b must be one of the groups.*'z'"),
+        ({"a": "a", "b": "b", "kind": None}, "kind must be one of"),
+        ({"reference": "z"}, "reference must be one of the groups"),
+        ({"kind": "max_abs"}, "kind must be one of"),
+        *(({"correction": c}, "correction must be a method") for c in (0, None, "x")),
+    ],
+)
+def test_wrong_contrasts_raise(accuracy, arguments, message):
+    compare = accuracy.contrast if "a" in arguments else accuracy.contrasts
+    with pytest.raises(ValueError, match=message):
+        compare(**arguments)
 
 
 def test_contrasts(accuracy):
@@ -237,3 +239,129 @@ def test_contrast_without_estimate(with_empty_group):
     frame = with_empty_group.contrasts()
     assert frame["pvalue_corrected"].isna().tolist() == [False, True, True]
     assert frame["pvalue_corrected"][0] == frame["pvalue"][0]
+
+
+# Tests of each group
+
+
+def test_test_is_students(matched):
+    test = matched.test()
+    statistic = matched.estimate / matched.standard_error
+    np.testing.assert_allclose(test.statistic, statistic)
+    pvalue = 2 * stats.t.sf(np.abs(statistic), matched.df)
+    np.testing.assert_allclose(test.pvalue, pvalue)
+    np.testing.assert_array_equal(test.df, matched.df)
+    assert (test.groups, test.null_value) == (("a", "b", "c"), 0.0)
+    np.testing.assert_array_equal(test.estimate, matched.estimate)
+    np.testing.assert_array_equal(test.standard_error, matched.standard_error)
+    exposure = pairwise_exposure(**columns())
+    assert exposure.fair_value == exposure.test().null_value == 0.5
+    # Of a share, on the scale of the logit.
+    p = exposure.estimate
+    error = exposure.standard_error / (p * (1 - p))
+    np.testing.assert_allclose(exposure.test().statistic, logit(p) / error)
+
+
+def test_frame_and_text_of_a_test(matched):
+    test = matched.test()
+    frame = test.to_frame("bonferroni")
+    names = ["estimate", "null_value", "standard_error", "statistic", "df", "pvalue"]
+    columns_of = {name: np.broadcast_to(getattr(test, name), 3) for name in names}
+    columns_of["pvalue_corrected"] = test.corrected("bonferroni")
+    index = pd.Index(["a", "b", "c"], name="group")
+    pd.testing.assert_frame_equal(frame, pd.DataFrame(columns_of, index))
+    header, first, *_ = repr(test).splitlines()
+    assert header.split() == ["group", "estimate", "null", "value", *names[3:5], "p"]
+    assert f"{test.df[0]:.1f}" in first
+    nothing = ndkl(**columns()).test(n_resamples=9)
+    assert nothing.to_frame()["df"].isna().all()
+    assert "–" in repr(nothing)
+
+
+@pytest.mark.parametrize("method", ["holm", "bonferroni", "fdr_bh"])
+def test_corrected(matched, with_empty_group, method):
+    pvalue = matched.test().pvalue
+    expected = multipletests(pvalue, method=method)[1]
+    np.testing.assert_allclose(matched.test().corrected(method), expected)
+    # A group without p-value is no test.
+    test = with_empty_group.test()
+    expected = multipletests(test.pvalue[:2], method=method)[1]
+    np.testing.assert_allclose(test.corrected(method), [*expected, np.nan])
+
+
+# Equivalence: a gap is small when the interval lies within the margin
+
+
+class TestContrast:
+    def test_is_statsmodels_paired_test(self):
+        # One row of each group in every cluster: the contrast is that of pairs.
+        loss = np.random.default_rng(1).normal(size=(40, 2)) ** 2
+        expected = ttost_paired(loss[:, 0], loss[:, 1], -0.5, 0.4)[0]
+        actual = result_of(loss).contrast("a", "b").equivalence_test((-0.5, 0.4))
+        assert actual.pvalue[0] == pytest.approx(expected, rel=1e-6)
+
+    @pytest.mark.parametrize("kind", ["difference", "ratio"])
+    @pytest.mark.parametrize("share", [True, False])
+    def test_agrees_with_the_interval(self, kind, share):
+        rng = np.random.default_rng(2)
+        group = np.repeat(["a", "b"], 400)
+        decided = rng.random(800) < 0.5
+        metric = selection_rate if share else mean_squared_error
+        result = metric(np.zeros(800), decided, sensitive_features=group)
+        contrast = result.contrast("a", "b", kind)
+        reach = abs(contrast.estimate - contrast.null_value)
+        margin = reach + 1.3 * contrast.standard_error
+        margin = (1 - margin, 1 + margin) if kind == "ratio" else margin
+        level = contrast.equivalence_test(margin).pvalue[0]
+        assert 0.01 < level < 0.4
+        for alpha in (level * 0.99, min(level * 1.01, 0.49)):
+            test = contrast.equivalence_test(margin, alpha=alpha)
+            low, high = contrast.confidence_interval(1 - 2 * alpha)
+            np.testing.assert_allclose((test.low[0], test.high[0]), (low, high))
+            within = test.margin[0] < low and high < test.margin[1]
+            assert test.equivalent[0] == within == (level < alpha)
+
+    def test_one_sided_is_non_inferiority(self):
+        values = 2 + np.random.default_rng(0).normal(size=(60, 2)) - [0, 2]
+        for kind, inner in (("difference", 0.5), ("ratio", 1.2)):
+            contrast = result_of(values).contrast("a", "b", kind)
+            assert contrast.equivalence_test((-0.5, np.inf)).pvalue[0] < 1e-3
+            assert contrast.equivalence_test((-np.inf, inner)).pvalue[0] > 0.99
+
+    def test_margins_of_ratios(self, accuracy):
+        ratio = accuracy.contrast("a", "b", "ratio")
+        expected = ratio.equivalence_test((0.8, 1.25)).pvalue
+        np.testing.assert_allclose(ratio.equivalence_test(0.8).pvalue, expected)
+        np.testing.assert_allclose(ratio.equivalence_test(1.25).pvalue, expected)
+
+    @pytest.mark.parametrize("margin", [0, -0.1, (0.1, 0.2), "a", None, (1, 2, 3)])
+    def test_a_margin_holds_the_fair_value(self, accuracy, margin):
+        with pytest.raises(ValueError, match="margin must"):
+            accuracy.contrast("a", "b").equivalence_test(margin)
+        with pytest.raises(ValueError, match="is no contrast"):
+            accuracy.overall.equivalence_test(margin)
+
+
+class TestByGroup:
+    def test_is_of_the_difference_from_the_rest(self):
+        data = columns(labels="fm", n_queries=800, size=10)
+        result = pairwise_accuracy(**data, comparison="inter")
+        actual = result.equivalence_test(0.1)
+        contrast = result.contrast("f", "m").equivalence_test(0.1)
+        np.testing.assert_allclose(actual.estimate[0], contrast.estimate[0], rtol=1e-9)
+        assert actual.pvalue[0] == pytest.approx(contrast.pvalue[0], rel=0.05)
+        assert actual.overall_pvalue == actual.pvalue.max()
+        frame = actual.to_frame()
+        assert list(frame.index) == ["f", "m"]
+        assert (frame["pvalue_corrected"] >= frame["pvalue"]).all()
+        assert "Within -0.1 to 0.1?" in repr(actual)
+
+    def test_a_group_without_an_error_is_unknown(self):
+        test = result_of(np.ones((8, 3))).equivalence_test(10.0)
+        assert np.isnan(test.pvalue).all()
+        assert np.isnan(test.overall_pvalue)
+        assert not test.equivalent.any()
+
+
+def test_of_a_permutation_test():
+    assert ndkl(**columns()).equivalence_test(5.0).equivalent.all()

@@ -11,7 +11,7 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
-from tests.metrics.common import CASES, labelled
+from tests.metrics.common import CASES, columns, labelled
 
 
 def test_a_different_epsilon_does_not_add():
@@ -59,7 +59,7 @@ def test_a_part_without_data_has_chosen_nothing():
 
 
 def test_metrics_warn_once_about_what_is_undefined():
-    c = labelled()
+    alone = columns(n_queries=90, size=1, labels="ab")
     with pytest.warns(UndefinedMetricWarning, match="without pairs: a, b") as caught:
-        pairwise_exposure(None, c.s, sensitive_features=c.group, qid=np.arange(90))
+        pairwise_exposure(**alone)
     assert len(caught) == 1

@@ -22,6 +22,7 @@ from skrankfair.metrics import (
 )
 from skrankfair.monitoring import Monitor
 from skrankfair.monitoring._sequences import betting_sequence
+from tests.metrics.common import assert_identical, columns
 
 DAYS = [f"2026-{month:02}-{day:02}" for month in (1, 2) for day in range(1, 29)]
 
@@ -47,20 +48,15 @@ class TestUpdates:
     def test_add_up(self):
         monitor = monitored([0.0] * 5)
         parts = [decisions(i) for i in range(5)]
-        whole = sum(part.compact() for part in parts)
-        np.testing.assert_allclose(monitor.result().estimate, whole.estimate)
-        np.testing.assert_allclose(
-            monitor.result().standard_error, whole.standard_error
-        )
-        np.testing.assert_allclose(
-            monitor.result(last=2).estimate, (parts[3] + parts[4]).estimate
-        )
+        for result, expected in (
+            (monitor.result(), sum(part.compact() for part in parts)),
+            (monitor.result(last=2), parts[3].compact() + parts[4]),
+        ):
+            assert_identical(result, expected)
         frame = monitor.rolling(2)
         assert list(frame["when"].unique()) == DAYS[1:5]
         last = frame[frame["when"] == DAYS[4]]
-        np.testing.assert_allclose(
-            last["estimate"], (parts[3] + parts[4]).estimate, rtol=1e-12
-        )
+        np.testing.assert_array_equal(last["estimate"], expected.estimate)
 
     @pytest.mark.parametrize(
         ("when", "name"),
@@ -89,10 +85,12 @@ class TestUpdates:
             monitor.update(decisions(9), when=DAYS[1])
         with pytest.raises(ValueError, match="day that is there, to be replaced"):
             monitor.update(decisions(9), when=DAYS[5], replace=True)
+        before = monitor.to_frame()
         monitor.update(decisions(9), when=DAYS[1], replace=True)
         whole = decisions(0).compact() + decisions(9) + decisions(2)
         np.testing.assert_allclose(monitor.result().estimate, whole.estimate)
         assert monitor.when == tuple(DAYS[:3])
+        assert not monitor.to_frame().equals(before)
 
     def test_late_days_are_put_in_their_place(self):
         monitor = Monitor(baseline=2)
@@ -102,35 +100,25 @@ class TestUpdates:
         assert monitor.when == ordered.when
         pd.testing.assert_frame_equal(monitor.to_frame(), ordered.to_frame())
 
-    def test_other_metrics_and_options_are_refused(self):
+    @pytest.mark.parametrize(
+        ("data", "message"),
+        [
+            (brier_score([0, 1] * 9, [0.4, 0.5] * 9), "Only results of one metric"),
+            (ndcg([1, 0, 1, 0], [4, 3, 2, 1], qid=[0, 0, 1, 1]), "no gap to monitor"),
+            ([1, 2], "data must be a result"),
+        ],
+    )
+    def test_other_metrics_and_data_are_refused(self, data, message):
         monitor = monitored([0.0])
-        rng = np.random.default_rng(0)
-        group = rng.choice(["f", "m"], 100)
-        other = brier_score(
-            rng.random(100) < 0.5, rng.random(100), sensitive_features=group
-        )
-        with pytest.raises(ValueError, match="Only results of one metric"):
-            monitor.update(other, when=DAYS[1])
+        with pytest.raises(ValueError, match=message):
+            monitor.update(data, when=DAYS[1])
         assert monitor.when == (DAYS[0],)
         assert monitor.result().n_clusters == 400
 
-    def test_results_without_a_gap_are_refused(self):
-        result = ndcg([1, 0, 1, 0], [4, 3, 2, 1], qid=[0, 0, 1, 1])
-        with pytest.raises(ValueError, match="no gap to monitor"):
-            Monitor().update(result, when=DAYS[0])
-        with pytest.raises(ValueError, match="data must be a result"):
-            Monitor().update([1, 2], when=DAYS[0])
-
-    def test_of_frames_by_a_function(self):
-        def metric(frame):
-            return selection_rate(
-                None, frame["chosen"], sensitive_features=frame["group"]
-            )
-
-        frame = pd.DataFrame({"chosen": [0, 1, 1, 0] * 50, "group": ["f", "m"] * 100})
-        monitor = Monitor(metric=metric)
-        monitor.update(frame, when=DAYS[0])
-        np.testing.assert_array_equal(monitor.result().estimate, metric(frame).estimate)
+    def test_of_data_by_a_function(self):
+        monitor = Monitor(metric=lambda data: decisions(data["seed"]))
+        monitor.update({"seed": 3}, when=DAYS[0])
+        np.testing.assert_array_equal(monitor.result().estimate, decisions(3).estimate)
 
     def test_without_updates(self):
         monitor = Monitor()
@@ -199,17 +187,12 @@ class TestAlarms:
         assert not any(alarm.active for alarm in monitor.alarms)
 
     def test_of_a_metric_with_a_fair_value(self):
-        rng = np.random.default_rng(0)
         monitor = Monitor(margin=0.0)
         for i in range(6):
-            query = np.repeat(np.arange(60), 8)
-            group = rng.choice(["f", "m"], query.size)
-            score = rng.random(query.size)
-            clicked = rng.random(query.size) < score * 0.5 + 0.4 * (group == "f")
-            result = matched_pair_calibration(
-                clicked, score, sensitive_features=group, qid=query, epsilon=0.2
-            )
-            monitor.update(result, when=DAYS[i])
+            data = columns(i, n_queries=60, size=8, labels="fm")
+            clicked = data["y_true"] | (data["sensitive_features"] == "f")
+            data = {**data, "y_true": clicked}
+            monitor.update(matched_pair_calibration(**data, epsilon=0.4), when=DAYS[i])
         assert {alarm.group for alarm in monitor.alarms} == {"f", "m"}
         gap = monitor.to_frame().groupby("group")["gap"].last()
         assert gap["f"] > 0.2
@@ -236,68 +219,45 @@ class TestAlarms:
         assert first["level"] == pytest.approx(block.estimate[0])
         assert first["gap"] == pytest.approx(block.against_rest().estimate[0])
 
-    def test_sequences_are_wider_than_intervals(self, changed):
-        frame = changed.to_frame()
-        first = frame[frame["group"] == "f"].iloc[0]
-        low, high = decisions(0).confidence_interval()
-        assert first["level_low"] < low[0]
-        assert first["level_high"] > high[0]
-
     def test_levels_of_independent_rows_are_bet_on(self):
         """Where no cluster has two rows; else the sequence is asymptotic."""
         rng = np.random.default_rng(4)
-        alone, pairs = Monitor(), Monitor()
-        n, k = 0, 0
-        for i in range(4):
-            group, chosen = rng.choice(["f", "m"], 200), rng.random(200) < 0.1
-            n, k = n + (group == "f").sum(), k + chosen[group == "f"].sum()
-            for monitor, cluster in ((alone, None), (pairs, np.arange(200) // 2)):
-                result = selection_rate(
-                    None, chosen, sensitive_features=group, cluster=cluster
-                )
-                monitor.update(result, when=DAYS[i])
-        now, other = (
-            monitor.to_frame().query("group == 'f'").iloc[-1]
-            for monitor in (alone, pairs)
-        )
-        low, high = betting_sequence(np.array([n]), np.array([k]), 0.05 / 3 / 2)
-        assert (now["level"], now["level_low"], now["level_high"]) == pytest.approx(
-            (k / n, low[0], high[0]), rel=1e-9
-        )
+        group, chosen = rng.choice(["f", "m"], (4, 200)), rng.random((4, 200)) < 0.1
+        looks = []
+        for cluster in (None, np.arange(200) // 2):
+            monitor = Monitor()
+            for who, yes, day in zip(group, chosen, DAYS, strict=False):
+                columns = {"sensitive_features": who, "cluster": cluster}
+                monitor.update(selection_rate(None, yes, **columns), when=day)
+            looks.append(monitor.to_frame().query("group == 'f'").iloc[-1])
+        now, other = looks
+        n, k = np.array([[(group == "f").sum()], [chosen[group == "f"].sum()]])
+        low, high = betting_sequence(n, k, 0.05 / 3 / 2)
+        expected = pytest.approx((k[0] / n[0], low[0], high[0]), rel=1e-9)
+        assert (now["level"], now["level_low"], now["level_high"]) == expected
         half = other["level"] - other["level_low"]
         assert other["level_high"] - other["level"] == pytest.approx(half)
         assert half > other["level"] > now["level_low"] > 0
 
     def test_are_drawn(self, changed):
         display = changed.plot()
-        assert len(display.lines_) == len(display.bands_) == 2
-        assert len(display.alarms_) == 2
+        assert len(display.lines_) == len(display.bands_) == len(display.alarms_) == 2
+        gap = changed.to_frame().query("group == 'f'")["gap"]
+        np.testing.assert_array_equal(display.lines_[0].get_ydata(), gap)
         assert display.margin_ is None
-        np.testing.assert_allclose(
-            display.lines_[0].get_ydata(),
-            changed.to_frame().query("group == 'f'")["gap"],
-        )
         assert monitored([0.0] * 3, margin=0.1).plot().margin_ is not None
         mpl.pyplot.close("all")
 
     def test_are_a_section_of_a_report(self, changed, tmp_path):
-        rng = np.random.default_rng(0)
-        report = audit(
-            rng.random(400) < 0.5,
-            rng.random(400) < 0.5,
-            sensitive_features=rng.choice(["f", "m"], 400),
-        )
-        page = report.to_html(tmp_path / "page.html", monitor=changed).read_text(
-            "utf-8"
-        )
+        chosen = np.random.default_rng(0).random((2, 400)) < 0.5
+        report = audit(*chosen, sensitive_features=np.arange(400) % 3)
+        path = report.to_html(tmp_path / "page.html", monitor=changed)
+        page = path.read_text("utf-8").replace("&#39;", "'")
         section = changed.report_section()
         gap = changed.to_frame().query("group == 'f'")["gap"].iloc[-1]
         assert section.rows[0][3] == fmt.number(gap)
         for text in (section.title, *section.paragraphs):
-            assert escape(text, quote=False) in page.replace("&#39;", "'")
-        assert (
-            "Watched over time" not in report.to_html(tmp_path / "b.html").read_text()
-        )
+            assert escape(text, quote=False) in page
         with pytest.raises(ValueError, match="no update yet"):
             report.to_html(tmp_path / "c.html", monitor=Monitor())
 

@@ -1,7 +1,5 @@
 """Nothing that is stored is lost or counted twice, whatever ends the process."""
 
-import json
-
 import pytest
 
 from skrankfair._reports import exports
@@ -63,6 +61,10 @@ def test_text_stays_the_same(path):
         (lambda lines: [], "no store of a monitor"),
         (lambda lines: ["{}", *lines[1:]], "no store of a monitor"),
         (lambda lines: ["no", *lines[1:]], "no store of a monitor"),
+        (
+            lambda lines: [lines[0].replace('"alpha": 0.05', '"alpha": 7')],
+            "alpha must",
+        ),
         (lambda lines: [*lines[:2], lines[2][:50]], "line 3: it is no day"),
         (lambda lines: [*lines, lines[1]], "line 4: 2026-01-01 is there twice"),
         (lambda lines: [*lines, "[]"], "line 4: it is no day"),
@@ -78,17 +80,3 @@ def test_what_is_no_store_is_said(path, change, message):
     path.write_text("\n".join(lines), encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         Monitor.open(path)
-
-
-def test_a_head_of_other_settings_is_said(path):
-    lines = path.read_text(encoding="utf-8").splitlines()
-    head = json.loads(lines[0])
-    head["settings"]["alpha"] = 7
-    path.write_text("\n".join([json.dumps(head), *lines[1:]]), encoding="utf-8")
-    with pytest.raises(ValueError, match="alpha must"):
-        Monitor.open(path)
-
-
-def test_a_missing_file_is_no_store(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        Monitor.open(tmp_path / "nothing")
