@@ -11,7 +11,6 @@ from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._estimates import formatting as fmt
 from .._inputs.by_name import resolved_columns
 from .._inputs.columns import may_lack, without_missing
 from .._inputs.groups import encode
@@ -305,9 +304,9 @@ def _rows_of_models(columns: Mapping[str, Any]) -> tuple[AuditRows, list[str]]:
     repeated = np.unique(row).size < row.size
     if repeated:
         notes.append("Rows were scored by several models, and count as one unit each.")
-    clustered = "cluster" in columns
     if "qid" not in columns:
-        columns = {**columns, "cluster": columns.get("cluster", row), "qid": None}
+        clustered = "cluster" in columns
+        columns = {"cluster": row, **columns, "qid": None}
         lists = _ordered(columns, model)
         if clustered and lists.cluster_of_query is not None:
             # Each list is of one cluster as a whole, as a query is.
@@ -324,19 +323,7 @@ def _rows_of_models(columns: Mapping[str, Any]) -> tuple[AuditRows, list[str]]:
             "pairs of items in two parts are not compared; cv=GroupKFold() with "
             "groups=qid keeps queries whole."
         )
-    if clustered:
-        clusters = encode(columns["cluster"], "cluster").dense()
-        last = np.empty(queries.size, dtype=np.int64)
-        last[queries.codes] = clusters.codes
-        several = last[queries.codes] != clusters.codes
-        if several.any():
-            query = queries.decode(queries.codes[[np.argmax(several)]])[0]
-            raise ValueError(
-                "cluster must be constant within a query; query "
-                f"{fmt.label(query)} has rows of several clusters."
-            )
-    else:
-        columns["cluster"] = queries.decode(queries.codes)
+    columns.setdefault("cluster", queries.decode(queries.codes))
     columns["qid"] = scored
     return AuditRows.of(columns, _ordered(columns, scored)), notes
 

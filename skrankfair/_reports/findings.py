@@ -569,20 +569,14 @@ def _margin_headline(tested: Iterable[MetricFinding]) -> str:
     if all(f.all_within for f in looked_at):
         return f"Every group is shown to be within the margin {by_all}."
     groups = [row.group for row in looked_at[0].rows]
-    pvalues = np.zeros(len(groups))
-    for f in looked_at:
-        by_group = {row.group: row.pvalue_margin for row in f.rows}
-        pvalues = np.maximum(pvalues, [by_group.get(g, np.nan) for g in groups])
-    alpha = 1 - looked_at[0].confidence_level
-    corrected = correct(pvalues, "holm")
+    pvalues = [{row.group: row.pvalue_margin for row in f.rows} for f in looked_at]
+    largest = np.max([[p.get(g, np.nan) for g in groups] for p in pvalues], axis=0)
+    alpha, corrected = 1 - looked_at[0].confidence_level, correct(largest, "holm")
     labels = [fmt.label(g) for g, p in zip(groups, corrected, strict=True) if p < alpha]
     if not labels:
         return f"No group is shown to be within the margin {by_all}."
-    return (
-        f"{len(labels)} of {len(groups)} groups "
-        f"{'is' if len(labels) == 1 else 'are'} shown to be within the margin "
-        f"{by_all}: {fmt.some(labels)}."
-    )
+    are = f"groups {'is' if len(labels) == 1 else 'are'} shown to be within the margin"
+    return f"{len(labels)} of {len(groups)} {are} {by_all}: {fmt.some(labels)}."
 
 
 def conflicts(findings: Iterable[MetricFinding]) -> list[str]:

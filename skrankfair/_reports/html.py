@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from .audit import AuditReport
 
-_MISSING = 'The HTML report needs jinja2; pip install "skrankfair[report]" brings it.'
 _COLORS = {
     "worse": look.WORSE,
     "better": look.BETTER,
@@ -53,7 +52,8 @@ def check_report_packages() -> None:
     try:
         import jinja2  # noqa: F401
     except ImportError as error:
-        raise ImportError(_MISSING) from error
+        brings = 'pip install "skrankfair[report]" brings it.'
+        raise ImportError(f"The HTML report needs jinja2; {brings}") from error
 
 
 def html_report(report: AuditReport) -> str:

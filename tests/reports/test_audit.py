@@ -73,11 +73,12 @@ class TestResults:
         assert found.k == found.to_dict()["k"] == k
         assert ("of which the first 3 places count" in repr(found)) == (k == 3)
 
-    def test_of_risks_are_those_of_the_metrics(self):
-        results = audit(**risks()).results
-        same(results["brier_score"], mean_squared_error(**risks()))
-        for metric in (calibration_error, log_loss):
-            same(results[metric.__name__], metric(**risks()))
+    @pytest.mark.parametrize(
+        "metric", [mean_squared_error, calibration_error, log_loss]
+    )
+    def test_of_risks_are_those_of_the_metrics(self, metric):
+        name = metric.__name__.replace("mean_squared_error", "brier_score")
+        same(audit(**risks(), metrics=name).results[name], metric(**risks()))
 
     def test_counts(self, report):
         assert report.n_rows == 1500
@@ -91,15 +92,14 @@ class TestResults:
         frame = report.to_frame()
         assert list(frame.columns) == COLUMNS
         assert tuple(dict.fromkeys(frame["metric"])) == NAMES
-        frame = frame.set_index(["metric", "group"])
+        rows = [row for finding in report.findings for row in finding.rows]
+        for name in COLUMNS[1:-1]:
+            expected = [getattr(row, name) for row in rows]
+            np.testing.assert_equal(frame[name].tolist(), expected)
         result = report.results["pairwise_exposure"].to_frame()
+        of_result = frame[frame.metric == "pairwise_exposure"].set_index("group")
         for name in COLUMNS[2:8]:
-            assert frame.loc[("pairwise_exposure", "f"), name] == result.loc["f", name]
-        for finding in report.findings:
-            for row in finding.rows:
-                found = frame.loc[(finding.metric.name, row.group)]
-                np.testing.assert_equal(found["difference"], row.difference)
-                assert found["side"] == row.side
+            assert of_result.loc["f", name] == result.loc["f", name]
 
     def test_only_some_metrics_and_overlapping_groups(self):
         rng = np.random.default_rng(0)
@@ -256,22 +256,6 @@ class TestMissing:
         expected = audit(**{n: v[kept] for n, v in whole.items()}, metrics=INTER)
         same(found.results[INTER], expected.results[INTER])
         assert found.notes[1].startswith("60 of 1,200 rows are left out: 31 lack y")
-
-    def test_columns_that_are_crossed_and_memberships(self):
-        whole, lacking = self.columns()
-        group = {"sex": lacking["sensitive_features"], "age": ROWS % 3}
-        crossed = {**whole, "sensitive_features": pd.DataFrame(group)}
-        with pytest.warns(UserWarning, match="have no label"):
-            found = audit(**crossed, metrics=INTER, missing="group")
-        assert ("missing", 2) in found.group_rows
-        member = pd.DataFrame({"a": whole["y_true"], "b": ~whole["y_true"]})
-        member = member.astype(object)
-        member.loc[5, "a"] = None
-        overlapping = {**whole, "sensitive_features": member}
-        with pytest.warns(UserWarning, match="1 of 1,200 rows are left out"):
-            found = audit(**overlapping, metrics="pairwise_exposure", missing="drop")
-        assert found.overlapping
-        assert tuple(found.group_rows) == ("a", "b")
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -463,21 +447,20 @@ class TestFromResults:
                 AuditReport.from_results(results)
 
 
-def test_labels_that_look_alike_are_noted():
-    composed, decomposed = "caf\u00e9", "cafe\u0301"
-    for labels, named in (
-        ([1, "1"], ["1", "'1'"]),
-        (["no", "no "], ["'no'", "'no '"]),
-        ([composed, decomposed], [r"'caf\xe9'", r"'cafe\u0301'"]),
-    ):
-        columns = data(groups=(*labels, "other"), n_queries=40)
-        (note,) = audit(**columns, metrics="pairwise_exposure").notes
-        assert note.startswith("Labels of different groups look alike in this report")
-        # The order is that of the groups.
-        listed = note.removesuffix(".").split(": ")[1].split(" and ")
-        assert sorted(listed) == sorted(named)
-    # They are two keys in JSON.
-    found = audit(**data(groups=(1, "1"), n_queries=40), metrics=MATCHED)
-    expected = found.results[MATCHED].first_pass["epsilon"]
+@pytest.mark.parametrize(
+    ("labels", "named"),
+    [
+        ([1, "1"], ["'1'", "1"]),
+        (["no", "no "], ["'no '", "'no'"]),
+        (["caf\u00e9", "cafe\u0301"], [r"'cafe\u0301'", r"'caf\xe9'"]),
+    ],
+)
+def test_labels_that_look_alike_are_noted_and_two_keys_in_json(labels, named):
+    columns = data(groups=(*labels, "other"), n_queries=40)
+    found = audit(**columns, metrics=MATCHED)
+    (note,) = found.notes
+    said, listed = note.removesuffix(".").split(": ")
+    assert said == "Labels of different groups look alike in this report"
+    assert sorted(listed.split(" and ")) == sorted(named)
     epsilon = found.to_dict()["metrics"][0]["first_pass"]["epsilon"]
-    assert epsilon == {"1": expected[1], "'1'": expected["1"]}
+    assert len(epsilon) == 3

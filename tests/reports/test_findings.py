@@ -140,11 +140,9 @@ class TestRankings:
 
     def test_undervalued_is_worse(self):
         report = audit(**data(n_queries=2000), metrics="matched_pair_calibration")
-        (finding,) = report.findings
-        assert [row.group for row in finding.on("worse")] == ["f"]
-        assert [row.group for row in finding.on("better")] == ["m"]
-        assert "Undervalued: f (+" in finding.verdict
-        assert "Overvalued: m (-" in finding.verdict
+        assert "Undervalued: f (+" in report.findings[0].verdict
+        assert "Overvalued: m (-" in report.findings[0].verdict
+        assert report.to_frame()["side"].tolist() == ["worse", "better"]
 
     def test_only_beyond_chance_and_the_worst_first(self, many):
         for finding in many.findings:
@@ -236,16 +234,6 @@ class TestRisks:
     def test_metrics_that_disagree(self):
         report = audit(**risks(bias=-0.08, base=0.25, n_rows=20_000), favorable="low")
         assert "The metrics disagree about a, b" in report.headline
-
-    def test_findings_are_in_the_order_of_questions(self, neutral):
-        questions = [finding.metric.question for finding in neutral.findings]
-        assert [*dict.fromkeys(questions)] == [
-            "Who suffers the mistakes?",
-            "Who gets the places?",
-            "Are equal scores equally good?",
-            "How good are the scores as a whole?",
-        ]
-        assert all(repr(neutral).count(question) == 1 for question in questions)
 
     def test_one_group_has_nobody_to_be_compared_with(self):
         columns = risks(n_rows=200) | {"sensitive_features": ["a"] * 200}
@@ -356,10 +344,7 @@ class TestMargins:
         assert "and the band the margin" in text
         assert re.search(r'<rect [^>]*fill-opacity="0\.12"', text)
         assert "is-within" in text
-        found = within.to_dict()
-        assert found["margin"] == {INTER: 0.06}
-        inside = [group["within"] for group in found["metrics"][0]["groups"]]
-        assert inside == [False, True, True, True, False]
+        assert within.to_dict()["margin"] == {INTER: 0.06}
         without = three(n_queries=100)
         assert not any("margin" in name for name in without.to_frame())
         assert "margin" not in repr(without)
