@@ -33,12 +33,6 @@ def last(n, size):
     return first(n, size)[::-1]
 
 
-def arrangements(n, size):
-    """Profiles of every ranking of n items, ``size`` of the group; n <= 10."""
-    for places in itertools.combinations(range(n), size):
-        yield [1.0 if k in places else 0.0 for k in range(n)]
-
-
 def top_share(members, k):
     """p_k: the share of the group in the top k."""
     return math.fsum(members[:k]) / k
@@ -90,13 +84,6 @@ def maximum(n, size, term, step=10, discount=log_discount):
     """R of equation 1: the larger of the group all first and all last."""
     return max(
         discounted(extreme(n, size), term, step, discount) for extreme in (first, last)
-    )
-
-
-def brute_force_maximum(n, size, term, step=10, discount=log_discount):
-    """Return the largest value over all rankings; n <= 10."""
-    return max(
-        discounted(members, term, step, discount) for members in arrangements(n, size)
     )
 
 
@@ -212,12 +199,12 @@ def normalized_discounted_kl(
 def skew_at_k(s, q, member, k, average="queries", w=None):
     """ln(p_k / q): {group: (value, queries)}; -inf without the group in the top k.
 
-    Lists shorter than k, and without the group: nan.
+    Lists no longer than k, and those without the group or of it alone: nan.
     """
 
     def skew(members):
         share = top_share(members, len(members))
-        if k > len(members) or share == 0:
+        if k >= len(members) or share in (0, 1):
             return NAN
         p = top_share(members, k)
         return math.log(p / share) if p > 0 else -INFINITY
@@ -265,7 +252,7 @@ def ndkl(s, q, g, average="queries", w=None):
         values = [
             (ndkl_of_groups(_profiles_of_groups(s, rows, g)), weights[label])
             for label, rows in rows_by_query(q).items()
-            if weights[label] > 0
+            if weights[label] > 0 and len({g[row] for row in rows}) > 1
         ]
         return weighted_mean(values)
     if average != "representation":

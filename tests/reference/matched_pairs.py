@@ -152,33 +152,33 @@ def lower_item(i, j, s, q, adjacent=False):
     return i if float(s[i]) <= float(s[j]) else j
 
 
-def position_weighted(pairs, chances, position_weight):
-    """Sum of w_k MPC_k over sum of w_k, k over the positions with support.
+def position_weighted(pairs, chances, position_weight, estimate):
+    """Sum of w_k MPC_k over sum of w_k, k over the positions where there is an MPC_k.
 
-    ``pairs`` are (i, j, value, frequency, lower item); MPC_k is the mean of the values
-    when every pair counts with the chance that its lower item is at k. Returns the
-    estimate and the influence of one copy of every pair: by the chain rule
-    sum_k (w_k / W) * chance_k * (value - MPC_k) / N_k.
+    ``pairs`` are (i, j, value, frequency, lower item); MPC_k is the estimate when every
+    pair counts with the chance that its lower item is at k. Returns the estimate and
+    the influence of one copy of every pair: by the chain rule the sum over k of
+    (w_k / W) * chance_k times that on MPC_k.
     """
-    numerator, denominator = {}, {}
-    for _, _, value, frequency, lower in pairs:
-        for k, chance in chances[lower].items():
-            numerator[k] = numerator.get(k, 0.0) + frequency * chance * value
-            denominator[k] = denominator.get(k, 0.0) + frequency * chance
-    weight = {k: weight_of_position(position_weight, k) for k in denominator}
-    total = math.fsum(weight.values())
-    if not pairs or total == 0:
-        return NAN, []
-    mpc = {k: numerator[k] / denominator[k] for k in denominator}
-    estimate = math.fsum(weight[k] * mpc[k] for k in mpc) / total
-    influence = []
+    at = {}
     for i, j, value, frequency, lower in pairs:
-        phi = math.fsum(
-            weight[k] / total * chance * (value - mpc[k]) / denominator[k]
-            for k, chance in chances[lower].items()
-        )
-        influence.append((i, j, phi, frequency))
-    return estimate, influence
+        for k, chance in chances[lower].items():
+            at.setdefault(k, []).append((i, j, value, frequency * chance, chance))
+    parts = []
+    for k, some in at.items():
+        value, influence = estimate([pair[:4] for pair in some])
+        weight = weight_of_position(position_weight, k)
+        if weight > 0 and not math.isnan(value):
+            parts.append((weight, value, some, influence))
+    total = math.fsum(weight for weight, *_ in parts)
+    if total == 0:
+        return NAN, []
+    phi = {(i, j): 0.0 for i, j, *_ in pairs}
+    for weight, _, some, influence in parts:
+        for (i, j, *_, chance), (_, _, of_copy, _) in zip(some, influence, strict=True):
+            phi[i, j] += weight / total * chance * of_copy
+    mean = math.fsum(weight * value for weight, value, *_ in parts) / total
+    return mean, [(i, j, phi[i, j], frequency) for i, j, _, frequency, _ in pairs]
 
 
 # The value at a difference of zero, section 4.1
@@ -229,21 +229,22 @@ def local_linear(pairs, s, epsilon):
 
 def _estimate(pairs, s, q, epsilon, adjacent, position_weight, estimator):
     """Estimate and influence from (i, j, value, frequency)."""
+    if position_weight is not None:
+        chances = position_chances(s, q, adjacent)
+        rows = [(*pair, lower_item(*pair[:2], s, q, adjacent)) for pair in pairs]
+        options = s, q, epsilon, adjacent, None, estimator
+        return position_weighted(
+            rows, chances, position_weight, lambda some: _estimate(some, *options)
+        )
     if estimator == "local_linear":
-        if position_weight is not None:
-            raise ValueError("local_linear takes no position_weight")
         return local_linear(pairs, s, epsilon)
     if estimator != "mean":
         raise ValueError(estimator)
-    if position_weight is None:
-        n = math.fsum(frequency for *_, frequency in pairs)
-        if n == 0:
-            return NAN, []
-        mean = math.fsum(f * value for _, _, value, f in pairs) / n
-        return mean, [(i, j, (value - mean) / n, f) for i, j, value, f in pairs]
-    lower = [lower_item(i, j, s, q, adjacent) for i, j, _, _ in pairs]
-    rows = [(*pair, row) for pair, row in zip(pairs, lower, strict=True)]
-    return position_weighted(rows, position_chances(s, q, adjacent), position_weight)
+    n = math.fsum(frequency for *_, frequency in pairs)
+    if n == 0:
+        return NAN, []
+    mean = math.fsum(f * value for _, _, value, f in pairs) / n
+    return mean, [(i, j, (value - mean) / n, f) for i, j, value, f in pairs]
 
 
 def _mean_of_queries(pairs, q, estimate):

@@ -20,6 +20,7 @@ WAYS = [
     {"estimator": "local_linear"},
     {"estimator": "local_linear", "direction": "both"},
     {"estimator": "local_linear", "adjacent": True},
+    {"estimator": "local_linear", "position_weight": "dcg"},
 ]
 
 
@@ -144,8 +145,6 @@ def test_local_linear_without_a_line():
         estimate, n_pairs, _ = mpc(y, s, q, member, epsilon=1, **options)["a"]
         assert math.isnan(estimate)
         assert n_pairs == 3
-    with pytest.raises(ValueError, match="position_weight"):
-        mpc(y, s, q, member, epsilon=1, position_weight="dcg", **options)
 
 
 @pytest.mark.parametrize("way", WAYS)

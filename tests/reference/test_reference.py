@@ -27,41 +27,6 @@ def assert_same(first, second):
         assert first[key] == pytest.approx(second[key], rel=1e-12, nan_ok=True)
 
 
-# Pairwise fairness
-
-
-def test_pairwise_by_hand():
-    # Query u: rows 0-2, pairs 0>1 (tie in s), 0>2 (won). Query v: rows 3-4, lost.
-    y, s, q = [2, 0, 0, 1, 0], [0.5, 0.5, 0.1, 0.2, 0.3], list("uuuvv")
-    member = {"a": [True, True, False, True, False]}
-    accuracy = pairwise.pairwise_accuracy
-    assert accuracy(y, s, q, member)["a"] == (0.5, 3)
-    assert accuracy(y, s, q, member, average="queries")["a"] == (0.375, 3)
-    assert accuracy(y, s, q, member, "intra")["a"] == (0.5, 1)
-    assert accuracy(y, s, q, member, "inter")["a"] == (0.5, 2)
-    w = [1, 1, 1, 3, 3]
-    assert accuracy(y, s, q, member, w=w)["a"] == (1.5 / 5, 3)
-    assert accuracy(y, s, q, member, average="queries", w=w)["a"] == (0.75 / 4, 3)
-    bucket = [7, 7, 7, 9, 9]
-    assert accuracy(y, s, q, member, bucket=bucket)["a"] == (0.375, 3)
-    # Exposure: (0, 2) won, (1, 2) won, (3, 4) lost; (1, 2) ties in y.
-    exposure, preference = pairwise.pairwise_exposure, pairwise.pairwise_preference
-    assert exposure(s, q, member)["a"] == (2 / 3, 3)
-    assert exposure(s, q, member, "queries")["a"] == (0.5, 3)
-    assert preference(y, q, member)["a"] == (1, 2)
-    assert preference([0, *y[1:3], 0, 1], q, member)["a"] == (0, 1)
-
-
-def test_weight_zero_is_absent_and_varying_weight_raises():
-    y, s, q, member = [1, 0, 1, 0], [1, 0, 0, 1], [0, 0, 1, 1], {"a": [True] * 4}
-    accuracy = pairwise.pairwise_accuracy
-    assert accuracy(y, s, q, member, w=[1, 1, 0, 0])["a"] == (1, 1)
-    bucketed = accuracy(y, s, q, member, bucket=[0, 0, 1, 1], w=[1, 1, 0, 0])
-    assert bucketed["a"] == (1, 1)
-    with pytest.raises(ValueError, match="varies"):
-        accuracy(y, s, q, member, w=[1, 2, 1, 1])
-
-
 # Matched pairs
 
 

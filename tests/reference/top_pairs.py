@@ -24,8 +24,3 @@ def chances(s, q, k):
             there = sum(a < k or b < k for a, b in both)
             chance[i, j] = Fraction(there, len(both))
     return chance
-
-
-def cut(pairs, chance):
-    """(i, j, value) as (i, j, value, chance), without the pairs that have none."""
-    return [(i, j, v, float(chance[i, j])) for i, j, v in pairs if chance[i, j]]
