@@ -207,7 +207,7 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
             raise ValueError("X must have a row; got none.")
         lengths = {"X": n_rows, "y": None if y is None else n_rows_of(y)}
         _, labels, weights, _ = read_labels(
-            **lengths, qid=qid, sample_weight=sample_weight
+            lengths, qid=qid, sample_weight=sample_weight
         )
         codes = labels["qid"].codes if labels else np.zeros(n_rows, dtype=int)
         weight = weights.get("sample_weight")

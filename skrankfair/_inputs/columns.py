@@ -42,14 +42,15 @@ def _with_labels(values: Any, missing: str) -> tuple[Any, Array | None]:
 
     Such rows get the label `LABEL`, or any other if they are to be left out.
     """
+    from pandas.api.types import infer_dtype
+
     arrays, names = as_columns(values, "sensitive_features")
     absent = [_absent(array) for array in arrays]
     lacking = np.any(absent, axis=0)
     if not lacking.any():
         return values, None
     member = names is not None and all(
-        _are_booleans(array[~lacks])
-        for array, lacks in zip(arrays, absent, strict=True)
+        infer_dtype(array, skipna=True) == "boolean" for array in arrays
     )
     if member and missing == "group":
         raise ValueError(
@@ -58,7 +59,7 @@ def _with_labels(values: Any, missing: str) -> tuple[Any, Array | None]:
         )
     for i, lacks in enumerate(absent):
         array = arrays[i]
-        if missing == "group" and lacks.any() and _has_label(array):
+        if missing == "group" and lacks.any() and LABEL in array.tolist():
             raise ValueError(
                 f"sensitive_features has the label {LABEL!r}, which "
                 "missing='group' would give to rows without one. Rename it."
@@ -188,17 +189,6 @@ def _absent(array: Array) -> Array:
     return np.asarray(pd.isna(array))
 
 
-def _are_booleans(array: Array) -> bool:
-    if array.dtype.kind != "O":
-        return bool(array.dtype.kind == "b")
-    return all(isinstance(value, bool | np.bool_) for value in array)
-
-
-def _has_label(array: Array) -> bool:
-    text = array.dtype.kind in "OUT"
-    return text and any(isinstance(v, str) and v == LABEL for v in array)
-
-
 @dataclass(frozen=True)
 class ReadColumns:
     """Validated columns of one length, of the rows that are left.
@@ -266,7 +256,7 @@ def read_columns(
     if lenient and (features := others.get("sensitive_features")) is not None:
         others["sensitive_features"], unlabelled = _with_labels(features, missing)
     lengths = {name: column.size for name, column in columns.items()}
-    groups, codes, weight, n_input = read_labels(**lengths, **others)
+    groups, codes, weight, n_input = read_labels(lengths, **others)
     left, counts = _rows_with_weight(weight), dict[str, int]()
     if lenient:
         lacking = {name: np.isnan(column) for name, column in columns.items()}
@@ -282,13 +272,13 @@ def read_columns(
 
 
 def read_labels(
+    lengths: Mapping[str, int | None],
     *,
     sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
     sample_weight: Any = None,
     item_weight: Any = None,
-    **lengths: int | None,
 ) -> tuple[Groups | None, dict[str, Codes], dict[str, Array], int]:
     """Return groups, labels and weights by name, of those given, and their number.
 

@@ -41,12 +41,9 @@ def _as_scalar(label: Any) -> Hashable:
         return value
     import pandas as pd
 
-    if np.datetime_data(label.dtype)[0] in ("ps", "fs", "as"):
-        return str(label)  # finer than pandas knows
     try:
-        if isinstance(label, np.datetime64):
-            return pd.Timestamp(label)
-        return pd.Timedelta(label)
+        kind: Any = pd.Timestamp if isinstance(label, np.datetime64) else pd.Timedelta
+        return kind(label)
     except (ValueError, OverflowError):  # beyond the years that pandas knows
         return str(label)
 

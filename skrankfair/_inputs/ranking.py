@@ -481,29 +481,20 @@ def ranked_data(
     y_true: Any,
     y_score: Any,
     *,
-    sensitive_features: Any = None,
-    qid: Any = None,
-    cluster: Any = None,
-    sample_weight: Any = None,
-    item_weight: Any = None,
-    missing: str = "raise",
     others: Mapping[str, Any] | None = None,
+    **columns: Any,
 ) -> RankedData:
     """Validate the columns of a ranking metric and order the rows once.
 
     A column that is None is left out; a metric asks only for what it uses. Rows of
-    either weight 0 are removed before anything else is looked at. `missing` says what
+    either weight 0 are removed before anything else is looked at. `columns` are groups,
+    labels and weights, as `read_labels` takes them, and `missing`, which says what
     becomes of rows without a value, also in the columns `others`.
     """
     read = read_columns(
         {"y_score": y_score, "y_true": y_true, **(others or {})},
         required=("y_score",),
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        item_weight=item_weight,
-        missing=missing,
+        **columns,
     )
     queries, clusters = read.codes.get("qid"), read.codes.get("cluster")
     score, outcome = read.numbers["y_score"], read.numbers.get("y_true")

@@ -207,12 +207,8 @@ class ScoreRows:
 
     def pooled(self, cluster_weight: str) -> Sample:
         """Return the rows as one group."""
-        return Sample.of_rows(
-            self.x,
-            self.y,
-            cluster=self.cluster_codes,
-            weight=self.weight,
-            cluster_weight=cluster_weight,
+        return replace(self, groups=Groups.of_everyone(len(self.x))).sample(
+            cluster_weight
         )
 
 
@@ -220,29 +216,24 @@ def score_rows(
     y_true: Any,
     y_score: Any,
     *,
-    sensitive_features: Any = None,
-    cluster: Any = None,
-    sample_weight: Any = None,
     allow_nan: bool = False,
     names: tuple[str, str] = ("y_true", "y_score"),
-    missing: str = "raise",
     others: Mapping[str, Array] | None = None,
+    **columns: Any,
 ) -> ScoreRows:
     """Validate the columns of a metric of scores.
 
     Rows of weight 0 are removed before anything else is looked at. Without
     `sensitive_features` there is one group, "all". `allow_nan`: an outcome may be NaN,
     which means that it is unknown. `names` is what the caller calls the first two.
-    `missing` says what becomes of rows without a value, also in the columns `others`.
+    `columns` are groups, clusters and weights, and `missing`, which says what becomes
+    of rows without a value, also in the columns `others`.
     """
     read = read_columns(
         {**(others or {}), names[1]: y_score, names[0]: y_true},
         required=names,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
         may_be_nan=names[0] if allow_nan else None,
+        **columns,
     )
     y, x = (read.numbers[name] for name in names)
     check_magnitude(**{names[0]: y})

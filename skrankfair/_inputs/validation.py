@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from numbers import Integral, Real
 from typing import Any
 
 import narwhals as nw
@@ -58,10 +59,8 @@ def check_number(
     inclusive: tuple[bool, bool] = (True, True),
 ) -> None:
     """Raise a ValueError unless `value` is a number of the interval."""
-    kinds: tuple[type, ...] = (int, np.integer)
-    if not integer:
-        kinds += (float, np.floating)
-    fits = isinstance(value, kinds) and not isinstance(value, bool | np.bool_)
+    fits = isinstance(value, Integral if integer else Real)
+    fits &= not isinstance(value, bool | np.bool_)
     if fits and isinstance(value, int):
         # An integer that no array or float can hold is no number to compute with.
         fits = abs(value) <= (_MOST_COUNTED if integer else sys.float_info.max)
@@ -273,10 +272,7 @@ def _same_labels(a: Any, b: Any) -> bool:
     if len(a) != len(b):
         return False
     codes = pd.factorize(np.concatenate([a.to_numpy(object), b.to_numpy(object)]))[0]
-    codes += 1  # missing labels are -1
-    of_a, of_b = codes[: len(a)], codes[len(a) :]
-    size = int(codes.max(initial=0)) + 1
-    return np.array_equal(np.bincount(of_a, None, size), np.bincount(of_b, None, size))
+    return np.array_equal(np.sort(codes[: len(a)]), np.sort(codes[len(a) :]))
 
 
 def check_binary(
@@ -346,35 +342,13 @@ def as_weights(values: Any, name: str = "sample_weight") -> Array:
 
 def generator(random_state: Any) -> np.random.Generator:
     """Return the generator that `random_state` stands for."""
-    random = np.random
-    sources = (
-        random.Generator,
-        random.BitGenerator,
-        random.SeedSequence,
-        random.RandomState,
-    )
     try:
-        if random_state is not None and not isinstance(random_state, (int, *sources)):
-            kind = np.asarray(random_state).dtype.kind
-            if kind not in "iu":  # NumPy would take a duration for a number
-                raise TypeError(f"a seed of kind {kind!r}")
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
         raise ValueError(
             "random_state must be a non-negative integer, a numpy Generator or None; "
             f"got {random_state!r}."
         ) from error
-
-
-def user_level() -> int:
-    """Return the stacklevel of a warning that points at the caller of the package."""
-    level, frame = 0, inspect.currentframe()
-    package = __name__.partition(".")[0]
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] != package:
-            break
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 _COLLECTED: ContextVar[list[tuple[type[Warning], str]] | None] = ContextVar(
@@ -386,7 +360,12 @@ def warn_user(message: str, category: type[Warning] = UndefinedMetricWarning) ->
     """Warn the caller of the package, or tell the function of it that collects."""
     collected = _COLLECTED.get()
     if collected is None:
-        warnings.warn(message, category, stacklevel=user_level())
+        # The level that points at the caller of the package.
+        level, frame = 0, inspect.currentframe()
+        package = __name__.partition(".")[0]
+        while frame and frame.f_globals.get("__name__", "").split(".")[0] == package:
+            level, frame = level + 1, frame.f_back
+        warnings.warn(message, category, stacklevel=level + 1)
     else:
         collected.append((category, message))
 

@@ -356,7 +356,7 @@ def pairwise_fairness_objective(
     y = as_numbers(y_true, "y_true")
     check_magnitude(y_true=y)
     check_given(sensitive_features=sensitive_features)
-    groups, query = groups_and_queries(sensitive_features, qid, y_true=y.size)
+    groups, query = groups_and_queries({"y_true": y.size}, sensitive_features, qid)
     rng = generator(random_state)
     rows = _loss_of(loss, y, query, int(max_pairs), rng)
     pairs = draw_by_group(

@@ -36,8 +36,9 @@ def columns_of_rows(
     n_rows: int, labels: Any, units: Any = None, sample_weight: Any = None
 ) -> tuple[Groups, Codes | None, Array | None]:
     """Return disjoint groups, and clusters and weights or None, of all rows of X."""
+    columns = {"sensitive_features": labels, "cluster": units}
     groups, codes, weights, _ = read_labels(
-        X=n_rows, sensitive_features=labels, cluster=units, sample_weight=sample_weight
+        {"X": n_rows}, **columns, sample_weight=sample_weight
     )
     if groups is None:
         groups = Groups.of_everyone(n_rows)

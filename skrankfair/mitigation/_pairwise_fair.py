@@ -362,8 +362,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         assert_all_finite(y, input_name="y")  # scikit-learn trusts arrays of objects
         if isinstance(self, RegressorMixin):
             check_magnitude(y=y)
-        lengths = {"X": features.shape[0]}
-        return features, y, *groups_and_queries(**columns, **lengths)
+        return features, y, *groups_and_queries({"X": features.shape[0]}, **columns)
 
     def _features(self, X: Any) -> Any:
         """Return X without the columns that the constructor names, if it has them."""

@@ -7,7 +7,7 @@ and its gradient, of which `smooth_absolute` makes the penalty.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -153,11 +153,11 @@ def draw_pairs(
 
 
 def groups_and_queries(
-    sensitive_features: Any, qid: Any, **lengths: int
+    lengths: Mapping[str, int], sensitive_features: Any, qid: Any
 ) -> tuple[Groups | None, Array]:
     """Return the groups of rows, if there are any, and codes of their queries."""
     groups, codes, _, n_rows = read_labels(
-        **lengths, sensitive_features=sensitive_features, qid=qid
+        lengths, sensitive_features=sensitive_features, qid=qid
     )
     if "qid" not in codes:
         return groups, np.zeros(n_rows, dtype=np.int64)

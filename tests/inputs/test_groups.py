@@ -105,7 +105,6 @@ TOKYO = pl.Series([dt.datetime(2020, 1, 1), dt.datetime(2021, 6, 1)] * 2)
             pd.Timestamp("2020-01-01", tz="Asia/Tokyo"),
         ),
         (np.array([10, 20], dtype="m8[ns]"), pd.Timedelta(10)),
-        (np.array([1], dtype="M8[as]"), "1970-01-01T00:00:00.000000000000000001"),
     ],
     ids=str,
 )

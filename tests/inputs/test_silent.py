@@ -157,15 +157,6 @@ def test_ndcg_does_not_depend_on_the_unit(unit):
         np.testing.assert_array_equal(r.standard_error, expected.standard_error)
 
 
-@pytest.mark.parametrize(
-    ("test", "options"),
-    [(predictive_parity_test, {}), (marginal_outcome_test, {"threshold": 0.5})],
-)
-def test_a_comparison_of_groups_needs_groups(test, options):
-    with pytest.raises(ValueError, match="^sensitive_features must be given; got N"):
-        test([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7], sensitive_features=None, **options)
-
-
 def test_a_weight_of_single_numbers_is_refused_at_one_rank_too():
     """NumPy takes an array of one for a number, with a DeprecationWarning."""
     with pytest.raises(ValueError, match="takes an array of ranks 1, 2"):

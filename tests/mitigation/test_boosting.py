@@ -8,10 +8,9 @@ import pytest
 from scipy.special import expit
 from sklearn.base import clone
 
-from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.mitigation import PairwiseFairRegressor, pairwise_fairness_objective
+from skrankfair.mitigation import pairwise_fairness_objective
 from skrankfair.mitigation._pairwise_penalty import candidates, smooth_absolute
-from tests.mitigation.pairs import naive_correlation, problem
+from tests.mitigation.pairs import problem
 
 # LightGBM names columns that have no name, and scikit-learn then misses the names.
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
@@ -94,18 +93,6 @@ def test_hessian_bounds_the_penalty(loss):
     )
 
 
-@pytest.mark.parametrize("comparison", COMPARISONS)
-def test_correlation_is_that_of_the_naive_list(comparison):
-    X, y, group, query = problem(120, grades=4)
-    objective = objective_of(y, group, query, comparison=comparison)
-    found = objective.correlation(X[:, 0])
-    naive = naive_correlation(y, X[:, 0], query, group == 0, comparison)
-    assert found == {0: pytest.approx(naive, rel=1e-9)}
-    linear = PairwiseFairRegressor(0, comparison=comparison).fit(X, y, group, query)
-    found = objective.correlation(linear.predict(X))
-    assert found == {0: pytest.approx(linear.correlation_[0], rel=1e-9)}
-
-
 def test_pairwise_loss_is_of_all_pairs():
     _, y, group, query = problem(grades=3)
     score = np.random.default_rng(0).normal(size=y.size)
@@ -186,17 +173,6 @@ def test_bad_input_raises():
         objective.correlation(y[1:])
     with pytest.raises(ValueError, match="same number of rows"):
         objective.value(y[1:])
-
-
-def test_groups_without_a_pair_are_named():
-    _, y, group, query = problem(n_groups=3)
-    query = np.where(group == 2, 1000 + np.arange(y.size), query)
-    with pytest.warns(UndefinedMetricWarning, match="groups 2:"):
-        objective = objective_of(y, group, query)
-    assert set(objective.correlation(np.arange(y.size))) == {0, 1}
-    with pytest.warns(UndefinedMetricWarning, match="groups 'all':"):
-        objective = objective_of(y, ["all"] * y.size, query)
-    np.testing.assert_array_equal(objective(y, y)[0], np.zeros(y.size))
 
 
 # The two libraries

@@ -128,12 +128,6 @@ class TestClassifier:
         ):
             model.fit(X, y, sample_weight=np.ones(200))
 
-    def test_a_regressor_raises(self):
-        X, y = problem(100)
-        model = GroupCalibratedClassifier(LinearRegression(), **COLUMNS)
-        with pytest.raises(ValueError, match="estimator|numeric|string"):
-            model.fit(X, np.where(y, "yes", "no"))
-
 
 class UserRecorder(ClassifierMixin, BaseEstimator):
     """Keeps the users that it is fitted with and that it scores."""

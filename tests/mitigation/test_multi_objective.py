@@ -52,19 +52,6 @@ class TestTheory:
         error = model.transform(fresh) - expected
         assert np.sqrt(np.mean(error**2)) < 0.035
 
-    def test_clusters_outweigh_rows(self):
-        """A user of 5000 rows, whose outcomes are 0.4 higher, among 1000."""
-        rng = np.random.default_rng(0)
-        user = np.concatenate([np.arange(2000) // 2, np.full(5000, 1000)])
-        X = rng.uniform(0.1, 0.5, (user.size, 2))
-        y = rng.random(X.shape) < X + 0.4 * (user == 1000)[:, None]
-        grid = np.full((1, 2), 0.3)
-        for calibrator in ("nadaraya_watson", "platt", LinearRegression()):
-            model = MultiObjectiveCalibrator(calibrator).fit(X, y, cluster=user)
-            np.testing.assert_allclose(model.transform(grid), 0.3, atol=0.06)
-            model.set_params(cluster_weight="row").fit(X, y, cluster=user)
-            assert (model.transform(grid) > 0.5).all()
-
 
 class TestMethods:
     def test_platt_is_a_logistic_regression_of_each_outcome(self):
@@ -88,21 +75,6 @@ class TestMethods:
             smoother = NadarayaWatsonRegressor().fit(X[SCORES], y[name])
             np.testing.assert_allclose(
                 model.transform(fresh)[:, k], smoother.predict(fresh), atol=2e-3
-            )
-
-    def test_weights_and_repeated_rows_agree(self):
-        X, y, _ = two_scores(300)
-        weight = np.random.default_rng(0).integers(0, 3, 300)
-        rows = np.repeat(np.arange(300), weight)
-        for calibrator in ("nadaraya_watson", "platt", LinearRegression()):
-            model = MultiObjectiveCalibrator(calibrator, sensitive_features="group")
-            model.set_params(min_group_size=1)
-            found = model.fit(X.drop(columns="user"), y, sample_weight=weight)
-            found = found.transform(X.drop(columns="user"))
-            more = X.drop(columns="user").iloc[rows]
-            again = clone(model).fit(more, y.iloc[rows])
-            np.testing.assert_allclose(
-                again.transform(X.drop(columns="user")), found, atol=1e-8
             )
 
     @pytest.mark.parametrize(
@@ -156,17 +128,6 @@ class TestWeights:
 
 
 class TestGroupsAndInput:
-    def test_each_group_is_fitted_alone(self):
-        X, y, _ = two_scores(400)
-        model = MultiObjectiveCalibrator(sensitive_features="group")
-        model.fit(X.drop(columns="user"), y)
-        for group in "ab":
-            rows = (X["group"] == group).to_numpy()
-            part = X.loc[rows, SCORES]
-            alone = MultiObjectiveCalibrator().fit(part, y[rows])
-            found = model.calibrators_[group].predict(part.to_numpy())
-            np.testing.assert_allclose(found, alone.transform(part))
-
     def test_names_of_objectives(self):
         X, y, _ = two_scores(100)
         model = MultiObjectiveCalibrator("platt").fit(X[SCORES], pl.from_pandas(y))

@@ -65,6 +65,7 @@ def test_several_or_overlapping_groups_are_a_term_each():
 @one_in(3, alpha={"0": 0.0, "2": 2.0}, few={"few": 256, "many": 0}, make=MATRICES)
 def test_gradient_of_the_objective(monkeypatch, model, comparison, alpha, few, make):
     monkeypatch.setattr(pairwise_base, "_FEW_FEATURES", few)
+    monkeypatch.setattr(pairwise_base, "_BLOCK", 100)
     X, y, group, query = problem(n_groups=3)
     kept = []
 

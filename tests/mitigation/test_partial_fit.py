@@ -137,17 +137,3 @@ class TestRegressor:
             model.partial_fit(X[["s"]], Y)
         assert len(model._X) == X["s"].nunique()
         assert model.n_clusters_ == 3 * N
-
-    def test_errors(self):
-        model = smoother(cluster="user").partial_fit(X[["s", "user"]][:10], Y[:10])
-        with pytest.raises(ValueError, match="all rows of a cluster in one batch"):
-            model.partial_fit(X[["s", "user"]][10:], Y[10:])
-        assert not hasattr(smoother(bandwidth="cv"), "partial_fit")
-        with pytest.raises(ValueError, match="got 'rule_of_thumb'"):
-            smoother(
-                bandwidth="rule_of_thumb", cluster="user", cluster_weight="row"
-            ).partial_fit(X[["s", "user"]], Y)
-
-    def test_starts_anew_after_fit(self):
-        model = smoother().fit(X[["s"]], Y).partial_fit(X[["s"]][:100], Y[:100])
-        assert model.n_clusters_ == 100

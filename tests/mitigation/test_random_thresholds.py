@@ -199,11 +199,6 @@ class TestDraws:
         assert model.randomized_thresholds_ == found
         np.testing.assert_array_equal(model.predict(self.X), model.predict(self.X))
 
-    def test_one_group_keeps_its_threshold(self):
-        one = self.X.assign(group="a")
-        model = fitted(one, self.Y, threshold=0.6)
-        assert model.randomized_thresholds_ == {"a": {0.6: 1.0}}
-
     def test_unknown_outcomes_are_those_to_expect(self):
         hidden = np.random.default_rng(1).random(2000) < 0.3
         y = np.where(hidden, np.nan, self.Y)
@@ -243,24 +238,3 @@ class TestDraws:
             rates = expected_rates(chances(fitted(X, y, threshold=cost), X), X, y)
             np.testing.assert_allclose(rates[:, column], rate, atol=1e-12)
             assert np.ptp(rates, axis=0).max() < 1e-12
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"constraint": "demographic_parity"},
-            "randomize=True needs constraint='equal",
-        ),
-        ({"adjust": "raise"}, "and adjust='raise'"),
-    ],
-)
-def test_bad_options_raise(options, message):
-    with pytest.raises(ValueError, match=message):
-        fitted(*drawn(100, 0), **options)
-
-
-def test_a_group_with_one_kind_of_outcome():
-    X, y = drawn(200, 0)
-    with pytest.raises(ValueError, match="good and bad outcomes in every group"):
-        fitted(X, np.where(X["group"] == "b", 0.0, y))

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 import sklearn
-from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, make_scorer, mean_squared_error
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -146,11 +144,6 @@ def optimizer():
     return pytest.importorskip("fairlearn.postprocessing").ThresholdOptimizer
 
 
-def start_over():
-    """Make the randomised predictions of fairlearn the same again."""
-    np.random.seed(0)  # noqa: NPY002
-
-
 class TestThresholdOptimizer:
     """scikit-learn issue 27977: predictions that need the groups."""
 
@@ -170,36 +163,3 @@ class TestThresholdOptimizer:
             score = scoring(classifier, X, y, sensitive_features=sensitive)
         # A dummy's scores are all the same, so the rule is the majority's class.
         assert score == max(y.mean(), 1 - y.mean())
-
-    @pytest.mark.parametrize("routing", [False, True], ids=["columns", "metadata"])
-    def test_randomised_predictions_in_cross_validation(self, optimizer, routing):
-        pipeline = make_pipeline(FunctionTransformer(), LogisticRegression())
-        model = optimizer(estimator=pipeline, predict_method="predict_proba")
-        accuracy = make_fairness_scorer(accuracy_score, sensitive_features=True)
-        train, test = SPLITS[0]
-        who = {"sensitive_features": DATA.group[test]}
-        with sklearn.config_context(enable_metadata_routing=routing):
-            if routing:
-                model.set_fit_request(sensitive_features=True)
-                model.set_predict_request(sensitive_features=True)
-            fitted = clone(model).fit(
-                X.iloc[train], Y[train], sensitive_features=DATA.group[train]
-            )
-            start_over()
-            expected = accuracy_score(Y[test], fitted.predict(X.iloc[test], **who))
-            start_over()
-            assert accuracy(fitted, X.iloc[test], Y[test], **who) == expected
-            if routing:
-                start_over()
-                options = {"params": {"sensitive_features": DATA.group}}
-                options |= {"scoring": accuracy, "cv": SPLITS[:1]}
-                assert cross_val_score(model, X, Y, **options) == [expected]
-
-    def test_our_metrics_on_its_predictions(self, optimizer):
-        model = optimizer(estimator=LogisticRegression(), predict_method="auto")
-        model.fit(X, Y, sensitive_features=DATA.group)
-        start_over()
-        score = column_scorer()(model, X, Y)
-        start_over()
-        predicted = model.predict(X, sensitive_features=DATA.group)
-        assert score == gap(predicted, np.arange(len(Y)))

@@ -13,7 +13,6 @@ from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import get_scorer as sklearn_scorer
 from sklearn.metrics import (
-    get_scorer_names,
     precision_score,
     recall_score,
 )
@@ -290,9 +289,6 @@ class TestByName:
         negated = name.startswith(("neg_", "worst_group_neg_"))
         assert np.sign(score) == (-1 if negated else 1)
 
-    def test_no_name_is_taken_by_scikit_learn(self):
-        assert not set(our_names()) & set(get_scorer_names())
-
     def test_every_metric_has_a_scorer(self):
         """But those that describe outcomes or the ranking alone, and curves of it."""
         functions = {n for n in metrics.__all__ if n[0].islower()}
@@ -310,11 +306,6 @@ class TestByName:
             *("make_metric", "group_mean"),  # which are of anything
             *DISPARITIES,  # which are numbers of other metrics
         }
-
-    def test_options_of_the_metric_are_passed_on(self, model):
-        score = get_scorer("ndcg", qid="query", k=3)(model, X, Y)
-        scores = model.decision_function(X)
-        assert score == ndcg(Y, scores, qid=DATA.query, k=3).estimate[0]
 
     def test_ndcg_of_groups_of_queries(self, model):
         scores, side = model.decision_function(X), DATA.query % 2

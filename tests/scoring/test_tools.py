@@ -1,7 +1,6 @@
 """Every tool of scikit-learn that takes ``scoring=``: columns, metadata."""
 
 import functools
-import re
 
 import numpy as np
 import pytest
@@ -30,11 +29,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
 
-from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import matched_pair_calibration
 from skrankfair.scoring import make_fairness_scorer
-from tests.scoring.data import DATA, Data, column_scorer, metadata_scorer
-from tests.seeds import one_in, rarely
+from tests.scoring.data import DATA, column_scorer, metadata_scorer
+from tests.seeds import one_in
 
 MODEL = LogisticRegression(tol=0.01)
 GRID = {"C": [0.01, 1.0]}
@@ -226,36 +224,3 @@ def test_tuned_threshold_reads_any_labels_as_0_and_1(labels):
             options = {"cv": DATA.splits(), "params": DATA.metadata}
             scores.append(tuned(DATA.numpy, y, scoring=scorer, **options))
     assert scores[0] == scores[1] < 0
-
-
-# A fold, the first, whose queries have no row of group 1.
-LACKING = Data(seed=3)
-LACKING.pandas.loc[
-    np.isin(LACKING.query, LACKING.query[LACKING.splits()[0][1]]), "group"
-] = 0
-UNDEFINED = re.escape(
-    "The score of pairwise_accuracy is undefined (NaN) on this test set: it has "
-)
-
-
-@pytest.mark.parametrize(
-    ("run", "score"),
-    [(run, with_columns) for run in WITH_FRAME.values()]
-    + [(run, with_metadata) for run in WITH_ARRAY.values()]
-    + rarely(*((run, with_metadata) for run in WITH_FRAME.values())),
-)
-@pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
-def test_a_fold_without_a_group_is_nan_and_said(run, score):
-    if run is importance:
-        run = importance_of_the_lacking_fold
-    with pytest.warns(UndefinedMetricWarning, match=UNDEFINED + r".*groups there: 0"):
-        scores = score(run, LACKING.pandas, LACKING)
-    if run is not selected:
-        assert np.isnan(scores).any()
-    assert not np.any(scores == 0) or scores.dtype == bool
-
-
-def importance_of_the_lacking_fold(X, y, scoring, cv, params):
-    rows = cv[0][1]
-    params = {name: values[rows] for name, values in params.items()}
-    return importance(X.iloc[rows], y[rows], scoring, None, params)

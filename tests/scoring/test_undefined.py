@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import matched_pair_calibration, pairwise_exposure
 from skrankfair.scoring import get_scorer, make_fairness_scorer
-from tests.scoring.data import column_scorer, metadata_scorer
+from tests.scoring.data import column_scorer
 
 LABELS = ["a", "b", "c"]
 
@@ -104,12 +104,6 @@ def test_nothing_to_say_of_a_missing_standard_error():
     assert messages == []
 
 
-def test_raise():
-    scorer = column_scorer(on_undefined="raise")
-    with pytest.raises(ValueError, match=r"it has no pairs of a \(groups there: a\)"):
-        scorer(MODEL, *make_rows(["a"]))
-
-
 def test_an_infinite_score_is_said():
     """No item of b is in the first place of any query: its skew is -inf."""
     X, y = make_rows(["a", "b"])
@@ -159,22 +153,6 @@ class TestExpectedGroups:
         )
         plain = X.with_columns(pl.col("group").cast(pl.Categorical))
         assert np.isfinite(column_scorer()(MODEL, plain, self.Y))
-
-    def test_as_categories_of_metadata(self):
-        group = pd.Series(pd.Categorical(self.X["group"], categories=LABELS))
-        metadata = {"sensitive_features": group, "qid": self.X["query"]}
-        self.expect(metadata_scorer(), self.X, **metadata)
-
-    def test_of_numbers_and_crossed_labels(self):
-        X = self.X.assign(group=(self.X["group"] == "a").astype(int), age="old")
-        for spec, groups, lacks in (
-            ("group", [0, 1, 2], "2"),
-            (["group", "age"], [(0, "old"), (1, "young")], "1 × young"),
-        ):
-            scorer = column_scorer(sensitive_features=spec, expected_groups=groups)
-            score, (message,) = caught(scorer, X, self.Y)
-            assert np.isnan(score)
-            assert f"no pairs of {lacks} (" in message
 
     @pytest.mark.parametrize("categories", [LABELS[:2], [1, 2]])
     def test_all_there(self, categories):

@@ -97,14 +97,6 @@ class TestNumbers:
         assert np.isfinite(scores["gap"])
         assert np.isnan(scores["gap_standard_error"])
 
-    def test_shares_that_agree_in_all_clusters_have_one(self, model):
-        """All pairs are in order, which is no proof that all others will be."""
-        scorer = get_scorer("neg_pairwise_accuracy_difference", **WHO)
-        frame, ordered = X.assign(x=10.0 * Y, z=0.0), LogisticRegression()
-        scores = with_errors({"gap": scorer})(ordered.fit(frame, Y), frame, Y)
-        assert scores["gap"] == 0
-        assert scores["gap_standard_error"] > 0.001
-
 
 def test_other_scorers_are_scored_alone(model):
     scorers = {
