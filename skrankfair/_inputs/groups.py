@@ -241,10 +241,17 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
     if not arrays:
         raise ValueError(f"{name} must have at least one column; it has none.")
     if all(array.dtype.kind == "b" for array in arrays):
-        return _membership_groups(arrays, names, name)
+        if len(set(names)) < len(names):
+            raise ValueError(
+                f"{name} must have distinct column names; got {tuple(names)}."
+            )
+        for array in arrays:
+            check_vector(array, name)
+        return Groups(tuple(names), np.column_stack(arrays))
     if len(arrays) == 1:
         return _label_groups(encode(arrays[0], name))
-    if all(_is_binary(array) for array in arrays):
+    numbers = all(a.size and a.dtype.kind in "iuf" for a in arrays)
+    if numbers and all(np.isin(array, (0, 1)).all() for array in arrays):
         warn_user(
             f"{name} has {len(arrays)} columns of the numbers 0 and 1, whose "
             "combinations are the groups. If each column marks the members of a group, "
@@ -255,24 +262,9 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
     return _crossed_groups([encode(array, name) for array in arrays])
 
 
-def _is_binary(array: Array) -> bool:
-    if not array.size or array.dtype.kind not in "iuf":
-        return False
-    return bool(((array == 0) | (array == 1)).all())
-
-
 def _label_groups(column: Codes) -> Groups:
     codes, labels = _dense_sorted(column)
     return Groups(tuple(labels), codes)
-
-
-def _membership_groups(arrays: list[Array], names: list[Hashable], name: str) -> Groups:
-    labels = tuple(names)
-    if len(set(labels)) < len(labels):
-        raise ValueError(f"{name} must have distinct column names; got {labels}.")
-    for array in arrays:
-        check_vector(array, name)
-    return Groups(labels, np.column_stack(arrays))
 
 
 def _crossed_groups(columns: list[Codes]) -> Groups:

@@ -521,34 +521,22 @@ def ranked_data(
     )
 
 
+#: The arguments of ranking metrics that are columns, and how they are read.
+_COLUMNS = (
+    *("sensitive_features", "qid", "cluster", "sample_weight", "item_weight"),
+    "missing",
+)
+
+
 def measured(
-    estimates: Callable[..., T],
-    y_true: Any,
-    y_score: Any,
-    *,
-    sensitive_features: Any,
-    qid: Any,
-    cluster: Any,
-    sample_weight: Any,
-    missing: str,
-    item_weight: Any = None,
-    **options: Any,
+    estimates: Callable[..., T], y_true: Any, y_score: Any, **arguments: Any
 ) -> T:
     """Return the estimates of a ranking metric, called with all of its arguments.
 
     `estimates` takes the `RankedData` of the columns, and the options by name.
     """
-    data = ranked_data(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        item_weight=item_weight,
-        missing=missing,
-    )
-    return estimates(data, **options)
+    columns = {name: arguments.pop(name) for name in _COLUMNS if name in arguments}
+    return estimates(ranked_data(y_true, y_score, **columns), **arguments)
 
 
 def _query_weight(weight: Array, ranking: Ranking, kept: Array | None) -> Array:

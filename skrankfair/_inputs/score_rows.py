@@ -57,7 +57,12 @@ class Sample:
         """
         groups = Groups.of_everyone(x.size) if groups is None else groups
         check_choice(cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
-        rows, group = _memberships(groups, rests)
+        rows, group = groups.memberships()
+        if rests:
+            outside = [np.flatnonzero(~groups.mask(g)) for g in range(len(groups))]
+            of_rest = [np.full(o.size, len(groups) + g) for g, o in enumerate(outside)]
+            rows = np.concatenate([rows, *outside])
+            group = np.concatenate([group, *of_rest])
         n_groups = len(groups) * (2 if rests else 1)
         share = np.broadcast_to(1.0, rows.size) if weight is None else weight[rows]
         together = cluster_weight == "cluster" and cluster is not None
@@ -132,16 +137,6 @@ class Sample:
     def columns(self, *values: Any) -> Array:
         """Return weighted columns and, last, the weights: what the kernel sums over."""
         return np.stack([*(self.share * v for v in values), self.share])
-
-
-def _memberships(groups: Groups, rests: bool) -> tuple[Array, Array]:
-    """Return row and group of every membership."""
-    rows, group = groups.memberships()
-    if not rests:
-        return rows, group
-    outside = [np.flatnonzero(~groups.mask(g)) for g in range(len(groups))]
-    codes = [np.full(o.size, len(groups) + g) for g, o in enumerate(outside)]
-    return np.concatenate([rows, *outside]), np.concatenate([group, *codes])
 
 
 @dataclass(frozen=True)

@@ -79,9 +79,11 @@ def check_number(
 def to_numpy(values: Any, name: str) -> Array:
     """Return the values of a column of any library as a numpy array."""
     if isinstance(values, np.ma.MaskedArray):
-        return _with_missing(values)
-    if isinstance(values, np.ndarray):
-        return _native(values)
+        masked, values = np.ma.getmaskarray(values), values.data
+        values = np.where(masked, None, values) if masked.any() else values
+    if isinstance(values, np.ndarray):  # in this machine's byte order
+        native = values.dtype.newbyteorder("=")
+        return values if values.dtype.isnative else values.astype(native)
     if not isinstance(values, PLAIN):
         column = nw.from_native(values, series_only=True, pass_through=True)
         if isinstance(column, nw.Series):
@@ -95,15 +97,6 @@ def to_numpy(values: Any, name: str) -> Array:
             f"{name} must be a 1-dimensional array, list or column; "
             f"it cannot be read as an array ({error})."
         ) from error
-    return array
-
-
-def _with_missing(values: np.ma.MaskedArray[Any, Any]) -> Array:
-    """Return a masked array with None at the masked places, if there are any."""
-    if not np.ma.is_masked(values):
-        return _native(values.data)
-    array = values.data.astype(object)
-    array[np.ma.getmaskarray(values)] = None
     return array
 
 
@@ -135,13 +128,6 @@ def _changes_values(array: Array, values: Any) -> bool:
             isinstance(value, int) and abs(value) > _EXACT for value in values
         )
     return array.dtype.kind in "US"
-
-
-def _native(array: Array) -> Array:
-    """Return the array in this machine's byte order."""
-    if array.dtype.isnative:
-        return array
-    return array.astype(array.dtype.newbyteorder("="))
 
 
 def check_vector(array: Array, name: str) -> None:

@@ -74,7 +74,12 @@ class FairnessScorer(BaseScorer):
     def __repr__(self) -> str:
         """Return the calls that make the scorer."""
         function: ScoreFunction = self._score_func
-        shown = {name: _spec_text(spec) for name, spec in function.columns.items()}
+        shown = {
+            name: getattr(spec, "__name__", "a function")
+            if callable(spec)
+            else repr(spec)
+            for name, spec in function.columns.items()
+        }
         options: dict[str, Any] = dict(function.params)
         if function.disparity is not None:
             options["disparity"] = function.disparity
@@ -489,11 +494,6 @@ def get_scorer(name: str, **options: Any) -> FairnessScorer:
     return make_fairness_scorer(metric, **{"disparity": disparity, **params, **options})
 
 
-def _spec_text(spec: ColumnSpec) -> str:
-    """Return how a repr shows where a column comes from."""
-    return getattr(spec, "__name__", "a function") if callable(spec) else repr(spec)
-
-
 #: Level of the bounds from which standard errors are recovered.
 _LEVEL = 0.95
 
@@ -507,7 +507,10 @@ class ScorersWithErrors(MultimetricScorer):
     """
 
     def __init__(self, scorers: Mapping[str, Any]) -> None:
-        super().__init__(scorers={name: _keeping(s) for name, s in scorers.items()})
+        super().__init__(scorers={name: copy(s) for name, s in scorers.items()})
+        for scorer in self._scorers.values():
+            if isinstance(scorer, FairnessScorer):
+                scorer.keeps_estimates = True
 
     def __repr__(self) -> str:
         """Return the call that makes the scorer."""
@@ -539,14 +542,6 @@ class ScorersWithErrors(MultimetricScorer):
                 error, df = standard_error(result, kind)
                 scores |= {f"{name}_standard_error": error, f"{name}_df": df}
         return scores
-
-
-def _keeping(scorer: Any) -> Any:
-    """Return a copy of a scorer of ours whose scores carry their estimates."""
-    if isinstance(scorer, FairnessScorer):
-        scorer = copy(scorer)
-        scorer.keeps_estimates = True
-    return scorer
 
 
 def standard_error(result: Result, kind: str | None) -> tuple[float, float]:

@@ -209,11 +209,6 @@ class TestSaid:
         members = pairwise_accuracy(Y, X["x"], sensitive_features=flags.astype(bool))
         assert members.groups == ("group", "other")
 
-    def test_flags_in_an_estimator_that_needs_disjoint_groups(self):
-        flags = (X[["group"]] == 1).assign(other=np.arange(len(X)) % 2 == 0)
-        with pytest.raises(ValueError, match=r"Labels, \.astype\(str\), are crossed"):
-            GroupCalibrator().fit(X[["x"]], Y, sensitive_features=flags)
-
     def test_metadata_that_a_tool_does_not_pass(self):
         fair = GroupCalibratedClassifier(LogisticRegression(), sensitive_features=True)
         with pytest.raises(ValueError, match="turn on sklearn.set_config"):

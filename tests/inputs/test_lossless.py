@@ -102,21 +102,6 @@ def test_groups_without_members(metric, cluster):
     assert np.isnan(result.estimate).all()
 
 
-def test_a_result_keeps_its_own_weights():
-    rng = np.random.default_rng(0)
-    weight = rng.integers(1, 4, 60).astype(float)
-    result = log_loss(
-        rng.integers(0, 2, 60),
-        rng.uniform(0.1, 0.9, 60),
-        sensitive_features=np.repeat(["a", "b"], 30),
-        sample_weight=weight,
-    )
-    drawn = {"method": "bootstrap", "n_resamples": 100, "random_state": 0}
-    before = result.confidence_interval(**drawn)
-    weight[:] = 1
-    np.testing.assert_array_equal(result.confidence_interval(**drawn), before)
-
-
 # Threads
 
 

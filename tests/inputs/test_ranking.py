@@ -112,22 +112,6 @@ def test_data_in_ranked_order():
     assert column.tolist() == [[10, 20, 30, 40][row] for row in rows]
 
 
-def test_rows_of_weight_zero_are_left_out():
-    data = ranked_data(
-        [1, 2, 3, 4],
-        [0.1, 0.9, 0.5, 0.7],
-        sensitive_features=["a", "b", "a", "c"],
-        qid=[0, 1, 0, 1],
-        sample_weight=[0, 3, 0, 3],
-    )
-    assert (data.ranking.n_rows, data.n_input) == (2, 4)
-    assert data.groups.labels == ("b", "c")
-    assert data.y_true.tolist() == [2, 4]
-    assert data.column([10, 20, 30, 40], "z").tolist() == [20, 40]
-    with pytest.raises(ValueError, match="z: 2"):
-        data.column([10, 20], "z")
-
-
 def test_the_same_rows_by_another_score():
     rng = np.random.default_rng(0)
     y, s = rng.normal(size=40), rng.normal(size=40)
@@ -169,14 +153,3 @@ def test_blocks_are_whole_queries(n_rows):
         np.testing.assert_array_equal(part.lengths, ranking.lengths[queries])
         np.testing.assert_array_equal(part.position(), ranking.position()[rows])
     assert (next_row, next_query) == (ranking.n_rows, ranking.n_queries)
-
-
-def test_tie_means():
-    ranking = Ranking.from_scores(
-        np.array([3.0, 2, 2, 1, 1, 1]), np.array([0, 0, 0, 0, 1, 1])
-    )
-    assert ranking.position().tolist() == [0, 1, 2, 3, 0, 1]
-    means = ranking.tie_means(np.array([6.0, 5, 4, 3, 2, 1]))
-    assert means.tolist() == [6, 4.5, 4.5, 3, 1.5, 1.5]
-    distinct = Ranking.from_scores(np.array([2.0, 1]))
-    assert distinct.tie_means(np.array([6.0, 5])).tolist() == [6, 5]
