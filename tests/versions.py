@@ -1,16 +1,7 @@
 """What older versions of scikit-learn do otherwise."""
 
-import inspect
-
-import pytest
 import sklearn
-from sklearn.ensemble import BaggingClassifier
 from sklearn.utils.fixes import parse_version
-
-bagging_predicts_with_metadata = pytest.mark.skipif(
-    "params" not in inspect.signature(BaggingClassifier.predict).parameters,
-    reason="BaggingClassifier.predict takes metadata from scikit-learn 1.7 on",
-)
 
 
 def scored_with(model, name):

@@ -81,9 +81,10 @@ def to_numpy(values: Any, name: str) -> Array:
     if isinstance(values, np.ma.MaskedArray):
         masked, values = np.ma.getmaskarray(values), values.data
         values = np.where(masked, None, values) if masked.any() else values
-    if isinstance(values, np.ndarray):  # in this machine's byte order
-        native = values.dtype.newbyteorder("=")
-        return values if values.dtype.isnative else values.astype(native)
+    if isinstance(values, np.ndarray):
+        if values.dtype.isnative:
+            return values
+        return values.astype(values.dtype.newbyteorder("="))
     if not isinstance(values, PLAIN):
         column = nw.from_native(values, series_only=True, pass_through=True)
         if isinstance(column, nw.Series):

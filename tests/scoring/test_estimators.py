@@ -139,27 +139,21 @@ class TestGroupAwarePipeline:
         np.testing.assert_allclose(search_scores(search, "mse")[0], expected)
 
 
-@pytest.fixture
-def optimizer():
-    return pytest.importorskip("fairlearn.postprocessing").ThresholdOptimizer
-
-
-class TestThresholdOptimizer:
-    """scikit-learn issue 27977: predictions that need the groups."""
-
-    def test_the_snippet_of_the_issue(self, optimizer):
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(10, 3))
-        y = rng.integers(0, 2, size=X.shape[0])
-        sensitive = rng.integers(0, 2, size=X.shape[0])
-        with sklearn.config_context(enable_metadata_routing=True):
-            classifier = (
-                optimizer(estimator=DummyClassifier(), predict_method="auto")
-                .set_fit_request(sensitive_features=True)
-                .set_predict_request(sensitive_features=True)
-                .fit(X, y, sensitive_features=sensitive)
-            )
-            scoring = make_fairness_scorer(accuracy_score, sensitive_features=True)
-            score = scoring(classifier, X, y, sensitive_features=sensitive)
-        # A dummy's scores are all the same, so the rule is the majority's class.
-        assert score == max(y.mean(), 1 - y.mean())
+def test_predictions_that_need_the_groups():
+    """The snippet of scikit-learn issue 27977."""
+    post = pytest.importorskip("fairlearn.postprocessing")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10, 3))
+    y = rng.integers(0, 2, size=X.shape[0])
+    sensitive = rng.integers(0, 2, size=X.shape[0])
+    with sklearn.config_context(enable_metadata_routing=True):
+        classifier = (
+            post.ThresholdOptimizer(estimator=DummyClassifier(), predict_method="auto")
+            .set_fit_request(sensitive_features=True)
+            .set_predict_request(sensitive_features=True)
+            .fit(X, y, sensitive_features=sensitive)
+        )
+        scoring = make_fairness_scorer(accuracy_score, sensitive_features=True)
+        score = scoring(classifier, X, y, sensitive_features=sensitive)
+    # A dummy's scores are all the same, so the rule is the majority's class.
+    assert score == max(y.mean(), 1 - y.mean())

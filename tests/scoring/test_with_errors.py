@@ -1,12 +1,9 @@
 """Standard errors beside the scores, wherever scikit-learn scores."""
 
-import pickle
-
 import numpy as np
 import pytest
 import sklearn
 from scipy.stats import t
-from sklearn.base import clone
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
@@ -143,16 +140,6 @@ def test_cross_validation_with_metadata():
     expected = cross_validate(*data, scoring=scoring, **options)
     for name in ("gap", "gap_standard_error", "gap_df"):
         np.testing.assert_array_equal(found[f"test_{name}"], expected[f"test_{name}"])
-
-
-def test_copies(model):
-    scoring = with_errors({"ndcg": NDCG, "gap": column_scorer()})
-    search = GridSearchCV(None, {}, scoring=scoring)
-    for copied in (pickle.loads(pickle.dumps(scoring)), clone(search).scoring):
-        assert copied is not scoring
-        assert repr(copied) == repr(scoring)
-        assert copied(model, X, Y) == scoring(model, X, Y)
-    assert repr(scoring).startswith("with_errors({'ndcg': make_fairness_scorer(ndcg")
 
 
 def test_what_is_refused(model):
