@@ -91,6 +91,7 @@ class Plan(PlannedTests, ReadOnlyArrays):
         -------
         float
         """
+        check_number(n_clusters, "n_clusters", 1, np.inf)
         total = max(self.variance.sum() - 2 * self.covariance, 0.0)
         return float(np.sqrt(total / n_clusters))
 

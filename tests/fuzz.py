@@ -1,57 +1,503 @@
-"""What every call must keep to, and the smallest call that does not."""
+"""Everything public, called with what is good by construction and then spoilt.
+
+A call that is spoilt is refused politely, and leaves its arguments alone. The order of
+the rows does not matter, and threads find what one of them finds. `test_fuzz.py` makes
+some calls, `benchmarks/fuzz.py` makes as many as there is time for.
+"""
 
 import copy
+import functools
 import inspect
 import pickle
 import traceback
 import warnings
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-import polars as pl
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import KFold
+from sklearn.utils import check_array
 
+import skrankfair
+from skrankfair import (
+    datasets,
+    inference,
+    metrics,
+    mitigation,
+    model_selection,
+    planning,
+    rankers,
+    scoring,
+    smoothing,
+)
 from skrankfair._estimates.resampled import ResampledSums
 from skrankfair.metrics import GroupEstimates
-from tests import fuzz_calls
-from tests.fuzz_calls import Call
+from tests.test_read_only import results
 
+NAN, INF = float("nan"), float("inf")
 ALLOWED = (ValueError, TypeError, NotFittedError, ImportError)
-#: Metrics of the order of the scores alone.
-OF_RANKS = {
-    *("pairwise_accuracy", "pairwise_exposure", "dips", "exposure", "exposure_gap"),
-    *("ndcg", "ndkl", "skew_at_k", "exposure_parity", "pairwise_parity"),
-    *("normalized_discounted_difference", "normalized_discounted_ratio"),
-    *("normalized_discounted_kl", "auc"),
+#: What a call needs beside its columns.
+NEEDED = {
+    "positive_rate_shift": {"threshold": 0.5, "n_resamples": 3},
+    "rank_shift": {"n_resamples": 3},
+    "nadaraya_watson": {"grid": [0.2, 0.5], "bandwidth": 0.2},
+    "matched_pair_calibration": {"epsilon": 0.2},
+    "matched_pair_curve": {"epsilon": [0.1, 0.3]},
+    "skew_at_k": {"k": 2},
+    "monotonicity_test": {"group": "a", "n_resamples": 20},
+    "marginal_outcome_test": {"threshold": 0.3, "n_resamples": 50},
+    "predictive_parity_test": {"n_resamples": 50},
+    "outcome_inequality_test": {"n_resamples": 50},
+    **{
+        f"normalized_discounted_{kind}": {"step": 2}
+        for kind in ("difference", "ratio", "kl")
+    },
+}
+#: Options that are right wherever they are taken, or refused with a ValueError.
+OPTIONS = {
+    "comparison": ("all", "intra", "inter"),
+    "average": ("pairs", "queries", "amortized", "representation"),
+    "variance": ("auto", "cluster", "item"),
+    "position_weight": ("uniform", "dcg", "reciprocal", "geometric", "top", [1, 0.5]),
+    "direction": ("below", "both"),
+    "estimator": ("mean", "local_linear"),
+    "adjacent": (True, False),
+    "signed": (True, False),
+    "normalize": (True, False),
+    "joint": (True, False),
+    "target": ("expected", "relevance", "population"),
+    "gain": ("linear", "exponential"),
+    "tie_cost": (0.0, 0.5, 1.0),
+    "k": (1, 3),
+    "bins": (2, 3),
+    "method": ("smooth", "binned", "sweep", "bootstrap", "permutation", "exact"),
+    "kernel": ("gaussian", "epanechnikov"),
+    "cluster_weight": ("cluster", "row"),
+    "reference": ("all", "rest", "a"),
+    "adjust": ("both", "up", "down"),
+    "constraint": ("positive_rate", None),
+    "monotonic": (True, False),
+    "calibrator": ("nadaraya_watson", "isotonic", "platt", "binning"),
+}
+SPOILT = (
+    *(None, NAN, INF, -INF, 0, -1, 1, 2, 0.5, 1e308, 5e-324, 2**63, 10**400, True),
+    *("", "a", b"a", [], {}, (), object(), object, 1j, slice(3), np.zeros(0)),
+    *(np.zeros((2, 3)), np.array(0.5), np.array([NAN]), np.datetime64("NaT")),
+)
+#: How much work is asked for: large numbers are no mistake, but take for ever.
+AMOUNTS = (
+    *("n_resamples", "n_permutations", "n_jobs", "grid_size", "n_queries", "n_items"),
+    *("n_clusters", "n_rankings", "n_max", "n_signals", "max_iter", "max_pairs", "cv"),
+    *("n_bins", "b0", "b1", "rate", "verbose"),
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function with arguments, some of which are columns of as many rows."""
+
+    function: object
+    arguments: dict
+
+    def __call__(self):
+        """Return what the function returns."""
+        return self.function(**self.arguments)
+
+    def but(self, **changed):
+        """Return the call with other arguments."""
+        return replace(self, arguments={**self.arguments, **changed})
+
+    def shuffled(self, rng):
+        """Return the call with its rows in another order."""
+        order = rng.permutation(len(self.arguments["y_score"]))
+        columns = {
+            name: value[order]
+            for name, value in self.arguments.items()
+            if isinstance(value, np.ndarray) and len(value) == order.size
+        }
+        return self.but(**columns)
+
+
+def chosen(parameters, rng, share):
+    """Return some of the options that are among the parameters."""
+    return {
+        key: values[int(rng.integers(len(values)))]
+        for key, values in OPTIONS.items()
+        if key in parameters and rng.random() < share
+    }
+
+
+# Functions of columns
+
+
+def of_columns():
+    """Return every public function that takes scores, by name."""
+    functions = {
+        name: getattr(module, name)
+        for module in (metrics, inference, smoothing)
+        for name in module.__all__
+    }
+    functions |= {"audit": skrankfair.audit, "make_metric": made}
+    return {
+        name: function
+        for name, function in functions.items()
+        if inspect.isfunction(function)
+        and {"y_true", "y_score", "values"}
+        & set(inspect.signature(function).parameters)
+    }
+
+
+def scores_and_hits(y_true, y_score):
+    """Return two columns."""
+    return y_true * y_score, y_score
+
+
+def ratio_of_two(totals):
+    """Return the ratio of the first two columns."""
+    return totals[..., 0] / totals[..., 1]
+
+
+def made(y_true, y_score, *, sensitive_features=None, cluster=None, sample_weight=None):
+    """Measure by a metric that is made here."""
+    who = {"sensitive_features": sensitive_features, "cluster": cluster}
+    metric = metrics.make_metric(scores_and_hits, ratio_of_two, name="share_of_score")
+    return metric(y_true, y_score, **who, sample_weight=sample_weight)
+
+
+def columns(rng):
+    """Return columns of one data set: ties, ragged queries, two or three groups."""
+    n = int(rng.integers(12, 40))
+    query = np.sort(rng.integers(0, max(1, n // 6), n))
+    labels = [list("abc"), [1, 2, 3], [True, False]][int(rng.integers(4)) // 2]
+    group = rng.choice(np.array(labels)[: rng.integers(2, 4)], n)
+    if rng.random() < 0.1:
+        group = rng.random((n, 3)) < 0.5
+    outcomes = (rng.integers(0, 2, n), rng.integers(0, 5, n) / 4, rng.random(n))
+    return {
+        "y_true": outcomes[int(rng.integers(3))].astype(float),
+        "y_score": np.round(rng.random(n), int(rng.integers(1, 4))),
+        "sensitive_features": group,
+        "qid": query,
+        "cluster": query // 2,
+        "sample_weight": rng.integers(1, 3, n)[query].astype(float),
+        "engagement": np.round(rng.random(n), 2),
+        "values": rng.normal(size=n),
+    }
+
+
+def column_call(name, rng):
+    """Return a call of a function of columns, with some of its options."""
+    function = of_columns()[name]
+    parameters = set(inspect.signature(function).parameters)
+    given = {k: v for k, v in columns(rng).items() if k in parameters}
+    for optional in ("cluster", "sample_weight", "engagement", "qid"):
+        if optional in given and rng.random() < (0.2 if optional == "qid" else 0.5):
+            del given[optional]
+    if name == "pairwise_accuracy" and "engagement" not in given:
+        parameters -= {"bins"}
+    if name == "calibration_error":
+        given["bandwidth"] = 0.2
+    if "threshold" in parameters:
+        given["threshold"] = 0.5
+    options = chosen(parameters, rng, 0.2)
+    return Call(function, {**given, **NEEDED.get(name, {}), **options})
+
+
+# Estimators, which are fitted, copied and asked
+
+
+class Given(BaseEstimator):
+    """A ranker that predicts the first column of X."""
+
+    def fit(self, X, y=None):
+        """Fit nothing."""
+        self.fitted_ = True
+        return self
+
+    def predict(self, X):
+        """Return the first column."""
+        columns = X.iloc[:, [0]] if isinstance(X, pd.DataFrame) else X
+        return check_array(columns)[:, 0].astype(float)
+
+
+def fit_and_ask(make, method, **arguments):
+    """Fit an estimator, copy it, and return what it and its copy predict alike."""
+    names = ("sensitive_features", "cluster", "qid", "sample_weight")
+    passed = {name: arguments.pop(name) for name in names if name in arguments}
+    X, y = arguments.pop("X"), arguments.pop("y")
+    model = clone(make(**arguments))
+    model.fit(X, y, **passed)
+    asked = inspect.signature(getattr(model, method)).parameters
+    asked = {k: v for k, v in passed.items() if k in asked}
+    answer = getattr(model, method)(X, **asked)
+    again = getattr(pickle.loads(pickle.dumps(model)), method)(X, **asked)
+    if not np.array_equal(np.asarray(answer), np.asarray(again), equal_nan=True):
+        raise AssertionError(f"the copy predicts {again}, not {answer}")
+    return answer
+
+
+FOLDS = {"estimator": LogisticRegression(), "cv": 2}
+STEPS = {"max_iter": 5, "random_state": 0}
+ESTIMATORS = {
+    mitigation.GroupCalibrator: ("transform", {}),
+    mitigation.MultiObjectiveCalibrator: ("predict", {}),
+    mitigation.GroupCalibratedClassifier: ("predict_proba", FOLDS),
+    mitigation.GroupCalibratedRegressor: (
+        "predict",
+        {"estimator": LinearRegression(), "cv": 2},
+    ),
+    mitigation.GroupThresholdClassifier: ("predict", FOLDS),
+    mitigation.PairwiseFairClassifier: ("predict_proba", STEPS),
+    mitigation.PairwiseFairRegressor: ("predict", STEPS),
+    smoothing.NadarayaWatsonRegressor: ("predict", {}),
+    rankers.QueryRanker: ("predict", {"estimator": Given()}),
 }
 
 
-def quiet():
-    """Return a context that allows warnings, but none of a computation gone wrong."""
-    context = warnings.catch_warnings()
-    context.__enter__()
-    warnings.simplefilter("ignore")
-    warnings.simplefilter("error", RuntimeWarning)
-    return context
+def estimator_call(make, rng):
+    """Return a call that fits an estimator and asks it."""
+    method, needed = ESTIMATORS[make]
+    c = columns(rng)
+    X = np.column_stack([c["y_score"], rng.normal(size=c["y_score"].size)])
+    y = (c["y_true"] > 0.4).astype(float)
+    if make in (mitigation.GroupCalibrator, smoothing.NadarayaWatsonRegressor):
+        X = X[:, :1]
+    if make is mitigation.MultiObjectiveCalibrator:
+        y = np.column_stack([y, 1 - y])
+    accepted = inspect.signature(make.fit).parameters
+    names = ("sensitive_features", "cluster", "qid", "sample_weight")
+    passed = {k: c[k] for k in names if k in accepted and rng.random() < 0.6}
+    options = chosen(set(inspect.signature(make).parameters) - {"kernel"}, rng, 0.3)
+    options = {k: v for k, v in options.items() if k != "estimator"}
+    function = functools.partial(fit_and_ask, make, method)
+    return Call(function, {"X": X, "y": y, **needed, **passed, **options})
+
+
+# Scorers, reports, and what else is not made of columns
+
+
+def scored(X, y, **options):
+    """Score a ranker by a metric whose columns are columns of X."""
+    scorer = scoring.make_fairness_scorer(**options)
+    repr(scorer)
+    return scorer(Given().fit(X), X, y)
+
+
+def scored_by_name(X, y, **options):
+    """Score a ranker by the name of a scorer."""
+    return scoring.get_scorer(**options)(Given().fit(X), X, y)
+
+
+def objective(score, y_true, **options):
+    """Return gradient and Hessian of a boosting objective."""
+    made = mitigation.pairwise_fairness_objective(y_true, **options)
+    return np.concatenate([np.asarray(part) for part in made(y_true, score)])
+
+
+def searched(**options):
+    """Choose a candidate of a search."""
+    scores = {"utility": [0.5, 0.6, 0.7], "gap": [-0.1, -0.2, -0.3]}
+    results_of = {
+        f"{kind}_test_{k}": np.asarray(v)
+        for kind in ("mean", "split0")
+        for k, v in scores.items()
+    }
+    results_of["params"] = [{}] * 3
+    choose = model_selection.fairness_constrained(**options)
+    front = model_selection.pareto_front(results_of, list(scores))
+    return np.array([choose(results_of), *front])
+
+
+def compared(name, y_true, y_score, **who):
+    """Compare two scores of the same rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        a, b = (
+            metrics.pairwise_accuracy(y_true, s, **who) for s in (y_score, -y_score)
+        )
+    return Call(getattr(inference, name), {"a": a, "b": b})
+
+
+def others(rng):
+    """Return a call of each of the others, by name."""
+    c = columns(rng)
+    y, group = (c["y_true"] > 0.4).astype(float), c["sensitive_features"]
+    label = group if group.ndim == 1 else group[:, 0]
+    X = pd.DataFrame({"score": c["y_score"], "group": label, "query": c["qid"]})
+    scorer = {"X": X, "y": c["y_true"], "qid": "query", "sensitive_features": "group"}
+    names = [name for name in scoring.get_scorer_names() if "ndcg" not in name]
+    by_name = {**scorer, "name": names[int(rng.integers(len(names)))]}
+    model = {"estimator": Given(), "X": X[["score"]], "y": y, "cv": KFold(2)}
+    scores = {"before": c["y_score"], "after": 1 - c["y_score"], "y_true": y}
+    given = {k: c[k] for k in ("y_true", "sensitive_features", "qid")}
+    who = {**given, "y_score": c["y_score"]}
+    lot = {
+        "probabilities": np.full((6, 6), 1 / 6),
+        "sensitive_features": np.array(list("aababb")),
+        "step": 2,
+        "k": 2,
+    }
+    rates = {"rate": 0.3, "share": 0.2, "correlation": 0.1, "n_items": 4}
+    pairs = {"accuracy": 0.7, "rate": 0.3, "share": 0.2, "n_items": 8}
+    pilot = {"pilot": planning.plan_rates(0.3, share=0.2), "gap": [0.05, 0.1]}
+    calls = {
+        "make_fairness_scorer": Call(scored, {**scorer, "metric": metrics.dips}),
+        "get_scorer": Call(scored_by_name, by_name),
+        "audit_cv": Call(
+            skrankfair.audit_cv, {**model, "sensitive_features": group, "qid": c["qid"]}
+        ),
+        "mitigation_report": Call(
+            skrankfair.mitigation_report, {**scores, "sensitive_features": group}
+        ),
+        "pairwise_fairness_objective": Call(
+            functools.partial(objective, c["y_score"]), {**given, "random_state": 0}
+        ),
+        "fairness_constrained": Call(
+            searched, {"objective": "utility", "at_most": {"gap": 0.2}}
+        ),
+        "expected_advantage": Call(metrics.expected_advantage, lot),
+        "recommend_metrics": Call(
+            inference.recommend_metrics, {"test": some_results()["MonotonicityTest"]}
+        ),
+        "compare": compared("compare", **who),
+        "compare_independent": compared("compare_independent", **who),
+        "plan_rates": Call(planning.plan_rates, rates),
+        "plan_pairs": Call(planning.plan_pairs, pairs),
+        "power_curve": Call(planning.power_curve, pilot),
+    }
+    sizes = {"n_clusters": 5, "n_rankings": 3, "n_items": 6, "n_queries": 4}
+    for name in datasets.__all__:
+        if name.startswith("make_"):
+            make = getattr(datasets, name)
+            options = {
+                k: sizes.get(k, p.default)
+                for k, p in inspect.signature(make).parameters.items()
+            }
+            calls[name] = Call(make, {**options, "random_state": 0})
+    return calls
+
+
+# Methods of results
+
+ARGUMENTS = {
+    "confidence_level": 0.9,
+    "n_resamples": 20,
+    "random_state": 0,
+    "a": "a",
+    "b": "b",
+    "kind": "difference",
+    "correction": "holm",
+    "method": "t",
+    "reference": None,
+    "text": "{}",
+    "power": 0.8,
+    "gap": 0.1,
+    "margin": 0.1,
+    "name": "mean",
+    "table": np.ones((4, 2, 2)),
+    "groups": ["a", "b"],
+    "finalize": ratio_of_two,
+}
+#: Pictures and files; and what takes numbers of other methods only.
+LEFT_OUT = ("plot", "to_html", "to_excel", "to_json", "ends", "covariances")
+
+
+@functools.cache
+def some_results():
+    """Return a result of every kind, by its name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {type(result).__name__: result for result in results()}
+
+
+def methods():
+    """Return the names of the public methods of results."""
+    return [
+        f"{kind}.{name}"
+        for kind, result in some_results().items()
+        for name in dir(type(result))
+        if isinstance(
+            inspect.getattr_static(type(result), name),
+            type(methods) | classmethod,
+        )
+        if not name.startswith("_") and name not in LEFT_OUT
+    ]
+
+
+def method_call(name, rng):
+    """Return a call of a method of a result."""
+    kind, _, method = name.partition(".")
+    function = getattr(some_results()[kind], method)
+    given = {
+        key: ARGUMENTS.get(key)
+        for key, p in inspect.signature(function).parameters.items()
+        if p.default is p.empty or (key in ARGUMENTS and rng.random() < 0.5)
+        if p.kind is not p.VAR_KEYWORD
+    }
+    return Call(function, given)
+
+
+# All of them, and what must hold
+
+
+def call_of(name, rng):
+    """Return a good call of a name."""
+    by_name = {make.__name__: make for make in ESTIMATORS}
+    if name in by_name:
+        return estimator_call(by_name[name], rng)
+    if "." in name:
+        return method_call(name, rng)
+    return column_call(name, rng) if name in of_columns() else others(rng)[name]
+
+
+def spoil(value, rng):
+    """Return something else than a good argument."""
+    column = isinstance(value, np.ndarray) and value.ndim == 1 and value.size
+    other = SPOILT[int(rng.integers(len(SPOILT)))]
+    if not column or rng.random() < 0.2:
+        return other
+    wrong = value.astype(object)
+    wrong[int(rng.integers(value.size))] = other
+    repeated = np.repeat(value[:1], value.size)
+    shapes = (value[:-1], value[:0], value.reshape(-1, 1), repeated)
+    return (*shapes, wrong, wrong.tolist())[int(rng.integers(6))]
+
+
+def spoilt(call, rng):
+    """Return the call with one or two arguments spoilt."""
+    options = set(call.arguments)
+    if not isinstance(call.function, functools.partial):
+        options |= set(inspect.signature(call.function).parameters)
+    options = sorted(options - {"kwargs", "options", "metric_params"})
+    for _ in range(int(rng.integers(1, 3)) if options else 0):
+        key = options[int(rng.integers(len(options)))]
+        value = spoil(call.arguments.get(key), rng)
+        large = isinstance(value, int | float) and not abs(value) < 1000
+        if not (key in AMOUNTS and large):
+            call = call.but(**{key: value})
+    return call
 
 
 def outcome(call, shown=False):
     """Return what a call returns, and print it; None if it is refused as it may be."""
-    context = quiet()
-    try:
-        result = call()
-        if shown:
-            repr(result)
-    except ALLOWED:
-        return None
-    except Exception as error:
-        if of_scikit_learn(error):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", RuntimeWarning)  # of a computation gone wrong
+        try:
+            result = call()
+            if shown:
+                repr(result)
+        except ALLOWED:
             return None
-        raise
-    finally:
-        context.__exit__(None, None, None)
+        except Exception as error:
+            if of_scikit_learn(error):
+                return None
+            raise
     return result
 
 
@@ -62,270 +508,76 @@ def of_scikit_learn(error):
     return any("/sklearn/" in file for file in files[ours:])
 
 
-def numbers(result, errors=True):
-    """Return the numbers of a result that do not depend on chance, by name."""
-    if isinstance(result, GroupEstimates):
-        random = isinstance(result.sums, ResampledSums)
-        names = (
-            "estimate",
-            "support",
-            *(("standard_error",) * (errors and not random)),
-        )
-        return {name: np.asarray(getattr(result, name)) for name in names}
-    for name in ("estimate", "curves", "outcomes"):
-        if hasattr(result, name):
-            return {name: np.asarray(getattr(result, name), dtype=float)}
-    if isinstance(result, float | np.ndarray):
-        return {"value": np.asarray(result)}
-    return {}
-
-
 def differences(one, two, tolerance=1e-6):
-    """Return in what numbers two results differ."""
+    """Return in what numbers two results differ that do not depend on chance."""
+    if one is None or two is None:
+        return []
+    names = ("estimate", "curves", "outcomes")
+    if isinstance(one, GroupEstimates):
+        random = isinstance(one.sums, ResampledSums)
+        names = ("estimate", "support", *(("standard_error",) * (not random)))
     return [
-        f"{name}: {one[name]} and {two[name]}"
-        for name in one
-        if one[name].shape != two[name].shape
-        or not np.allclose(
-            one[name], two[name], rtol=tolerance, atol=1e-9, equal_nan=True
+        f"{name}: {getattr(one, name)} and {getattr(two, name)}"
+        for name in names
+        if hasattr(one, name)
+        if not np.allclose(
+            np.asarray(getattr(one, name), dtype=float),
+            np.asarray(getattr(two, name), dtype=float),
+            rtol=tolerance,
+            atol=1e-9,
+            equal_nan=True,
         )
     ]
 
 
-def compared(call, other, tolerance=1e-6, errors=True):
-    """Return how the results of two calls differ that should not, or None."""
-    results = outcome(call), outcome(other)
-    if results[0] is None or results[1] is None:
-        return None
-    found = differences(*(numbers(r, errors) for r in results), tolerance)
-    return "; ".join(found) or None
-
-
-# Checks: each takes a good call and random numbers, and says what is wrong, or None.
-
-
 def polite(call, rng):
     """A spoilt call is refused politely, and leaves its arguments alone."""
-    call = fuzz_calls.spoilt(call, rng)
-    return unharmed(call)
-
-
-def unharmed(call):
-    """Return what a call does to its arguments, or raises that it may not."""
+    call = spoilt(call, rng)
     before = copy.deepcopy(call.arguments)
-    try:
-        outcome(call, shown=True)
-    except Exception as error:  # noqa: BLE001
-        return f"raised {type(error).__name__}: {error}"
+    outcome(call, shown=True)
     for key, value in before.items():
         now = call.arguments[key]
         if isinstance(value, np.ndarray) and value.dtype != object:
-            if not np.array_equal(value, now, equal_nan=value.dtype.kind == "f"):
-                return f"changed {key}"
-        elif isinstance(value, pd.DataFrame) and not value.equals(now):
-            return f"changed {key}"
-    return None
+            nan = value.dtype.kind == "f"
+            assert np.array_equal(value, now, equal_nan=nan), f"changed {key}"
+        elif isinstance(value, pd.DataFrame):
+            assert value.equals(now), f"changed {key}"
 
 
 def row_order(call, rng):
     """The order of the rows does not matter."""
-    if call.arguments.get("adjacent") or not call.n_rows:
-        return None
-    return compared(call, call.take(rng.permutation(call.n_rows)))
-
-
-def group_names(call, rng):
-    """Neither do the names of the groups."""
-    labels = call.columns.get("sensitive_features")
-    if labels is None or labels.ndim > 1 or call.arguments.get("group") is not None:
-        return None
-    old = np.unique(labels)
-    if call.arguments.get("reference") in old.tolist():
-        return None
-    new = np.array([f"g{i}" for i in rng.permutation(old.size)])
-    renamed = call.but(sensitive_features=new[np.searchsorted(old, labels)])
-    results = outcome(call), outcome(renamed)
-    if any(not isinstance(r, GroupEstimates) for r in results):
-        return None
-    if results[0].groups != tuple(old.tolist()):
-        return None
-    order = [results[1].groups.index(name) for name in new.tolist()]
-    two = {name: values[order] for name, values in numbers(results[1]).items()}
-    return "; ".join(differences(numbers(results[0]), two)) or None
-
-
-def monotone_scores(call, rng):
-    """Metrics of ranks do not change with the scale of the scores."""
-    if call.name not in OF_RANKS:
-        return None
-    return compared(call, call.but(y_score=np.exp(3 * call.arguments["y_score"]) - 7))
-
-
-def weights_are_importance(call, rng):
-    """A factor common to all weights changes nothing, and a weight of 0 removes."""
-    given = call.arguments
-    if "y_score" not in given or "sample_weight" not in call.columns:
-        return None
-    if given.get("adjacent") or not call.n_rows:
-        return None
-    ranked = "qid" in given
-    if "qid" in inspect.signature(call.function).parameters and not ranked:
-        return None  # one list has one weight
-    unit = given["qid"] if ranked else np.arange(call.n_rows)
-    weight = rng.integers(0, 4, unit.max() + 1)[unit]
-    if not weight.any():
-        return None
-    rows = np.flatnonzero(weight)
-    fewer = call.take(rows).but(sample_weight=4.0 * weight[rows])
-    return compared(call.but(sample_weight=weight.astype(float)), fewer)
-
-
-def parts_are_the_whole(call, rng):
-    """Parts of one query (or cluster) each add up to the whole, stored or not."""
-    given = call.arguments
-    by = next((key for key in ("cluster", "qid") if key in call.columns), None)
-    ranked = "qid" in inspect.signature(call.function).parameters
-    if by is None or "y_score" not in given or (ranked and "qid" not in given):
-        return None  # one list is no sum of its parts
-    label = np.asarray(given[by])
-    if len(label) != call.n_rows:
-        return None
-    whole = outcome(call)
-    if not isinstance(whole, GroupEstimates) or isinstance(whole.sums, ResampledSums):
-        return None
-    parts = [outcome(call.take(np.flatnonzero(label == q))) for q in np.unique(label)]
-    if any(part is None for part in parts):
-        return None
-    kept = (
-        GroupEstimates.compact,
-        lambda part: pickle.loads(pickle.dumps(part)),
-        lambda part: GroupEstimates.from_json(part.to_json()),
-    )[int(rng.integers(3))]
-    try:
-        total = sum(kept(part) for part in parts)
-    except ValueError:
-        return None  # what chooses numbers from its rows does not add up
-    if total.groups != whole.groups:
-        return None
-    return "; ".join(differences(numbers(whole), numbers(total))) or None
-
-
-def column_types(call, rng):
-    """Lists and columns of pandas and polars are read as arrays are."""
-
-    def converted(value):
-        if not isinstance(value, np.ndarray) or value.ndim != 1:
-            return value
-        kind = int(rng.integers(3))
-        index = rng.permutation(value.size)
-        return (list, pl.Series, lambda v: pd.Series(v, index=index))[kind](value)
-
-    names = [name for name in call.columns if name not in ("X", "y")]
-    return compared(
-        call, call.but(**{n: converted(call.arguments[n]) for n in names}), 1e-12
-    )
+    if "y_score" in call.arguments and not call.arguments.get("adjacent"):
+        assert differences(outcome(call), outcome(call.shuffled(rng))) == []
 
 
 def threads(call, rng):
     """Threads find what one of them finds."""
     alone = outcome(call)
-    context = quiet()
-    try:
-        with ThreadPoolExecutor(3) as pool:
-            together = list(pool.map(lambda _: tried(call), range(3)))
-    finally:
-        context.__exit__(None, None, None)
-    for result in together:
-        if (alone is None) != (result is None):
-            return f"{alone!r} alone, {result!r} in threads"
-        if alone is not None and (
-            found := differences(numbers(alone), numbers(result), 1e-12)
-        ):
-            return "; ".join(found)
-    return None
+    if alone is not None:
+        with warnings.catch_warnings(), ThreadPoolExecutor(3) as pool:
+            warnings.simplefilter("ignore")
+            for result in pool.map(lambda _: call(), range(3)):
+                assert differences(alone, result, 1e-12) == []
 
 
-def tried(call):
-    """Return what a call returns; None if it is refused."""
-    try:
-        return call()
-    except ALLOWED:
-        return None
-
-
-CHECKS = {
-    check.__name__: check
-    for check in (
-        *(polite, row_order, group_names, monotone_scores, weights_are_importance),
-        *(parts_are_the_whole, column_types, threads),
-    )
-}
-#: Kinds that are checked by relations, and those that are only spoilt.
-RELATED = ("columns",)
+CHECKS = {check.__name__: check for check in (polite, row_order, threads)}
 
 
 def tasks():
-    """Return all pairs of what is called and a check, as kind, name and check."""
-    return [
-        (kind, name, check)
-        for kind, found in fuzz_calls.names().items()
-        for name in found
-        for check in (CHECKS if kind in RELATED else ("polite",))
-    ]
+    """Return all pairs of a name that is called and of a check."""
+    first = np.random.default_rng(0)
+    named = [*(make.__name__ for make in ESTIMATORS), *others(first), *methods()]
+    tasks = [(name, check) for name in of_columns() for check in CHECKS]
+    return tasks + [(name, "polite") for name in named]
 
 
-def random_numbers(name, check, seed):
-    """Return the generator of one call."""
-    return np.random.default_rng([seed, zlib.crc32(f"{name} {check}".encode())])
-
-
-def attempt(kind, name, check, seed):
-    """Make one call with its check; return the call, and what is wrong or None."""
-    rng = random_numbers(name, check, seed)
-    call = fuzz_calls.make(kind, name, rng)
-    state = copy.deepcopy(rng.bit_generator.state)
-    return call, state, said_by(check, call, state)
-
-
-def said_by(check, call, state):
-    """Return what a check says of a call, with random numbers from a state."""
-    rng = np.random.default_rng()
-    rng.bit_generator.state = state
+def attempt(name, check, seed):
+    """Make one call with its check, and say how to repeat what is wrong."""
+    rng = np.random.default_rng([seed, zlib.crc32(f"{name} {check}".encode())])
+    call = call_of(name, rng)
     try:
-        return CHECKS[check](call, rng)
-    except Exception as error:  # noqa: BLE001
-        return f"raised {type(error).__name__}: {error}"
-
-
-def shrunk(check, call, state):
-    """Return a call with as few rows as are still wrong, by halves."""
-    while call.n_rows > 1:
-        half = call.n_rows // 2
-        for rows in (np.arange(half), np.arange(half, call.n_rows)):
-            if said_by(check, smaller := call.take(rows), state):
-                call = smaller
-                break
-        else:
-            return call
-    return call
-
-
-def reproducer(kind, name, check, seed):
-    """Return what is wrong with a call, on as few rows as show it; None if nothing."""
-    call, state, said = attempt(kind, name, check, seed)
-    if not said:
-        return None
-    call = shrunk(check, call, state)
-    said = said_by(check, call, state)
-    if check == "polite":
-        rng = np.random.default_rng()
-        rng.bit_generator.state = state
-        call = fuzz_calls.spoilt(call, rng)
-    arguments = ", ".join(f"{k}={v!r}" for k, v in call.arguments.items())
-    return (
-        f"{name}, {check}: {said}\n  {name}({arguments})\n  "
-        f"python -m benchmarks.fuzz --only {name} --check {check} --seed {seed}"
-    )
-
-
-__all__ = ["CHECKS", "Call", "attempt", "reproducer", "shrunk", "tasks"]
+        CHECKS[check](call, rng)
+    except Exception as error:
+        error.add_note(f"{name}({call.arguments})")
+        error.add_note(f"benchmarks.fuzz --only {name} --check {check} --seed {seed}")
+        raise

@@ -18,6 +18,7 @@ from skrankfair import (
 )
 from skrankfair.inference._monotonicity import MetricRecommendation
 from skrankfair.mitigation import MultiObjectiveCalibrator
+from skrankfair.model_selection import FairnessConstrained
 from skrankfair.monitoring._monitor import Alarm
 from skrankfair.smoothing._curve_pairs import CurvePairs
 from tests.test_public_api import PUBLIC
@@ -117,7 +118,7 @@ def test_every_kind_of_result_is_looked_at(arrays):
         for name, value in PUBLIC
         if dataclasses.is_dataclass(value) and not name.endswith("Display")
     }
-    plain = {MetricRecommendation, Alarm}  # no arrays
+    plain = {MetricRecommendation, Alarm, FairnessConstrained}  # no arrays
     assert public - plain <= met
     assert CurvePairs in met
 

@@ -16,7 +16,7 @@ from skrankfair import AuditReport, metrics, mitigation, scoring
 from skrankfair.distributed import measure
 from skrankfair.monitoring import Monitor
 from tests.distributed.logs import METRICS, WHO, click_log
-from tests.fuzz_calls import Given
+from tests.fuzz import Given
 from tests.golden.of_rankings import STORED, room
 
 # Scorers and mitigations
