@@ -335,13 +335,11 @@ class TestRules:
             choose(results)
         assert constrain(0.5)(results) == 1
 
-    def test_a_ratio_is_not_bounded_as_a_disparity(self):
+    def test_ratios_and_disparities_are_told_apart(self):
         results = make_results([1, 2], [[0.0, 0.0], [0.9, 0.8]])
         message = r"'gap' has scores above 0 \(up to 0.9\).*bounded by at_least"
         with pytest.raises(ValueError, match=message):
             constrain(0.95)(results)
-
-    def test_a_disparity_that_is_bounded_as_a_ratio(self):
         results = make_results([1, 2], [[-0.1, -0.1], [-0.2, -0.2]])
         with pytest.warns(UserWarning, match="All scores of 'gap' are neg.*at_most"):
             assert constrain(0.03, ratio=True)(results) == 0
@@ -367,24 +365,21 @@ class TestRules:
         with pytest.warns(UndefinedMetricWarning, match=message):
             assert constrain(0.25)(make_results([9, NAN, 1], gap)) == 2
 
-    def test_an_undefined_candidate_is_worse_than_a_violation(self):
-        results = make_results([9, 1], [[NAN, 0], [-0.5, -0.5]])
-        with (
-            pytest.warns(UndefinedMetricWarning),
-            pytest.warns(UserWarning, match="candidate 1 violates them least"),
-        ):
-            assert constrain(0.1)(results) == 1
-
-    def test_all_undefined(self):
-        results = make_results([1, 9], [[NAN, -0.1], [NAN, -0.1]])
-        choose = constrain(0.1)
+    @pytest.mark.parametrize(
+        ("objective", "gap", "message"),
+        [
+            ([9, 1], [[NAN, 0], [-0.5, -0.5]], "candidate 1 violates them least"),
+            ([1, 9], [[NAN, -0.1], [NAN, -0.1]], "undefined. Candidate 1 is the best"),
+        ],
+    )
+    def test_an_undefined_candidate_is_worse_than_a_violation(
+        self, objective, gap, message
+    ):
         with (
             pytest.warns(UndefinedMetricWarning, match=r"folds \[0\]"),
-            pytest.warns(
-                UserWarning, match="all are undefined. Candidate 1 is the best by qual"
-            ),
+            pytest.warns(UserWarning, match=message),
         ):
-            assert choose(results) == 1
+            assert constrain(0.1)(make_results(objective, gap)) == 1
 
     @pytest.mark.parametrize("key", ["quality", "gap"])
     def test_nothing_to_choose_by(self, key):

@@ -89,10 +89,6 @@ class TestFit:
         assert (np.diff(fitted.qid_) >= 0).all()
         assert fitted.qid_.size == len(X)
 
-    def test_without_queries_all_rows_are_one(self):
-        X, y = problem()
-        assert QueryRanker(Recorder()).fit(X, y).estimator_.group_ == [len(X)]
-
     def test_as_an_argument_or_a_function(self):
         X, y = problem()
         X["query"] = "q" + X["query"].astype(str)
@@ -108,6 +104,7 @@ class TestFit:
         ("qid", "given", "message"),
         [
             (0.5, None, "qid must be a column name"),
+            (True, None, "qid must be passed as metadata"),
             ("session", None, "there is no 'session'"),
             ("query", [1], "qid must be given once"),
             (None, [1, 2], "same number of rows"),
@@ -127,11 +124,6 @@ class GroupIdRecorder(Recorder):
 
 
 class TestColumnsAndMetadata:
-    def test_true_means_metadata(self):
-        X, y = problem()
-        with pytest.raises(ValueError, match="qid must be passed as metadata"):
-            QueryRanker(Ridge(), qid=True).fit(X, y)
-
     def test_columns_that_only_scorers_need_are_dropped(self):
         X, y = problem()
         ranker = QueryRanker(Recorder(), qid="query", drop=["group"]).fit(X, y)
@@ -304,12 +296,10 @@ def test_rows_may_be_lists():
     ranker = QueryRanker(ByGroup()).fit(rows, [1, 2, 3], qid=[1, 1, 0])
     assert ranker.estimator_.sizes_ == [1, 2]
     assert ranker.predict(rows).shape == (3,)
-    with pytest.raises(TypeError, match="Expected sequence or array-like"):
-        QueryRanker(ByGroup()).fit(None, [1, 2, 3], qid=[1, 1, 0])
-
-
-def test_no_rows_are_refused_by_name():
+    assert QueryRanker(ByGroup()).fit(rows, [1, 2, 3]).estimator_.sizes_ == [3]
     with pytest.raises(ValueError, match="^X must have a row; got none"):
         QueryRanker(Ridge()).fit([], [])
     with pytest.raises(ValueError, match="names a column, but X arrives here without"):
         QueryRanker(Ridge(), qid="q").fit([[1.0], [2.0]], [1, 0])
+    with pytest.raises(TypeError, match="Expected sequence or array-like"):
+        QueryRanker(ByGroup()).fit(None, [1, 2, 3], qid=[1, 1, 0])

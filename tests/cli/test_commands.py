@@ -1,7 +1,6 @@
 """The commands: right input gives a report, wrong input one line and status 2."""
 
 import json
-import re
 import shlex
 import sys
 from datetime import datetime
@@ -185,16 +184,9 @@ class TestCompare:
         from_rows = report_of(files[1]).changes_since(report_of(files[0]))
         assert from_rows.headline in capsys.readouterr().out
 
-    def test_two_scores_of_the_same_queries(self, files, tmp_path, capsys):
-        data = frame(120)
-        data["score"] += np.random.default_rng(0).normal(size=len(data)).round()
-        again = str(tmp_path / "again.csv")
-        data.to_csv(again, index=False)
-        assert main(["compare", files[0], again, *FAST, "--paired"]) == 0
-        out = capsys.readouterr().out
-        assert "on the same clusters" in out
-        paired = report_of(again).changes_since(report_of(files[0]), paired=True)
-        assert repr(paired) in out
+    def test_two_scores_of_the_same_queries(self, files, capsys):
+        assert main(["compare", files[0], files[0], *FAST, "--paired"]) == 0
+        assert "on the same clusters" in capsys.readouterr().out
 
     def test_a_change_can_fail(self, files, capsys):
         condition = ["--fail-if", "inter_group_accuracy_gap[south]<-0.02"]
@@ -253,14 +245,6 @@ class TestProvenance:
         assert file in page
         assert made["made"] in page
 
-    def test_the_command_repeats_it(self, file, tmp_path, capsys):
-        name = tmp_path / "it's $(touch x); 'é.csv"
-        Path(file).rename(name)
-        command = ["audit", str(name), *FAST]
-        assert main(command) == 0
-        (line,) = re.findall(r"(?m)^command: skrankfair (.*)$", capsys.readouterr().out)
-        assert shlex.split(line) == command
-
 
 class TestPlan:
     def test_is_what_the_results_require(self, file, tmp_path, capsys):
@@ -304,19 +288,6 @@ class TestPlan:
             gaps = [g["minimum_detectable"] for g in metric["groups"]]
             beyond = [gap for gap in gaps if gap is not None and gap > share]
             assert not any(f"{gap:.4f}" in printed for gap in beyond)
-
-    @pytest.mark.parametrize(
-        ("change", "says"),
-        [
-            (["--gap", "0"], "gap must be"),
-            (["--gap", "a"], "invalid float value"),
-            (["--power", "0.01"], "power must be above alpha"),
-            (["--metrics", "ndcg"], "None of the metrics has a test"),
-        ],
-    )
-    def test_wrong_options_are_one_line(self, change, says, file, capsys):
-        arguments = ["plan", file, *WHO, "--gap", "0.1", *change]
-        assert says in complaint(arguments, capsys)
 
 
 class TestMonitor:
@@ -390,9 +361,3 @@ class TestMonitor:
         assert "needs --metric, --y-true, --y-score, --sensitive-features" in needs
         assert "is no store" in complaint(["monitor", file], capsys)
         assert not (tmp_path / "gap.jsonl").exists()
-
-    def test_a_store_that_cannot_be_written(self, tmp_path, capsys):
-        arguments = self.add(tmp_path, 1, *self.MADE)
-        arguments[1] = str(tmp_path / "nowhere" / "gap.jsonl")
-        assert main(arguments) == 1
-        assert "No such file or directory" in capsys.readouterr().err

@@ -56,12 +56,6 @@ class TestArrests:
             "scores White. The notes say why both can be so."
         )
 
-    def test_without_a_good_end_nobody_is_worse_off(self, arrests, capsys):
-        found = self.said(arrests[1], capsys)
-        assert "worse off beyond" not in found["headline"]
-        sides = {row["side"] for m in found["metrics"] for row in m["groups"]}
-        assert sides <= {"", "lower", "higher"}
-
 
 def test_lending_has_the_score_and_the_decisions(tmp_path, capsys):
     page = tmp_path / "lending.html"
@@ -124,32 +118,6 @@ class TestRecommender:
         assert "pip install" in complaint(["demo"], capsys)
 
 
-def test_tables_of_a_written_audit(arrests, tmp_path):
-    """LaTeX, Markdown and a workbook have the numbers of the report."""
-    pytest.importorskip("openpyxl")
-    from skrankfair import audit
-
-    frame, _ = arrests
-    sex = "=" + frame["sex"].astype(str)  # a label that looks like a formula
-    report = audit(
-        (frame["released"] == "No") * 1,
-        frame["checks"],
-        sensitive_features=pd.DataFrame({"colour": frame["colour"], "sex": sex}),
-        favorable="low",
-        metrics="pairwise_exposure",
-    )
-    path = report.to_excel(tmp_path / "audit.xlsx")
-    numbers = pd.read_excel(path, sheet_name="numbers")
-    assert list(numbers["group"]) == [
-        "Black × =Female",
-        "Black × =Male",
-        "White × =Female",
-        "White × =Male",
-    ]
-    for text in (report.to_markdown(), report.to_latex()):
-        assert f"{numbers['estimate'].iloc[0]:.4f}" in text
-
-
 def make_ratings(n_users=60, n_movies=40, share=0.4, seed=0):
     """Return some pairs of users and movies in random order, ids with gaps."""
     rng = np.random.default_rng(seed)
@@ -186,24 +154,17 @@ def dense_scores(ratings, train, n_components):
     return positions, scores
 
 
-def split_by_loop(ratings, train_share):
-    """Return the earliest ratings of each user by Python's stable sort."""
-    table = ratings.reset_index(drop=True)
-    train = np.zeros(len(table), dtype=bool)
-    for _, rated in table.groupby("user_id"):
-        rows = sorted(rated.index, key=lambda row: table["timestamp"][row])
-        train[rows[: int(round(train_share * len(rows), 6))]] = True
-    return train
-
-
 class TestRanker:
     """The recommender against plain loops and the dense SVD."""
 
     @pytest.mark.parametrize("train_share", [0.01, 0.29, 0.8])
     def test_the_earliest_ratings_train(self, train_share):
         ratings = make_ratings()
-        expected = split_by_loop(ratings, train_share)
-        np.testing.assert_array_equal(split_by_time(ratings, train_share), expected)
+        train = split_by_time(ratings, train_share)
+        for _, rated in ratings.reset_index(drop=True).groupby("user_id"):
+            rows = rated.sort_values("timestamp", kind="stable").index
+            n_train = int(round(train_share * len(rows), 6))
+            assert train[rows].tolist() == [i < n_train for i in range(len(rows))]
         # 0.29 * 100 is 28.999999999999996
         user = np.repeat([0, 1], [5, 100])
         ratings = pd.DataFrame({"user_id": user, "timestamp": np.arange(105)})

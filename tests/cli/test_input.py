@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from skrankfair.__main__ import main
@@ -123,15 +122,6 @@ class TestLabels:
         content = numbers([*arguments, "session", *exposure], tmp_path)
         assert len(content["groups"]) == 120
 
-    def test_that_differ_by_white_space_are_named(self, file, capsys):
-        data = frame()
-        data.loc[::2, "region"] += " "
-        data.to_csv(file, index=False)
-        assert main(["audit", file, *FAST]) == 0
-        out = capsys.readouterr().out
-        assert "Labels of different groups look alike in this report" in out
-        assert "'NA' and 'NA '; 'south' and 'south '" in out
-
 
 class TestNumbers:
     def test_semicolons_and_decimal_commas_are_recognised(self, file, tmp_path, capsys):
@@ -175,12 +165,6 @@ class TestNumbers:
         write(data, path, kind)
         assert numbers(["audit", str(path), *FAST, *options], tmp_path) == expected
 
-    def test_decisions_may_be_words(self, file, tmp_path):
-        data = frame()
-        data["score"] = np.where(data["score"] > 0, "Yes", "No")
-        data.to_csv(file, index=False)
-        assert numbers(["audit", file, *REQUIRED], tmp_path)["task"] == "decision"
-
     def test_other_outcomes_are_named(self, file, capsys):
         data = frame()
         data["clicked"] = np.array(["yes", "no", "maybe"])[np.arange(len(data)) % 3]
@@ -202,13 +186,6 @@ class TestNumbers:
         assert "got nan in row 3" in complaint(arguments, capsys)
         assert main([*arguments, "--missing", "drop"]) == 0
         assert "1 of 600 rows are left out" in capsys.readouterr().err
-
-    def test_engagement_may_be_missing_where_it_is_not_used(self, file, tmp_path):
-        data = frame()
-        data.loc[data["clicked"] == 0, "watched"] = np.nan
-        data.to_csv(file, index=False)
-        arguments = ["audit", file, *WHO, "--engagement", "watched"]
-        assert numbers(arguments, tmp_path)["n_rows"] == len(data)
 
 
 def changed(**columns):
@@ -263,14 +240,6 @@ def test_a_damaged_archive(name, content, tmp_path, capsys):
     (tmp_path / name).write_bytes(content)
     line = complaint(["audit", str(tmp_path / name), *WHO], capsys)
     assert "cannot be read" in line
-
-
-def test_parquet_of_other_types(tmp_path, capsys):
-    pytest.importorskip("pyarrow")
-    path = tmp_path / "scores.parquet"
-    for score in (pd.Timestamp("2020-01-01"), pd.Series([[1.0]] * 600)):
-        frame().assign(score=score).to_parquet(path)
-        assert "must " in complaint(["audit", str(path), *WHO], capsys)
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,7 @@ ROWS = {name: WHO[name] for name in ("y_true", "y_score", "sensitive_features")}
     [
         (brier_score, ROWS),  # each row is a unit
         (brier_score, {**ROWS, "cluster": "q"}),
+        (brier_score, {**ROWS, "qid": "q"}),  # queries are the units
         (pairwise_accuracy, {**WHO, "item_weight": "i"}),
         (matched_pair_calibration, {**WHO, "item_weight": "i"}),
         (METRICS["ndcg"], WHO),
@@ -107,6 +108,7 @@ def test_columns_are_given_to_the_metric(metric, columns, frame, tmp_path):
     frame = frame.assign(h=h, i=i)
     frame.to_parquet(tmp_path / "f.parquet")
     values = {argument: frame[name] for argument, name in columns.items()}
+    values.setdefault("cluster", values.get("qid"))
     if metric is group_mean:
         values["values"] = values.pop("y_score")
     taken = signature(metric).parameters
@@ -115,14 +117,6 @@ def test_columns_are_given_to_the_metric(metric, columns, frame, tmp_path):
     for data in (frame, tmp_path / "f.parquet", dd.from_pandas(frame, npartitions=2)):
         results = measure(data, {"m": metric}, n_partitions=3, **columns)
         assert_same(results, {"m": expected})
-
-
-def test_queries_are_the_units_of_metrics_of_rows(sources, frame):
-    expected = measure(frame, "brier_score", **ROWS, cluster="q")
-    for data in (frame, sources["pattern"](), sources["dask"]()):
-        results = measure(data, "brier_score", n_partitions=3, **ROWS, qid="q")
-        assert results["brier_score"].n_clusters == 400
-        assert_same(results, expected)
 
 
 def test_the_line_of_the_readme(frame, tmp_path, monkeypatch):
@@ -222,6 +216,8 @@ class TestErrors:
             (3, {}, "data must be a path"),
             ("https://example.org/a.parquet", {}, "files of this computer"),
             ("/none.parquet", {}, "cannot be read by DuckDB"),
+            ("pattern", {"temp_directory": "/none"}, "temp_directory must be a folder"),
+            ("pattern", {"memory_limit": "lots"}, "Memory must have a number"),
         ],
     )
     def test_of_data_and_options(self, kind, options, message, sources):
