@@ -12,17 +12,6 @@ from .._estimates.sums import ClusterSums
 from ..metrics import GroupEstimates
 
 
-def _have_tables(a: GroupEstimates, b: GroupEstimates) -> bool:
-    return a.sums.table is not None and b.sums.table is not None
-
-
-def _beside(a: GroupEstimates, b: GroupEstimates) -> ClusterSums:
-    """Return the sums of both, the columns of `b` behind those of `a`."""
-    if _have_tables(a, b):
-        return a.sums.join_columns(b.sums)
-    return ResampledSums.of_replicates(a.sums, b.sums)
-
-
 def _check_comparable(a: Any, b: Any) -> None:
     """Raise a ValueError unless both are results of one metric."""
     for name, value in (("a", a), ("b", b)):
@@ -140,7 +129,13 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
         raise ValueError(
             f"Two models have no comparison in {a.name}: {a.metric.not_paired}"
         )
-    return _difference(a, b, _beside(a, b), all_supports=_have_tables(a, b))
+    tables = a.sums.table is not None and b.sums.table is not None
+    sums: ClusterSums
+    if tables:
+        sums = a.sums.join_columns(b.sums)
+    else:
+        sums = ResampledSums.of_replicates(a.sums, b.sums)
+    return _difference(a, b, sums, all_supports=tables)
 
 
 def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:

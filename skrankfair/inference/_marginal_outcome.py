@@ -17,7 +17,7 @@ from .._estimates.rows import cluster_table, weights_of_rows
 from .._estimates.scales import ConfidenceInterval, welch_df
 from .._estimates.simultaneous import Simultaneous
 from .._estimates.sums import ClusterSums
-from .._inputs.score_rows import ScoreRows, score_rows
+from .._inputs.score_rows import score_rows
 from .._inputs.validation import (
     Array,
     check_choice,
@@ -106,25 +106,12 @@ class MarginalOutcomeTest(ContrastTest):
     @cached_read_only
     def covariance(self) -> Array:
         """Cluster-robust covariance of the marginal outcomes, shape (G, G)."""
-        size = len(self.groups)
-        first, second = divmod(np.arange(size**2), size)
-        return self._products(first, second).reshape(size, size)
-
-    @cached_read_only
-    def _own(self) -> Array:
-        """The diagonal of `covariance`, without the rest of it."""
-        every = np.arange(len(self.groups))
-        return self._products(every, every)
-
-    @cached_read_only
-    def _between(self) -> Array:
-        """The covariance of the two groups of each contrast, shape (C,)."""
-        return self._products(*self._pairs.T)
-
-    def _products(self, first: Array, second: Array) -> Array:
-        """Return covariances of pairs of groups, given by number."""
-        pairs = zip(first.tolist(), second.tolist(), strict=True)
-        return np.array([self.sums.fit_covariance(a, b)[0] for a, b in pairs])
+        number = {group: i for i, group in enumerate(self.groups)}
+        covariance = np.zeros((len(number), len(number)))
+        for (_, one), (_, other) in self.sums.products:
+            a, b = number[one], number[other]
+            covariance[[a, b], [b, a]] = self.sums.fit_covariance(a, b)[0]
+        return covariance
 
     @cached_read_only
     def standard_errors(self) -> Array:
@@ -134,7 +121,7 @@ class MarginalOutcomeTest(ContrastTest):
         windows of all groups.
         """
         least = self._variance * self.sums.independent_errors()[:, 0]
-        own = np.maximum(self._own, 0)
+        own = np.maximum(np.diag(self.covariance), 0)
         known = ~np.isnan(self.outcomes) & ~np.isnan(own)
         return np.where(known, np.sqrt(np.fmax(own, least)), np.nan)
 
@@ -163,7 +150,7 @@ class MarginalOutcomeTest(ContrastTest):
         """
         first, second = self._pairs.T
         own = self.standard_errors**2
-        spread = own[first] + own[second] - 2 * self._between
+        spread = own[first] + own[second] - 2 * self.covariance[first, second]
         error = np.sqrt(np.maximum(spread, 0))
         if self.binary:
             low, high = self.range
@@ -181,13 +168,11 @@ class MarginalOutcomeTest(ContrastTest):
     @cached_read_only
     def _tests(self) -> Simultaneous:
         first, second = self._pairs.T
-        spread = self._own[first] + self._own[second] - 2 * self._between
-        # Only the simulated largest deviation looks at more than the pairs.
-        simulated = self.parameters["correction"] == "sup_t" and len(first) > 1
-        covariance = (self.covariance,) if simulated else self._own
+        variance = np.diag(self.covariance)
+        spread = variance[first] + variance[second] - 2 * self.covariance[first, second]
         values = Values(self.difference, self.standard_error, self.df)
         spread = np.sqrt(np.maximum(spread, 0))
-        return self._together(values, covariance, self._pairs, spread)
+        return self._together(values, (self.covariance,), self._pairs, spread)
 
     @cached_read_only
     def pvalues(self) -> Array:
@@ -337,43 +322,6 @@ class MarginalOutcomeTest(ContrastTest):
 # A line at the end of the scores has the least error with a bandwidth that is wider
 # than that of a mean between them, for the gaussian kernel by this factor.
 _LINE_AT_THE_END = 1.62
-
-
-def _above(rows: ScoreRows, threshold: float) -> ScoreRows:
-    """Return the rows at or above the threshold, whose outcomes must be known."""
-    above = np.flatnonzero(rows.x >= threshold)
-    unknown = np.isnan(rows.y[above])
-    if unknown.any():
-        row = int(rows.kept[above[np.argmax(unknown)]])
-        raise ValueError(
-            "y_true may be NaN only below the threshold; row "
-            f"{row} has a score at or above {threshold:g} "
-            f"({int(unknown.sum())} such rows)."
-        )
-    if not above.size:
-        raise ValueError(
-            "threshold must leave rows at or above it; the largest y_score is "
-            f"{rows.x.max():g}, and the threshold is {threshold:g}."
-        )
-    return rows.take(above)
-
-
-def _warn_few(result: MarginalOutcomeTest) -> MarginalOutcomeTest:
-    """Warn of groups with rows above the threshold and too few of them near it."""
-    own = result.sums.active > 0
-    few = own & np.isnan(result.outcomes)
-    if few.any():
-        names = [fmt.label(result.groups[i]) for i in np.flatnonzero(few)]
-        warn_user(
-            f"The marginal outcome is undefined (NaN) with fewer than {FEWEST} "
-            f"effective clusters near the threshold, in: {', '.join(names)}.",
-        )
-    elif result.contrasts and np.isnan(result.pvalue) and own.all():
-        warn_user(
-            "marginal_outcome_test has no p-value (NaN): the outcomes near the "
-            "threshold are too few, or too much alike, to be compared.",
-        )
-    return result
 
 
 def marginal_outcome_test(
@@ -536,7 +484,21 @@ def marginal_outcome_test(
     )
     check_magnitude(y_score=everyone.x)
     check_reference(reference, everyone.groups.labels)
-    rows = _above(everyone, float(threshold))
+    above = np.flatnonzero(everyone.x >= threshold)
+    unknown = np.isnan(everyone.y[above])
+    if unknown.any():
+        row = int(everyone.kept[above[np.argmax(unknown)]])
+        raise ValueError(
+            "y_true may be NaN only below the threshold; row "
+            f"{row} has a score at or above {threshold:g} "
+            f"({int(unknown.sum())} such rows)."
+        )
+    if not above.size:
+        raise ValueError(
+            "threshold must leave rows at or above it; the largest y_score is "
+            f"{everyone.x.max():g}, and the threshold is {threshold:g}."
+        )
+    rows = everyone.take(above)
     chosen = get_kernel(kernel)
     if boundary == "local_linear" and chosen.order > 2:
         raise ValueError(
@@ -561,7 +523,7 @@ def marginal_outcome_test(
     )
     columns = [sample.share * sample.y, sample.share, weights_of_rows(rows, sample)]
     support = ColumnSum(2, 3)
-    above = GroupEstimates(
+    inframarginal = GroupEstimates(
         Metric("outcome_above", MeanOfRatios(), support, unit="rows"),
         ClusterSums.from_clusters(
             rows.groups.labels, cluster_table(rows, sample, columns), [support]
@@ -575,4 +537,19 @@ def marginal_outcome_test(
         "reference": reference,
         **options,
     }
-    return _warn_few(MarginalOutcomeTest(sums, h, parameters, warn_undefined(above)))
+    warn_undefined(inframarginal)
+    result = MarginalOutcomeTest(sums, h, parameters, inframarginal)
+    present = sums.active > 0
+    few = present & np.isnan(result.outcomes)
+    if few.any():
+        names = [fmt.label(result.groups[i]) for i in np.flatnonzero(few)]
+        warn_user(
+            f"The marginal outcome is undefined (NaN) with fewer than {FEWEST} "
+            f"effective clusters near the threshold, in: {', '.join(names)}.",
+        )
+    elif result.contrasts and np.isnan(result.pvalue) and present.all():
+        warn_user(
+            "marginal_outcome_test has no p-value (NaN): the outcomes near the "
+            "threshold are too few, or too much alike, to be compared.",
+        )
+    return result

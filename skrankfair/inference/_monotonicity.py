@@ -161,14 +161,6 @@ class _Fit:
         return out
 
 
-def _common(data: RankedData) -> int:
-    """Return the number of positions that at least half of the rankings have."""
-    lengths, weight = data.ranking.lengths, data.query_weight
-    order = np.argsort(-lengths)
-    having = np.arange(1, order.size + 1) if weight is None else weight[order].cumsum()
-    return int(lengths[order][having >= having[-1] / 2][0])
-
-
 def _position_sums(data: RankedData, group: Hashable, k: int | None) -> ClusterSums:
     """Return members and rows at every position, by cluster: positions as groups."""
     groups, ranking = data.groups, data.ranking
@@ -177,7 +169,12 @@ def _position_sums(data: RankedData, group: Hashable, k: int | None) -> ClusterS
             f"group must be one of the groups {list(groups.labels)}; got {group!r}."
         )
     longest = int(ranking.lengths.max())
-    n_positions = _common(data) if k is None else min(int(k), longest)
+    if k is None:  # as many as at least half of the rankings have
+        order, weight = np.argsort(-ranking.lengths), data.query_weight
+        having = np.cumsum(np.ones(order.size) if weight is None else weight[order])
+        n_positions = int(ranking.lengths[order][having >= having[-1] / 2][0])
+    else:
+        n_positions = min(int(k), longest)
     if n_positions < 2:
         raise ValueError(
             f"The test needs at least 2 positions; got {n_positions} (the longest of "
@@ -199,11 +196,6 @@ def _position_sums(data: RankedData, group: Hashable, k: int | None) -> ClusterS
     positions = tuple(range(1, n_positions + 1))
     clusters = sum_over_queries(data, QuerySums.of_all(table))
     return ClusterSums.from_clusters(positions, clusters, [ColumnSum(1, 2)])
-
-
-def _effective_share(weight: Array | None) -> float:
-    """Return the effective number of rankings per unit of weight, ``Σ w / Σ w²``."""
-    return 1.0 if weight is None else float(weight.sum() / (weight @ weight))
 
 
 def _pooled(fit: Array, covariance: Array, weight: Array, least: float) -> Array:
@@ -259,16 +251,6 @@ def _resampled(
         shares = model + shift
         drawn.append(fit.chi_square(shares, fit(shares), model))
     return np.concatenate(drawn)
-
-
-def _warn_undefined(group: Hashable, count: Array, support: Array) -> None:
-    """Warn that there is no p-value, and why."""
-    why = "for fewer than two clusters of rankings"
-    if count.sum() == 0:
-        why = f"since nobody is in {fmt.label(group)}"
-    elif (support == count).all():
-        why = f"since everybody is in {fmt.label(group)}"
-    warn_user(f"monotonicity_test has no p-value (NaN), {why}.")
 
 
 def monotonicity_test(
@@ -405,21 +387,28 @@ def monotonicity_test(
         sample_weight=sample_weight,
     )
     sums = _position_sums(data, group, k)
-    count, support = sums.by_group.T * _effective_share(data.query_weight)
+    count, support = sums.by_group.T
+    if (weight := data.query_weight) is not None:
+        # As over the number of equal rankings that are worth as much.
+        effective = weight.sum() / (weight @ weight)
+        count, support = count * effective, support * effective
     share, fit = count / support, _Fit(support, increasing)
     fitted = fit(share[None])[0]
     statistic = float(fit.chi_square(share[None], fitted[None], fitted)[0])
     pvalue, drawn = float("nan"), None
-    if not 0 < count.sum() < support.sum():
-        _warn_undefined(group, count, support)
+    why = "for fewer than two clusters of rankings"
+    if count.sum() == 0:
+        why = f"since nobody is in {fmt.label(group)}"
+    elif (support == count).all():
+        why = f"since everybody is in {fmt.label(group)}"
     elif method == "chi2":
         pvalue = float(stats.chi2.sf(statistic, share.size - 1))
     elif sums.count > 1:
         drawn = _resampled(sums, fit, n_resamples, rng)
         extreme = np.count_nonzero(drawn >= statistic - _SLACK)
         pvalue = (1 + extreme) / (1 + n_resamples)
-    else:
-        _warn_undefined(group, count, support)
+    if np.isnan(pvalue):
+        warn_user(f"monotonicity_test has no p-value (NaN), {why}.")
     error = np.sqrt(np.diag(sums.covariance(MeanOfRatios())))
     margin = t_quantile(confidence_level, sums.count - 1) * error
     return MonotonicityTest(

@@ -35,54 +35,28 @@ _ROUNDING, _JITTER = 1e-12, 1e-10
 REST = "rest"
 
 
-@dataclass(frozen=True)
-class ConditionalMoments:
-    """Which moments there are: M of them, pairs of positions by pairs of groups."""
+def _conditions(
+    data: RankedData, adjacent: bool, k: int | None
+) -> tuple[Array, Array, list[tuple[Hashable, Hashable]]]:
+    """Return pairs of positions, from 0, of classes of items, and of their labels.
 
-    positions: Array  # shape (P, 2), int: upper and lower position of each pair, from 0
-    #: Shape (S, 2), int. Column of `membership` of the item at the upper and at the
-    #: lower position.
-    classes: Array
-    #: Length S. What the columns are called.
-    labels: tuple[tuple[Hashable, Hashable], ...]
-
-    @classmethod
-    def of(cls, data: RankedData, adjacent: bool, k: int | None) -> ConditionalMoments:
-        """Return the moments of the data: adjacent positions or all pairs of them."""
-        longest = int(data.ranking.lengths.max())
-        depth = longest if k is None else min(int(k), longest)
-        positions = list(
-            pairwise(range(depth)) if adjacent else combinations(range(depth), 2)
-        )
-        groups = data.groups
-        if groups.overlapping:
-            # Column 2 g is the group, column 2 g + 1 all that is not of it.
-            classes = [
-                (2 * g + side, 2 * g + 1 - side)
-                for g in range(len(groups))
-                for side in (0, 1)
-            ]
-            names: list[Hashable] = [
-                name for label in groups.labels for name in (label, REST)
-            ]
-        else:
-            classes = list(permutations(range(len(groups)), 2))
-            names = list(groups.labels)
-        return cls(
-            np.array(positions, dtype=np.int64).reshape(-1, 2),
-            np.array(classes, dtype=np.int64).reshape(-1, 2),
-            tuple((names[a], names[b]) for a, b in classes),
-        )
-
-    @property
-    def size(self) -> int:
-        """The number of moments."""
-        return len(self.positions) * len(self.classes)
-
-    @property
-    def depth(self) -> int:
-        """The number of positions that are looked at."""
-        return int(self.positions.max()) + 1 if len(self.positions) else 1
+    Each pair of positions, adjacent or not, has a moment with each pair of classes,
+    which are columns of `_membership`.
+    """
+    longest = int(data.ranking.lengths.max())
+    depth, groups = longest if k is None else min(int(k), longest), data.groups
+    pairs = pairwise(range(depth)) if adjacent else combinations(range(depth), 2)
+    names: list[Hashable] = list(groups.labels)
+    classes = list(permutations(range(len(groups)), 2))
+    if groups.overlapping:
+        # Column 2 g is the group, column 2 g + 1 all that is not of it.
+        names = [name for label in groups.labels for name in (label, REST)]
+        classes = [(column, column ^ 1) for column in range(2 * len(groups))]
+    return (
+        np.array(list(pairs), dtype=np.int64).reshape(-1, 2),
+        np.array(classes, dtype=np.int64).reshape(-1, 2),
+        [(names[a], names[b]) for a, b in classes],
+    )
 
 
 @dataclass(frozen=True)
@@ -124,7 +98,7 @@ class MomentSums:
         return np.linalg.cholesky(correlation)
 
 
-def moment_sums(data: RankedData, moments: ConditionalMoments) -> MomentSums:
+def _moment_sums(data: RankedData, positions: Array, classes: Array) -> MomentSums:
     """Sum the moments over clusters, a chunk of clusters at a time."""
     weight, cluster = data.query_weight, data.cluster_of_query
     if cluster is None:
@@ -132,12 +106,12 @@ def moment_sums(data: RankedData, moments: ConditionalMoments) -> MomentSums:
             "cluster must be constant within a query; a query has rows of several "
             "clusters."
         )
-    size, n_clusters = moments.size, int(cluster.max()) + 1
+    size, n_clusters = len(positions) * len(classes), int(cluster.max()) + 1
     total, (support, active) = np.zeros(size + 1), np.zeros((2, size))
     few, kept = n_clusters <= size, []
     products = np.zeros((0, 0) if few else (size + 1, size + 1))
     for queries in _chunks(data, cluster, size):
-        value, number = query_moments(data, moments, queries)
+        value, number = _query_moments(data, positions, classes, queries)
         value = np.column_stack([value, np.ones(len(value))])
         if weight is not None:
             value *= weight[queries, None]
@@ -181,17 +155,18 @@ def _chunks(data: RankedData, cluster: Array, size: int) -> list[Array]:
     return np.split(order, np.flatnonzero(np.diff(chunk)) + 1)
 
 
-def query_moments(
-    data: RankedData, moments: ConditionalMoments, queries: Array
+def _query_moments(
+    data: RankedData, positions: Array, classes: Array, queries: Array
 ) -> tuple[Array, Array]:
     """Return the moments of some queries and their numbers of pairs, (q, M) each.
 
     For positions j above k and classes a and b the moment is
     ``(Y_j - Y_k) 1{G_j = a, G_k = b}``, for tied scores its mean over their orders.
     """
-    share, value, block, length = _positions(data, moments, queries)
-    upper, lower = moments.positions.T
-    a, b = moments.classes.T
+    upper, lower = positions.T
+    a, b = classes.T
+    depth = int(positions.max(initial=0)) + 1
+    share, value, block, length = _positions(data, depth, queries)
     # In one tied block of m items, ordered pairs of different items: m (m - 1) of m².
     tied = block[:, upper] == block[:, lower]
     size = length[:, upper]
@@ -200,13 +175,13 @@ def query_moments(
     above, below = share[:, upper][:, :, a], share[:, lower][:, :, b]
     moment = value[:, upper][:, :, a] * below
     moment -= above * value[:, lower][:, :, b]
-    shape = len(queries), moments.size
+    shape = len(queries), len(positions) * len(classes)
     number = above * below
     return (moment * factor).reshape(shape), (number * factor).reshape(shape)
 
 
 def _positions(
-    data: RankedData, moments: ConditionalMoments, queries: Array
+    data: RankedData, depth: int, queries: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Return what is known of the item at each position of some queries.
 
@@ -214,11 +189,9 @@ def _positions(
     times membership, both (q, depth, C); number of the block (-1 below the end of the
     list) and its number of items, both (q, depth).
     """
-    ranking, depth = data.ranking, moments.depth
+    ranking = data.ranking
     start, lengths = ranking.starts[queries], ranking.lengths[queries]
-    needed = np.minimum(lengths, depth)
-    if ranking.has_ties:
-        needed = ranking.tie_bounds(start + needed - 1)[1] - start
+    needed = ranking.tie_bounds(start + np.minimum(lengths, depth) - 1)[1] - start
     offset = np.cumsum(needed) - needed
     rows = np.arange(int(needed.sum())) + np.repeat(start - offset, needed)
     member = _membership(data, rows)
@@ -228,15 +201,12 @@ def _positions(
     place = np.arange(depth)
     there = place < lengths[:, None]
     row = np.where(there, offset[:, None] + place, 0)
-    if not ranking.has_ties:
-        block, size = row, np.ones_like(row)
-    else:
-        new = np.flatnonzero(np.diff(ranking.tie[rows], prepend=-1))
-        sizes = np.diff(np.append(new, rows.size))
-        member = np.add.reduceat(member, new, axis=0) / sizes[:, None]
-        outcome = np.add.reduceat(outcome, new, axis=0) / sizes[:, None]
-        block = np.repeat(np.arange(new.size), sizes)[row]
-        size = sizes[block]
+    new = np.flatnonzero(np.diff(ranking.tie_bounds(rows)[0], prepend=-1))
+    sizes = np.diff(np.append(new, rows.size))
+    member = np.add.reduceat(member, new, axis=0) / sizes[:, None]
+    outcome = np.add.reduceat(outcome, new, axis=0) / sizes[:, None]
+    block = np.repeat(np.arange(new.size), sizes)[row]
+    size = sizes[block]
     share, value = member[block], outcome[block]
     return share, value, np.where(there, block, -1), size
 
@@ -504,8 +474,8 @@ def outcome_inequality_test(
         sample_weight=sample_weight,
     )
     check_magnitude(y_true=data.y_true)
-    moments = ConditionalMoments.of(data, adjacent, k)
-    sums = moment_sums(data, moments)
+    positions, classes, labels = _conditions(data, adjacent, k)
+    sums = _moment_sums(data, positions, classes)
     estimate, error = sums.mean, sums.standard_error
     with np.errstate(divide="ignore", invalid="ignore"):
         violation = -estimate / error
@@ -530,8 +500,8 @@ def outcome_inequality_test(
         critical_value=critical,
         confidence_level=confidence_level,
         n_clusters=sums.count,
-        positions=np.repeat(moments.positions + 1, len(moments.labels), 0),
-        groups=moments.labels * len(moments.positions),
+        positions=np.repeat(positions + 1, len(labels), 0),
+        groups=tuple(labels * len(positions)),
         estimate=estimate,
         standard_error=error,
         violation=violation,

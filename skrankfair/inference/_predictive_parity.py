@@ -89,15 +89,11 @@ class PredictiveParityTest(ContrastTest):
     def _curves(self) -> Values:
         """The curves of the groups."""
         sums, size = self.sums, len(self.groups)
-        defined = sums.defined[:size]
-        if not self._quadratic:
-            df = np.where(defined, sums.effective_clusters[:size] - 1, np.nan)
-            return Values(sums.means[:size], np.sqrt(sums.variance[:size]), df)
-        fits = sums.fits
+        fits, known = sums.fits, sums.defined[:size]
         variance = np.stack([sums.fit_covariance(g, g) for g in range(size)])
-        effective = fits.effective[:size]
-        known = defined & enough(effective)
-        estimate = np.clip(fits.estimate[:size], *self.range)
+        estimate, effective = fits.estimate[:size], fits.effective[:size]
+        if self._quadratic:
+            estimate, known = np.clip(estimate, *self.range), known & enough(effective)
         values = estimate, np.sqrt(np.maximum(variance, 0)), effective - 1
         return Values(*(np.where(known, v, np.nan) for v in values))
 
@@ -331,25 +327,9 @@ class PredictiveParityTest(ContrastTest):
         return f", {at.min():.3g} to {at.max():.3g}" if at.size else ""
 
 
-_CONTRASTS = ("pairs", "rest")
 CURVES = ("local_quadratic", "nadaraya_watson")
 # Where the score explains nearly all of the group, the rest says little.
 _LEAST_OVERLAP = 0.1
-
-
-def _compares_rests(rows: ScoreRows, contrasts: str | None, reference: Any) -> bool:
-    """Return whether groups are compared with their rests."""
-    check_choice(contrasts, "contrasts", (None, *_CONTRASTS))
-    groups = rows.groups
-    check_reference(reference, groups.labels)
-    many = groups.overlapping or len(groups) > MOST_TOGETHER
-    rests = contrasts == "rest" or (contrasts is None and reference is None and many)
-    if contrasts == "rest" and reference is not None:
-        raise ValueError(
-            "reference must be None where groups are compared with the rest; got "
-            f"{reference!r}."
-        )
-    return rests
 
 
 def curves_by_group(
@@ -395,24 +375,19 @@ def curves_by_group(
         "reference": reference,
         **options,
     }
-    return _warn_undefined(PredictiveParityTest(sums, h, parameters))
-
-
-def _warn_undefined(result: PredictiveParityTest) -> PredictiveParityTest:
-    size = len(result.groups)
-    few = result.sums.active[:size] < 2
-    undefined = ~result.sums.defined[:size]
-    for message, there in (
+    size = len(sums.groups)
+    few, undefined = sums.active[:size] < 2, ~sums.defined[:size]
+    for message, without in (
         ("is undefined (NaN) for groups with fewer than two clusters:", few),
         (
             "is undefined (NaN) on the whole grid (fewer than two clusters near) for",
             undefined.all(1) & ~few,
         ),
     ):
-        if there.any():
-            names = [fmt.label(result.groups[i]) for i in np.flatnonzero(there)]
+        if without.any():
+            names = [fmt.label(sums.groups[i]) for i in np.flatnonzero(without)]
             warn_user(f"A curve {message} {', '.join(names)}.")
-    return result
+    return PredictiveParityTest(sums, h, parameters)
 
 
 def predictive_parity_test(
@@ -595,7 +570,15 @@ def predictive_parity_test(
         sample_weight=sample_weight,
     )
     check_magnitude(y_score=rows.x)
-    rests = _compares_rests(rows, contrasts, reference)
+    check_choice(contrasts, "contrasts", (None, "pairs", "rest"))
+    check_reference(reference, rows.groups.labels)
+    many = rows.groups.overlapping or len(rows.groups) > MOST_TOGETHER
+    rests = contrasts == "rest" or (contrasts is None and reference is None and many)
+    if contrasts == "rest" and reference is not None:
+        raise ValueError(
+            "reference must be None where groups are compared with the rest; got "
+            f"{reference!r}."
+        )
     result = curves_by_group(
         rows,
         default_grid(rows) if grid is None else grid,

@@ -261,8 +261,7 @@ def contrast_bandwidth(
         else 0.0
         for chosen in map(np.flatnonzero, masks)
     ]
-    wanted = [max(own[a], own[b]) for a, b in pairs] or own
-    return _checked_bandwidth(_WIDER * float(np.median(wanted)), rows.x, rule)
+    return _checked_bandwidth(_WIDER * _of_contrasts(own, pairs), rows.x, rule)
 
 
 def boundary_bandwidth(
@@ -280,8 +279,12 @@ def boundary_bandwidth(
         _mse_bandwidth(sample.of_group(g), threshold, kernel)
         for g in range(len(rows.groups))
     ]
-    wanted = [max(own[a], own[b]) for a, b in pairs] or own
-    return _checked_bandwidth(float(np.median(wanted)), rows.x, "mse")
+    return _checked_bandwidth(_of_contrasts(own, pairs), rows.x, "mse")
+
+
+def _of_contrasts(own: list[float], pairs: Array) -> float:
+    """Return the median over contrasts of the larger bandwidth of two groups."""
+    return float(np.median([max(own[a], own[b]) for a, b in pairs] or own))
 
 
 def _mse_bandwidth(sample: Sample, threshold: float, kernel: Kernel) -> float:

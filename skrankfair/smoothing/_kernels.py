@@ -77,16 +77,11 @@ def _gaussian4(u: Array) -> Array:
 
 
 def _epanechnikov(u: Array) -> Array:
-    weights = 1 - np.square(u)
-    np.maximum(weights, 0, out=weights)
-    weights *= 0.75
-    return weights
+    return 0.75 * np.maximum(1 - np.square(u), 0)
 
 
 def _tricube(u: Array) -> Array:
-    weights = 1 - np.abs(u) ** 3
-    np.maximum(weights, 0, out=weights)
-    return weights**3 * (70 / 81)
+    return 70 / 81 * np.maximum(1 - np.abs(u) ** 3, 0) ** 3
 
 
 def _uniform(u: Array) -> Array:

@@ -123,24 +123,12 @@ def test_antisymmetric(name):
     assert np.all(none.test().pvalue == 1)
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_narrower_than_unpaired(name):
-    new, old = both(name, frame(n_queries=200))
-    unpaired = np.sqrt(new.standard_error**2 + old.standard_error**2)
-    # Two scores have only some of their matched pairs in common.
-    share = 0.9 if name == "matched" else 0.8
-    assert np.all(compare(new, old).standard_error < share * unpaired)
-
-
 def test_name_and_tables():
     new, old = both("matched", frame())
     result = compare(new, old)
     assert result.name == "matched_pair_calibration_difference"
     assert result.first_pass["epsilon_a"] == result.first_pass["epsilon_b"]
     np.testing.assert_array_equal(result.support, new.support)
-    columns = ["estimate", "standard_error", "ci_low", "ci_high", "support"]
-    columns += ["n_effective", "df", "pvalue"]
-    assert list(result.to_frame().columns) == columns
     assert "fair value 0" in repr(result)
     assert result.disparity() == np.abs(result.estimate).max()
     # Does the new model help one group more than another?
@@ -209,31 +197,24 @@ def test_different_strata_raise(other):
     np.testing.assert_array_equal(compare(a, a).estimate, 0 * a.estimate)
 
 
-def test_different_clusters_raise():
+def test_different_clusters_and_groups_raise():
     data = frame()
     new = measure("accuracy", data, "new")
-    other = data.copy()
-    other["query"] += 1
-    parts = [
-        other,
-        data[data["query"] < 39],
-        data.assign(query=data["query"].astype(str)),
-    ]
-    for part in parts:
+    for changes, message in (
+        ({"query": data["query"] + 1}, "same clusters"),
+        ({"query": data["query"].astype(str)}, "same clusters"),
+        ({"group": data["group"].replace("x", "y")}, "same groups"),
+        ({"group": data["group"].replace("x", "m")}, "same groups"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            compare(new, measure("accuracy", data.assign(**changes), "old"))
+    part, user = data[data["query"] < 39], {"cluster": data["user"]}
+    for old in (
+        measure("accuracy", part, "old"),
+        measure("accuracy", data, "old", **user),
+    ):
         with pytest.raises(ValueError, match="same clusters"):
-            compare(new, measure("accuracy", part, "old"))
-    by_user = measure("accuracy", data, "old", cluster=data["user"])
-    with pytest.raises(ValueError, match="same clusters"):
-        compare(new, by_user)
-
-
-def test_different_groups_raise():
-    data = frame()
-    renamed = data.assign(group=data["group"].replace("x", "y"))
-    fewer = data.assign(group=data["group"].replace("x", "m"))
-    for other in (renamed, fewer):
-        with pytest.raises(ValueError, match="same groups"):
-            compare(measure("exposure", data, "new"), measure("exposure", other, "old"))
+            compare(new, old)
 
 
 def test_compacted_and_other_types_raise():
@@ -326,9 +307,3 @@ def test_comparisons_add_up(name, compact):
     np.testing.assert_allclose(total.covariance, whole.covariance, rtol=rtol)
     assert total.n_clusters == 80
     assert repr(total) == repr(whole)
-
-
-def test_comparison_and_metric_do_not_add_up():
-    new, old = both("accuracy", frame())
-    with pytest.raises(ValueError, match="can be added"):
-        compare(new, old) + new

@@ -88,12 +88,6 @@ def test_influence_is_what_the_covariance_is_made_of():
     assert psi.shape == (25, GRID.size)
     np.testing.assert_allclose(psi.sum(0), 0, atol=1e-14)
     np.testing.assert_allclose(25 / 24 * psi.T @ psi, r.covariance, rtol=1e-12)
-    # To first order: what leaving the cluster out changes.
-    for m in range(25):
-        rest = cluster != m
-        options = {"bandwidth": 0.2, "cluster": cluster[rest]}
-        without = nadaraya_watson(y[rest], s[rest], GRID, **options)
-        np.testing.assert_allclose(r.estimate - without.estimate, psi[m], atol=0.02)
 
 
 def test_many_rows_are_those_of_few():
@@ -148,15 +142,14 @@ class TestKernelReg:
         assert error(ours) <= min(error(ours * 2**0.25), error(ours / 2**0.25))
 
 
-class TestWeights:
-    def test_a_person_with_many_rows_weighs_one(self):
-        s = np.full(14, 0.5)
-        y = np.array([1.0] * 10 + [0.0] * 4)
-        cluster = np.array([0] * 10 + [1, 2, 3, 4])
-        options = {"bandwidth": 0.1, "cluster": cluster}
-        assert nadaraya_watson(y, s, [0.5], **options).estimate == pytest.approx(0.2)
-        by_row = nadaraya_watson(y, s, [0.5], cluster_weight="row", **options)
-        assert by_row.estimate == pytest.approx(10 / 14)
+def test_a_person_with_many_rows_weighs_one():
+    s = np.full(14, 0.5)
+    y = np.array([1.0] * 10 + [0.0] * 4)
+    cluster = np.array([0] * 10 + [1, 2, 3, 4])
+    options = {"bandwidth": 0.1, "cluster": cluster}
+    assert nadaraya_watson(y, s, [0.5], **options).estimate == pytest.approx(0.2)
+    by_row = nadaraya_watson(y, s, [0.5], cluster_weight="row", **options)
+    assert by_row.estimate == pytest.approx(10 / 14)
 
 
 class TestBadInput:
@@ -168,16 +161,11 @@ class TestBadInput:
     @pytest.mark.parametrize("rule", ["rule_of_thumb", "undersmooth", "cv"])
     def test_scores_without_spread(self, rule):
         message = f"y_score must have a finite spread for bandwidth='{rule}'"
-        with pytest.raises(ValueError, match=message):
-            nadaraya_watson([0, 1], [0.5, 0.5], [0.5], bandwidth=rule)
+        for score in ([0.5] * 4, [1e308, 1e308, -1e308, -1e308]):
+            with pytest.raises(ValueError, match=message):
+                nadaraya_watson([0, 1, 0, 1], score, [0.5], bandwidth=rule)
         curve = nadaraya_watson([0, 1], [0.5, 0.5], [0.5], bandwidth=1.0)
         assert curve.estimate == 0.5
-
-    @pytest.mark.parametrize("rule", ["rule_of_thumb", "undersmooth", "cv"])
-    def test_scores_whose_sum_overflows(self, rule):
-        score = [1e308, 1e308, -1e308, -1e308]
-        with pytest.raises(ValueError, match="y_score must have a finite spread"):
-            nadaraya_watson([0, 1, 0, 1], score, [0.5], bandwidth=rule)
 
     @pytest.mark.parametrize(
         ("name", "value"),
@@ -186,11 +174,11 @@ class TestBadInput:
             ("method", "slow"),
             ("cluster_weight", "user"),
             ("grid", []),
-            ("grid", [[0.5]]),
             ("grid", [np.nan]),
             ("y_score", [0.1, np.inf, 0.3]),
             ("y_true", None),
             ("cluster", [1, None, 2]),
+            ("cluster", [0, 1]),
             ("sample_weight", [1, -1, 1]),
         ],
     )
@@ -198,10 +186,6 @@ class TestBadInput:
         good = {"y_true": [0, 1, 1], "y_score": [0.1, 0.2, 0.3], "grid": [0.2]}
         with pytest.raises(ValueError, match=name):
             nadaraya_watson(**{**good, name: value})
-
-    def test_lengths(self):
-        with pytest.raises(ValueError, match="same number of rows.*cluster: 2"):
-            nadaraya_watson([0, 1, 1], [0, 1, 2], [0.5], cluster=[0, 1])
 
     def test_one_cluster_has_no_error(self):
         r = nadaraya_watson([0, 1], [0.4, 0.6], [0.5], bandwidth=1, cluster=[3, 3])
