@@ -145,8 +145,10 @@ class LinearPairs(MatchedPairs):
                 for side, begin, end in zip(
                     (1, 0, -1), ends[:-1], ends[1:], strict=True
                 ):
-                    powers = sums.between(begin, end, focal[at], sided=side != 0)
-                    out[:, at] += _columns(powers, y, ratio, side * bounded)
+                    # Without ties a row is level with itself alone, which is no pair.
+                    if (side or self.ranking.has_ties) and (begin < end).any():
+                        powers = sums.between(begin, end, focal[at], sided=side != 0)
+                        out[:, at] += _columns(powers, y, ratio, side * bounded)
         return out
 
 
@@ -157,8 +159,9 @@ def _columns(
 
     `ratio` is that of the unit of u to the threshold.
     """
-    u = [powers[p, 0] * ratio**p for p in range(4)]
-    v = [y * u[p] - powers[p, 1] * ratio**p for p in range(3)]
+    scale = _powers(ratio)
+    u = [powers[p, 0] * scale[p] for p in range(4)]
+    v = [y * u[p] - powers[p, 1] * scale[p] for p in range(3)]
     return np.stack(
         [
             v[0] - r * v[1],
@@ -171,13 +174,19 @@ def _columns(
     )
 
 
+def _powers(values: Array) -> list[Array]:
+    """Return the powers 0 to 3 of values, by multiplication, which is fast."""
+    square = values * values
+    return [np.ones(values.size), values, square, square * values]
+
+
 @dataclass(frozen=True)
 class _RangeSums:
     """Sums of powers over ranges of a list of rows, cell by cell."""
 
     ranking: Ranking
-    rows: Array | slice
     unit: float
+    score: Array
     distance: Array
     ends: Array
     before: dict[tuple[int, int], PrefixSums]
@@ -189,10 +198,12 @@ class _RangeSums:
         y, weight = pairs.y[rows], pairs.item_weight
         weight = None if weight is None else weight[rows]
         apart, before = cells.ranking.n_queries > 1, {}
+        power = _powers(distance)
         for p, q in _POWERS:
-            values = times(distance**p * y if q else distance**p, weight)
+            values = times(power[p] * y if q else power[p], weight)
             before[p, q] = PrefixSums.of(values, apart=apart)
-        return cls(cells.ranking, rows, cells.unit, distance, ends, before)
+        score = cells.ranking.score[rows]
+        return cls(cells.ranking, cells.unit, score, distance, ends, before)
 
     def _pieces(self, low: Array, high: Array) -> Iterator[tuple[Array, Array, Array]]:
         """Cut ranges where cells end: which range, begin and end of the piece."""
@@ -212,16 +223,14 @@ class _RangeSums:
         Not `sided`: all have the score of the focal row, so that u is 0.
         """
         sums = {key: np.zeros(low.size) for key in _POWERS}
-        score = self.ranking.score
+        keys = [(p, q) for p, q in _POWERS if sided or not p]
         for row, start, end in self._pieces(low, high):
-            inside = {key: c.between(start, end) for key, c in self.before.items()}
-            origin, first = score[focal[row]], score[self.rows][start]
-            shift = (first - origin) / self.unit - self.distance[start]
-            for (p, q), total in sums.items():
-                if p and not sided:
-                    continue
+            inside = {key: self.before[key].between(start, end) for key in keys}
+            origin, first = self.ranking.score[focal[row]], self.score[start]
+            shift = _powers((first - origin) / self.unit - self.distance[start])
+            for p, q in keys:
                 power_sum = inside[p, q]
                 for k in range(p):
-                    power_sum = power_sum + comb(p, k) * shift ** (p - k) * inside[k, q]
-                total[row] += power_sum
+                    power_sum = power_sum + comb(p, k) * shift[p - k] * inside[k, q]
+                sums[p, q][row] += power_sum
         return sums

@@ -93,22 +93,30 @@ class MatchedPairs(NearPairs):
         ranges = matching.windows(self._epsilons)
         if self.n_positions:
             return self._sums_by_position(matching, ranges)
-        columns = self._focal_columns(matching, ranges)
-        return members.sums(columns).T[..., None]
+        some, columns = self._focal_columns(matching, ranges)
+        cell, size = members.cell[some], members.sizes.size
+        sums = [np.bincount(cell, column, size) for column in columns]
+        return np.stack(sums, axis=1)[..., None]
 
-    def _focal_columns(self, matching: Matching, ranges: Ranges) -> Array:
-        """Return the columns of each membership over its partners, (n_columns, M)."""
-        rows, limits = matching.members.rows, self._epsilons[matching.group]
+    def _focal_columns(self, matching: Matching, ranges: Ranges) -> tuple[Array, Array]:
+        """Return the memberships with partners, and their columns, (n_columns, k)."""
+        some = np.flatnonzero(ranges.count)
+        low, high, own_low, own_high = (end[some] for end in ranges.ends)
+        rows, limits = matching.members.rows[some], self._epsilons[matching.group[some]]
         of_all = PartnerRanges(
-            slice(None), lambda place: place, ranges.low, ranges.high, rows, limits
+            slice(None), lambda place: place, low, high, rows, limits
         )
         of_cell = PartnerRanges(
-            rows, matching.own, ranges.own_low, ranges.own_high, rows, limits
+            matching.members.rows,
+            lambda place: matching.own(place, some),
+            own_low,
+            own_high,
+            rows,
+            limits,
         )
-        columns = self._range_columns(of_all) - self._range_columns(of_cell)
-        # What is left of the sums without a partner is rounding.
-        columns[:, np.flatnonzero(ranges.count == 0)] = 0.0
-        return times(columns, self._own(rows))
+        columns = self._range_columns(of_all)
+        columns -= self._range_columns(of_cell)
+        return some, times(columns, self._own(rows))
 
     def _range_columns(self, ranges: PartnerRanges) -> Array:
         """Return the columns of focal rows over their partners, (n_columns, k).
@@ -127,11 +135,9 @@ class MatchedPairs(NearPairs):
         """Return the sums of all cells by the position of the lower item."""
         members = matching.members
         # Tied items are at any position of their block, so either may be the lower.
-        upper = ranges
-        if self.direction == "both":
-            upper = matching.ranges(ranges.low, matching.below)
-        columns = self._focal_columns(matching, upper)
-        sums = self._at_positions(members.cell, members.rows, columns, members)
+        some, columns = self._focal_columns(matching, matching.upper_part(ranges))
+        at = members.cell[some], members.rows[some]
+        sums = self._at_positions(*at, columns, members)
         if self.direction == "both":
             sums += self._at_positions(*self._partners_below(matching, ranges), members)
         return sums
@@ -197,8 +203,7 @@ class MatchedPairs(NearPairs):
             offset -= np.repeat(np.cumsum(times_there) - times_there, times_there)
             key = cell[first][at] * n_positions + position[at] + offset
             for total, column in zip(out, columns, strict=True):
-                sums = np.bincount(key, column[at], shape[1] * n_positions)
-                total[...] = sums.reshape(shape[1:])
+                total.ravel()[key] = column[at]
         return out.transpose(1, 0, 2)
 
     @cached_property
@@ -207,10 +212,13 @@ class MatchedPairs(NearPairs):
         members = Memberships.of(self.ranking, self.groups)
         matching = Matching(self.ranking, members, self.direction)
         ranges = matching.windows(self._epsilons)
+        some, columns = self._focal_columns(matching, ranges)
+        full = np.zeros((self.n_columns, members.rows.size))
+        full[:, some] = columns
         order = stable_order(matching.group)
         size = np.bincount(matching.group, minlength=len(self.groups))
         ends = np.append(0, np.cumsum(size))
-        return members, ranges, self._focal_columns(matching, ranges), order, ends
+        return members, ranges, full, order, ends
 
     def item_sums(self, group: int) -> Array:
         """Return each item's sums over the group's pairs, shape (n_columns, 1, n)."""

@@ -8,10 +8,12 @@ written down to be summed.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +28,10 @@ ROUNDED = 1 - 1e-12
 #: Multiples of the golden ratio fill the unit interval evenly.
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _SAMPLE = 1 << 16
+#: Memberships that are looked at together, which stay in the processor's cache.
+_BLOCK = 1 << 15
+#: The search goes on from the ranges that it knows where they lack so few rows each.
+_FEW = 4
 #: The search takes groups with about so small a part of the rows at once.
 _PARTS = 6
 
@@ -98,6 +104,15 @@ def _gallop(
     return near
 
 
+def _search(values: Array, wanted: Array, side: Any = "left") -> Array:
+    """Return ``np.searchsorted(values, wanted, side)``, of values that are close."""
+    if not wanted.size:
+        return np.zeros(0, dtype=np.int64)
+    ends = np.fmin.reduce(wanted), np.max(wanted)
+    low, high = np.searchsorted(values, ends, side=side)
+    return low + np.searchsorted(values[low:high], wanted, side=side)
+
+
 @dataclass(frozen=True)
 class PairWeight:
     """How often each pair of a focal row and a partner counts, a product."""
@@ -128,33 +143,32 @@ class Ranges:
     own_high: Array
 
     @property
-    def _ends(self) -> tuple[Array, ...]:
+    def ends(self) -> tuple[Array, ...]:
+        """The four columns."""
         return self.low, self.high, self.own_low, self.own_high
 
     @property
     def count(self) -> Array:
         """Number of partners of each membership."""
-        return (self.high - self.low) - (self.own_high - self.own_low)
+        count: Array = self.high - self.low
+        count -= self.own_high
+        count += self.own_low
+        return count
 
     def weigh(self, item_weight: Array | None, rows: Array) -> Array:
         """Return the weight of the partners, or without weights their number."""
         count = self.count
         if item_weight is None:
             return count
-        weight = self.sums(item_weight, rows)
+        weight = sum_between(self.low, self.high, item_weight)
+        weight -= sum_between(self.own_low, self.own_high, item_weight[rows])
         weight[count == 0] = 0.0  # what is left of the sums there is rounding
         return weight
 
     def where(self, first: Array, other: Ranges) -> Ranges:
         """Return these ranges for some memberships, and others for the rest."""
-        ends = zip(self._ends, other._ends, strict=True)
+        ends = zip(self.ends, other.ends, strict=True)
         return Ranges(*(a if a is b else np.where(first, a, b) for a, b in ends))
-
-    def sums(self, values: Array, rows: Array) -> Array:
-        """Return the sums over the partners of a column of ranked rows."""
-        total = sum_between(self.low, self.high, values)
-        total -= sum_between(self.own_low, self.own_high, values[rows])
-        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,125 +181,147 @@ class Matching:
     #: "both": any.
     direction: str
 
-    @property
+    @cached_property
     def group(self) -> Array:
         """Group of each membership."""
-        return self.members.cells.group[self.members.cell]
+        cells, sizes = self.members.cells, self.members.sizes
+        return np.repeat(cells.group.astype(np.int32), sizes)
 
     @cached_property
-    def origin(self) -> Array:
-        """Score of each membership."""
-        return self.ranking.score[self.members.rows]
-
-    @cached_property
-    def _query(self) -> Array:
-        return self.members.cells.query[self.members.cell]
-
-    @cached_property
-    def _first(self) -> Array:
-        return self.ranking.starts[self._query]
+    def _dtype(self) -> type:
+        most = max(self.ranking.n_rows, self.members.rows.size)
+        return np.int32 if most < 2**31 - 1 else np.int64
 
     @cached_property
     def below(self) -> Array:
         """First row with a lower score, behind the row itself."""
         below = self.ranking.tie_bounds(self.members.rows)[1]
-        return below.astype(np.int64)
-
-    @cached_property
-    def _end(self) -> Array:
-        return self.ranking.starts[self._query + 1]
-
-    @cached_property
-    def _company(self) -> tuple[Array, Array, Array, Array]:
-        """What finds the memberships of a cell that has several.
-
-        Their numbers; how many memberships of other cells come before each; and two
-        keys that increase over all cells: that of the cell and that of the membership.
-        """
-        some, members = self.members.in_company()
-        begin = members.cell * np.int64(self.ranking.n_rows + 1)
-        moved = some - np.arange(some.size)
-        return some, moved, begin, begin + members.rows
-
-    def own(self, place: Array) -> Array:
-        """Return for each membership the first of its cell at a ranked row or later."""
-        first = np.arange(place.size) + (place > self.members.rows)  # one that is alone
-        some, moved, begin, numbers = self._company
-        first[some] = moved + np.searchsorted(numbers, begin + place[some])
-        return first
+        return below.astype(self._dtype)
 
     @cached_property
     def _own_below(self) -> Array:
-        return self.own(self.below)
+        """First membership of the cell with a lower score."""
+        size, starts = self.members.rows.size, self.members.tie_starts(self.ranking)
+        if starts is None:
+            return np.arange(1, size + 1, dtype=self._dtype)
+        ends = np.append(starts[1:], size).astype(self._dtype)
+        return np.repeat(ends, np.diff(starts, append=size))
 
-    def ranges(self, low: Array, high: Array) -> Ranges:
-        """Return ranges of rows, with the part of each that is of the same cell."""
-        own_high = self._own_below if high is self.below else self.own(high)
-        return Ranges(low, high, self.own(low), own_high)
+    @cached_property
+    def _numbers(self) -> Array:
+        """Numbers of the memberships' cells and rows, which increase."""
+        return self.members.cell * np.int64(self.ranking.n_rows + 1) + self.members.rows
+
+    def own(self, place: Array, some: Array) -> Array:
+        """Return the first of the cell at a ranked row or later, for memberships."""
+        begin = self.members.cell[some] * np.int64(self.ranking.n_rows + 1)
+        return _search(self._numbers, begin + place)
+
+    def _of_cells(self, values: Array) -> Array:
+        return np.repeat(values.astype(self._dtype), self.members.sizes)
 
     @cached_property
     def outermost(self) -> Ranges:
         """All possible partners."""
-        high = self.below if self.direction == "below" else self._end
-        return self.ranges(self._first, high)
+        members, starts = self.members, self.ranking.starts
+        low = self._of_cells(starts[members.cells.query])
+        own_low = self._of_cells(members.starts[:-1])
+        if self.direction == "below":
+            return Ranges(low, self.below, own_low, self._own_below)
+        high = self._of_cells(starts[members.cells.query + 1])
+        return Ranges(low, high, own_low, self._of_cells(members.starts[1:]))
 
     @property
-    def empty(self) -> Ranges:
-        """No partners."""
-        return Ranges(self.below, self.below, self._own_below, self._own_below)
+    def itself(self) -> Ranges:
+        """No partners: the range of each row is itself, or empty where it is tied."""
+        alone = self.below - self.ranking.tie_bounds(self.members.rows)[0] == 1
+        low, own_low = self.below - alone, self._own_below - alone
+        return Ranges(low, self.below, own_low, self._own_below)
 
-    def windows(self, thresholds: Array) -> Ranges:
-        """Return the partners within the threshold of the group, shape (G,)."""
-        return self.ranges(*self._windows(thresholds[self.group]))
+    def upper_part(self, ranges: Ranges) -> Ranges:
+        """Return the partners whose score is at least that of the member."""
+        return Ranges(ranges.low, self.below, ranges.own_low, self._own_below)
 
     @np.errstate(over="ignore")  # infinitely far apart is far
-    def _windows(self, limits: Array) -> tuple[Array, Array]:
-        """Return the range [low, high) of rows within the limit of each membership."""
-        below, score = self.below, self.ranking.score
-        empty = ~(limits >= 0)  # no difference is negative
-        if empty.any():
-            limits = np.where(empty, 0.0, limits)
-        start = self._guess(limits, above=True)
-        low = reach(score, start, self._first, self.origin, limits, -1)
-        high = below
-        if self.direction == "both":
-            start = self._guess(limits, above=False)
-            high = reach(score, start, self._end - 1, self.origin, limits, 1) + 1
-        if empty.any():
-            low, high = np.where(empty, below, low), np.where(empty, below, high)
-        return low, high
+    def windows(self, thresholds: Array, within: Ranges | None = None) -> Ranges:
+        """Return the partners within the threshold of the group, shape (G,).
 
-    def _guess(self, limits: Array, above: bool) -> Array:
+        The search starts at the ends of the ranges `within`, which are near the wanted
+        ones and never wider, or at a guess.
+        """
+        limits = np.where(thresholds >= 0, thresholds, np.nan)  # no negative difference
+        low, own_low = np.empty_like(self.below), np.empty_like(self.below)
+        high, own_high = self.below, self._own_below
+        both = self.direction == "both"
+        if both:
+            high, own_high = np.empty_like(low), np.empty_like(low)
+        for first in range(0, low.size, _BLOCK):
+            some = slice(first, first + _BLOCK)
+            start = None if within is None else within.low[some]
+            low[some], own_low[some] = self._reached(limits, some, start, above=True)
+            if both:
+                start = None if within is None else within.high[some]
+                ends = self._reached(limits, some, start, above=False)
+                high[some], own_high[some] = ends
+        return Ranges(low, high, own_low, own_high)
+
+    def _reached(
+        self, limits: Array, some: slice, start: Array | None, *, above: bool
+    ) -> tuple[Array, Array]:
+        """Return one end of the ranges of some memberships, and among their cells'."""
+        ranking, members = self.ranking, self.members
+        rows, below, own = members.rows[some], self.below[some], self._own_below[some]
+        query, origin = ranking.query[rows], ranking.score[rows]
+        limit = limits[self.group[some]]
+        if start is None:
+            start = self._guess(query, below, origin, limit, above)
+        start = start.astype(np.int64)
+        if above:
+            bound = ranking.starts[query]
+            end = reach(ranking.score, start, bound, origin, limit, -1)
+            itself = np.arange(some.start, some.start + rows.size)
+            own = np.where(end <= rows, itself, own)
+            further = np.flatnonzero(end < rows)
+        else:
+            bound = ranking.starts[1:][query] - 1
+            end = reach(ranking.score, start - 1, bound, origin, limit, 1) + 1
+            own, further = own.copy(), np.flatnonzero(end > below)
+        number = further + some.start
+        several = members.sizes[members.cell[number]] > 1
+        further, number = further[several], number[several]
+        own[further] = self.own(end[further], number)
+        return end, own
+
+    @cached_property
+    def _descending(self) -> Array:
+        return -self.ranking.score
+
+    def _guess(
+        self, query: Array, below: Array, origin: Array, limit: Array, above: bool
+    ) -> Array:
         """Return a row within reach to start from: close to the end in long lists.
 
         The sum of a score and the threshold rounds, so the guess keeps a little clear
         of the end, and the search goes on from there with exact differences.
         """
-        start = self.below if above else self.below - 1
         ranking = self.ranking
         if ranking.n_rows < _LONG * ranking.n_queries:
-            return start
-        finite = np.minimum(limits, np.finfo(float).max)
-        target = np.maximum(np.abs(self.origin), finite)
+            return below
+        finite = np.minimum(limit, np.finfo(float).max)
+        target = np.maximum(np.abs(origin), finite)
         target *= -16 * np.finfo(float).eps
         target += finite
         np.maximum(target, 0.0, out=target)
-        if above:
-            target += self.origin
-            np.negative(target, out=target)
-        else:
-            target -= self.origin
-        place = np.empty_like(start)
-        edges = np.searchsorted(self._query, np.arange(ranking.n_queries + 1))
-        for query in range(ranking.n_queries):
-            low, high = ranking.starts[query : query + 2]
-            some = slice(*edges[query : query + 2])
-            place[some] = low + np.searchsorted(
-                -ranking.score[low:high],
-                target[some],
-                side="left" if above else "right",
-            )
-        return np.minimum(place, start) if above else np.maximum(place - 1, start)
+        target = -(origin + target) if above else target - origin
+        place = np.empty(query.size, dtype=np.int64)
+        side = "left" if above else "right"
+        edges = np.append(np.flatnonzero(np.diff(query, prepend=-1)), query.size)
+        for begin, end in itertools.pairwise(edges):
+            low, high = ranking.starts[query[begin] : query[begin] + 2]
+            values, some = self._descending[low:high], slice(begin, end)
+            place[some] = low + _search(values, target[some], side)
+        place = np.minimum(place, below) if above else np.maximum(place, below)
+        return np.where(np.isnan(limit), below, place)
 
     def kth_smallest(
         self, n_pairs: int | None, quantile: float | None, weight: PairWeight
@@ -331,21 +367,25 @@ class _Selection:
         self.weight = weight
         self.outer = matching.outermost
         total = self._weigh(self.outer)
+        self.inner = matching.itself
+        self.outer = self.outer.where((total > 0)[self.group], self.inner)
         rank = total if n_pairs is None else np.minimum(n_pairs, total)
         if quantile is not None:
             rank = np.minimum(quantile * total, total)
         self.total = total
         self.rank = rank * ROUNDED if weight.given else rank
-        self.below = np.full(self.n_groups, np.nan)
-        self.above = np.full(self.n_groups, np.inf)
+        # No difference is negative.
+        self.below = np.full(self.n_groups, np.nextafter(0.0, -1.0))
+        self.above = np.where(total > 0, np.inf, np.nan)
         self.passed, self.reached = np.zeros(self.n_groups), total
-        self.inner = matching.empty
 
     def _weigh(self, ranges: Ranges) -> Array:
         rows, focal = self.matching.members.rows, self.weight.focal
         count = ranges.weigh(self.weight.partner, rows)
         count = times(count, None if focal is None else focal[rows])
-        return np.bincount(self.group, weights=count, minlength=self.n_groups)
+        members = self.matching.members
+        of_cells = members.sums(count)
+        return np.bincount(members.cells.group, of_cells, self.n_groups)
 
     def thresholds(self) -> Array:
         """Return the thresholds of all groups, NaN for one without pairs."""
@@ -355,10 +395,10 @@ class _Selection:
             self._try(guess)
         while (between := self._between().sum()) > limit:
             guesses = self._between_ends() if even else self._guesses(rng, stuck)
-            for guess in guesses:
-                self._try(guess)
+            for guess in guesses:  # from the lowest
+                enough = self._try(guess)
                 left = self._between().sum()
-                if left <= limit:
+                if enough or left <= limit:
                     break
             if not even:
                 stuck = left > between / 2
@@ -387,11 +427,15 @@ class _Selection:
         return (outer.high - outer.low) - (inner.high - inner.low)
 
     @np.errstate(over="ignore")  # the next after the largest number
-    def _try(self, thresholds: Array) -> None:
-        """Take the ranges within the thresholds as outer or inner ones of a group."""
-        known = ~(thresholds > self.below) & ~np.isnan(self.below)
-        thresholds = np.where(known, self.below, thresholds)
-        ranges = self.matching.windows(thresholds)
+    def _try(self, thresholds: Array) -> bool:
+        """Take the ranges within the thresholds as outer or inner ones of a group.
+
+        Return whether all of them are outer ones.
+        """
+        thresholds = np.fmax(thresholds, self.below)
+        thresholds = np.where(self._done, self.above, thresholds)
+        few = np.sum(self.rank - self.passed) <= _FEW * self.group.size
+        ranges = self.matching.windows(thresholds, self.inner if few else None)
         reached = self._weigh(ranges)
         enough = (reached >= self.rank) & (self.total > 0)
         nearer = enough & (thresholds < self.above)
@@ -401,16 +445,20 @@ class _Selection:
         self.reached = np.where(nearer, reached, self.reached)
         self.below = np.where(enough, self.below, thresholds)
         self.passed = np.where(enough, self.passed, reached)
-        # All pairs between have one difference.
-        done = np.nextafter(self.below, np.inf) == self.above
-        self.inner = self.outer.where(done[self.group], self.inner)
+        self.inner = self.outer.where(self._done[self.group], self.inner)
+        return bool((enough | self._done).all())
+
+    @property
+    def _done(self) -> Array:
+        """Of which groups no pair is between, or all of them have one difference."""
+        return np.isnan(self.above) | (np.nextafter(self.below, np.inf) == self.above)
 
     def _between_ends(self) -> Iterator[Array]:
         """Yield thresholds around the wanted ones, as if differences were even.
 
         Between those that are known, or beyond the only one as they are before it.
         """
-        below, beyond = np.nan_to_num(self.below), np.isinf(self.above)
+        below, beyond = self.below, np.isinf(self.above)
         span = np.where(beyond, -below, self.above - below)
         outside = np.where(beyond, 0.0, self.reached) - self.passed
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -477,10 +525,8 @@ class _Selection:
     def _written(self) -> Array:
         """Write down the pairs between, and take the wanted one of each group."""
         members, rows, places = self.matching.members, [], []
-        for begin, end in (
-            (self.outer.low, self.inner.low),
-            (self.inner.high, self.outer.high),
-        ):
+        sides = [(self.outer.low, self.inner.low), (self.inner.high, self.outer.high)]
+        for begin, end in sides[: 2 if self.matching.direction == "both" else 1]:
             count = np.maximum(end - begin, 0)
             row = np.repeat(np.arange(count.size), count)
             offset = np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
@@ -496,7 +542,6 @@ class _Selection:
         differences = self._differences(row, place)
         weight = self.weight.of_pairs(members.rows[row], place)
         thresholds = self.above.copy()
-        thresholds[self.total == 0] = np.nan
         for g in np.flatnonzero(ends[1:] > ends[:-1]):
             some = slice(*ends[g : g + 2])
             mass = None if weight is None else weight[some]
