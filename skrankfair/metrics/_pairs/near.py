@@ -204,7 +204,7 @@ class Matching:
         size, starts = self.members.rows.size, self.members.tie_starts(self.ranking)
         if starts is None:
             return np.arange(1, size + 1, dtype=self._dtype)
-        ends = np.append(starts[1:], size).astype(self._dtype)
+        ends: Array = np.append(starts[1:], size).astype(self._dtype)
         return np.repeat(ends, np.diff(starts, append=size))
 
     @cached_property
@@ -395,10 +395,10 @@ class _Selection:
             self._try(guess)
         while (between := self._between().sum()) > limit:
             guesses = self._between_ends() if even else self._guesses(rng, stuck)
-            for guess in guesses:  # from the lowest
+            for guess in guesses:
                 enough = self._try(guess)
                 left = self._between().sum()
-                if enough or left <= limit:
+                if left <= limit or (even and enough):  # the next one is higher
                     break
             if not even:
                 stuck = left > between / 2
