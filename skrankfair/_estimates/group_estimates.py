@@ -37,11 +37,7 @@ from .power import Pilot, RequiredSize, n_tests
 from .read_only import ReadOnlyArrays, cached_read_only
 from .resampled import Replicates
 from .rows import table_of_sums
-from .scales import (
-    ConfidenceInterval,
-    check_level,
-    t_quantile,
-)
+from .scales import ConfidenceInterval, check_level, t_quantile
 from .simultaneous import (
     KINDS,
     disparity,
