@@ -33,7 +33,7 @@ from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
 from .leverage import degrees_of_freedom
 from .read_only import ReadOnlyArrays
-from .scales import quantile_of
+from .scales import crossing, quantile_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,8 +57,8 @@ LEAST_ALPHA, LARGEST_GAP = 1e-9, 1e60
 _FAR = 1e3
 # The gaps among which one is searched, in critical values of the test.
 _SMALLEST_SIZE, _LARGEST_SIZE = 1e-6, 1e12
-# After so many a range of sizes is halved to less than 1e-12 of them.
-_HALVINGS = 46
+# After so many a range of sizes is halved to less than 1e-4 of them.
+_HALVINGS = 20
 # Levels and weights of a mean over the error of the test: right to 1e-4.
 _LEVELS, _WEIGHTS = (
     np.array([*np.polynomial.legendre.leggauss(16)]) + [[1.0], [0.0]]
@@ -249,14 +249,15 @@ def smallest(
     least, most : ndarray or float
         The sizes among which each is searched.
     """
-    low, high = np.broadcast_arrays(np.log(least), np.log(most))
-    enough, largest = power_of(least) >= power, power_of(most)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        reached = power_of(np.exp(middle)) >= power
-        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-    sizes = np.where(largest < power, np.inf, np.exp((low + high) / 2))
-    return np.where(np.isnan(largest), np.nan, np.where(enough, least, sizes))
+    low, high = (end.astype(float) for end in np.broadcast_arrays(least, most))
+
+    def lacking(sizes: Array) -> Array:
+        return power - power_of(sizes)
+
+    missing = lacking(high)
+    sizes = crossing(lacking, low, high, _HALVINGS)
+    sizes = np.where(missing > 0, np.inf, np.where(lacking(low) <= 0, low, sizes))
+    return np.where(np.isnan(missing), np.nan, sizes)
 
 
 def detectable(
@@ -272,19 +273,20 @@ def detectable(
     On average over pilots with these degrees of freedom, unless their errors are known.
     """
     error, df = np.broadcast_arrays(np.asarray(standard_error, dtype=float), df)
-    critical = quantile_of(alpha / 2, df)
+    degrees, place = np.unique(df, return_inverse=True)
+    critical = quantile_of(alpha / 2, degrees)
     if known:
-        near = special.nctdtrinc(df, 1 - power, np.minimum(critical, _FAR))
-        beyond = critical * np.sqrt(special.chdtri(df, 1 - power) / df)
+        near = special.nctdtrinc(degrees, 1 - power, np.minimum(critical, _FAR))
+        beyond = critical * np.sqrt(special.chdtri(degrees, 1 - power) / degrees)
         sizes = np.where(critical > _FAR, beyond, near)
     else:
         sizes = smallest(
-            lambda size: power_at(1.0, df, size, alpha, df),
+            lambda size: power_at(1.0, degrees, size, alpha, degrees),
             power,
             _SMALLEST_SIZE * critical,
             _LARGEST_SIZE * critical,
         )
-    return np.where(error > 0, sizes * error, np.nan)
+    return np.where(error > 0, sizes[place].reshape(df.shape) * error, np.nan)
 
 
 def power_at(

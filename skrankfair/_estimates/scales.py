@@ -23,8 +23,7 @@ from scipy import special
 from .._inputs.validation import Array, check_number
 from .read_only import ReadOnlyArrays
 
-# Sizes of |t| between which a p-value is searched: by halves of the logarithm, until
-# a straight line is good enough.
+# Sizes of |t| between which a p-value is searched, and how.
 _SMALLEST_T, _LARGEST_T, _HALVINGS, _LINES = 1e-6, 1e6, 12, 4
 #: A smaller |t| may be none that the search has found.
 LEAST_T = 1.1 * _SMALLEST_T
@@ -258,13 +257,17 @@ class DifferenceScale(PlainScale):
         """Return t and the p-value, by inverting the interval."""
 
         def excess(reach: Array) -> Array:
+            """Return how far the null value is outside, negative inside."""
             low, high = self.ends(reach, df)
             return np.fmax(low - null_value, null_value - high)
 
         with np.errstate(divide="ignore", invalid="ignore"):
             a, b = map(self.link.forward, (self.first.estimate, self.second.estimate))
             side = np.sign(self.link.back(a - b) - null_value)
-        t = largest_excluding(excess, np.broadcast(side, df).shape)
+        # The largest reach at which the interval still excludes the null value.
+        shape = np.broadcast(side, df).shape
+        ends = np.full(shape, _SMALLEST_T), np.full(shape, _LARGEST_T)
+        t = crossing(excess, *ends, _HALVINGS)
         low, _ = self.ends(np.zeros(t.shape), df)
         unknown = np.isnan(low) | ~(np.asarray(df) > 0)
         statistic = np.where(unknown, np.nan, np.where(side == 0, 0.0, side * t))
@@ -317,20 +320,19 @@ class RootScale(PlainScale):
             return low, np.sqrt(np.where(narrow > high, narrow, high))
 
 
-def largest_excluding(
-    excess: Callable[[Array], Array], shape: tuple[int, ...]
+def crossing(
+    excess: Callable[[Array], Array], low: Array, high: Array, halvings: int
 ) -> Array:
-    """Return the largest reach at which the interval still excludes the null value.
+    """Return where falling functions of positive numbers cross 0, between two of them.
 
-    `excess` is how far the null value is outside the interval, negative inside.
+    By halves of the logarithm, until a straight line is good enough.
     """
-    low, high = np.full(shape, _SMALLEST_T), np.full(shape, _LARGEST_T)
     # The interval of a large reach may end at infinity.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         above, below, middle = excess(low), excess(high), low
-        for step in range(_HALVINGS + _LINES):
+        for step in range(halvings + _LINES):
             middle = np.sqrt(low * high)
-            if step >= _HALVINGS:
+            if step >= halvings:
                 line = low + (high - low) * above / (above - below)
                 middle = np.where((line >= low) & (line <= high), line, middle)
             distance = excess(middle)
