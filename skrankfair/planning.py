@@ -114,7 +114,8 @@ class Plan(PlannedTests, ReadOnlyArrays):
 
     def errors(self, n_clusters: Any) -> tuple[float, float]:
         """Return the standard error and its degrees of freedom."""
-        return self.standard_error(n_clusters), self.df(n_clusters)
+        count = float(n_clusters)
+        return self.standard_error(count), self.df(count)
 
     def minimum_detectable(
         self, n_clusters: float, power: float = 0.8, alpha: float = 0.05
