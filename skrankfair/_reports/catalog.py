@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..metrics._make_metric import MadeMetric
 
 FAVORABLE = ("high", "low")
-MISTAKES, EQUAL_SCORES, QUALITY = "mistakes", "equal scores", "quality"  # topics
+MISTAKES, EQUAL_SCORES = "mistakes", "equal scores"  # topics
 #: What asks for all metrics of the task, also those that an audit has on request.
 ALL = "all"
 
@@ -219,22 +219,13 @@ def _made_metric(made: MadeMetric) -> AuditMetric:
             f"An audit has outcomes and scores, and {name} also needs "
             f"{', '.join(made.own_columns)}: call it on its own."
         )
+    words = {key: text.format(name=name) for key, text in table()["made"].items()}
+    words["title"] = words["short"] = name.replace("_", " ").capitalize()
+    if fair is not None:
+        words["reading"] = f"Fair is the value {fair:g}."
+    if fair is not None or made.per == "row":
+        del words["untested"]
     worse = {"high": "low", "low": "high"}.get(made.metric.better or "")
-    title = name.replace("_", " ").capitalize()
-    reading = "Fair is the same value for the group and for all others."
-    alone = fair is None and made.per != "row"
-    return AuditMetric(
-        name,
-        made,
-        title=title,
-        short=title,
-        measures=f"The value of {name}, a metric that make_metric made.",
-        reading=reading if fair is None else f"Fair is the value {fair:g}.",
-        topic=QUALITY,
-        per=made.per,
-        share=made.metric.share,
-        worse={} if worse is None else dict.fromkeys(FAVORABLE, worse),
-        untested="Nothing to test: no value of it is said to be fair." if alone else "",
-        lower="lower",
-        higher="higher",
-    )
+    bad = {} if worse is None else dict.fromkeys(FAVORABLE, worse)
+    options: dict[str, Any] = {"per": made.per, "share": made.metric.share}
+    return AuditMetric(name, made, worse=bad, **options, **words)

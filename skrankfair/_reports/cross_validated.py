@@ -93,8 +93,8 @@ def audit_cv(
         Groups, queries, independent units, engagement and weights of items as in
         `audit`: columns of X by name, a function of X, or the values. Only
         `sensitive_features` is needed. Without `qid` each test set is one list, whose
-        items are the independent units. Weights of items are for the audit; `params`
-        has those for `fit`.
+        items are the independent units, and there are no metrics of queries such as
+        NDCG. Weights of items are for the audit; `params` has those for `fit`.
     cv : int, splitter, iterable of splits or None, default=None
         As in `cross_validate`. None means five folds, of whole clusters or queries
         (`GroupKFold`) if there are any, or else as in scikit-learn.
@@ -233,7 +233,14 @@ def audit_cv(
         response_method = _RESPONSES if auto else (response_method,)
     given = {**columns, **(params or {})}
     if routing_enabled():
-        _check_requested(estimator, params or {}, response_method)
+        routing = get_routing_for_object(estimator)
+        methods = ("fit", *response_method)
+        for name in params or ():
+            if not any(routing.consumes(method, [name]) for method in methods):
+                raise ValueError(
+                    f"params has {name!r}, which {type(estimator).__name__} does not "
+                    f"request; set_fit_request({name}=True) of it or of its step does."
+                )
         fit = consumed_metadata(estimator, "fit", given)
     else:
         fit = needed_to_fit(estimator, params or {}, columns)
@@ -272,20 +279,6 @@ def _fold_scores(
     of_test = parameters_of_rows(X, metadata, test)
     scores = response_values(call_once, model, rows_of(X, test), methods, of_test)
     return as_outcomes(rows_of(y, test), scores, positive_class(model))
-
-
-def _check_requested(
-    estimator: Any, params: Mapping[str, Any], response_method: Sequence[str]
-) -> None:
-    """Raise a ValueError for metadata that would go nowhere."""
-    routing = get_routing_for_object(estimator)
-    methods = ("fit", *response_method)
-    for name in params:
-        if not any(routing.consumes(method, [name]) for method in methods):
-            raise ValueError(
-                f"params has {name!r}, which {type(estimator).__name__} does not "
-                f"request; set_fit_request({name}=True) of it or of its step does."
-            )
 
 
 def _rows_of_models(columns: Mapping[str, Any]) -> tuple[AuditRows, list[str]]:

@@ -172,30 +172,29 @@ class MetricFinding:
         low, high = result.ends(t_quantile(self.confidence_level, result.df))
         enough = judged.n_effective >= fmt.FEW_EFFECTIVE - 1e-9
         pvalues = np.where(enough, result.pvalue, np.nan)
+        corrected = corrected_pvalues(pvalues, self.correction)
+        in_margin = corrected_pvalues(self._margin_pvalues, self.correction)
         columns = {
             "estimate": result.estimate,
             "standard_error": result.standard_error,
             "ci_low": low,
             "ci_high": high,
             "support": result.support,
-            "pvalue": result.pvalue,
             "n_effective": judged.n_effective,
-            "pvalue_corrected": corrected_pvalues(pvalues, self.correction),
+            "pvalue": result.pvalue,
+            "pvalue_corrected": corrected,
             **dict(zip(_DIFFERENCE, difference, strict=True)),
+            "side": self._sides(corrected, difference[0]),
             "pvalue_margin": self._margin_pvalues,
-            "pvalue_margin_corrected": corrected_pvalues(
-                self._margin_pvalues, self.correction
-            ),
+            "pvalue_margin_corrected": in_margin,
+            "within": self.all_within | (in_margin < 1 - self.confidence_level),
+            "missing": self._missing,
         }
-        alpha = 1 - self.confidence_level
-        rows = []
-        for i, values in enumerate(np.column_stack([*columns.values()]).tolist()):
-            row: dict[str, Any] = dict(zip(columns, values, strict=True))
-            row["side"] = self._side(i, row["pvalue_corrected"], row["difference"])
-            row["within"] = self.all_within or row["pvalue_margin_corrected"] < alpha
-            row["missing"] = self._missing[i]
-            rows.append(GroupFinding(result.groups[i], **row))
-        return tuple(rows)
+        values = zip(*(np.asarray(c).tolist() for c in columns.values()), strict=True)
+        return tuple(
+            GroupFinding(group, **dict(zip(columns, row, strict=True)))
+            for group, row in zip(result.groups, values, strict=True)
+        )
 
     @cached_property
     def _missing(self) -> list[str]:
@@ -222,19 +221,19 @@ class MetricFinding:
             reasons.append(reason)
         return reasons
 
-    def _side(self, group: int, pvalue: float, difference: float) -> str:
-        """Return on which side of fair a group is, or how its distance has changed."""
+    def _sides(self, pvalue: Array, difference: Array) -> Array:
+        """Return on which side of fair groups are, or how their distance changed."""
         alpha = 1 - self.confidence_level
-        shown = self.tested and not self._missing[group] and pvalue < alpha
-        if not shown or difference == 0:
-            return ""
-        neutral = "lower" if difference < 0 else "higher"
+        known = np.array([not missing for missing in self._missing])
+        shown = self.tested & known & (pvalue < alpha) & (difference != 0)
+        sides = np.where(difference < 0, "lower", "higher")
         if self.distances is not None:
-            move = self.distances.moves(self.result.df, alpha)[group]
-            return {1: "better", -1: "worse"}.get(int(move), neutral)
-        if self.metric.bad is None:
-            return neutral
-        return "worse" if (difference < 0) == (self.metric.bad == "low") else "better"
+            moves = self.distances.moves(self.result.df, alpha)
+            sides = np.select([moves > 0, moves < 0], ["better", "worse"], sides)
+        elif self.metric.bad is not None:
+            worse = (difference < 0) == (self.metric.bad == "low")
+            sides = np.where(worse, "worse", "better")
+        return np.where(shown, sides, "")
 
     @cached_property
     def _margin_pvalues(self) -> Array:

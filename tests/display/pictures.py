@@ -25,6 +25,7 @@ from skrankfair.display._curves import (
 from skrankfair.display._mitigation import BeforeAfterDisplay, MitigationDisplay
 from skrankfair.display._rows import MarginalOutcomeDisplay, OutcomeInequalityDisplay
 
+LEVEL = {"confidence_level": 0.95}
 FIVE = ("Action", "Children's", "Film-Noir", "Science fiction and fantasy", "Western")
 
 
@@ -69,22 +70,12 @@ def parity(groups=FIVE):
     x, y, low, high = waves(len(groups), 50)
     pairs = [(a, b) for i, a in enumerate(groups) for b in groups[:i]]
     d = np.zeros((len(pairs), x.size))
-    bars = np.ones((len(groups), 40))
-    test = Result(
-        grid=x,
-        groups=groups,
-        curves=y,
-        curve_band=lambda kind: (low, high),
-        contrasts=pairs,
-        difference=d,
-        band=lambda kind: (d - 0.1, d + 0.1),
-        rejected=np.tile(x > 0.6, (len(pairs), 1)),
-        bars=bars,
-        range=(0.0, 1.0),
-        parameters={"confidence_level": 0.95},
-        pvalue=0.00123,
-    )
-    return PredictiveParityDisplay(test)
+    test = {"grid": x, "groups": groups, "curves": y, "contrasts": pairs}
+    test |= {"curve_band": lambda kind: (low, high), "difference": d}
+    test |= {"band": lambda kind: (d - 0.1, d + 0.1), "range": (0.0, 1.0)}
+    test |= {"rejected": np.tile(x > 0.6, (len(pairs), 1)), "pvalue": 0.00123}
+    test |= {"bars": np.ones((len(groups), 40)), "parameters": LEVEL}
+    return PredictiveParityDisplay(Result(**test))
 
 
 def matched(groups=FIVE):
@@ -100,21 +91,12 @@ def matched(groups=FIVE):
 
 def moved(groups=FIVE):
     n = len(groups)
-    y = np.linspace(-0.2, 0.2, n)
-    p = np.linspace(0.001, 0.1, n)
-    return {
-        "metric": ["inter-group accuracy"] * n,
-        "group": list(groups),
-        "before": y,
-        "after": y / 3,
-        "change": -2 * y / 3,
-        "ci_low": -2 * y / 3 - 0.05,
-        "ci_high": -2 * y / 3 + 0.05,
-        "pvalue_corrected": p,
-        "verdict": ["closer to fair", "further from fair"] + ["no change"] * (n - 2),
-        "pvalue_before": p,
-        "pvalue_after": 2 * p,
-    }
+    y, p = np.linspace(-0.2, 0.2, n), np.linspace(0.001, 0.1, n)
+    verdicts = ["closer to fair", "further from fair"] + ["no change"] * (n - 2)
+    table = {"metric": ["inter-group accuracy"] * n, "group": list(groups)}
+    table |= {"before": y, "after": y / 3, "change": -2 * y / 3, "verdict": verdicts}
+    table |= {"ci_low": -2 * y / 3 - 0.05, "ci_high": -2 * y / 3 + 0.05}
+    return table | {"pvalue_corrected": p, "pvalue_before": p, "pvalue_after": 2 * p}
 
 
 def mitigation(groups=FIVE):
@@ -136,16 +118,10 @@ def before_after(groups=FIVE):
 
 def marginal(groups=FIVE):
     y = np.linspace(0.5, 0.7, len(groups))
-    test = Result(
-        groups=groups,
-        outcomes=y,
-        outcome_interval=lambda level: (y - 0.1, y + 0.1),
-        inframarginal=Result(estimate=y + 0.15),
-        threshold=0.6,
-        parameters={"confidence_level": 0.95},
-        pvalue=0.00123,
-    )
-    return MarginalOutcomeDisplay(test)
+    test = {"groups": groups, "outcomes": y, "threshold": 0.6, "pvalue": 0.00123}
+    test |= {"outcome_interval": lambda level: (y - 0.1, y + 0.1)}
+    test |= {"inframarginal": Result(estimate=y + 0.15), "parameters": LEVEL}
+    return MarginalOutcomeDisplay(Result(**test))
 
 
 def monitor(groups=FIVE):

@@ -54,27 +54,23 @@ class TestMatchedPairs:
         assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 20
 
 
-class TestMonotonicity:
-    def drawn(self, **changes):
-        options = {
-            "position": np.arange(1, 4),
-            "share": np.array([0.1, 0.9, 0.2]),
-            "fit": np.array([0.1, 0.5, 0.5]),
-            "band_low": np.array([0.0, 0.4, 0.15]),
-            "band_high": np.array([0.2, 0.6, 0.6]),
-            "pvalue": 0.2,
-            "rejected": False,
-        }
-        return monotonicity(**{**options, **changes}).plot()
+def drawn(**changes):
+    options = {
+        "position": np.arange(1, 4),
+        "share": np.array([0.1, 0.9, 0.2]),
+        "fit": np.array([0.1, 0.5, 0.5]),
+        "band_low": np.array([0.0, 0.4, 0.15]),
+        "band_high": np.array([0.2, 0.6, 0.6]),
+    }
+    return monotonicity(**{**options, **changes}).plot()
 
+
+class TestMonotonicity:
     def test_draws_the_numbers_of_the_test(self):
         data = make_biased_rankings(80, 8, 0.5, 0.6, random_state=0)
+        who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
         result = monotonicity_test(
-            data.y_score,
-            sensitive_features=data.sensitive_features,
-            qid=data.qid,
-            group="protected",
-            random_state=0,
+            data.y_score, **who, group="protected", random_state=0
         )
         display = result.plot()
         np.testing.assert_array_equal(display.fit_.get_ydata(), result.fit)
@@ -88,22 +84,22 @@ class TestMonotonicity:
         assert "95% band of the fit" in legend(display)
 
     def test_marks_shares_outside_the_band(self):
-        inside, outside = self.drawn().shares_
+        inside, outside = drawn().shares_
         assert inside.get_xdata().tolist() == [1, 3]
         assert outside.get_xdata().tolist() == [2]
         assert inside.get_color() != outside.get_color()
         nothing = np.full(3, np.nan)
-        without = self.drawn(band_low=nothing, band_high=nothing)
+        without = drawn(band_low=nothing, band_high=nothing)
         assert without.band_ is None
         assert len(without.shares_) == 1
 
     @pytest.mark.parametrize(
-        ("changes", "words"),
+        ("pvalue", "words"),
         [
-            ({"pvalue": 0.01, "rejected": True}, "not monotone: p = 0.010"),
-            ({"pvalue": 1e-9, "rejected": True}, "not monotone: p < 0.001"),
-            ({"pvalue": np.nan}, "no verdict"),
+            (0.01, "not monotone: p = 0.010"),
+            (1e-9, "not monotone: p < 0.001"),
+            (np.nan, "no verdict"),
         ],
     )
-    def test_verdict(self, changes, words):
-        assert self.drawn(**changes).verdict_.get_text() == words
+    def test_verdict(self, pvalue, words):
+        assert drawn(pvalue=pvalue).verdict_.get_text() == words

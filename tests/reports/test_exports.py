@@ -26,16 +26,7 @@ METRICS = ["inter_group_accuracy", "pairwise_preference", "ndcg"]
 
 @pytest.fixture(scope="module")
 def report():
-    rng = np.random.default_rng(0)
-    query = np.repeat(np.arange(60), 10)
-    quality = rng.normal(size=query.size)
-    return audit(
-        quality + rng.normal(size=query.size) > 0,
-        quality,
-        sensitive_features=np.array(LABELS)[rng.integers(5, size=query.size)],
-        qid=query,
-        metrics=METRICS,
-    )
+    return audit(**data(LABELS, n_queries=60), metrics=METRICS)
 
 
 def test_flat_names_are_unique_and_allowed_by_trackers(report):

@@ -52,13 +52,6 @@ def low():
     return audit(**risks(), favorable="low", threshold=0.5)
 
 
-@pytest.fixture(scope="module")
-def decisions():
-    columns = risks(bias=0.2)
-    columns["y_score"] = (columns["y_score"] > 0.5).astype(int)
-    return audit(**columns, favorable="low")
-
-
 class TestCorrection:
     def test_holm_over_the_groups(self, many):
         part = many.to_frame().set_index("metric").loc[INTER]
@@ -241,7 +234,10 @@ class TestRisks:
             headline = audit(**columns).headline
         assert headline == "There is only one group, so there is nothing to compare."
 
-    def test_decisions_say_who_is_flagged_more_often(self, decisions):
+    def test_decisions_say_who_is_flagged_more_often(self):
+        columns = risks(bias=0.2)
+        columns["y_score"] = (columns["y_score"] > 0.5).astype(int)
+        decisions = audit(**columns, favorable="low")
         headline = "1 of 2 groups is worse off beyond chance: b"
         assert decisions.headline.startswith(headline)
         findings = by_name(decisions)

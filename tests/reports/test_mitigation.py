@@ -204,17 +204,17 @@ class TestShown:
     def test_picture(self):
         plt = pytest.importorskip("matplotlib.pyplot")
         report = report_of(problem())
-        display = report.plot()
-        frame = report.to_frame()
+        display, frame = report.plot(), report.to_frame()
         moved = frame[frame["kind"] == "disparity"]
-        points = [point.get_xdata()[0] for point in display.before_after_.after_]
-        np.testing.assert_allclose(points, moved["after"])
         ends = [line.get_xdata() for line in display.changes_.intervals_]
         known = moved[["ci_low", "ci_high"]].dropna()  # no variance, no interval
         np.testing.assert_allclose(ends, known)
-        gains = [point.get_xdata()[0] for point in display.costs_.points_]
-        sign = [1, 1, -1]
-        np.testing.assert_allclose(gains, frame["change"][-3:] * sign)
+        for drawn, expected in (
+            (display.before_after_.after_, moved["after"]),
+            (display.costs_.points_, frame["change"][-3:] * [1, 1, -1]),
+        ):
+            points = [point.get_xdata()[0] for point in drawn]
+            np.testing.assert_allclose(points, expected)
         with pytest.raises(ValueError, match="axes must be three axes"):
             report.plot(axes=plt.gca())
         plt.close("all")
