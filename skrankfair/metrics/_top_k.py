@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,8 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, measured
-from .._inputs.validation import Array, check_choice, check_number
+from .._inputs.validation import check_choice, check_number
+from ._exposure import Share
 from ._lists import Lists
 from ._pairs.cluster_rows import QuerySums, query_estimates
 
@@ -24,15 +24,7 @@ _UNITS = {
 }
 
 
-@stored("ShareOfPlaces")
-@dataclass(frozen=True)
-class ShareOfPlaces:
-    """Items of the group in the top k over all places; NaN for one without items."""
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the shares, shape (..., G)."""
-        share = by_group[..., 0] / shared[..., 0, None]
-        return np.where(by_group[..., 1].real > 0, share, np.nan)
+stored("ShareOfPlaces")(Share)  # the name that stored results have for it
 
 
 def top_estimates(
@@ -77,7 +69,7 @@ def top_estimates(
         supports.append(OfRest(support, 1))
     metric = Metric(
         name,
-        ShareOfPlaces() if name == "share_at_k" else MeanOfRatios(),
+        Share() if name == "share_at_k" else MeanOfRatios(),
         support,
         unit=unit,
         against_rest=against_rest,
@@ -354,5 +346,5 @@ def share_at_k(
     >>> share_at_k(None, score, sensitive_features=group, qid=query, k=1).estimate
     array([0.5, 0.5])
     """
-    y_true = None
+    y_true = None  # not used, and so not checked
     return measured(partial(top_estimates, "share_at_k"), **locals())
