@@ -8,7 +8,7 @@ paper; discounts take such a k.
 import itertools
 import math
 
-from tests.reference._common import NAN, query_weights, rows_by_query
+from tests.reference._common import NAN, query_weights, rows_by_query, tied_blocks
 
 INFINITY = float("inf")
 
@@ -16,8 +16,7 @@ INFINITY = float("inf")
 def profile(s, rows, in_group):
     """Return the expected membership of ranks 1 to n; a tied block shares it evenly."""
     result = []
-    for value in sorted({float(s[row]) for row in rows}, reverse=True):
-        block = [row for row in rows if float(s[row]) == value]
+    for block in tied_blocks(s, rows):
         inside = sum(bool(in_group[row]) for row in block)
         result += [inside / len(block)] * len(block)
     return result

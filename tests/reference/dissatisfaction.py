@@ -3,10 +3,17 @@
 import itertools
 import math
 
-from tests.reference._common import NAN, query_weights, rows_by_query
+from tests.reference._common import (
+    NAN,
+    orders,
+    query_weights,
+    ranks_of_ties,
+    rows_by_query,
+    tied_blocks,
+)
 
 
-def visit(position_weight, k, gamma=0.8):
+def visit(position_weight, k):
     """F(k), the chance that a user visits rank k, from 0; section 4.
 
     A name, a function of the rank from 1, or a list with the values of the first ranks.
@@ -15,7 +22,7 @@ def visit(position_weight, k, gamma=0.8):
         return {
             "uniform": 1.0,
             "dcg": 1 / math.log2(k + 2),
-            "geometric": gamma**k,
+            "geometric": 0.8**k,
             "reciprocal": 1 / (k + 1),
         }[position_weight]
     if callable(position_weight):
@@ -30,45 +37,26 @@ def cost(y_i, y_j, tie_cost):
     return float(tie_cost) if y_i == y_j else 0.0
 
 
-def _all_visits(position_weight, n, gamma):
-    return [visit(position_weight, k, gamma) for k in range(n)]
-
-
 def _blocks(s, rows):
     """Tied blocks from the top: (first rank, rows)."""
-    blocks, first = [], 0
-    for value in sorted({float(s[row]) for row in rows}, reverse=True):
-        block = [row for row in rows if float(s[row]) == value]
-        blocks.append((first, block))
-        first += len(block)
-    return blocks
-
-
-def orders(s, rows):
-    """Every order of the rows by score, all orders of tied blocks."""
-    blocks = [itertools.permutations(block) for _, block in _blocks(s, rows)]
-    for order in itertools.product(*blocks):
-        yield [row for block in order for row in block]
+    ranks = ranks_of_ties(s, rows)
+    return [(ranks[block[0]].start, block) for block in tied_blocks(s, rows)]
 
 
 # The numerator of a query
 
 
-def dissatisfaction_of_order(
-    y, order, in_a, in_b, position_weight, tie_cost, gamma=0.8
-):
+def dissatisfaction_of_order(y, order, in_a, in_b, position_weight, tie_cost):
     """Sum over i of A and ranks k of B, k above i, of F(k) d_U(i, k); equation 5."""
     terms = []
     for position, i in enumerate(order):
         for k, j in enumerate(order):
             if in_a[i] and in_b[j] and position > k:
-                terms.append(
-                    visit(position_weight, k, gamma) * cost(y[i], y[j], tie_cost)
-                )
+                terms.append(visit(position_weight, k) * cost(y[i], y[j], tie_cost))
     return math.fsum(terms)
 
 
-def dissatisfaction(y, s, rows, in_a, in_b, position_weight, tie_cost, gamma=0.8):
+def dissatisfaction(y, s, rows, in_a, in_b, position_weight, tie_cost):
     """Return the same, expected over random orders of tied scores, pair by pair.
 
     j above i: mean of F over the ranks of j's block. Both in one block of m from rank
@@ -78,7 +66,7 @@ def dissatisfaction(y, s, rows, in_a, in_b, position_weight, tie_cost, gamma=0.8
     blocks = _blocks(s, rows)
     for above, (first, block) in enumerate(blocks):
         m = len(block)
-        values = [visit(position_weight, first + t, gamma) for t in range(m)]
+        values = [visit(position_weight, first + t) for t in range(m)]
         anywhere = math.fsum(values) / m
         for j in block:
             for below, (_, others) in enumerate(blocks):
@@ -94,12 +82,10 @@ def dissatisfaction(y, s, rows, in_a, in_b, position_weight, tie_cost, gamma=0.8
     return math.fsum(terms)
 
 
-def dissatisfaction_by_permutation(
-    y, s, rows, in_a, in_b, position_weight, tie_cost, gamma=0.8
-):
+def dissatisfaction_by_permutation(y, s, rows, in_a, in_b, position_weight, tie_cost):
     """Mean over every order of the tied blocks; small data."""
     values = [
-        dissatisfaction_of_order(y, order, in_a, in_b, position_weight, tie_cost, gamma)
+        dissatisfaction_of_order(y, order, in_a, in_b, position_weight, tie_cost)
         for order in orders(s, rows)
     ]
     return math.fsum(values) / len(values)
@@ -108,13 +94,13 @@ def dissatisfaction_by_permutation(
 # Its normaliser
 
 
-def normaliser(y, rows, in_a, in_b, position_weight, tie_cost, gamma=0.8):
+def normaliser(y, rows, in_a, in_b, position_weight, tie_cost):
     """C_AB: c_j of the items of B, descending, against F of the first ranks.
 
     c_j is the cost of j above all of A. The largest numerator of any ranking as long
     as F does not increase; an increasing F is refused.
     """
-    visits = _all_visits(position_weight, len(rows), gamma)
+    visits = [visit(position_weight, k) for k in range(len(rows))]
     if any(b > a for a, b in itertools.pairwise(visits)) or min(visits) < 0:
         raise ValueError("position_weight must not increase, nor be negative")
     costs = [
@@ -126,10 +112,10 @@ def normaliser(y, rows, in_a, in_b, position_weight, tie_cost, gamma=0.8):
     return math.fsum(c * visits[k] for k, c in enumerate(costs))
 
 
-def brute_force_normaliser(y, rows, in_a, in_b, position_weight, tie_cost, gamma=0.8):
+def brute_force_normaliser(y, rows, in_a, in_b, position_weight, tie_cost):
     """Return the largest numerator over all rankings of the rows; 7 rows at most."""
     return max(
-        dissatisfaction_of_order(y, order, in_a, in_b, position_weight, tie_cost, gamma)
+        dissatisfaction_of_order(y, order, in_a, in_b, position_weight, tie_cost)
         for order in itertools.permutations(rows)
     )
 
@@ -137,49 +123,37 @@ def brute_force_normaliser(y, rows, in_a, in_b, position_weight, tie_cost, gamma
 # The measure
 
 
-def _of_queries(y, s, q, in_a, in_b, position_weight, tie_cost, w, gamma, numerator):
+def _of_queries(y, s, q, in_a, in_b, position_weight, tie_cost, w):
     """(first row, numerator, normaliser, pairs of positive cost, weight) by query."""
     weights = query_weights(q, w)
+    args = (in_a, in_b, position_weight, tie_cost)
     for label, rows in rows_by_query(q).items():
-        args = (in_a, in_b, position_weight, tie_cost, gamma)
         n_pairs = sum(
             in_a[i] and in_b[j] and cost(y[i], y[j], tie_cost) > 0
             for i in rows
             for j in rows
         )
         if weights[label] > 0:
-            yield (
-                rows[0],
-                numerator(y, s, rows, *args),
+            num, constant = (
+                dissatisfaction(y, s, rows, *args),
                 normaliser(y, rows, *args),
-                n_pairs,
-                weights[label],
             )
+            yield rows[0], num, constant, n_pairs, weights[label]
 
 
 def table_of_pair(
-    y,
-    s,
-    q,
-    in_a,
-    in_b,
-    position_weight="uniform",
-    tie_cost=0.0,
-    average="pairs",
-    w=None,
-    gamma=0.8,
-    numerator=dissatisfaction,
+    *args, position_weight="uniform", tie_cost=0.0, average="pairs", w=None
 ):
     """Lines (row, row, numerator, denominator, weight), one per query, of M_AB.
 
-    What `variance.cluster_covariance` takes. "pairs": sum of numerators over sum of
-    normalisers; "queries": mean of the ratio over queries with a positive normaliser.
+    Of y, s, q, in_a and in_b; what `variance.cluster_covariance` takes. "pairs": sum of
+    numerators over sum of normalisers; "queries": mean of the ratio over queries with a
+    positive normaliser.
     """
     table = []
-    queries = _of_queries(
-        y, s, q, in_a, in_b, position_weight, tie_cost, w, gamma, numerator
-    )
-    for row, num, constant, _, weight in queries:
+    for row, num, constant, _, weight in _of_queries(
+        *args, position_weight, tie_cost, w
+    ):
         if average == "pairs":
             table.append((row, row, num, constant, weight))
         elif average != "queries":
@@ -187,23 +161,6 @@ def table_of_pair(
         elif constant > 0:
             table.append((row, row, num / constant, 1.0, weight))
     return table
-
-
-def _dips(y, s, q, in_a, in_b, position_weight, tie_cost, average, w, gamma, numerator):
-    table = table_of_pair(
-        y, s, q, in_a, in_b, position_weight, tie_cost, average, w, gamma, numerator
-    )
-    top = math.fsum(weight * num for _, _, num, _, weight in table)
-    bottom = math.fsum(weight * den for _, _, _, den, weight in table)
-    queries = _of_queries(
-        y, s, q, in_a, in_b, position_weight, tie_cost, w, gamma, numerator
-    )
-    n_pairs = sum(n for *_, n, _ in queries)
-    return (top / bottom if bottom > 0 else NAN), n_pairs
-
-
-def _complement(in_group):
-    return [not inside for inside in in_group]
 
 
 def dips(
@@ -215,46 +172,46 @@ def dips(
     tie_cost=0.0,
     average="pairs",
     w=None,
-    gamma=0.8,
-    numerator=dissatisfaction,
 ):
     """M_AB of every group A against the rest B; equation 5 with our normaliser.
 
     Returns {group: (estimate or nan, number of pairs (i, j) with a positive cost)}.
-    ``numerator=dissatisfaction_by_permutation`` goes through all orders of ties.
     """
-    args = (position_weight, tie_cost, average, w, gamma, numerator)
-    return {
-        group: _dips(y, s, q, in_a, _complement(in_a), *args)
-        for group, in_a in member.items()
-    }
+    options = {"position_weight": position_weight, "tie_cost": tie_cost, "w": w}
+    result = {}
+    for group, in_a in member.items():
+        args = y, s, q, in_a, [not inside for inside in in_a]
+        table = table_of_pair(*args, average=average, **options)
+        top = math.fsum(weight * num for _, _, num, _, weight in table)
+        bottom = math.fsum(weight * den for _, _, _, den, weight in table)
+        n_pairs = sum(n for *_, n, _ in _of_queries(*args, **options))
+        result[group] = (top / bottom if bottom > 0 else NAN), n_pairs
+    return result
 
 
 # Exposure
 
 
-def exposures(s, q, position_weight="dcg", gamma=0.8):
+def exposures(s, q, position_weight="dcg"):
     """Expected F of every row; a tied block shares the mean of its ranks."""
     result = [NAN] * len(q)
     for rows in rows_by_query(q).values():
         for first, block in _blocks(s, rows):
             ranks = range(first, first + len(block))
-            mean = math.fsum(visit(position_weight, k, gamma) for k in ranks) / len(
-                block
-            )
+            mean = math.fsum(visit(position_weight, k) for k in ranks) / len(block)
             for row in block:
                 result[row] = mean
     return result
 
 
-def exposures_by_permutation(s, q, position_weight="dcg", gamma=0.8):
+def exposures_by_permutation(s, q, position_weight="dcg"):
     """Mean over all orders of the tied blocks; small data."""
     result = [NAN] * len(q)
     for rows in rows_by_query(q).values():
         values = {row: [] for row in rows}
         for order in orders(s, rows):
             for k, row in enumerate(order):
-                values[row].append(visit(position_weight, k, gamma))
+                values[row].append(visit(position_weight, k))
         for row in rows:
             result[row] = math.fsum(values[row]) / len(values[row])
     return result
@@ -298,21 +255,19 @@ def shares_of(amounts, q, member, average="queries", w=None, use=None):
     return result
 
 
-def exposure_share(
-    s, q, member, position_weight="dcg", average="queries", w=None, gamma=0.8
-):
+def exposure_share(s, q, member, position_weight="dcg", average="queries", w=None):
     """{group: (share of exposure, queries)}."""
-    return shares_of(exposures(s, q, position_weight, gamma), q, member, average, w)
+    return shares_of(exposures(s, q, position_weight), q, member, average, w)
 
 
-def target_amounts(y, q, target, position_weight="dcg", gamma=0.8):
+def target_amounts(y, q, target, position_weight="dcg"):
     """Amount of every row whose share is the target.
 
     "expected" (EE): exposure under the ideal ranking, ties in relevance shuffled;
     "relevance" (EA): the relevance; "population" (EA-dp): 1.
     """
     if target == "expected":
-        return exposures(y, q, position_weight, gamma)
+        return exposures(y, q, position_weight)
     if target == "relevance":
         if min(y) < 0:
             raise ValueError("relevance must not be negative")
@@ -331,15 +286,14 @@ def exposure_gap(
     position_weight="dcg",
     average="queries",
     w=None,
-    gamma=0.8,
 ):
     """{group: (share of exposure minus target share, queries)}.
 
     Both shares are over the same queries: those where both are defined (a query
     without relevance has no share of it).
     """
-    seen = exposures(s, q, position_weight, gamma)
-    wanted = target_amounts(y, q, target, position_weight, gamma)
+    seen = exposures(s, q, position_weight)
+    wanted = target_amounts(y, q, target, position_weight)
     use = {
         label
         for label, rows in rows_by_query(q).items()
@@ -353,6 +307,3 @@ def exposure_gap(
 def disparity(gaps):
     """Sum over groups of the absolute gap, |delta|_1."""
     return math.fsum(abs(gap) for gap, _ in gaps.values())
-
-
-# Shuffled ties

@@ -2,7 +2,13 @@
 
 import math
 
-from tests.reference._common import NAN, average_of_pairs, query_weights, rows_by_query
+from tests.reference._common import (
+    NAN,
+    average_of_pairs,
+    query_weights,
+    ranks_of_ties,
+    rows_by_query,
+)
 
 
 def _difference(s, i, j, direction):
@@ -133,10 +139,8 @@ def position_chances(s, q, adjacent=False):
         return [{k: 1.0} for k in ranking(s, q)]
     chances = [{}] * len(q)
     for rows in rows_by_query(q).values():
-        for row in rows:
-            above = sum(float(s[other]) > float(s[row]) for other in rows)
-            tied = sum(float(s[other]) == float(s[row]) for other in rows)
-            chances[row] = {above + t: 1 / tied for t in range(tied)}
+        for row, ranks in ranks_of_ties(s, rows).items():
+            chances[row] = {k: 1 / len(ranks) for k in ranks}
     return chances
 
 

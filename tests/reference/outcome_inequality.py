@@ -7,32 +7,15 @@ E[(Y_j - Y_k) 1{G_j = a, G_k = b}] >= 0: no item of b would do better further up
 import itertools
 import math
 
-from tests.reference._common import NAN, rows_by_query
-
-
-def _blocks(s, rows):
-    """{row: (first rank of its tied block, size)}, ranks from 0."""
-    place = {}
-    for row in rows:
-        above = sum(float(s[other]) > float(s[row]) for other in rows)
-        tied = sum(float(s[other]) == float(s[row]) for other in rows)
-        place[row] = above, tied
-    return place
+from tests.reference._common import NAN, orders, ranks_of_ties, rows_by_query
 
 
 def chance(place, row, j, other, k):
     """Chance that row is at rank j and other at rank k, tied blocks in random order."""
-    first, size = place[row]
-    other_first, other_size = place[other]
-    if row == other or j == k:
+    ranks, others = place[row], place[other]
+    if row == other or j == k or j not in ranks or k not in others:
         return 0.0
-    if not (first <= j < first + size):
-        return 0.0
-    if not (other_first <= k < other_first + other_size):
-        return 0.0
-    if first == other_first:
-        return 1 / (size * (size - 1))
-    return 1 / (size * other_size)
+    return 1 / (len(ranks) * (len(others) - (ranks == others)))
 
 
 def positions_of(q, top_k=None, pairs="adjacent"):
@@ -52,7 +35,7 @@ def query_moments(y, s, g, rows, positions, labels):
     value: (Y_j - Y_k) 1{G_j = a, G_k = b}; support: the chance of the indicator. A
     query without position k has 0 and 0.
     """
-    place = _blocks(s, rows)
+    place = ranks_of_ties(s, rows)
     moments = {}
     for (j, k), (a, b) in itertools.product(
         positions, itertools.permutations(labels, 2)
@@ -71,9 +54,7 @@ def query_moments_by_permutation(y, s, g, rows, positions, labels):
     """Return the same by going through every order of the tied blocks; small data."""
     keys = itertools.product(positions, itertools.permutations(labels, 2))
     sums = {(*position, *groups): [0.0, 0.0, 0] for position, groups in keys}
-    for order in itertools.permutations(rows):
-        if any(s[above] < s[below] for above, below in itertools.pairwise(order)):
-            continue
+    for order in orders(s, rows):
         for (j, k, a, b), total in sums.items():
             total[2] += 1
             if k < len(order) and (g[order[j]], g[order[k]]) == (a, b):
@@ -146,23 +127,8 @@ def bootstrap_statistics(table, multipliers):
     return maxima
 
 
-def critical_value(maxima, alpha=0.05):
-    """Return the ceil((1 - alpha) B)-th smallest of the B maxima."""
-    ordered = sorted(maxima)
-    return ordered[math.ceil((1 - alpha) * len(ordered) - 1e-9) - 1]
-
-
 def pvalue(statistic, maxima):
     """(1 + number of maxima at least as large) / (1 + B)."""
     if math.isnan(statistic):
         return NAN
     return (1 + sum(value >= statistic for value in maxima)) / (1 + len(maxima))
-
-
-def outcome_inequality_test(
-    y, s, g, q, multipliers, cluster=None, top_k=None, pairs="adjacent"
-):
-    """(statistic, p-value); small p: some group would do better further up."""
-    table = moments(y, s, g, q, cluster, top_k, pairs)
-    statistic = max_statistic(table)
-    return statistic, pvalue(statistic, bootstrap_statistics(table, multipliers))

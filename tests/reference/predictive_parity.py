@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.integrate import quad
 
-from tests.reference._common import NAN, rows_by_query
+from tests.reference._common import NAN, ranks_of_ties, rows_by_query
 
 # Kernels
 
@@ -395,10 +395,8 @@ def ranks_from_top(s, q):
     """Rank in the query, 1 the highest score; tied rows share their mean rank."""
     result = [NAN] * len(s)
     for rows in rows_by_query(q).values():
-        for row in rows:
-            above = sum(s[other] > s[row] for other in rows)
-            tied = sum(s[other] == s[row] for other in rows)
-            result[row] = above + (tied + 1) / 2
+        for row, ranks in ranks_of_ties(s, rows).items():
+            result[row] = 1 + (ranks[0] + ranks[-1]) / 2
     return result
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.reference import advantage as naive
+from tests.reference._common import orders
 from tests.reference.test_reference import assert_same, make_data
 
 TOP_K = (
@@ -143,10 +144,6 @@ def test_profile_is_the_mean_over_orders(seed):
     _, s, q, member = make_data(seed, n_queries=4, size=5)
     for label, in_group in itertools.product(set(q), member.values()):
         rows = [row for row in range(len(q)) if q[row] == label]
-        lists = [
-            [float(in_group[row]) for row in order]
-            for order in itertools.permutations(rows)
-            if all(s[above] >= s[below] for above, below in itertools.pairwise(order))
-        ]
+        lists = [[float(in_group[row]) for row in order] for order in orders(s, rows)]
         expected = np.mean(lists, axis=0).tolist()
         assert naive.profile(s, rows, in_group) == pytest.approx(expected)

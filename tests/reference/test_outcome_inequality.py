@@ -29,7 +29,6 @@ def test_moments_by_hand():
     maxima = naive.bootstrap_statistics(table, [[0, 1, 0], [1, 0, 0], [0, 0, 0]])
     assert maxima == pytest.approx([2 / 3, -1 / 3, 0])
     assert naive.pvalue(0.5, maxima) == 2 / 4
-    assert naive.critical_value(maxima, 1 / 3) == 0
     # u and v one cluster: residuals add.
     merged = naive.moments(y, s, g, q, cluster=list("ccccxx"))
     mean, error, _, residual = merged[0, 1, "b", "a"]

@@ -1,21 +1,11 @@
 """Precision, recall and share of the first k places, over all orders of tied items."""
 
-import itertools
-
-from tests.reference._common import NAN, query_weights, rows_by_query
-
-
-def _orders(s, rows):
-    """Yield every order of a query's rows that its scores allow."""
-    values = sorted({s[row] for row in rows}, reverse=True)
-    blocks = [[row for row in rows if s[row] == value] for value in values]
-    for parts in itertools.product(*map(itertools.permutations, blocks)):
-        yield [row for part in parts for row in part]
+from tests.reference._common import NAN, orders, query_weights, rows_by_query
 
 
 def _expected(s, rows, k, count):
     """Mean of ``count(first k rows)`` over the orders."""
-    found = [count(order[:k]) for order in _orders(s, rows)]
+    found = [count(order[:k]) for order in orders(s, rows)]
     return sum(found) / len(found)
 
 

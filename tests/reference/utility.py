@@ -2,7 +2,7 @@
 
 import math
 
-from tests.reference._common import NAN, query_weights, rows_by_query
+from tests.reference._common import NAN, query_weights, rows_by_query, tied_blocks
 
 
 def _gain(y, gain):
@@ -20,14 +20,6 @@ def _discount(position, k):
     return 1.0 / math.log2(position + 1)
 
 
-def _tied_blocks(s, rows):
-    """Rows of a query from the top, one list for every distinct score."""
-    blocks = []
-    for value in sorted({float(s[row]) for row in rows}, reverse=True):
-        blocks.append([row for row in rows if float(s[row]) == value])
-    return blocks
-
-
 def _dcg_of_order(gains, k):
     return math.fsum(
         gain * _discount(position, k) for position, gain in enumerate(gains, start=1)
@@ -37,7 +29,7 @@ def _dcg_of_order(gains, k):
 def _expected_dcg(y, s, rows, k, gain):
     """Give every item of a tied block the mean discount of its positions."""
     terms, first = [], 1
-    for block in _tied_blocks(s, rows):
+    for block in tied_blocks(s, rows):
         positions = range(first, first + len(block))
         mean = math.fsum(_discount(p, k) for p in positions) / len(block)
         for row in block:

@@ -33,44 +33,18 @@ def tabulate(pairs, q, average="pairs", w=None, v=None):
     return table
 
 
-def _totals(pairs, frequency):
-    """Denominator and ratio of a group; ``frequency`` takes a pair."""
-    numerator = math.fsum(frequency(p) * p[2] for p in pairs)
-    denominator = math.fsum(frequency(p) * p[3] for p in pairs)
-    if denominator == 0:
-        return 0.0, NAN
-    return denominator, numerator / denominator
+def ratio_estimates(tables, touched=None, dropped=None):
+    """{key: sum(num) / sum(den)}, every pair times its weight.
 
-
-def _clusters(cluster, cluster_weight):
-    weights = {}
-    for label in cluster:
-        weights[label] = 1 if cluster_weight is None else cluster_weight[label]
-    return weights
-
-
-def ratio_estimates(pairs_by_group, cluster=None, cluster_weight=None):
-    """{group: sum(num) / sum(den)}, every pair times its weights."""
-    estimates = {}
-    for group, pairs in pairs_by_group.items():
-        estimates[group] = _totals(
-            pairs,
-            lambda p: p[4] * (cluster_weight[cluster[p[0]]] if cluster_weight else 1),
-        )[1]
-    return estimates
-
-
-def _ratios(tables, touched, dropped=None):
-    """{key: ratio}, without a unit."""
+    Without the pairs that touch a unit, if one is to be dropped.
+    """
     ratios = {}
     for key, pairs in tables.items():
-        kept = [
-            p
-            for p, units in zip(pairs, touched[key], strict=True)
-            if dropped is None or dropped not in units
-        ]
-        denominator = math.fsum(p[4] * p[3] for p in kept)
-        numerator = math.fsum(p[4] * p[2] for p in kept)
+        if dropped is not None:
+            both = zip(pairs, touched[key], strict=True)
+            pairs = [p for p, units in both if dropped not in units]
+        denominator = math.fsum(p[4] * p[3] for p in pairs)
+        numerator = math.fsum(p[4] * p[2] for p in pairs)
         ratios[key] = numerator / denominator if denominator else NAN
     return ratios
 
@@ -108,7 +82,7 @@ def jackknife_covariance(
     supports = supports or {g: [tables[g]] for g in estimates}
     everyone = set(everyone)
     touched = {key: [units(p) for p in pairs] for key, pairs in tables.items()}
-    ratios = _ratios(tables, touched)
+    ratios = ratio_estimates(tables)
     changes = {g: dict.fromkeys(everyone, 0.0) for g in estimates}
     factor, undefined = {}, set()
     for g, coefficients in estimates.items():
@@ -123,7 +97,7 @@ def jackknife_covariance(
         if alone or few or math.isnan(_combined(coefficients, ratios)):
             undefined.add(g)
     for q in everyone:
-        without = _ratios(tables, touched, q)
+        without = ratio_estimates(tables, touched, q)
         for g in estimates.keys() - undefined:
             change = _combined(estimates[g], without) - _combined(estimates[g], ratios)
             changes[g][q] = math.sqrt(factor[g, q]) * change
@@ -147,7 +121,7 @@ def cluster_covariance(
 
     ``cluster_weight`` {label: importance} multiplies all pairs of the cluster.
     """
-    weights = _clusters(cluster, cluster_weight)
+    weights = cluster_weight or dict.fromkeys(cluster, 1)
 
     def weighted(pairs):
         return [(*p[:4], p[4] * weights[cluster[p[0]]]) for p in pairs]
