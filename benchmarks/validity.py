@@ -316,7 +316,7 @@ def part_of(result: Any, number: int, first: int, last: int) -> Any:
     part = Table.of_all(
         *(table.by_group[rows, groups], table.shared[rows], table.labels[rows])
     )
-    sums = ClusterSums.from_clusters(labels, part, result.sums.supports)
+    sums = ClusterSums.from_rows(labels, part, result.sums.supports)
     return replace(result, sums=sums, permutation=None)
 
 

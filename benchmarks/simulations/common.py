@@ -124,7 +124,7 @@ def slices(result: GroupEstimates, starts) -> Iterator[GroupEstimates]:
             table.shared[low:high],
             table.labels[low:high],
         )
-        sums = ClusterSums.from_clusters(result.groups, part, [result.metric.support])
+        sums = ClusterSums.from_rows(result.groups, part, [result.metric.support])
         yield GroupEstimates(result.metric, sums, result.parameters, result.first_pass)
 
 

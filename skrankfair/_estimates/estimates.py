@@ -439,6 +439,7 @@ def contrasts_of(
     error = np.where(same, 0.0 * error, error)
     finalize = result.metric.finalize
     df = contrast_degrees(result.sums, finalize, first, second)
+    df = np.where(np.isnan(one + other), np.nan, df)
     scale = LogScale(value, error) if kind == "ratio" else PlainScale(value, error)
     shares = result.as_estimates.scale
     if isinstance(shares, ShareScale) and not same.any():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -33,8 +32,6 @@ def needs_of(finalize: Finalize) -> tuple[int, ...]:
 _STEP = 1e-200
 # Of those by differences: it balances what these leave out against rounding.
 _RELATIVE_STEP = 1e-3
-# Numbers of a block of groups.
-_BLOCK = 1 << 20
 #: Of a total: what rounding leaves of it.
 NOTHING = 1e-12
 
@@ -357,24 +354,12 @@ def slopes_at(finalize: Finalize, by_group: Array, shared: Array) -> Array:
 
     By a group's own columns, then the shared ones; by a complex step.
     """
-    n_groups, n_columns = by_group.shape[-2:]
-    size = n_columns + shared.shape[-1]
-    # As many groups at a time as make a block: each has all columns in every step.
-    step = max(1, _BLOCK // max(1, size * math.prod(shared.shape[:-1]) * size))
-    slopes = np.empty((*by_group.shape[:-1], size))
-    for start in range(0, n_groups, step):
-        some = (Ellipsis, slice(start, start + step), slice(None))
-        slopes[some] = _slopes_at(finalize, by_group[some], shared)
-    return slopes
-
-
-def _slopes_at(finalize: Finalize, by_group: Array, shared: Array) -> Array:
-    n_columns, n_shared = by_group.shape[-1], shared.shape[-1]
-    steps = n_columns + n_shared
-    columns = np.tile(by_group.astype(complex), (steps, *(1,) * by_group.ndim))
-    common = np.tile(shared.astype(complex), (steps, *(1,) * shared.ndim))
-    for column in range(n_columns):
-        columns[column, ..., column] += 1j * _STEP
-    for column in range(n_shared):
-        common[n_columns + column, ..., column] += 1j * _STEP
-    return np.moveaxis(finalize(columns, common).imag / _STEP, 0, -1)
+    n_columns, slopes = by_group.shape[-1], []
+    for column in range(n_columns + shared.shape[-1]):
+        own, common = by_group.astype(complex), shared.astype(complex)
+        if column < n_columns:
+            own[..., column] += 1j * _STEP
+        else:
+            common[..., column - n_columns] += 1j * _STEP
+        slopes.append(finalize(own, common).imag / _STEP)
+    return np.stack(slopes, axis=-1)

@@ -172,7 +172,7 @@ class GroupEstimates(ReadOnlyArrays):
         metric = metric_of_totals(
             finalize, name, unit, support, fair_value, share, better
         )
-        sums = ClusterSums.from_clusters(tuple(groups), labelled, [metric.support])
+        sums = ClusterSums.from_rows(tuple(groups), labelled, [metric.support])
         return warn_undefined(cls(replace(metric, pooled=False), sums))
 
     @property

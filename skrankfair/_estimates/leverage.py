@@ -68,14 +68,10 @@ def contrast_degrees(
     used, place = np.unique(np.concatenate([first, second]), return_inverse=True)
     a, b = place[: first.size], place[first.size :]
     trace, products, _ = _moments(sums.of_groups(used), finalize, a, b)
-    traces, (of_groups, of_pairs) = (
-        trace.sum(0),
-        np.split(products.sum((0, 1)), [used.size]),
-    )
+    total = trace.sum(0)[a] + trace.sum(0)[b]
+    of_groups, of_pairs = np.split(products.sum((0, 1)), [used.size])
     with np.errstate(divide="ignore", invalid="ignore"):
-        return (traces[a] + traces[b]) ** 2 / (
-            of_groups[a] + of_groups[b] + 2 * of_pairs
-        )
+        return total**2 / (of_groups[a] + of_groups[b] + 2 * of_pairs)
 
 
 def _moments(
@@ -100,12 +96,8 @@ def _moments(
             for j, b in enumerate(shares):
                 if samples[i][1] != samples[j][1] and not first.size:
                     continue  # no row is in two strata of a group
-                dots: dict[tuple[str, ...], Array] = {}
                 for number, (x, y) in enumerate(_PRODUCTS):
-                    pair = (x, y) if i != j else tuple(sorted((x, y)))
-                    if pair not in dots:
-                        dots[pair] = a[x].dot(b[y])
-                    sums_of[number, i, j, :n_groups] += dots[pair]
+                    sums_of[number, i, j, :n_groups] += a[x].dot(b[y])
                     if first.size:
                         of_pairs = a[x].products(b[y], first, second)
                         sums_of[number, i, j, n_groups:] += of_pairs

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from .._inputs.validation import Array
 from .finalize import Finalize
-from .rows import Layout, Rows, dense_values
+from .rows import Layout, Rows
 from .storage import stored
 
 #: At most so many products of columns are kept, those of two groups too.
@@ -39,43 +39,25 @@ class Gram:
     complete: bool = True
 
     @classmethod
-    def of(
-        cls,
-        row: Array,
-        group: Array,
-        values: Array,
-        shared: Array,
-        n_groups: int,
-        most: int,
-    ) -> Gram:
-        """Return the sums over rows with these entries and shared columns.
+    def of(cls, rows: Rows, most: int) -> Gram:
+        """Return the sums over rows of the products of their columns.
 
         Products of two groups only where the numbers of all of them are at most `most`.
         """
         from scipy import sparse
 
-        n_columns, n_shared = values.shape[1], shared.shape[1]
-        columns = group[:, None] * np.int64(n_columns) + np.arange(n_columns)
-        where = np.repeat(row, n_columns), columns.ravel()
-        shape = len(shared), n_groups * n_columns
-        flat = sparse.csr_array((values.ravel(), where), shape=shape)
-        flat = sparse.hstack([flat, sparse.csr_array(shared)], format="csr")
-        numbers = np.diff(flat.indptr).astype(float)
-        if min((numbers**2).sum(), flat.shape[1] ** 2 / 4) <= most:
-            return cls(sparse.csr_array(flat.T @ flat), n_groups, n_shared)
-        # The columns of each group with each other, and with the shared ones.
-        both = np.hstack([values, shared[row]])
-        blocks = np.empty((n_groups, n_columns, both.shape[1]))
-        for i, j in np.ndindex(n_columns, both.shape[1]):
-            blocks[:, i, j] = np.bincount(group, both[:, i] * both[:, j], n_groups)
-        each = np.ascontiguousarray(blocks[..., :n_columns])
-        diagonal = sparse.bsr_array(
-            (each, np.arange(n_groups), np.arange(n_groups + 1))
-        )
-        side = sparse.csr_array(blocks[..., n_columns:].reshape(shape[1], n_shared))
+        n_groups, shared = rows.n_groups, rows.shared
+        numbers = rows.n_columns * np.diff(rows.starts).astype(float) + shared.shape[1]
+        size = n_groups * rows.n_columns + shared.shape[1]
+        complete = bool(min((numbers**2).sum(), size**2 / 4) <= most)
+        # Where they are not complete each entry has a row of its own, without others.
+        row = rows.row if complete else np.arange(rows.row.size)
+        rows = replace(rows, row=row, shared=shared if complete else shared[rows.row])
+        flat = sparse.csr_array(rows.flat)
+        side = sparse.csr_array(flat.T @ rows.shared)
         corner = sparse.csr_array(shared.T @ shared)
-        matrix = sparse.block_array([[diagonal, side], [side.T, corner]])
-        return cls(sparse.csr_array(matrix), n_groups, n_shared, complete=False)
+        matrix = sparse.block_array([[flat.T @ flat, side], [side.T, corner]])
+        return cls(sparse.csr_array(matrix), n_groups, shared.shape[1], complete)
 
     @property
     def n_columns(self) -> int:
@@ -130,12 +112,11 @@ class Gram:
         place[to.groups < 0] = -1
         place = np.append(place, size + to.shared).astype(np.int64)
         entries = sparse.coo_array(self.matrix)
-        where = place[entries.row], place[entries.col]
-        kept = (where[0] >= 0) & (where[1] >= 0)
-        where, shape = (where[0][kept], where[1][kept]), (size + to.n_shared,) * 2
-        matrix = sparse.csr_array(
-            sparse.coo_array((entries.data[kept], where), shape=shape)
-        )
+        row, column = place[entries.row], place[entries.col]
+        kept = (row >= 0) & (column >= 0)
+        moved = row[kept], column[kept]
+        shape = (size + to.n_shared,) * 2
+        matrix = sparse.csr_array((entries.data[kept], moved), shape=shape)
         complete = self.complete or to.n_groups == 1
         return Gram(matrix, to.n_groups, to.n_shared, complete)
 
@@ -148,18 +129,15 @@ class Gram:
         alike = entries.row // n_columns == entries.col // n_columns
         kept = alike | (np.maximum(entries.row, entries.col) >= size)
         where = entries.row[kept], entries.col[kept]
-        matrix = sparse.coo_array((entries.data[kept], where), shape=entries.shape)
-        return replace(self, matrix=sparse.csr_array(matrix), complete=False)
+        matrix = sparse.csr_array((entries.data[kept], where), shape=entries.shape)
+        return replace(self, matrix=matrix, complete=False)
 
     def __add__(self, other: Gram) -> Gram:
         """Return the sums over the rows of both."""
         complete = self.complete and other.complete
-        a, b = (
-            gram if gram.complete == complete else gram.of_each_group()
-            for gram in (self, other)
-        )
-        total = replace(a, matrix=a.matrix + b.matrix)
-        return total if total.matrix.nnz <= 1 << 22 else total.of_each_group()
+        total = replace(self, matrix=self.matrix + other.matrix, complete=complete)
+        few = total.matrix.nnz <= 1 << 22 and self.complete == other.complete
+        return total if few else total.of_each_group()
 
 
 def check_complete(complete: bool, n_groups: int) -> None:
@@ -219,14 +197,14 @@ class Remainder:
             whole[np.abs(whole) <= 1e-12 * all_rows] = 0.0  # rounding
             return np.hstack([whole, all_rows]).reshape(shape)
 
-        squares = of_entry**2 - of_row[rows.row] ** 2
-        where, size = (rows.row, rows.group), rows.n_groups
+        more = of_entry**2 - of_row[rows.row] ** 2
+        squares = replace(rows, values=more, shared=of_row**2)
         return cls(
-            Gram.of(*where, dense_values(rows.values), rows.shared, size, most),
+            Gram.of(rows, most),
             total(lambda amount: 1.0 * (amount > 0)),
             total(lambda amount: amount),
             total(np.square),
-            Gram.of(*where, squares, of_row**2, size, most),
+            Gram.of(squares, most),
             np.abs(rows.shared).sum(axis=0),
         )
 
@@ -235,13 +213,9 @@ class Remainder:
         size = self.quartic.n_shared
         products = np.empty((size, size, first.size))
         # The square of a group is its column and the shared one.
-        chosen = np.tile(np.eye(size), 2)
+        slopes = np.tile(np.eye(size), 2)[:, None].repeat(self.quartic.n_groups, 1)
         for i, j in np.ndindex(size, size):
-            left, right = (
-                np.broadcast_to(chosen[k], (self.quartic.n_groups, 2 * size))
-                for k in (i, j)
-            )
-            products[i, j] = self.quartic.form(left, right, first, second)
+            products[i, j] = self.quartic.form(slopes[i], slopes[j], first, second)
         return products
 
     def placed(self, to: Layout) -> Remainder:
@@ -302,11 +276,5 @@ class Remainder:
 
     def __add__(self, other: Remainder) -> Remainder:
         """Return the sums over the rows of both."""
-        return Remainder(
-            self.scatter + other.scatter,
-            self.active + other.active,
-            self.support + other.support,
-            self.square + other.square,
-            self.quartic + other.quartic,
-            self.sizes + other.sizes,
-        )
+        sums = (getattr(self, f.name) + getattr(other, f.name) for f in fields(self))
+        return Remainder(*sums)

@@ -16,22 +16,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
-from fractions import Fraction
-from functools import cache, cached_property
-from math import factorial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import special
 
 from .._inputs.validation import Array, check_number, generator
+from .entries import Entries
 from .finalize import Beside, Finalize, slopes_at
 from .read_only import ReadOnlyArrays
-from .remainder import check_complete
-from .rows import Layout, Rows, matching_rows
+from .remainder import Gram
+from .rows import Layout
 from .storage import stored
-from .sums import MOST_COVARIANCES, ClusterSums
+from .sums import ClusterSums
 
 if TYPE_CHECKING:
     from .scales import PlainScale
@@ -42,9 +40,6 @@ _MOST_UNDEFINED = 0.2
 # Of fewer degrees of freedom intervals hold that of Student's t.
 _FEW_DF = 20
 
-#: From how often each cluster counts, shape (B, n_rows), to the column totals of each
-#: resample, shape (B, G, C).
-Refit = Callable[[Array], Array]
 Ends = tuple[Array, Array]
 
 
@@ -62,62 +57,27 @@ def label_hashes(labels: Array) -> Array:
     """Return 64 bits of each label, the same on every machine and in every part.
 
     Whole numbers have the same ones whatever their type, text by its characters, and
-    dates by the microsecond; other labels as the text that `str` makes of them.
+    dates by the microsecond; labels of other types, or of several, as text.
     """
-    labels = np.asarray(labels)
-    kind = labels.dtype.kind
-    if kind in "biu":
-        return _mixed(labels.astype(np.int64).view(np.uint64) + _WEYL)
-    if kind == "f":
-        return _mixed(_bits_of_floats(labels.astype(float)) + _WEYL)
-    if kind == "M":
-        return _mixed(labels.astype("datetime64[us]").view(np.uint64) + _WEYL)
-    return _hashes_of_objects(labels.astype(object))
-
-
-def _bits_of_floats(labels: Array) -> Array:
-    """Return the bits of numbers, those of integers where they are whole."""
-    with np.errstate(invalid="ignore"):
-        whole = labels.astype(np.int64)
-    return np.where(whole == labels, whole, labels.view(np.int64)).view(np.uint64)
-
-
-def _hashes_of_objects(labels: Array) -> Array:
-    """Return the hashes of labels of any types, those of a type at once."""
     import pandas as pd
 
-    kinds = np.array([_kind(label) for label in labels.tolist()])
-    hashes = np.empty(labels.shape, dtype=np.uint64)
-    for kind in np.unique(kinds).tolist():
-        some = labels[kinds == kind]
-        if kind == "integer":
-            bits = np.array([int(label) % 2**64 for label in some], dtype=np.uint64)
-        elif kind == "float":
-            bits = _bits_of_floats(some.astype(float))
-        elif kind == "moment":
-            moments = pd.to_datetime(some.tolist(), utc=True).as_unit("us")
-            bits = moments.asi8.view(np.uint64)
-        else:
-            text = np.array([str(label) for label in some], dtype=object)
-            bits = pd.util.hash_array(text, categorize=False)
-        hashes[kinds == kind] = _mixed(bits + _WEYL)
-    return hashes
-
-
-def _kind(label: Any) -> str:
-    if isinstance(label, bool | int | np.integer | np.bool_):
-        return "integer" if -(2**63) <= label < 2**64 else "text"
-    if isinstance(label, float | np.floating):
-        return "float"
-    return "moment" if isinstance(label, datetime | np.datetime64) else "text"
-
-
-@cache
-def _thresholds() -> Array:
-    """Return where the Poisson number of mean 1 goes up, as numbers of 64 bits."""
-    terms = [Fraction(1, factorial(k)) for k in range(40)]
-    below = [sum(terms[:k]) / sum(terms) for k in range(1, 20)]
-    return np.array([int(share * 2**64) for share in below], dtype=np.uint64)
+    labels = np.asarray(labels)
+    if labels.dtype.kind == "O":
+        labels = np.asarray(pd.Series(labels).infer_objects())
+    kind = labels.dtype.kind
+    if kind in "biu":
+        bits = labels.astype(np.int64).view(np.uint64)
+    elif kind == "f":
+        numbers = labels.astype(float)
+        with np.errstate(invalid="ignore"):
+            whole = numbers.astype(np.int64)
+        bits = np.where(whole == numbers, whole, numbers.view(np.int64)).view(np.uint64)
+    elif kind == "M":
+        bits = labels.astype("datetime64[us]").view(np.uint64)
+    else:
+        text = [x if isinstance(x, str) else f"{type(x)} {x}" for x in labels.tolist()]
+        bits = pd.util.hash_array(np.array(text, dtype=object), categorize=False)
+    return _mixed(bits + _WEYL)
 
 
 def poisson_counts(hashes: Array, seed: int, first: int, last: int) -> Array:
@@ -127,8 +87,9 @@ def poisson_counts(hashes: Array, seed: int, first: int, last: int) -> Array:
     """
     key = _mixed(np.array([seed], dtype=np.uint64) + _WEYL)
     step = np.arange(first + 1, last + 1, dtype=np.uint64)[:, None] * _WEYL
-    numbers = _mixed(_mixed(hashes ^ key) + step)
-    return np.searchsorted(_thresholds(), numbers, side="right").astype(float)
+    share = _mixed(_mixed(hashes ^ key) + step) * 2.0**-64
+    at_most = special.pdtr(np.arange(19), 1.0)
+    return np.searchsorted(at_most, share, side="right").astype(float)
 
 
 @stored("Replicates")
@@ -157,6 +118,11 @@ class Replicates:
         check_number(n_replicates, "n_replicates", 1, np.inf, integer=True)
         check_number(seed, "random_state", 0, 2**63 - 1, integer=True)
         table = sums.bootstrap_table()
+        if not (sums.adds_up or isinstance(sums, ResampledSums)):
+            raise ValueError(
+                "n_replicates must be 0 for calibration_error, whose noise resamples "
+                "would have twice."
+            )
         hashes, first, totals = label_hashes(table.labels), 0, []
         for size in table.chunks(n_replicates):
             counts = poisson_counts(hashes, int(seed), first, first + size)
@@ -218,38 +184,30 @@ class Replicates:
 @stored("ResampledSums")
 @dataclass(frozen=True)
 class ResampledSums(ClusterSums):
-    """Totals whose errors, or bootstrap, follow from the totals of resamples.
+    """Totals whose errors follow from the totals of resamples.
 
     A metric that fits a curve computes its totals anew for each resample, and two
     results without their tables are compared by their replicates.
 
     Attributes
     ----------
-    refit : callable or None
-        How to compute the totals of resampled clusters; None after `compact`, in
-        copies, and of replicates.
-    n_resamples : int or None
-        How many resamples the errors are of. None takes the jackknife, of rows that
-        are linear parts of the metric: leaving them out is right to first order.
+    n_resamples : int
+        How many resamples the errors are of.
     seed : int
         Of these resamples.
     bias : float
         How many times the bias that the resamples show counts as an error.
     finalize : callable or None
-        The metric whose covariance `compact` keeps.
-    kept : ndarray of shape (G, G) or (G,), or None
-        After `compact` and in copies: its covariance, or of many groups the variances.
-    adds_up : bool
-        Whether parts add up, as no curve is fitted.
+        The metric whose deviations `compact` keeps.
+    deviations : ndarray of shape (n, G) or None
+        After `compact` and in copies: rows whose sums of products are its covariances.
     """
 
-    refit: Refit | None = None
-    n_resamples: int | None = None
+    n_resamples: int = 0
     seed: int = 0
     bias: float = 1.0
     finalize: Finalize | None = None
-    kept: Array | None = None
-    adds_up: bool = False
+    deviations: Array | None = None
 
     @classmethod
     def of_sums(cls, sums: ClusterSums, **resamples: Any) -> Self:
@@ -298,173 +256,82 @@ class ResampledSums(ClusterSums):
             replicates=replicates,
             n_resamples=replicates.size,
             bias=first.bias if isinstance(first, ResampledSums) else 0.0,
-            adds_up=not isinstance(first, ResampledSums),
         )
 
-    def bootstrap_table(self) -> Rows:
-        """Return the table of clusters; a ValueError where no curve can be refitted."""
-        if self.table is None or self.refit is None:
-            raise ValueError(
-                "The bootstrap fits the curve anew and needs the rows, which compact() "
-                "or copying dropped; use method='t', or keep replicates by "
-                "compact(n_replicates=...)."
-            )
-        return self.table
-
-    def drawn(self, counts: Array) -> tuple[Array, Array]:
-        """Return totals of resampled clusters, the curve fitted anew for each."""
-        if self.refit is None:
-            return super().drawn(counts)
-        return self.refit(counts), np.zeros((len(counts), 0))
-
     @cached_property
-    def _known(self) -> dict[Finalize, Array]:
+    def _known(self) -> dict[Finalize | None, Array]:
         """Deviations that were asked for: their resamples are drawn only once."""
-        return {}
+        return {} if self.deviations is None else {self.finalize: self.deviations}
 
     def _deviations(self, finalize: Finalize) -> Array:
-        """Return how far resamples are from the estimate, (B, G); NaN if undefined."""
+        """Return rows whose sums of products are covariances; NaN if undefined.
+
+        Of each resample how far it is from the mean of all, as resamples of few
+        clusters vary less than the jackknife; then the mean, which is the bias, as
+        often as it counts.
+        """
         if finalize not in self._known:
             moved = np.full((2, len(self.groups)), np.nan)
             if self.count > 1 and (self.refit or self.replicates) is not None:
                 rng = np.random.default_rng(self.seed)
-                totals = self.resample(self.n_resamples or 0, rng)
+                totals = self.resample(self.n_resamples, rng)
                 values = np.concatenate([finalize(*some) for some in totals])
                 if len(values) > 1:
                     moved = values - self.estimate(finalize)
             moved[:, self.undefined(finalize)] = np.nan
-            self._known[finalize] = moved
+            mean = moved.mean(axis=0)
+            scale = self.count / max(self.count - 1, 1) / (len(moved) - 1)
+            rows = [np.sqrt(scale) * (moved - mean), self.bias * mean]
+            self._known[finalize] = np.vstack(rows)
         return self._known[finalize]
 
     def placed(self, to: Layout, groups: tuple[Hashable, ...]) -> Self:
         """Return the sums with groups and columns elsewhere, resampled so too."""
-        refit, sums = self.refit, super().placed(to, groups)
-        if refit is None:
-            return replace(sums, kept=None)
-        none = np.zeros(self.shared.shape)
-        return replace(sums, refit=lambda counts: to.moved(refit(counts), none)[0])
+        return replace(super().placed(to, groups), deviations=None)
 
-    def _spread(self, finalize: Finalize) -> tuple[Array, Array]:
-        """Return deviations from their mean, scaled so that products sum to moments.
-
-        Shapes (B, G) and (G,). Resamples of few clusters vary less than the jackknife,
-        and the mean is the bias, as often as it counts.
-        """
-        moved = self._deviations(finalize)
-        mean = moved.mean(axis=0)
-        scale = self.count / max(self.count - 1, 1) / (len(moved) - 1)
-        return np.sqrt(scale) * (moved - mean), self.bias * mean
-
-    def variance(self, finalize: Finalize) -> Array:
-        """Return the jackknife variance of the linear parts, or that over resamples.
-
-        That over resamples is taken around the estimate, and not around their mean.
-        """
-        if self.n_resamples is None:
-            return super().variance(finalize)
-        if self.kept is not None and finalize == self.finalize:
-            return np.array(np.diag(self.kept) if self.kept.ndim == 2 else self.kept)
-        spread, bias = self._spread(finalize)
-        return np.asarray((spread**2).sum(axis=0) + bias**2)
-
-    def covariance(self, finalize: Finalize) -> Array:
-        """Return the covariance whose diagonal is `variance`, shape (G, G)."""
-        if self.n_resamples is None:
-            return super().covariance(finalize)
-        self.check_covariances()
-        if self.kept is not None and finalize == self.finalize:
-            check_complete(self.has_covariance, len(self.groups))
-            return self.kept
-        spread, bias = self._spread(finalize)
-        return spread.T @ spread + np.outer(bias, bias)
+    def _moments(
+        self,
+        finalize: Finalize,
+        of_rows: Callable[[Entries], Array],
+        of_remainder: Callable[[Gram, Array], Array],
+    ) -> Array:
+        """Return sums of products of the deviations of resamples."""
+        return of_rows(Entries.of_all(self._deviations(finalize)))
 
     def covariances(
         self, finalize: Finalize, first: Array, second: Array
     ) -> tuple[Array, Array, Array]:
         """Return variances and covariances of pairs of groups, given by number."""
-        if self.n_resamples is None:
-            return super().covariances(finalize, first, second)
-        variance = self.variance(finalize)
-        if self.kept is not None and finalize == self.finalize:
-            check_complete(self.has_covariance, len(self.groups))
-            return variance[first], variance[second], self.kept[first, second]
-        spread, bias = self._spread(finalize)
-        between = np.einsum("bm,bm->m", spread[:, first], spread[:, second])
-        between += bias[first] * bias[second]
+        variance, rows = self.variance(finalize), self._deviations(finalize)
+        between = np.einsum("bm,bm->m", rows[:, first], rows[:, second])
         return variance[first], variance[second], between
 
     def concentration(self, finalize: Finalize) -> Array:
-        """Return how much of the variance few rows make; NaN without linear parts."""
-        if self.n_resamples is None:
-            return super().concentration(finalize)
+        """Return NaN for how much of the variance few rows make, which is unknown."""
         return np.full(len(self.groups), np.nan)
 
     @property
     def has_covariance(self) -> bool:
-        """Whether the covariance of two groups is known, or can be had."""
-        if self.n_resamples is None:
-            return super().has_covariance
-        return self.kept is None or self.kept.ndim == 2
+        """Whether the covariance of two groups is known."""
+        return True
 
     def compact(self, replicates: Replicates | None = None) -> Self:
-        """Return the same without the rows.
+        """Return the same without the rows, with deviations that are computed before.
 
-        The covariance is computed before, of many groups only the variances, or is
-        that of the replicates, each of which fits the curve anew.
+        Or with those of the replicates, each of which fits the curve anew.
         """
-        if replicates is not None and self.n_resamples is None:
-            raise ValueError(
-                "n_replicates must be 0 for calibration_error, whose noise resamples "
-                "would have twice."
-            )
-        kept = self._covariance() if replicates is None else None
-        return replace(super().compact(replicates), refit=None, kept=kept)
+        kept = self._kept() if replicates is None else None
+        return replace(super().compact(replicates), deviations=kept)
 
-    def __getstate__(self) -> dict[str, object]:
-        """Return the state of a copy, which has the covariance but cannot resample."""
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {**given, "refit": None, "kept": self._covariance()}
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of a copy, which has deviations but cannot resample."""
+        return {**super().__getstate__(), "deviations": self._kept()}
 
-    def _covariance(self) -> Array | None:
-        """Return the covariance that copies keep, which have no way to resample."""
-        if self.n_resamples is None or self.finalize is None or self.replicates:
+    def _kept(self) -> Array | None:
+        """Return the deviations that copies keep, which have no way to resample."""
+        if self.finalize is None or self.replicates is not None:
             return None
-        if not self.has_covariance or len(self.groups) > MOST_COVARIANCES:
-            return self.variance(self.finalize)
-        return self.covariance(self.finalize)
-
-    def __add__(self, other: ClusterSums) -> ClusterSums:
-        """Refuse to add curves: that of the whole is not made of those of parts."""
-        if self.adds_up:
-            return super().__add__(other)
-        raise ValueError(
-            "These results do not add up: each has fitted a curve (or bins) to its own "
-            "rows. Measure all rows at once; calibration_error with method='binned' "
-            "and the edges as bins= adds up."
-        )
-
-    def join_columns(self, other: ClusterSums) -> ClusterSums:
-        """Return both over the same clusters, resampled at once."""
-        joined = super().join_columns(other)
-        refit = _refit_both(self, other) if isinstance(other, ResampledSums) else None
-        resamples = {"n_resamples": self.n_resamples, "seed": self.seed}
-        return self.of_sums(joined, refit=refit, bias=self.bias, **resamples)
-
-
-def _refit_both(a: ResampledSums, b: ResampledSums) -> Refit | None:
-    """Return the refit of both, whose clusters and groups may be in another order."""
-    one, two = a.refit, b.refit
-    if one is None or two is None or a.table is None or b.table is None:
-        return None
-    rows = matching_rows(a.table, b.table)
-    groups = [b.groups.index(group) for group in a.groups]
-
-    def refit(counts: Array) -> Array:
-        of_second = np.empty_like(counts)
-        of_second[:, rows] = counts
-        return np.concatenate([one(counts), two(of_second)[:, groups]], axis=2)
-
-    return refit
+        return self._deviations(self.finalize)
 
 
 # The bootstrap
@@ -521,7 +388,7 @@ class Resampler(ReadOnlyArrays):
         tail = (1 - confidence_level) / 2
         if method == "percentile":
             return _quantiles(self._values(n_resamples, rng), tail)
-        if isinstance(self.sums, ResampledSums) or self.sums.table is None:
+        if not self.sums.adds_up or self.sums.table is None:
             # Resamples without errors: percentiles as wide as Student's t.
             wide = _expanded(tail, self.sums.count)
             ends = _quantiles(self._values(n_resamples, rng), wide)
@@ -557,11 +424,13 @@ class Resampler(ReadOnlyArrays):
     ) -> Ends:
         """Return intervals from the quantiles of studentised resamples."""
         rows, drawn = self.sums.bootstrap_table(), []
+        of_sides = [rows.with_data_of(sides) for sides in self._sides]
         for counts in rows.draws(n_resamples, rng):
             totals = rows.drawn(counts)
             values = self.finalize(*totals)
             slopes = slopes_at(self.finalize, *totals)
-            drawn.append((self._combined(values), self._errors(counts, values, slopes)))
+            errors = self._errors(counts, values, slopes, of_sides)
+            drawn.append((self._combined(values), errors))
         values, errors = map(np.concatenate, zip(*drawn, strict=True))
         estimate, link = np.atleast_1d(scale.estimate), scale.link
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -571,7 +440,13 @@ class Resampler(ReadOnlyArrays):
             error = np.atleast_1d(scale.standard_error) * link.slope(estimate)
             return link.back(middle - high_t * error), link.back(middle - low_t * error)
 
-    def _errors(self, counts: Array, values: Array, slopes: Array) -> Array:
+    def _errors(
+        self,
+        counts: Array,
+        values: Array,
+        slopes: Array,
+        of_sides: list[tuple[Any, Array]],
+    ) -> Array:
         """Return the standard errors within each resample, shape (B, m).
 
         By the delta method: the root of ``Q / (Q - 1) Σ_q w_q (J · s_q)²``, where w_q
@@ -582,6 +457,8 @@ class Resampler(ReadOnlyArrays):
         counts : ndarray of shape (B, n_rows)
         values : ndarray of shape (B, G)
         slopes : ndarray of shape (B, G, C + D)
+        of_sides : list of tuple
+            The rows with data of the groups of each estimate, and their columns.
         """
         rows = self.sums.bootstrap_table()
         n_columns, squares = rows.n_columns, np.empty((len(counts), self.first.size))
@@ -590,16 +467,19 @@ class Resampler(ReadOnlyArrays):
         count = self.sums.count
         factor = count / (count - 1) if count > 1 else np.nan
         with np.errstate(invalid="ignore"):
-            for i, sides in enumerate(self._sides):
+            for i, (sides, data) in enumerate(zip(self._sides, of_sides, strict=True)):
                 j = self._side_slopes(values, sides)[..., None] * slopes[:, sides]
                 by_side = j[..., :n_columns].reshape(len(counts), -1)
                 common = j[..., n_columns:].sum(axis=1)
                 # Rows without data of the groups differ in shared columns only.
                 squares[:, i] = np.einsum("bi,bij,bj->b", common, products, common)
-                numbers, by_group = rows.with_data_of(sides)
-                linear = by_side @ by_group.reshape(len(numbers), -1).T
-                both = linear * (linear + 2 * common @ rows.shared[numbers].T)
-                squares[:, i] += np.einsum("bq,bq->b", counts[:, numbers], both)
+                numbers, columns = data
+                linear = by_side @ columns.T
+                if common.any():
+                    linear *= linear + 2 * common @ rows.shared[numbers].T
+                else:
+                    linear *= linear
+                squares[:, i] += np.einsum("bq,bq->b", counts[:, numbers], linear)
             return np.sqrt(np.maximum(factor * squares, 0.0))
 
     @property

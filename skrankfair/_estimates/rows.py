@@ -189,12 +189,6 @@ class Rows:
             by_group[:, column] = np.bincount(self.group, values, self.n_groups)
         return by_group, np.ones(self.n_rows) @ self.shared
 
-    def of_group(self, values: Array) -> Array:
-        """Return what the group of each entry has, shape (N,)."""
-        if self.complete:
-            return np.tile(values, self.n_rows)
-        return values.take(self.group)
-
     def at_entries(
         self, function: Finalize, totals: tuple[Array, Array] | None = None
     ) -> Array:
@@ -202,20 +196,16 @@ class Rows:
 
         With `totals`, (G, C) and (D,), of these without the row of the entry.
         """
-        values, width = np.empty(self.row.size), self.n_groups if self.complete else 1
-        step = max(1, _BLOCK // max(1, width * self.n_columns + self.shared.shape[1]))
-        for start in range(0, self.row.size, step * width):
-            some = slice(start, start + step * width)
+        values = np.empty(self.row.size)
+        step = max(1, _BLOCK // max(1, self.n_columns + self.shared.shape[1]))
+        for start in range(0, self.row.size, step):
+            some = slice(start, start + step)
             columns = dense_values(self.values[some])
-            columns = columns.reshape(-1, width, self.n_columns)
-            common = self.shared.take(self.row[some][::width], axis=0)
+            common = self.shared.take(self.row[some], axis=0)
             if totals is not None:
-                of_groups = totals[0]
-                if not self.complete:
-                    of_groups = of_groups[self.group[some], None]
-                columns = of_groups - columns
+                columns = totals[0].take(self.group[some], axis=0) - columns
                 common = totals[1] - common
-            values[some] = function(columns, common).ravel()
+            values[some] = function(columns[:, None], common)[:, 0]
         return values
 
     def without_entry(self, function: Finalize) -> Array:
@@ -252,13 +242,10 @@ class Rows:
         while start < self.n_rows:
             stop = np.searchsorted(self.starts, self.starts[start] + size, "right") - 1
             stop = max(start + 1, int(stop))
-            yield self if stop - start == self.n_rows else self.between(start, stop)
+            entries = slice(self.starts[start], self.starts[stop])
+            some = self.row[entries] - start, slice(start, stop), entries
+            yield self if stop - start == self.n_rows else self._chosen(*some)
             start = stop
-
-    def between(self, start: int, stop: int) -> Rows:
-        """Return rows that follow each other."""
-        entries = slice(self.starts[start], self.starts[stop])
-        return self._chosen(self.row[entries] - start, slice(start, stop), entries)
 
     def take(self, rows: Array) -> Rows:
         """Return some rows, given by number."""
@@ -279,28 +266,16 @@ class Rows:
             member=None if self.member is None else self.member[entries],
         )
 
-    def _ordered(self, row: Array, group: Array, values: Any, **changed: Any) -> Rows:
-        """Return these entries of the same rows, in any order."""
-        given: dict[str, Any] = {
-            "n_rows": self.n_rows,
-            "n_groups": self.n_groups,
-            "shared": self.shared,
-            "labels": self.labels,
-            "member": self.member,
-        }
-        return Rows.from_entries(row, group, values, **(given | changed))
-
     def with_entries(self, row: Array, group: Array) -> Rows:
         """Return the rows with entries of zeros at places that have none."""
-        member = None
-        if self.member is not None:
-            member = np.append(self.member, np.zeros(row.size, dtype=bool))
-        return self._ordered(
-            np.append(self.row, row),
-            np.append(self.group, group),
-            np.pad(dense_values(self.values), [(0, row.size), (0, 0)]),
-            member=member,
+        zeros = replace(
+            self,
+            row=row,
+            group=group,
+            values=np.broadcast_to(0.0, (row.size, self.n_columns)),
+            member=None if self.member is None else np.zeros(row.size, dtype=bool),
         )
+        return self._with(zeros, 0, self.shared, self.labels)
 
     def placed(self, to: Layout) -> Rows:
         """Return the rows with groups and columns at other numbers."""
@@ -311,11 +286,31 @@ class Rows:
             values[:, to.columns] = dense_values(self.values[entries])
         shared = np.zeros((self.n_rows, to.n_shared))
         shared[:, to.shared] = self.shared
-        return self._ordered(
-            *(self.row[entries], to.groups[self.group[entries]], values),
+        return Rows.from_entries(
+            self.row[entries],
+            to.groups[self.group[entries]],
+            values,
+            n_rows=self.n_rows,
             n_groups=to.n_groups,
             shared=shared,
+            labels=self.labels,
             member=None if self.member is None else self.member[entries],
+        )
+
+    def _with(self, other: Rows, shift: int, shared: Array, labels: Array) -> Rows:
+        """Return the entries of both in rows like these; `other` begins at `shift`."""
+        member = None
+        if self.member is not None and other.member is not None:
+            member = np.append(self.member, other.member)
+        return Rows.from_entries(
+            np.append(self.row, other.row.astype(np.int64) + shift),
+            np.append(self.group, other.group),
+            np.concatenate([dense_values(self.values), dense_values(other.values)]),
+            n_rows=len(labels),
+            n_groups=self.n_groups,
+            shared=shared,
+            labels=labels,
+            member=member,
         )
 
     def __add__(self, other: Rows) -> Rows:
@@ -326,50 +321,37 @@ class Rows:
         kinds = {array.dtype for array in labels}
         if len(kinds) > 1 and np.dtype(object) not in kinds:
             labels = [array.astype(object) for array in labels]
-        return self._ordered(
-            np.concatenate([self.row, other.row.astype(np.int64) + self.n_rows]),
-            np.concatenate([self.group, other.group]),
-            np.concatenate([dense_values(self.values), dense_values(other.values)]),
-            n_rows=self.n_rows + other.n_rows,
-            shared=np.concatenate([self.shared, other.shared]),
-            labels=np.concatenate(labels),
-            member=_joined(self.member, other.member),
-        )
+        shared = np.concatenate([self.shared, other.shared])
+        return self._with(other, self.n_rows, shared, np.concatenate(labels))
 
-    def join_columns(self, other: Rows) -> Rows:
-        """Return the columns of both over the same clusters, which are matched."""
-        other = other.take(matching_rows(self, other))
-        widths = (0, other.n_columns), (self.n_columns, 0)
-        values = [
-            np.pad(dense_values(rows.values), [(0, 0), width])
-            for rows, width in zip((self, other), widths, strict=True)
-        ]
-        return self._ordered(
-            np.concatenate([self.row, other.row]),
-            np.concatenate([self.group, other.group]),
-            np.concatenate(values),
-            shared=np.concatenate([self.shared, other.shared], axis=1),
-            member=_joined(self.member, other.member),
-        )
+    def joined(self, other: Rows, order: Array) -> Rows:
+        """Return the sums of both over the same clusters, `other` in this order."""
+        other = other.take(order)
+        return self._with(other, 0, self.shared + other.shared, self.labels)
+
+    @cached_property
+    def flat(self) -> Any:
+        """The columns of all groups of each row, (Q, G * C); sparse if many are 0."""
+        from scipy import sparse
+
+        if self.complete:
+            return self.values.reshape(self.n_rows, -1)
+        few, width = self.values, self.n_columns
+        if isinstance(few, np.ndarray):
+            column = np.tile(np.arange(width, dtype=np.int32), len(few))
+            parts = few.ravel(), column, np.arange(0, few.size + 1, width)
+            few = sparse.csr_array(parts, shape=few.shape)
+        column = np.repeat(self.group * width, np.diff(few.indptr)) + few.indices
+        parts = few.data, column, few.indptr[self.starts]
+        return sparse.csr_array(parts, shape=(self.n_rows, self.n_groups * width))
 
     def drawn(self, counts: Array) -> tuple[Array, Array]:
         """Return totals by group and shared ones of rows that count so often.
 
         `counts` has shape (B, Q), and these (B, G, C) and (B, D).
         """
-        from scipy import sparse
-
         shape = len(counts), self.n_groups, self.n_columns
-        if self.complete and isinstance(self.values, np.ndarray):
-            flat = self.values.reshape(self.n_rows, self.n_groups * self.n_columns)
-            return (counts @ flat).reshape(shape), counts @ self.shared
-        by_group = np.empty(shape)
-        for column in range(self.n_columns):
-            values = dense_values(self.values[:, [column]])[:, 0]
-            parts = np.ascontiguousarray(values), self.group, self.starts
-            matrix = sparse.csr_array(parts, shape=(self.n_rows, self.n_groups))
-            by_group[..., column] = (matrix.T @ counts.T).T
-        return by_group, counts @ self.shared
+        return (counts @ self.flat).reshape(shape), counts @ self.shared
 
     def chunks(self, n_resamples: int) -> Iterator[int]:
         """Yield how many resamples to draw at once, so that they are not too large."""
@@ -381,44 +363,29 @@ class Rows:
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[Array]:
         """Yield how often each row is in resamples, some at a time, shape (b, Q)."""
         for size in self.chunks(n_resamples):
-            yield self._draw(size, rng)
+            counts, n_rows = np.empty((size, self.n_rows)), self.n_rows
+            for times in counts:
+                times[:] = np.bincount(rng.integers(0, n_rows, n_rows), None, n_rows)
+            yield counts
 
-    def _draw(self, size: int, rng: np.random.Generator) -> Array:
-        """Return how often each row is in some resamples, shape (size, Q)."""
-        counts = np.empty((size, self.n_rows))
-        for times in counts:
-            drawn = rng.integers(0, self.n_rows, self.n_rows)
-            times[:] = np.bincount(drawn, minlength=self.n_rows)
-        return counts
-
-    @cached_property
-    def _entries_of_groups(self) -> list[Array]:
-        """The numbers of the entries of each group."""
-        order = np.argsort(self.group, kind="stable")
-        sizes = np.bincount(self.group, minlength=self.n_groups)
-        return np.split(order, np.cumsum(sizes)[:-1])
-
-    def with_data_of(self, groups: Array) -> tuple[Array, Array]:
+    def with_data_of(self, groups: Array) -> tuple[Any, Array]:
         """Return the rows with data of some groups, (n,), and their columns.
 
-        The columns have shape (n, len(groups), C).
+        The columns have shape (n, len(groups) * C); all rows are a slice.
         """
-        chosen = [self._entries_of_groups[group] for group in groups]
+        chosen = [np.flatnonzero(self.group == group) for group in groups]
         entries = np.concatenate(chosen)
         rows, place = np.unique(self.row[entries], return_inverse=True)
         by_group = np.zeros((rows.size, len(groups), self.n_columns))
         number = np.repeat(np.arange(len(groups)), [some.size for some in chosen])
         by_group[place, number] = dense_values(self.values[entries])
-        return rows, by_group
+        columns = by_group.reshape(rows.size, -1)
+        return slice(None) if rows.size == self.n_rows else rows, columns
 
 
 def dense_values(values: Any) -> Array:
     """Return columns as an array, of which few may be other than 0."""
     return values if isinstance(values, np.ndarray) else values.toarray()
-
-
-def _joined(a: Array | None, b: Array | None) -> Array | None:
-    return None if a is None or b is None else np.concatenate([a, b])
 
 
 def small_codes(*codes: Array) -> list[Array]:

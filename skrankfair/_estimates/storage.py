@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import date, datetime
+from functools import cache
 from typing import Any, TypeVar
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -28,8 +28,6 @@ SCHEMA = "skrankfair.GroupEstimates"
 #: Raised when a later reader must know to read what is written; never reused.
 SCHEMA_VERSION = 1
 
-# Up to here every reader of JSON holds an integer.
-_EXACT = 2**53
 # More elements than this are a mistake, or a bomb: 2 GiB.
 _MOST_ELEMENTS = 1 << 28
 _REGISTERED: dict[str, Any] = {}
@@ -123,63 +121,70 @@ def _not_strict(constant: str) -> None:
     raise ValueError(f"{constant} is not strict JSON")
 
 
-def _refuse(value: object, where: str, advice: str = "") -> ValueError:
-    return ValueError(
-        f"This result cannot be stored: {where} has {value!r}, of type "
-        f"{type(value).__name__}, which the schema does not hold.{advice}"
-    )
-
-
 # Values to JSON
 
 
 def _encode(value: Any, where: str) -> Any:
     """Return a value in terms of JSON; `where` is the part of the result it is in."""
-    if value is None or isinstance(value, bool) or type(value) in (str, int, float):
-        return _encode_scalar(value)
-    if isinstance(value, np.ndarray):
-        return {"array": _encode_array(value, where)}
+    if value is None or type(value) in (bool, str, int):
+        return value
+    if type(value) is float and math.isfinite(value):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        kind = "array" if isinstance(value, np.ndarray) else "scalar"
+        return {kind: _encode_array(np.asarray(value), where)}
     if hasattr(value, "tocoo"):
         entries = value.tocoo()
         columns = {"row": entries.row, "column": entries.col, "values": entries.data}
         encoded = {k: _encode(v, where) for k, v in columns.items()}
         return {"sparse": {"shape": list(value.shape), **encoded}}
-    if isinstance(value, np.generic):
-        return {"scalar": _encode_array(np.asarray(value), where)}
-    if type(value) in (tuple, list):
-        values = [_encode(one, where) for one in value]
-        return values if type(value) is list else {"tuple": values}
-    if isinstance(value, Mapping):
-        pairs = [[_encode(k, where), _encode(v, where)] for k, v in value.items()]
-        return {"map": pairs}
-    if isinstance(value, slice):
-        return {"slice": [value.start, value.stop, value.step]}
+    if type(value) is list:
+        return [_encode(one, where) for one in value]
     for name, thing in _REGISTERED.items():
         if value is thing:
             return {"function": name}
         if type(value) is thing:
-            return {"object": name, "fields": _encode_fields(value, where)}
+            parts = {each.name: getattr(value, each.name) for each in fields(value)}
+            encoded = {k: _encode(part, f"{where}.{k}") for k, part in parts.items()}
+            return {"object": name, "fields": encoded}
+    for name, (type_of, parts_of, _) in _types().items():
+        if isinstance(value, type_of):
+            return {name: [_encode(part, where) for part in parts_of(value)]}
+    advice = " Use strings for labels."
     if callable(value):
-        raise _refuse(
-            value, where, " Functions of yours are not stored; weights can be an array."
-        )
-    return _encode_label(value, where)
+        advice = " Functions of yours are not stored; weights can be an array."
+    raise ValueError(
+        f"This result cannot be stored: {where} has {value!r}, of type "
+        f"{type(value).__name__}, which the schema does not hold.{advice}"
+    )
 
 
-def _encode_scalar(value: Any) -> Any:
-    """Return what JSON has itself, or a number that not every reader would take."""
-    if type(value) is int and abs(value) > _EXACT:
-        return {"integer": str(value)}
-    if type(value) is float and not math.isfinite(value):
-        return {"number": str(value)}
-    return value
+@cache
+def _types() -> dict[str, tuple[type, Callable[[Any], Any], Callable[..., Any]]]:
+    """Return types by name: what a value of it is made of, and the way back."""
+    import pandas as pd
 
-
-def _encode_fields(value: Any, where: str) -> dict[str, Any]:
-    """Return the fields of a dataclass, those at their defaults too."""
     return {
-        field.name: _encode(getattr(value, field.name), f"{where}.{field.name}")
-        for field in fields(value)
+        "number": (float, lambda infinite: (str(infinite),), float),
+        "tuple": (tuple, iter, lambda *values: values),
+        "map": (Mapping, lambda of: map(list, of.items()), lambda *of: dict(of)),
+        "slice": (slice, lambda ends: (ends.start, ends.stop, ends.step), slice),
+        "interval": (
+            pd.Interval,
+            lambda bins: (bins.left, bins.right, bins.closed),
+            pd.Interval,
+        ),
+        "timestamp": (
+            pd.Timestamp,
+            lambda moment: (moment.isoformat(), moment.unit),
+            lambda text, unit, *zone: pd.Timestamp(text).as_unit(unit),
+        ),
+        "datetime": (
+            datetime,
+            lambda moment: (moment.isoformat(),),
+            lambda text, *zone: datetime.fromisoformat(text),
+        ),
+        "date": (date, lambda day: (day.isoformat(),), date.fromisoformat),
     }
 
 
@@ -193,7 +198,7 @@ def _encode_array(array: Array, where: str) -> dict[str, Any]:
     if kind in "mM":
         flat = flat.view(np.int64)
     elif kind not in "biufU":
-        raise _refuse(array.dtype, where)
+        return _encode(array.dtype, where)  # which is refused
     if array.ndim and kind in "biuf":
         some = np.flatnonzero((flat != 0) | (kind == "f" and np.signbit(flat)))
         if 2 * some.size < flat.size:
@@ -201,31 +206,7 @@ def _encode_array(array: Array, where: str) -> dict[str, Any]:
     values = flat.tolist()
     if flat.dtype.kind == "f":
         values = [v if math.isfinite(v) else str(v) for v in values]
-    elif flat.dtype.kind in "iu":
-        values = [v if abs(v) <= _EXACT else str(v) for v in values]
     return {**encoded, "values": values}
-
-
-def _zone(value: Any) -> str | None:
-    """Return the name of a time zone; None for none, or an offset that stays."""
-    name = getattr(value.tzinfo, "key", None) or getattr(value.tzinfo, "zone", None)
-    return name if isinstance(name, str) else None
-
-
-def _encode_label(value: Any, where: str) -> dict[str, Any]:
-    """Return a label of another type: a date, a time or an interval."""
-    import pandas as pd
-
-    if isinstance(value, pd.Timestamp):
-        return {"timestamp": [value.isoformat(), value.unit, _zone(value)]}
-    if isinstance(value, pd.Interval):
-        ends = [_encode(value.left, where), _encode(value.right, where)]
-        return {"interval": [*ends, value.closed]}
-    if isinstance(value, datetime):
-        return {"datetime": [value.isoformat(), _zone(value)]}
-    if type(value) is date:
-        return {"date": value.isoformat()}
-    raise _refuse(value, where, " Use strings for labels.")
 
 
 # And back
@@ -241,11 +222,13 @@ def decoded(encoded: Any) -> Any:
         parts = {k: decoded(v) for k, v in encoded["fields"].items()}
         return _object(encoded["object"], parts)
     ((kind, value),) = encoded.items()
-    return _DECODERS[kind](value)
+    if kind not in _types():
+        return _DECODERS[kind](value)
+    return _types()[kind][2](*([value] if isinstance(value, str) else decoded(value)))
 
 
 def _object(name: str, parts: dict[str, Any]) -> Any:
-    """Return a registered object, or what stands today for one of version 0.1.0."""
+    """Return a registered object, or what stands today for an older one."""
     if name in _OF_0_1_0:
         return _of_0_1_0(name, parts)
     if "folded" in parts:
@@ -253,10 +236,31 @@ def _object(name: str, parts: dict[str, Any]) -> Any:
         parts.pop("pairs", None)
     if name == "Replicates" and parts["by_group"].ndim == 4:  # with rounding errors
         parts |= {key: parts[key].sum(axis=0) for key in ("by_group", "shared")}
+    if name == "ResampledSums" and "deviations" not in parts:
+        name = _with_deviations(parts)
     make = _REGISTERED[name]
     if not isinstance(make, type):
         raise TypeError(f"{name!r} has no fields")
     return make(**parts)
+
+
+def _with_deviations(parts: dict[str, Any]) -> str:
+    """Put deviations in the place of a covariance, and return the name of the sums."""
+    parts.setdefault("adds_up", False)
+    kept = parts.pop("kept")
+    if parts["n_resamples"] is None:  # only the bootstrap was of resamples
+        for unused in ("n_resamples", "seed", "bias", "finalize"):
+            del parts[unused]
+        return "ClusterSums"
+    parts["deviations"] = None
+    if kept is not None:
+        known = np.isfinite(np.diag(kept))
+        squares, axes = np.linalg.eigh(kept[np.ix_(known, known)])
+        parts["deviations"] = np.full(kept.shape, np.nan)
+        roots = np.sqrt(np.maximum(squares, 0.0))[:, None] * axes.T
+        parts["deviations"][: len(roots), known] = roots
+        parts["deviations"][len(roots) :, known] = 0.0
+    return "ResampledSums"
 
 
 _OF_0_1_0 = (
@@ -343,39 +347,10 @@ def _decode_array(encoded: Mapping[str, Any]) -> Array:
     return given.view(dtype).reshape(shape)
 
 
-def _decode_datetime(value: Any) -> datetime:
-    text, zone = value
-    moment = datetime.fromisoformat(text)
-    return moment if zone is None else moment.astimezone(ZoneInfo(zone))
-
-
-def _decode_timestamp(value: Any) -> Any:
-    import pandas as pd
-
-    text, unit, zone = value
-    moment = pd.Timestamp(text).as_unit(unit)
-    return moment if zone is None else moment.tz_convert(zone)
-
-
-def _decode_interval(value: Any) -> Any:
-    import pandas as pd
-
-    left, right, closed = value
-    return pd.Interval(decoded(left), decoded(right), closed)
-
-
 _DECODERS: dict[str, Callable[[Any], Any]] = {
     "integer": int,
-    "number": float,
-    "tuple": lambda values: tuple(decoded(value) for value in values),
-    "map": lambda pairs: {decoded(k): decoded(v) for k, v in pairs},
-    "slice": lambda ends: slice(*ends),
     "array": _decode_array,
     "sparse": _decode_sparse,
     "scalar": lambda encoded: _decode_array(encoded)[()],
     "function": _function,
-    "timestamp": _decode_timestamp,
-    "interval": _decode_interval,
-    "datetime": _decode_datetime,
-    "date": date.fromisoformat,
 }

@@ -8,9 +8,9 @@ of two parts of the data, without a line in any metric.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from .._inputs.validation import Array
 from .entries import Entries
 from .finalize import Finalize, needs_of, slopes_at, supports_of_both
 from .remainder import MOST_PRODUCTS, Gram, Remainder
-from .rows import Layout, Rows
+from .rows import Layout, Rows, matching_rows
 from .storage import stored
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ _FEW_PLACES = 1 << 20
 _NOISE = 16 * np.finfo(float).eps
 #: The covariances of more groups are refused.
 MOST_COVARIANCES = 1000
+
+#: From how often each cluster counts, shape (B, n_rows), to the column totals of each
+#: resample, shape (B, G, C).
+Refit = Callable[[Array], Array]
 
 
 @stored("ClusterSums")
@@ -67,6 +71,11 @@ class ClusterSums:
         After ``compact(n_replicates=...)``, the totals of bootstrap replicates.
     unweighted : tuple of ndarray or None
         Column totals without weights, by group and shared; None: there are no weights.
+    refit : callable or None
+        Of a metric that fits a curve: how to compute the totals of resampled clusters;
+        None after `compact` and in copies.
+    adds_up : bool
+        Whether parts add up, as no curve is fitted.
     """
 
     groups: tuple[Hashable, ...]
@@ -80,59 +89,43 @@ class ClusterSums:
     remainder: Remainder | None = None
     replicates: Replicates | None = None
     unweighted: tuple[Array, Array] | None = None
+    refit: Refit | None = None
+    adds_up: bool = True
 
     @classmethod
-    def from_clusters(
-        cls, groups: tuple[Hashable, ...], rows: Rows, supports: Sequence[Finalize]
-    ) -> ClusterSums:
-        """Sum a table whose rows are independent clusters."""
-        return cls(
-            groups,
-            *rows.totals(),
-            count=float(rows.n_rows),
-            supports=tuple(supports),
-            kind="cluster",
-            table=rows,
-            unweighted=rows.unweighted,
-        )
-
-    @classmethod
-    def from_items(
+    def from_rows(
         cls,
         groups: tuple[Hashable, ...],
         rows: Rows,
-        totals: tuple[Array, Array],
         supports: Sequence[Finalize],
-    ) -> ClusterSums:
-        """Sum a table whose rows are items, each pair in the rows of both its items.
+        totals: tuple[Array, Array] | None = None,
+    ) -> Self:
+        """Sum a table whose rows are independent clusters, or with totals items.
 
         Parameters
         ----------
         groups : tuple of hashable
         rows : Rows
-        totals : tuple of ndarray
-            Column totals over the pairs, by group and shared.
+            Of items, each pair in the rows of both.
         supports : sequence of callable
-            How much data of a group an item's columns show.
+            How much data of a group the columns of a row show.
+        totals : tuple of ndarray or None
+            Column totals over the pairs, by group and shared; None: those of the rows.
         """
         return cls(
             groups,
-            *totals,
+            *(rows.totals() if totals is None else totals),
             count=float(rows.n_rows),
             supports=tuple(supports),
-            kind="item",
+            kind="cluster" if totals is None else "item",
             table=rows,
             unweighted=rows.unweighted,
         )
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> Any:
         """The rows that are kept: all of them, or after `compact` the leading ones."""
-        rows = self.leading if self.table is None else self.table
-        if rows is None:
-            none = np.zeros((0, *self.by_group.shape)), np.zeros((0, self.shared.size))
-            return Rows.of_all(*none, np.zeros(0))
-        return rows
+        return self.leading if self.table is None else self.table
 
     @property
     def totals(self) -> tuple[Array, Array]:
@@ -175,13 +168,9 @@ class ClusterSums:
         rows, n_groups = self.rows, len(self.groups)
         if rows.complete or not rows.shared.shape[1]:
             return rows
-        if rows.n_rows * n_groups <= _FEW_PLACES:
-            return rows.with_entries(
-                np.repeat(np.arange(rows.n_rows), n_groups),
-                np.tile(np.arange(n_groups), rows.n_rows),
-            )
+        few = rows.n_rows * n_groups <= _FEW_PLACES
         share = self._shared_share()
-        large = np.flatnonzero(share > LARGE_SHARE)
+        large = np.flatnonzero(share > (-1 if few else LARGE_SHARE))
         large = large[np.argsort(-share[large], kind="stable")]
         large = large[: max(1, max(_FEW_PLACES, rows.row.size) // n_groups)]
         row = [np.repeat(large, n_groups)]
@@ -212,7 +201,7 @@ class ClusterSums:
         with the largest shares stay, as many as there is room for.
         """
         kept = self.replicates if replicates is None else replicates
-        return replace(self.compact_among(1), replicates=kept)
+        return replace(self.compact_among(1), replicates=kept, refit=None)
 
     def compact_among(self, n_results: int) -> Self:
         """Return the same sums without the table, as one of several that are kept.
@@ -271,12 +260,12 @@ class ClusterSums:
         for rows in self.exact_rows.blocks(_BLOCK):
             with np.errstate(divide="ignore", invalid="ignore"):
                 change = rows.at_entries(finalize, self.totals)
-                change -= rows.of_group(estimate)
-                change *= np.abs(change) > rows.of_group(noise)
+                change -= estimate.take(rows.group)
+                change *= np.abs(change) > noise.take(rows.group)
             if rows.member is None:
-                change *= rows.of_group(factor[0])
+                change *= factor[0].take(rows.group)
             else:
-                change *= np.where(rows.member, *map(rows.of_group, factor))
+                change *= factor[1 - rows.member, rows.group]
             yield rows.entries(change, rows.shared, right)
 
     def _moments(
@@ -387,6 +376,12 @@ class ClusterSums:
 
     def bootstrap_table(self) -> Rows:
         """Return the table of clusters; a ValueError if there is none to resample."""
+        if not self.adds_up and (self.table is None or self.refit is None):
+            raise ValueError(
+                "The bootstrap fits the curve anew and needs the rows, which compact() "
+                "or copying dropped; use method='t', or keep replicates by "
+                "compact(n_replicates=...)."
+            )
         if self.table is None:
             raise ValueError(
                 "The bootstrap needs the table of clusters, which compact() dropped; "
@@ -400,8 +395,14 @@ class ClusterSums:
         return self.table
 
     def drawn(self, counts: Array) -> tuple[Array, Array]:
-        """Return totals of clusters that count so often, shape (B, Q), by resample."""
-        return self.bootstrap_table().drawn(counts)
+        """Return totals of clusters that count so often, by resample.
+
+        `counts` has shape (B, Q). A curve is fitted anew to each resample.
+        """
+        table = self.bootstrap_table()
+        if self.refit is None:
+            return table.drawn(counts)
+        return self.refit(counts), np.zeros((len(counts), 0))
 
     def resample(
         self, n_resamples: int, rng: np.random.Generator
@@ -427,6 +428,7 @@ class ClusterSums:
     def placed(self, to: Layout, groups: tuple[Hashable, ...]) -> Self:
         """Return the sums with groups, of these labels, and columns elsewhere."""
         by_group, shared = to.moved(self.by_group, self.shared)
+        refit, none = self.refit, np.zeros(self.shared.shape)
         return replace(
             self,
             groups=groups,
@@ -437,30 +439,32 @@ class ClusterSums:
             leading=self.leading and self.leading.placed(to),
             remainder=self.remainder and self.remainder.placed(to),
             replicates=self.replicates and self.replicates.placed(to),
+            refit=refit and (lambda counts: to.moved(refit(counts), none)[0]),
         )
+
+    def _regrouped(self, places: Array, groups: Sequence[Hashable]) -> Self:
+        """Return the sums with each group at another place, of these labels."""
+        to = replace(self.layout, groups=places, n_groups=len(groups))
+        return self.placed(to, tuple(groups))
 
     def of_groups(self, numbers: Array) -> Self:
         """Return the sums of some groups, given by number."""
         if np.array_equal(numbers, np.arange(len(self.groups))):
             return self
-        place = np.full(len(self.groups), -1)
-        place[numbers] = np.arange(len(numbers))
-        to = replace(self.layout, groups=place, n_groups=len(numbers))
-        return self.placed(to, tuple(self.groups[i] for i in numbers))
+        places = np.full(len(self.groups), -1)
+        places[numbers] = np.arange(len(numbers))
+        return self._regrouped(places, [self.groups[i] for i in numbers])
 
     def pooled(self) -> Self:
         """Return the sums of all groups as one group."""
-        place = np.zeros(len(self.groups), dtype=int)
-        return self.placed(replace(self.layout, groups=place, n_groups=1), ("overall",))
+        return self._regrouped(np.zeros(len(self.groups), dtype=int), ["overall"])
 
     def aligned(self, groups: tuple[Hashable, ...]) -> Self:
         """Return the sums with the columns of these groups, 0 where one is absent."""
         if groups == self.groups:
             return self
         number = {group: i for i, group in enumerate(groups)}
-        place = np.array([number[group] for group in self.groups], dtype=int)
-        to = replace(self.layout, groups=place, n_groups=len(groups))
-        return self.placed(to, groups)
+        return self._regrouped(np.array([number[g] for g in self.groups], int), groups)
 
     def as_independent(self, other: ClusterSums) -> ClusterSums:
         """Return both sums over clusters of their own: the columns of `other` follow.
@@ -480,40 +484,52 @@ class ClusterSums:
                 f"Results of variance={self.kind!r} and variance={other.kind!r} cannot "
                 "be added; pass the same variance= to both."
             )
+        if not (self.adds_up and other.adds_up):
+            raise ValueError(
+                "These results do not add up: each has fitted a curve (or bins) to its "
+                "own rows. Measure all rows at once; calibration_error with "
+                "method='binned' and the edges as bins= adds up."
+            )
         groups = self.groups
         if set(groups) != set(other.groups):
             groups = tuple(sort_labels(list(set(groups) | set(other.groups))))
         a, b = self.aligned(groups), other.aligned(groups)
         drawn = a.replicates or b.replicates
         one, two = (drawn and drawn.of_sums(sums) for sums in (a, b))
-        unweighted = None
-        if a.unweighted or b.unweighted:
-            each = zip(a._without_weights, b._without_weights, strict=True)
-            by_group, shared = (x + y for x, y in each)
-            unweighted = by_group, shared
         remainder = b.remainder if a.remainder is None else a.remainder
         if a.remainder is not None and b.remainder is not None:
             remainder = a.remainder + b.remainder
         total = replace(
             a,
-            by_group=a.by_group + b.by_group,
-            shared=a.shared + b.shared,
+            **a._added(b),
             count=a.count + b.count,
             table=a.rows + b.rows,
             leading=None,
             remainder=remainder,
             replicates=None if one is None or two is None else one + two,
-            unweighted=unweighted,
         )
         complete = a.table is not None and b.table is not None
         return total if complete else total.compact()
 
-    def join_columns(self, other: ClusterSums) -> ClusterSums:
+    def _added(self, other: ClusterSums) -> dict[str, Any]:
+        """Return the totals of both, by name."""
+        unweighted = None
+        if self.unweighted or other.unweighted:
+            each = zip(self._without_weights, other._without_weights, strict=True)
+            unweighted = tuple(x + y for x, y in each)
+        return {
+            "by_group": self.by_group + other.by_group,
+            "shared": self.shared + other.shared,
+            "unweighted": unweighted,
+        }
+
+    def join_columns(self, other: ClusterSums) -> Self:
         """Return both sums over the same clusters: the columns of `other` follow.
 
         This is what a paired comparison needs.
         """
-        if self.table is None or other.table is None:
+        table, of_other = self.table, other.table
+        if table is None or of_other is None:
             raise ValueError(
                 "A paired comparison needs the tables of both results; compare before "
                 "compact()."
@@ -524,18 +540,22 @@ class ClusterSums:
                 f"variance; got groups {self.groups} ({self.kind}) and "
                 f"{other.groups} ({other.kind})."
             )
+        order = matching_rows(table, of_other)
         other = other.aligned(self.groups)
-        each = self._without_weights, other._without_weights
-        return ClusterSums(
-            groups=self.groups,
-            by_group=np.concatenate([self.by_group, other.by_group], axis=1),
-            shared=np.concatenate([self.shared, other.shared]),
-            count=self.count,
-            supports=supports_of_both(self, other),
-            kind=self.kind,
-            table=self.rows.join_columns(other.rows),
-            unweighted=(
-                np.concatenate([by_group for by_group, _ in each], axis=1),
-                np.concatenate([shared for _, shared in each]),
-            ),
-        )
+        supports = supports_of_both(self, other)
+        one, two = self.layout.with_columns_of(other.layout)
+        a, b = self.placed(one, self.groups), other.placed(two, self.groups)
+        table, refit = a.rows.joined(b.rows, order), None
+        if a.refit is not None and b.refit is not None:
+            one_fit, other_fit, place = a.refit, b.refit, np.argsort(order)
+
+            def both(counts: Array) -> Array:
+                return one_fit(counts) + other_fit(counts[:, place])
+
+            refit = both
+        return replace(a, **a._added(b), supports=supports, table=table, refit=refit)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of a copy, which cannot fit a curve anew."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**given, "refit": None}

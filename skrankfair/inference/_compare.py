@@ -207,7 +207,8 @@ def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     why = a.metric.not_paired or a.metric.not_compared
     if why is not None:
         raise ValueError(f"Two samples have no comparison in {a.name}: {why}")
-    if any(isinstance(r.sums, ResampledSums) for r in (a, b)):
+    sums = a.sums, b.sums
+    if any(isinstance(x, ResampledSums) or not x.adds_up for x in sums):
         raise ValueError(
             f"Two samples have no comparison in {a.name}, which fits a curve or is a "
             "comparison already."

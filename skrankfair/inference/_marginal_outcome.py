@@ -525,7 +525,7 @@ def marginal_outcome_test(
     support = ColumnSum(2, 3)
     inframarginal = GroupEstimates(
         Metric("outcome_above", MeanOfRatios(), support, unit="rows"),
-        ClusterSums.from_clusters(
+        ClusterSums.from_rows(
             rows.groups.labels, cluster_table(rows, sample, columns), [support]
         ),
         {"threshold": float(threshold)},

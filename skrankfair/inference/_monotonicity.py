@@ -195,7 +195,7 @@ def _position_sums(data: RankedData, group: Hashable, k: int | None) -> ClusterS
     table[(*at, 1)] = 1.0
     positions = tuple(range(1, n_positions + 1))
     clusters = sum_over_queries(data, QuerySums.of_all(table))
-    return ClusterSums.from_clusters(positions, clusters, [ColumnSum(1, 2)])
+    return ClusterSums.from_rows(positions, clusters, [ColumnSum(1, 2)])
 
 
 def _pooled(fit: Array, covariance: Array, weight: Array, least: float) -> Array:

@@ -12,7 +12,6 @@ from .._estimates import formatting as fmt
 from .._estimates.finalize import ColumnSum, Finalize
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
-from .._estimates.resampled import ResampledSums
 from .._estimates.rows import Rows, cluster_table, weights_of_rows
 from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
@@ -366,7 +365,7 @@ def _fitted(
     rows: ScoreRows,
     sample: Sample,
     make_squares: Callable[[Hashable, Sample], Iterator[_SmoothSquares | _BinSquares]],
-) -> tuple[ResampledSums, KnownNoise, KnownNoise]:
+) -> tuple[ClusterSums, KnownNoise, KnownNoise]:
     """Return sums of squares that are fitted to each group, and their noise.
 
     Of each group there are the squares of the metric, and those of bins too narrow to
@@ -401,10 +400,9 @@ def _fitted(
                 total[2:] = weight[place] @ times, narrow.refit(share)
         return totals
 
-    plain = ClusterSums.from_clusters(labels, table, [_ROWS])
-    sums = ResampledSums.of_sums(plain, refit=refit)
+    plain = ClusterSums.from_rows(labels, table, [_ROWS])
     smooth, narrow = (KnownNoise(tuple(of_groups)) for of_groups in noise.tolist())
-    return sums, smooth, narrow
+    return replace(plain, refit=refit, adds_up=False), smooth, narrow
 
 
 def _check_edges(bins: Any, x: Array) -> Array | None:
@@ -468,7 +466,7 @@ def _edge_sums(
         number = np.zeros((len(rows.groups), 5 * n_bins + 1))
         number[:, -1] = np.bincount(sample.group, minlength=len(number))
         table = replace(table, unweighted=(number, np.zeros(0)))
-    return ClusterSums.from_clusters(rows.groups.labels, table, [support])
+    return ClusterSums.from_rows(rows.groups.labels, table, [support])
 
 
 def calibration_error(

@@ -12,9 +12,9 @@ import numpy as np
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
-from .._estimates.resampled import Refit, ResampledSums
+from .._estimates.resampled import ResampledSums
 from .._estimates.rows import Rows, cluster_table, small_codes, weights_of_rows
-from .._estimates.sums import ClusterSums
+from .._estimates.sums import ClusterSums, Refit
 from .._inputs.groups import Groups
 from .._inputs.ranking import (
     Cells,
@@ -137,8 +137,9 @@ def shift_estimates(
     finalize = MeanOfRatios()
     n_resamples, seed = resamples
     sums = ResampledSums.of_sums(
-        ClusterSums.from_clusters(groups.labels, table, [support]),
+        ClusterSums.from_rows(groups.labels, table, [support]),
         refit=refit,
+        adds_up=False,
         n_resamples=n_resamples,
         seed=seed,
         finalize=finalize,

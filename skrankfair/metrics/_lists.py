@@ -308,7 +308,7 @@ def list_estimates(
             disparity="max_abs",
             test_method=test_method,
         ),
-        sums=ClusterSums.from_clusters(kernel.labels(lists.groups), rows, [support]),
+        sums=ClusterSums.from_rows(kernel.labels(lists.groups), rows, [support]),
         parameters=parameters,
         first_pass=first_pass,
         permutation=Permutation(

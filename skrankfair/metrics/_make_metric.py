@@ -133,7 +133,7 @@ class MadeMetric:
         table = cluster_table(rows, sample, list(everyone[sample.row].T), everyone)
         supports = self.supports or (self.metric.support,)
         rests = [OfRest(support, 0) for support in supports]
-        sums = ClusterSums.from_clusters(rows.groups.labels, table, [*supports, *rests])
+        sums = ClusterSums.from_rows(rows.groups.labels, table, [*supports, *rests])
         metric = replace(
             self.metric,
             pooled=not rows.groups.overlapping,
@@ -190,7 +190,7 @@ class MadeMetric:
         if "member" not in self.needs:
             check_one_group(data, self.__name__)
         table = self._query_table(data, columns, options)
-        sums = ClusterSums.from_clusters(
+        sums = ClusterSums.from_rows(
             data.groups.labels,
             sum_over_queries(data, QuerySums.of_all(table)),
             self.supports or (self.metric.support,),

@@ -118,10 +118,10 @@ def sums_of(rows, groups=None, supports=None):
     groups = tuple(range(rows.n_groups)) if groups is None else groups
     if supports is None:
         supports = SUPPORTS[: 1 + bool(rows.shared.size)]
-    if rows.member is None:
-        return ClusterSums.from_clusters(groups, rows, supports)
-    totals = tuple(total / 2 for total in rows.totals())
-    return ClusterSums.from_items(groups, rows, totals, supports)
+    totals = None
+    if rows.member is not None:
+        totals = tuple(total / 2 for total in rows.totals())
+    return ClusterSums.from_rows(groups, rows, supports, totals)
 
 
 def moments(rows, finalize, supports=SUPPORTS):

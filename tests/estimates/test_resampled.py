@@ -75,7 +75,8 @@ class TestBootstrap:
             factor = rows.n_rows / (rows.n_rows - 1)
             expected = factor * np.einsum("bq,bqg->bg", counts, linear**2)
             resampler = Resampler(sums_of(table), entropy, first, second)
-            errors = resampler._errors(counts, values, slopes)
+            of_sides = [table.with_data_of(sides) for sides in resampler._sides]
+            errors = resampler._errors(counts, values, slopes, of_sides)
             np.testing.assert_allclose(errors**2, expected, atol=1e-10)
 
     def test_errors_are_near_those_of_the_jackknife(self):
@@ -143,7 +144,7 @@ class TestCounts:
         "labels",
         [
             [np.array([0, 1]), np.array([0.0, 1]), np.array([0, 1], np.uint8)],
-            [np.array([0, 1]), np.array([False, True]), np.array([0, True], object)],
+            [np.array([0, 1]), np.array([False, True]), np.array([0, 1], object)],
             [np.array(["a", "", "é"]), np.array(["a", "", "é"], object)],
             [np.array([1.5, -2]), np.array([1.5, -2], "O"), np.array([1.5, -2], "f4")],
             [

@@ -61,7 +61,7 @@ def shares_of(clusters, null_value=0.3):
     support = ColumnSum(1, 2)
     return GroupEstimates(
         Metric("share", MeanOfRatios(), support, fair_value=null_value, share=True),
-        ClusterSums.from_clusters(("a",), table, [support]),
+        ClusterSums.from_rows(("a",), table, [support]),
     )
 
 

@@ -31,7 +31,16 @@ NUMBERS = Path(__file__).parent / "numbers"
 FIRST_GROUPS = 4
 #: Numbers of anything else.
 FIRST_NUMBERS = 60
-OF_RESULT = ("estimate", "standard_error", "df", "n_effective", "support", "pvalue")
+#: What is stored of results, beside intervals, and of how many groups.
+ATTRIBUTES = {
+    GroupEstimates: (
+        ("estimate", "standard_error", "df", "n_effective", "support", "pvalue"),
+        FIRST_GROUPS,
+    ),
+    Estimate: (("estimate", "standard_error", "df", "statistic", "pvalue"), 1),
+    GroupTest: (("statistic", "pvalue", "df", "null_value"), FIRST_GROUPS),
+    ConfidenceInterval: (("low", "high"), FIRST_NUMBERS),
+}
 
 
 def entries():
@@ -61,46 +70,23 @@ def computed(name, compute):
 @functools.singledispatch
 def fields_of(value):
     """Yield names and numbers of a value: an array, table, result or dict of them."""
-    if dataclasses.is_dataclass(value):
+    if type(value) in ATTRIBUTES:
+        names, first = ATTRIBUTES[type(value)]
+        for name in names:
+            yield name, listed(getattr(value, name), first)
+        if isinstance(value, GroupEstimates):
+            yield "n_clusters", [float(value.n_clusters)]
+            yield "covariance", listed(value.covariance, first)
+        if hasattr(value, "confidence_interval"):
+            for name, ends in fields_of(value.confidence_interval()):
+                yield name, listed(ends, first)
+    elif isinstance(value, EqualizedOdds):
+        names = ("true_positive_rate", "false_positive_rate")
+        yield from fields_of({name: getattr(value, name) for name in names})
+    elif dataclasses.is_dataclass(value):
         yield from fields_of(value.to_frame())
     else:
         yield "value", listed(value, FIRST_NUMBERS)
-
-
-@fields_of.register
-def _(value: GroupEstimates):
-    for name in OF_RESULT:
-        yield name, listed(getattr(value, name), FIRST_GROUPS)
-    yield "n_clusters", [float(value.n_clusters)]
-    yield "covariance", listed(value.covariance, FIRST_GROUPS)
-    for name, ends in fields_of(value.confidence_interval()):
-        yield name, listed(ends, FIRST_GROUPS)
-
-
-@fields_of.register
-def _(value: Estimate):
-    names = ("estimate", "standard_error", "df", "statistic", "pvalue")
-    for name in names:
-        yield name, listed(getattr(value, name), 1)
-    yield from fields_of(value.confidence_interval())
-
-
-@fields_of.register
-def _(value: EqualizedOdds):
-    for name in ("true_positive_rate", "false_positive_rate"):
-        yield from fields_of({name: getattr(value, name)})
-
-
-@fields_of.register
-def _(value: GroupTest):
-    for name in ("statistic", "pvalue", "df", "null_value"):
-        yield name, listed(getattr(value, name), FIRST_GROUPS)
-
-
-@fields_of.register
-def _(value: ConfidenceInterval):
-    yield "low", listed(value.low, FIRST_NUMBERS)
-    yield "high", listed(value.high, FIRST_NUMBERS)
 
 
 @fields_of.register
@@ -160,9 +146,6 @@ def store(numbers):
 
 def main(patterns):
     """Compute and store the entries whose names match one of the patterns."""
-    NUMBERS.mkdir(exist_ok=True)
-    of_rankings.write_stored()
-    of_models.write_stored()
     chosen = {
         name: compute
         for name, compute in entries().items()

@@ -249,15 +249,6 @@ def changed(given):
     return after.changes_since(before)
 
 
-#: Reports that are stored.
-REPORTS = {
-    "ranking": AUDITS["audits/ranking/margin"],
-    "ranking_weights": AUDITS["audits-weights/ranking/weights"],
-    "risk_item": AUDITS["audits-item/risk/plain"],
-    "decision": AUDITS["audits/decision/clusters"],
-}
-
-
 # Monitoring
 
 
@@ -339,16 +330,6 @@ def _measured(names, n_replicates):
         n_replicates=n_replicates,
         **WHO,
     )
-
-
-def write_stored():
-    """Write reports and a monitor, once: what is stored must stay as it was."""
-    for name, make in REPORTS.items():
-        path = STORED / f"report_{name}.json"
-        if not path.exists():
-            path.write_text(make().to_json(), encoding="utf-8")
-    if not (STORED / "monitor.jsonl").exists():
-        watched(STORED / "monitor.jsonl")
 
 
 MAKERS = (scorers, mitigations, audits, monitors, files)

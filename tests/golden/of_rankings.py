@@ -360,10 +360,7 @@ def stored():
         yield f"{label}/read", partial(read, path)
         yield f"{label}/contrasts", lambda path=path: read(path).contrasts()
         yield f"{label}/twice", lambda path=path: read(path) + read(path)
-        yield (
-            f"{label}/added",
-            lambda path=path, name=name: read(path) + WRITTEN[name](1),
-        )
+        yield f"{label}/added", lambda path=path, name=name: read(path) + OTHERS[name]()
 
 
 def read(path):
@@ -371,62 +368,45 @@ def read(path):
     return GroupEstimates.from_json(path.read_text(encoding="utf-8"))
 
 
-def half_of_case(name, half, make=labelled):
-    """Return a metric of half of the clusters."""
+def other_half(name, make=labelled):
+    """Return a metric of the clusters that are not in the stored half."""
     c = make()
-    return CASES[name](c.take(c.q % 2 == half))
+    return CASES[name](c.take(c.q % 2 == 1))
 
 
-def one_list(half, n_groups=2):
+def one_list(n_groups=2):
     """Return the accuracy in one list."""
-    columns = Sellers("one list", n_groups, 1, 60 if n_groups == 2 else 120).draw(half)
+    columns = Sellers("one list", n_groups, 1, 60 if n_groups == 2 else 120).draw(1)
     del columns["qid"]
     return metrics.pairwise_accuracy(**columns)
 
 
-#: The results of two halves of data, of which the first is stored.
-WRITTEN = {
-    **{
-        name: partial(half_of_case, case)
-        for name, case in {
-            "clusters": "pairwise_accuracy-inter-pairs-cluster",
-            "average_queries": "pairwise_accuracy-all-queries-cluster",
-            "items": "pairwise_accuracy-all-pairs-item",
-            "matched_pairs": "matched_pair_calibration-both-pairs-cluster-0.25",
-            "local_linear": (
-                "matched_pair_calibration-local_linear-pairs-cluster-0.25"
-            ),
-            "lists": "exposure_gap-expected-queries",
-            "rates": "true_positive_rate-0.375",
-            "f1": "f1-0.375",
-        }.items()
-    },
-    "weights": partial(
-        half_of_case, "pairwise_accuracy-all-pairs-cluster", make=DATA["weights"]
-    ),
-    "overlapping": partial(
-        half_of_case, "pairwise_exposure-pairs-cluster", make=overlapping
-    ),
+ACCURACY, MATCHED = "pairwise_accuracy-all", "matched_pair_calibration"
+OF_HALVES = {
+    "clusters": "pairwise_accuracy-inter-pairs-cluster",
+    "average_queries": f"{ACCURACY}-queries-cluster",
+    "items": f"{ACCURACY}-pairs-item",
+    "matched_pairs": f"{MATCHED}-both-pairs-cluster-0.25",
+    "local_linear": f"{MATCHED}-local_linear-pairs-cluster-0.25",
+    "lists": "exposure_gap-expected-queries",
+    "rates": "true_positive_rate-0.375",
+    "f1": "f1-0.375",
+}
+EXPOSURE = "pairwise_exposure-pairs-cluster"
+#: The results of the data that are not in the stored ones of the same names.
+OTHERS = {
+    **{name: partial(other_half, case) for name, case in OF_HALVES.items()},
+    "weights": partial(other_half, f"{ACCURACY}-pairs-cluster", DATA["weights"]),
+    "overlapping": partial(other_half, EXPOSURE, overlapping),
     "item_list": one_list,
     "item_list_of_twenty": partial(one_list, n_groups=20),
-    "replicates": lambda half: half_of_case(
-        "pairwise_exposure-pairs-cluster", half
-    ).compact(12, random_state=3),
-    "many_clusters": lambda half: metrics.group_mean(
-        np.random.default_rng(half).random(900).round(2),
+    "replicates": lambda: other_half(EXPOSURE).compact(12, random_state=3),
+    "many_clusters": lambda: metrics.group_mean(
+        np.random.default_rng(1).random(900).round(2),
         sensitive_features=np.arange(900) % 3,
-        cluster=np.arange(900) // 2 + 1000 * half,
+        cluster=np.arange(900) // 2 + 1000,
     ),
 }
-
-
-def write_stored():
-    """Write the first halves, once: what is stored must stay as it was."""
-    STORED.mkdir(exist_ok=True)
-    for name, make in WRITTEN.items():
-        path = STORED / f"result_{name}.json"
-        if not path.exists():
-            path.write_text(make(0).to_json(), encoding="utf-8")
 
 
 MAKERS = (cases, designs, steps, sellers, others, stored)

@@ -298,7 +298,7 @@ def result_of(values) -> GroupEstimates:
     groups = tuple("abcdefgh"[:n_groups]) if n_groups <= 8 else tuple(range(n_groups))
     return GroupEstimates(
         Metric("mean", MeanOfRatios(), support, fair_value=0.0),
-        ClusterSums.from_clusters(groups, table, [support]),
+        ClusterSums.from_rows(groups, table, [support]),
     )
 
 

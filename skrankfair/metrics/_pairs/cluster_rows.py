@@ -275,7 +275,7 @@ def cluster_sums(
         supports = supports if of_query is None else [ColumnSum(1, 2)]
     subtract_shared(sums)
     rows = sum_over_queries(data, sums)
-    return ClusterSums.from_clusters(pairs.groups.labels, rows, supports)
+    return ClusterSums.from_rows(pairs.groups.labels, rows, supports)
 
 
 def _flat(rows: Array) -> Array:
@@ -329,7 +329,7 @@ def query_estimates(
     """
     rows = sum_over_queries(data, sums)
     labels = data.groups.labels if labels is None else labels
-    clusters = ClusterSums.from_clusters(labels, rows, supports or [metric.support])
+    clusters = ClusterSums.from_rows(labels, rows, supports or [metric.support])
     return warn_undefined(
         GroupEstimates(metric, clusters, parameters, missing=data.missing)
     )

@@ -141,9 +141,7 @@ def item_sums(data: RankedData, make_pairs: MakePairs) -> ClusterSums:
         all_of_it = np.abs(rows - totals[0]) <= NOTHING * np.abs(totals[0])
         np.copyto(rows, totals[0], where=all_of_it)
     table = Rows.of_all(rows, shared, labels, member, unweighted)
-    return ClusterSums.from_items(
-        pairs.groups.labels, table, totals, supports_of(pairs)
-    )
+    return ClusterSums.from_rows(pairs.groups.labels, table, supports_of(pairs), totals)
 
 
 def _members(groups: Groups) -> Array:
