@@ -34,19 +34,11 @@ def is_name(spec: Any) -> bool:
     return isinstance(spec, str | int | np.integer) and not isinstance(spec, bool)
 
 
-def _are_names(spec: Any) -> bool:
-    return isinstance(spec, list | tuple) and bool(spec) and all(map(is_name, spec))
-
-
 def check_spec(spec: Any, name: str) -> None:
     """Raise a ValueError unless `spec` says where a column comes from."""
-    if not (
-        spec is None
-        or spec is True
-        or is_name(spec)
-        or _are_names(spec)
-        or callable(spec)
-    ):
+    names = spec if isinstance(spec, list | tuple) else [spec]
+    named = bool(names) and all(map(is_name, names))
+    if not (named or spec is None or spec is True or callable(spec)):
         raise ValueError(
             f"{name} must be a column name, a list of column names, a function of X, "
             f"True (passed as metadata) or None; got {spec!r}."
@@ -124,59 +116,56 @@ def numeric_features(
     return features, y
 
 
-def _check_named(X: Any, spec: Any, name: str, otherwise: str) -> list[Any]:
-    """Return the names of the columns of X, or raise a ValueError that says why not."""
-    known = frame_names(X)
-    if known is not None:
-        return known
-    if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
-        raise ValueError(
-            f"X must be in memory for {name}={spec!r}; got a lazy frame "
-            f"({type(X).__module__}.{type(X).__name__}): pass what its collect() or "
-            "compute() returns."
-        )
-    raise ValueError(
-        f"{name}={spec!r} names a column, but X arrives here without column names "
-        f"({type(X).__name__}): {otherwise}"
-    )
+#: What to do in scikit-learn if X has no names.
+_IN_SCIKIT_LEARN = (
+    "transformers before it in a Pipeline return frames after "
+    '.set_output(transform="pandas") of the Pipeline; or pass it as metadata, with '
+    "{name}=True and sklearn.set_config(enable_metadata_routing=True)."
+)
 
 
-def column_of(X: Any, spec: ColumnSpec, name: str, otherwise: str | None = None) -> Any:
+def column_of(
+    X: Any, spec: ColumnSpec, name: str, otherwise: str = _IN_SCIKIT_LEARN
+) -> Any:
     """Return the column (or frame of columns) of X that `spec` names, or its result.
 
-    `otherwise` says what to do if X has no names; None: what to do in scikit-learn.
+    `otherwise` says what to do if X has no names.
     """
     if callable(spec):
         return spec(X)
-    if otherwise is None:
-        otherwise = (
-            "transformers before it in a Pipeline return frames after "
-            '.set_output(transform="pandas") of the Pipeline; or pass it as metadata, '
-            f"with {name}=True and sklearn.set_config(enable_metadata_routing=True)."
+    frame = frame_of(X)
+    if frame is None:
+        kind = type(X)
+        if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
+            raise ValueError(
+                f"X must be in memory for {name}={spec!r}; got a lazy frame "
+                f"({kind.__module__}.{kind.__name__}): pass what its collect() or "
+                "compute() returns."
+            )
+        raise ValueError(
+            f"{name}={spec!r} names a column, but X arrives here without column names "
+            f"({kind.__name__}): {otherwise.format(name=name)}"
         )
-    known = _check_named(X, spec, name, otherwise)
+    known = list(frame.columns)
     names: Any = list(spec) if isinstance(spec, list | tuple) else spec
     if isinstance(names, list) and len(names) == 1:
         names = names[0]
     for column in named_columns(names):
-        if known.count(column) != 1:
-            raise ValueError(_not_one(column, known, name))
-    return nw.to_native(frame_of(X)[names], pass_through=True)
-
-
-def _not_one(column: Any, known: list[Any], name: str) -> str:
-    """Return the error of a name that no column of X has, or several have."""
-    if column in known:
-        times = known.count(column)
-        return f"{name} must name one column of X; {times} are called {column!r}."
-    why = f"{name} must name columns of X; there is no {column!r} among {known}."
-    renamed = [other for other in known if str(other).endswith(f"__{column}")]
-    if renamed:
-        why += (
-            f" Is it {renamed[0]!r}? verbose_feature_names_out=False keeps the name in "
-            "a ColumnTransformer."
-        )
-    return why
+        if (times := known.count(column)) > 1:
+            raise ValueError(
+                f"{name} must name one column of X; {times} are called {column!r}."
+            )
+        if not times:
+            why = (
+                f"{name} must name columns of X; there is no {column!r} among {known}."
+            )
+            if renamed := [c for c in known if str(c).endswith(f"__{column}")]:
+                why += (
+                    f" Is it {renamed[0]!r}? verbose_feature_names_out=False keeps the "
+                    "name in a ColumnTransformer."
+                )
+            raise ValueError(why)
+    return nw.to_native(frame[names], pass_through=True)
 
 
 def take_column(estimator: Any, X: Any, name: str, given: Any) -> Any:
@@ -209,40 +198,28 @@ def take_column(estimator: Any, X: Any, name: str, given: Any) -> Any:
     return given
 
 
-def resolve_column(X: Any, given: Any, name: str) -> Any:
-    """Return a column that is given by its name, by a function of X, or as values.
-
-    A list of text that is as long as X holds the values, not names.
-    """
-    if callable(given):
-        return given(X)
-    n_rows = None if X is None else n_rows_of(X)
-    named = is_name(given) or (
-        isinstance(given, list | tuple)
-        and len(given) not in (0, n_rows)
-        and n_rows is not None
-        and all(isinstance(label, str) for label in given)
-    )
-    if not named:
-        check_aligned(X=X, **{name: given})
-        return given
-    if X is None:
-        raise ValueError(f"X must be given for {name}={given!r}, a column of it.")
-    return column_of(X, given, name, "pass the values.")
-
-
 def resolved_columns(X: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns that are given, without those that are None."""
-    columns = {
-        name: resolve_column(X, spec, name)
-        for name, spec in given.items()
-        if spec is not None
-    }
-    for name, values in columns.items():
-        if not hasattr(values, "__len__"):
-            raise ValueError(
-                f"{name} must be a column of X or an array; got {given[name]!r}."
-            )
+    """Return columns that are given by name, by a function of X, or as values.
+
+    A list of text that is as long as X holds the values, not names. Columns that are
+    None are left out.
+    """
+    n_rows = None if X is None else n_rows_of(X)
+    columns = {}
+    for name, spec in given.items():
+        names = spec if isinstance(spec, list | tuple) and n_rows is not None else ()
+        texts = len(names) not in (0, n_rows) and all(isinstance(n, str) for n in names)
+        if is_name(spec) or texts:
+            if X is None:
+                raise ValueError(
+                    f"X must be given for {name}={spec!r}, a column of it."
+                )
+            columns[name] = column_of(X, spec, name, "pass the values.")
+        elif spec is not None:
+            columns[name] = spec(X) if callable(spec) else spec
+            check_aligned(X=X, **{name: columns[name]})
+        if name in columns and not hasattr(columns[name], "__len__"):
+            raise ValueError(f"{name} must be a column of X or an array; got {spec!r}.")
     return columns
 
 

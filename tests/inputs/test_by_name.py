@@ -111,6 +111,8 @@ class TestNames:
         assert get_scorer(GAP, sensitive_features=2, qid=3)(model, frame, Y) == expected
         fair = PairwiseFairRegressor(sensitive_features=2, qid=3, random_state=0)
         assert fair.fit(frame, Y).n_features_in_ == 2
+        # To predict, neither column is needed, nor in the way.
+        np.testing.assert_array_equal(fair.predict(frame), fair.predict(frame[[0, 1]]))
         ranker = QueryRanker(LinearRegression(), qid=3).fit(frame, Y)
         assert ranker.predict(frame).shape == Y.shape
         with pytest.raises(ValueError, match="there is no 9 among"):

@@ -86,32 +86,6 @@ def test_tie_bounds(code, score):
     np.testing.assert_array_equal(ranking.tie, expected)
 
 
-def test_data_in_ranked_order():
-    data = ranked_data(
-        [1, 2, 3, 4],
-        [0.1, 0.9, 0.5, 0.7],
-        sensitive_features=["a", "b", "c", "d"],
-        qid=["x", "y", "x", "y"],
-        cluster=["u", "v", "u", "v"],
-        sample_weight=[2, 1, 2, 1],
-    )
-    rows = data.ranking.order
-    assert sorted(data.query_labels.tolist()) == ["x", "y"]
-    assert data.y_true.tolist() == [[1, 2, 3, 4][row] for row in rows]
-    for index, label in enumerate("abcd"):
-        assert data.groups.labels[index] == label
-        assert rows[data.groups.mask(index)].tolist() == [index]
-    weights = dict(zip(data.query_labels.tolist(), data.query_weight, strict=True))
-    assert weights == {"x": 2, "y": 1}
-    clusters = data.cluster.decode(data.cluster_of_query)
-    assert dict(zip(data.query_labels.tolist(), clusters, strict=True)) == {
-        "x": "u",
-        "y": "v",
-    }
-    column = data.column([10, 20, 30, 40], "z")
-    assert column.tolist() == [[10, 20, 30, 40][row] for row in rows]
-
-
 def test_the_same_rows_by_another_score():
     rng = np.random.default_rng(0)
     y, s = rng.normal(size=40), rng.normal(size=40)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
@@ -191,27 +190,3 @@ def test_too_few_iterations_warn(model):
 
 
 # Columns and metadata
-
-
-def frame_of(X, group, query):
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    frame.insert(0, "gender", np.array(["f", "m"])[group])
-    frame["query"] = query
-    return frame
-
-
-@both
-@pytest.mark.parametrize("convert", [lambda x: x, pl.from_pandas])
-def test_columns_by_name_are_no_features(model, convert):
-    X, y, group, query = problem()
-    frame = frame_of(X, group, query)
-    by_name = model(0.05, sensitive_features="gender", qid="query")
-    by_name.fit(convert(frame), y)
-    given = model(0.05).fit(X, y, frame["gender"], query)
-    np.testing.assert_allclose(by_name.coef_, given.coef_)
-    assert by_name.n_features_in_ == 4
-    assert list(by_name.feature_names_in_) == list("abcd")
-    # To predict, neither column is needed, nor in the way.
-    expected = given.predict(X)
-    for columns in (frame, frame[list("abcd")]):
-        np.testing.assert_allclose(by_name.predict(convert(columns)), expected)

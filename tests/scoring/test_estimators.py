@@ -91,19 +91,6 @@ class TestGroupAwarePipeline:
             ).fit(data, Y, qid=DATA.query, **{name: DATA.group})
         np.testing.assert_array_equal(search_scores(search), expected_scores(gap))
 
-    def test_columns_with_routing(self):
-        """The scorer has a column; the metadata are the estimator's alone."""
-        with sklearn.config_context(enable_metadata_routing=True):
-            step = GroupShift().set_fit_request(sensitive_features=True)
-            step.set_predict_request(sensitive_features=True)
-            search = GridSearchCV(
-                make_pipeline(FunctionTransformer(identity), step),
-                GRID,
-                scoring=column_scorer(),
-                cv=SPLITS,
-            ).fit(X, Y, sensitive_features=DATA.group)
-        np.testing.assert_array_equal(search_scores(search), expected_scores(gap))
-
     def test_a_decision_function_in_a_pipeline_without_routing(self):
         """scikit-learn's `Pipeline.decision_function` takes no metadata then."""
         model = make_pipeline(

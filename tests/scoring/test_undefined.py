@@ -78,16 +78,6 @@ def test_one_group_is_one_warning_and_no_zero(scorer, lacks):
     assert messages == [undefined(name, f"{lacks} (groups there: a)")]
 
 
-def test_a_group_without_pairs_is_named():
-    """The group "c" has a query for itself."""
-    X, y = make_rows(["a", "b"])
-    X.loc[X["query"] == 3, "group"] = "c"
-    score, messages = caught(column_scorer(), X, y)
-    assert np.isnan(score)
-    lacks = "no pairs of c (groups there: a, b, c)"
-    assert messages == [undefined("pairwise_accuracy", lacks)]
-
-
 def test_a_metric_of_one_value():
     X, y = make_rows(["a", "b"])
     score, messages = caught(get_scorer("ndcg", qid="query"), X, 0 * y)
@@ -153,12 +143,6 @@ class TestExpectedGroups:
         )
         plain = X.with_columns(pl.col("group").cast(pl.Categorical))
         assert np.isfinite(column_scorer()(MODEL, plain, self.Y))
-
-    @pytest.mark.parametrize("categories", [LABELS[:2], [1, 2]])
-    def test_all_there(self, categories):
-        group = self.X["group"].map(dict(zip("ab", categories, strict=True)))
-        X = self.X.assign(group=pd.Categorical(group, categories=categories))
-        assert np.isfinite(column_scorer()(MODEL, X, self.Y))
 
     def test_each_fold_says_what_it_lacks(self):
         X = self.X.assign(group=np.where(self.X["query"] == 3, "c", self.X["group"]))
