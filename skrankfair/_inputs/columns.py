@@ -59,7 +59,7 @@ def _with_labels(values: Any, missing: str) -> tuple[Any, Array | None]:
         )
     for i, lacks in enumerate(absent):
         array = arrays[i]
-        if missing == "group" and lacks.any() and LABEL in array.tolist():
+        if missing == "group" and lacks.any() and LABEL in array[~lacks].tolist():
             raise ValueError(
                 f"sensitive_features has the label {LABEL!r}, which "
                 "missing='group' would give to rows without one. Rename it."
