@@ -286,10 +286,7 @@ class Estimate:
         return self._estimates.equivalence_test(margin, alpha)
 
     def minimum_detectable(
-        self,
-        power: float = 0.8,
-        alpha: float = 0.05,
-        pilot_error: str = "estimated",
+        self, power: float = 0.8, alpha: float = 0.05, pilot_error: str = "estimated"
     ) -> float:
         """Return the true difference that data like these find.
 

@@ -38,13 +38,7 @@ from .read_only import ReadOnlyArrays, cached_read_only
 from .resampled import Replicates
 from .rows import table_of_sums
 from .scales import ConfidenceInterval, check_level, t_quantile
-from .simultaneous import (
-    KINDS,
-    disparity,
-    disparity_bound,
-    simultaneous,
-    why_undefined,
-)
+from .simultaneous import KINDS, disparity, disparity_bound, simultaneous, why_undefined
 from .sums import ClusterSums
 
 if TYPE_CHECKING:
@@ -546,10 +540,7 @@ class GroupEstimates(ReadOnlyArrays):
         return test
 
     def minimum_detectable(
-        self,
-        power: float = 0.8,
-        alpha: float = 0.05,
-        pilot_error: str = "estimated",
+        self, power: float = 0.8, alpha: float = 0.05, pilot_error: str = "estimated"
     ) -> Array:
         """Return the true distance from fair that data like these find, by group.
 
