@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 
 #: What `audit` takes for a margin: one for all metrics, or one for each of some.
 Margin: TypeAlias = float | Mapping[str, float] | None
-_MOST_ALIKE = 5
 #: What `to_dict` has of a report as it is, and of a section.
 _PARTS = (
     *("title", "headline", "confidence_level", "n_rows", "n_queries", "n_clusters"),
@@ -812,10 +811,10 @@ class AuditRows:
 
 def without_query_metrics(
     chosen: Sequence[AuditMetric],
-    *,
-    may_leave_out: bool,
     must: str = "item_weight must be None",
     why: str = "weighs no items",
+    *,
+    may_leave_out: bool,
 ) -> tuple[tuple[AuditMetric, ...], list[str]]:
     """Return the metrics that weigh items, and notes on those that do not.
 
@@ -1113,9 +1112,9 @@ def audit_of_rows(
         chosen, unweighed = without_query_metrics(chosen, may_leave_out=may_leave_out)
         notes += unweighed
     if rows.are_of_models:
-        words = {"must": "qid must be given", "why": "needs queries"}
         chosen, of_queries = without_query_metrics(
-            chosen, may_leave_out=may_leave_out, **words
+            *(chosen, "qid must be given", "needs queries"),
+            may_leave_out=may_leave_out,
         )
         notes += of_queries
     rows.check_units()
@@ -1132,25 +1131,22 @@ def audit_of_rows(
         if said and not (may_leave_out and metric.is_in_notes):
             warn_user(" ".join(said))
     sections, left_out = further_sections(rows, options)
-    rates = None
+    rates, counts = None, rows.counts()
     if options.impact_ratio:
         tables, rates = impact_sections(rows, options)
         sections += tables
-    counts, reading = rows.counts(), (str(options.task), options.favorable)
+    task, favorable = str(options.task), options.favorable
     return AuditReport(
         results,
         options.confidence_level,
         **counts,
         correction=options.correction,
         margin=margins,
-        task=reading[0],
-        favorable=reading[1],
+        task=task,
+        favorable=favorable,
         k=options.k,
-        made={
-            metric.name: metric.read_as(*reading)
-            for metric in chosen
-            if metric.name not in catalog()
-        },
+        # Those of the catalog have tasks.
+        made={m.name: m.read_as(task, favorable) for m in chosen if not m.tasks},
         notes=(*notes, *left_out, *_look_alikes(counts["group_rows"])),
         sections=tuple(sections),
         by=" × ".join(crossed_columns(rows.columns["sensitive_features"])),
@@ -1165,8 +1161,5 @@ def _look_alikes(labels: Iterable[Hashable]) -> list[str]:
         text = unicodedata.normalize("NFKC", fmt.label(label))
         shown.setdefault(" ".join(text.split()), []).append(label)
     alike = [" and ".join(map(ascii, same)) for same in shown.values() if len(same) > 1]
-    if not alike:
-        return []
-    named = "; ".join(alike[:_MOST_ALIKE])
-    more = ", ..." if len(alike) > _MOST_ALIKE else ""
-    return [f"Labels of different groups look alike in this report: {named}{more}."]
+    said = f"Labels of different groups look alike in this report: {fmt.some(alike)}."
+    return [said] if alike else []

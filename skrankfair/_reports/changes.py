@@ -111,7 +111,7 @@ def changes_of(
                 pairs = [(_words(metric, fair), result, old, fair)]
                 if finding.against_rest and old.metric.against_rest is not None:
                     rests = finding.judged, old.against_rest()
-                    pairs.append((_words(_gap_of(metric), 0.0, _GAP), *rests, 0.0))
+                    pairs.append((_words(metric, 0.0, gap=True), *rests, 0.0))
                 changed = [difference(a, b) for _, a, b, _ in pairs]
         except ValueError as error:
             notes.append(f"{metric.title} is left out: {error}")
@@ -128,28 +128,22 @@ def changes_of(
     return ChangeReport(**shared, before=before, paired=paired, distances=distances)
 
 
-def _gap_of(metric: AuditMetric) -> AuditMetric:
-    """Return what a metric is called as the difference of groups from the rest."""
-    return replace(
-        metric,
-        name=f"{metric.name}_gap",
-        title=f"{metric.title} against the rest",
-        short=f"{metric.short} gap",
-    )
-
-
 def _words(
-    metric: AuditMetric, fair: float | None, reading: str | None = None
+    metric: AuditMetric, fair: float | None, *, gap: bool = False
 ) -> AuditMetric:
-    """Return the words for the change of a metric whose fair value is known, or not."""
+    """Return the words for the change of a metric, or of its gap, by its fair value."""
     directed = fair is not None and metric.merit
     past = ", past fair" if directed else ""
     sides = {side: f"{side} than before{past}" for side in ("lower", "higher")}
     sides |= {side: f"{words} than before" for side, words in CHANGES.items()}
+    reading = _GAP if gap else _DIRECTED if directed else _LEVEL
     return replace(
         metric,
+        name=f"{metric.name}_gap" if gap else metric.name,
+        title=f"{metric.title} against the rest" if gap else metric.title,
+        short=f"{metric.short} gap" if gap else metric.short,
         measures=f"Now minus before: {metric.measures}",
-        reading=f"0 is no change. {reading or (_DIRECTED if directed else _LEVEL)}",
+        reading=f"0 is no change. {reading}",
         bad="low" if directed else None,
         sides=sides,
         untested="",

@@ -104,6 +104,9 @@ def _environment() -> jinja2.Environment:
         "says": _says,
         "plot_of": _plot,
         "look": look,
+        "width": _WIDTH,
+        "top": _TOP,
+        "font_size": _FONT,
     }
     return environment
 
@@ -225,12 +228,9 @@ class ForestPlot:
         marks = list(zip(self.colors, *columns, strict=True))
         return {
             "plot": self,
-            "width": _WIDTH,
             "height": bottom + _BOTTOM,
-            "font_size": _FONT,
             "left": left,
             "right": right,
-            "top": _TOP,
             "bottom": bottom,
             "rows": list(zip(texts, places, np.where(drawn, "", absent), strict=True)),
             "marks": [
