@@ -23,8 +23,7 @@ from .._inputs.validation import (
 )
 from ._pairs.cluster_rows import support_columns
 from ._pairs.item_rows import pair_sums, warn_undefined_pairs
-from ._pairs.levels import outcome_codes
-from ._pairs.pairwise import OutcomeCounts, OutcomePairs, ScorePairs
+from ._pairs.pairwise import OutcomeCounts, OutcomePairs, ScorePairs, outcome_codes
 
 if TYPE_CHECKING:
     import pandas as pd

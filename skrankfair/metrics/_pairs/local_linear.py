@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ..._estimates.storage import stored
 from ..._inputs.ranking import Ranking
 from ..._inputs.validation import Array
 from .matched import MatchedPairs, PartnerRanges
-from .prefix_sums import PrefixSums, times
+from .prefix_sums import times
 
 #: The powers (p, q) of the sums of u**p y**q.
 _POWERS = ((0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1))
@@ -72,39 +72,6 @@ def linear_columns(value: Array, difference: Array, epsilon: Array) -> Array:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """Scores in cells of one unit: distances to the middle of the cell, in units.
-
-    Unless thresholds are bounded, a whole query is one cell.
-    """
-
-    ranking: Ranking
-    unit: float
-    bounded: bool
-
-    @cached_property
-    def _of_rows(self) -> tuple[Array, Array]:
-        """Distance of each ranked row to the middle of its cell, and the cell."""
-        ranking = self.ranking
-        score, query = ranking.score, ranking.query
-        if self.bounded:
-            cell = np.floor(score / self.unit)
-            middle = (cell + 0.5) * self.unit
-        else:
-            cell, first = np.zeros(score.size), ranking.starts[:-1]
-            middle = ((score[first] + score[ranking.starts[1:] - 1]) / 2)[query]
-        return (score - middle) / self.unit, cell
-
-    def listed(self, rows: Array | slice) -> tuple[Array, Array]:
-        """Return the distances of some rows, and where the cell of each ends."""
-        distance, cell = (values[rows] for values in self._of_rows)
-        query = self.ranking.query[rows]
-        new = np.flatnonzero((query[1:] != query[:-1]) | (cell[1:] != cell[:-1])) + 1
-        starts = np.concatenate([[0], new, [distance.size]])
-        return distance, np.repeat(starts[1:], np.diff(starts))
-
-
 @dataclass(frozen=True)
 class LinearPairs(MatchedPairs):
     """Pairs within a threshold with the columns of a local linear regression."""
@@ -112,17 +79,14 @@ class LinearPairs(MatchedPairs):
     n_columns = 6
     mirror = np.array([-1.0, 1.0, 1.0, -1.0, 1.0, 1.0])
 
-    @cached_property
-    def _known_cells(self) -> dict[float, _Cells]:
-        return {}
-
     def _range_columns(self, ranges: PartnerRanges) -> Array:
         """Return the columns of focal rows over their partners, (6, k).
 
         Cells are as wide as the threshold or up to twice that, a power of 2, so that
         many groups have few units, of which each is summed once.
         """
-        low, high, focal, limits = ranges.low, ranges.high, ranges.focal, ranges.limits
+        low, high, focal = ranges.low, ranges.high, ranges.focal
+        limits = self._epsilons[ranges.group]
         out = np.zeros((6, low.size))
         scale = np.where((limits > 0) & (limits < np.inf), limits, 1.0)
         units = np.exp2(np.ceil(np.log2(scale)))
@@ -131,16 +95,11 @@ class LinearPairs(MatchedPairs):
         level, below = (np.clip(ranges.place(end), low, high) for end in (first, last))
         wanted = high > low
         for width in np.unique(units[wanted]):
-            bounded = bool(width < np.inf)
-            unit = float(width) if bounded else 1.0
             chosen = np.flatnonzero(wanted & (units == width))
-            cells = self._known_cells.setdefault(
-                float(width), _Cells(self.ranking, unit, bounded)
-            )
-            sums = _RangeSums.of(self, cells, ranges.rows)
+            sums = _RangeSums.of(self, float(width), ranges.rows)
             for start in range(0, chosen.size, _CHUNK):
                 at = chosen[start : start + _CHUNK]
-                ratio, y = unit / scale[at], self.y[focal[at]]
+                ratio, y = sums.unit / scale[at], self.y[focal[at]]
                 ends = low[at], level[at], below[at], high[at]
                 for side, begin, end in zip(
                     (1, 0, -1), ends[:-1], ends[1:], strict=True
@@ -148,7 +107,9 @@ class LinearPairs(MatchedPairs):
                     # Without ties a row is level with itself alone, which is no pair.
                     if (side or self.ranking.has_ties) and (begin < end).any():
                         powers = sums.between(begin, end, focal[at], sided=side != 0)
-                        out[:, at] += _columns(powers, y, ratio, side * bounded)
+                        out[:, at] += _columns(
+                            powers, y, ratio, side * (width < np.inf)
+                        )
         return out
 
 
@@ -180,6 +141,42 @@ def _powers(values: Array) -> list[Array]:
     return [np.ones(values.size), values, square, square * values]
 
 
+class _PrefixSums(NamedTuple):
+    """Sums over all rows before each row, and the rounding errors of these sums.
+
+    Sums of ranges of rows are then as exact as if there were no other rows.
+    """
+
+    sums: Array
+    lost: Array | None
+
+    @classmethod
+    def of(cls, values: Array, *, apart: bool) -> _PrefixSums:
+        """Return the prefix sums of the values of rows.
+
+        `apart`: rows of several queries, which must not depend on each other.
+        """
+        sums, lost = np.zeros(values.size + 1), None
+        np.cumsum(values, out=sums[1:])
+        if apart:
+            lost = np.zeros(values.size + 1)
+            # The errors of `two_sum`, whose totals are known, in few arrays.
+            before, error = sums[:-1], lost[1:]
+            added = sums[1:] - before
+            np.subtract(sums[1:], added, out=error)
+            np.subtract(before, error, out=error)
+            error += np.subtract(values, added, out=added)
+            np.cumsum(error, out=error)
+        return cls(sums, lost)
+
+    def between(self, low: Array, high: Array) -> Array:
+        """Return the sums of rows [low, high)."""
+        total: Array = self.sums[high] - self.sums[low]
+        if self.lost is not None:
+            total += self.lost[high] - self.lost[low]
+        return total
+
+
 @dataclass(frozen=True)
 class _RangeSums:
     """Sums of powers over ranges of a list of rows, cell by cell."""
@@ -189,21 +186,32 @@ class _RangeSums:
     score: Array
     distance: Array
     ends: Array
-    before: dict[tuple[int, int], PrefixSums]
+    before: dict[tuple[int, int], _PrefixSums]
 
     @classmethod
-    def of(cls, pairs: LinearPairs, cells: _Cells, rows: Array | slice) -> _RangeSums:
-        """Return prefix sums over the rows that are listed."""
-        distance, ends = cells.listed(rows)
+    def of(cls, pairs: LinearPairs, width: float, rows: Array | slice) -> _RangeSums:
+        """Return prefix sums over the rows that are listed, in cells of a width.
+
+        Of infinite width each query is one cell.
+        """
+        ranking, unit, before = pairs.ranking, 1.0, {}
+        score, query = ranking.score[rows], ranking.query[rows]
+        if width < np.inf:
+            unit, cell = width, np.floor(score / width)
+            middle = (cell + 0.5) * unit
+        else:
+            cell, ends = np.zeros(score.size), ranking.score[ranking.starts[:-1]]
+            middle = ((ends + ranking.score[ranking.starts[1:] - 1]) / 2)[query]
+        distance = (score - middle) / unit
+        new = np.flatnonzero((query[1:] != query[:-1]) | (cell[1:] != cell[:-1])) + 1
+        starts = np.concatenate([[0], new, [score.size]])
         y, weight = pairs.y[rows], pairs.item_weight
-        weight = None if weight is None else weight[rows]
-        apart, before = cells.ranking.n_queries > 1, {}
-        power = _powers(distance)
+        weight, power = None if weight is None else weight[rows], _powers(distance)
         for p, q in _POWERS:
             values = times(power[p] * y if q else power[p], weight)
-            before[p, q] = PrefixSums.of(values, apart=apart)
-        score = cells.ranking.score[rows]
-        return cls(cells.ranking, cells.unit, score, distance, ends, before)
+            before[p, q] = _PrefixSums.of(values, apart=ranking.n_queries > 1)
+        ends = np.repeat(starts[1:], np.diff(starts))
+        return cls(ranking, unit, score, distance, ends, before)
 
     def _pieces(self, low: Array, high: Array) -> Iterator[tuple[Array, Array, Array]]:
         """Cut ranges where cells end: which range, begin and end of the piece."""

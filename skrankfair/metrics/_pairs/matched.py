@@ -29,8 +29,8 @@ class PartnerRanges:
         From places in the ranking, one of each focal row, to places in the list.
     low, high : ndarray of shape (k,)
         The partners of each focal row are those listed at [low, high).
-    focal, limits : ndarray of shape (k,)
-        Focal rows and their thresholds.
+    focal, group : ndarray of shape (k,)
+        Focal rows, and the groups whose pairs they are in.
     """
 
     rows: Array | slice
@@ -38,7 +38,7 @@ class PartnerRanges:
     low: Array
     high: Array
     focal: Array
-    limits: Array
+    group: Array
 
 
 def centred(y: Array, ranking: Ranking) -> Array:
@@ -102,17 +102,15 @@ class MatchedPairs(NearPairs):
         """Return the memberships with partners, and their columns, (n_columns, k)."""
         some = np.flatnonzero(ranges.count)
         low, high, own_low, own_high = (end[some] for end in ranges.ends)
-        rows, limits = matching.members.rows[some], self._epsilons[matching.group[some]]
-        of_all = PartnerRanges(
-            slice(None), lambda place: place, low, high, rows, limits
-        )
+        rows, group = matching.members.rows[some], matching.group[some]
+        of_all = PartnerRanges(slice(None), lambda place: place, low, high, rows, group)
         of_cell = PartnerRanges(
             matching.members.rows,
             lambda place: matching.own(place, some),
             own_low,
             own_high,
             rows,
-            limits,
+            group,
         )
         columns = self._range_columns(of_all)
         columns -= self._range_columns(of_cell)
@@ -173,7 +171,7 @@ class MatchedPairs(NearPairs):
             return np.searchsorted(numbers, cell * width + at)
 
         columns = self._range_columns(
-            PartnerRanges(members.rows, place, low, high, rows, self._epsilons[group])
+            PartnerRanges(members.rows, place, low, high, rows, group)
         )
         columns[:, low == high] = 0.0
         columns *= self.mirror[:, None]
@@ -231,9 +229,9 @@ class MatchedPairs(NearPairs):
             for end in (ranges.high, ranges.low)
         )
         before = exclusive_cumsum(self.groups.mask(group))
-        limits = np.broadcast_to(self._epsilons[group], n_rows)
+        of_group = np.broadcast_to(group, n_rows)
         out = self._range_columns(
-            PartnerRanges(rows, lambda place: before[place], low, high, every, limits)
+            PartnerRanges(rows, lambda place: before[place], low, high, every, of_group)
         )
         out *= self.mirror[:, None]
         out[:, low == high] = 0.0  # what is left of the sums there is rounding

@@ -41,33 +41,27 @@ def reach(
     start: Array,
     bound: Array,
     origin: Array,
-    threshold: Array | float,
+    limits: Array,
     step: int,
 ) -> Array:
     """Return how far from `start` towards `bound` values stay near the origin.
 
     Between these places, each of shape (k,), `values` are monotone and move away from
-    the origin, of shape (k,); near is ``|values - origin| <= threshold``. Looked at
+    the origin, of shape (k,); near is ``|values - origin| <= limits``. Looked at
     next is ``start + step``, `step` 1 or -1. The result is the last near place, or
     `start` if there is none.
     """
-    limits = np.broadcast_to(threshold, start.shape)
     place = start + step
     inside = place <= bound if step > 0 else place >= bound
-    np.clip(place, 0, max(values.size - 1, 0), out=place)
-    if values.size:
-        inside &= _near(values[place], origin, limits)
+    np.clip(place, 0, values.size - 1, out=place)
+    inside &= _near(values[place], origin, limits)
     near = start.copy()
     # Most ranges end here when the threshold is small; the others go on alone.
     further = np.flatnonzero(inside)
-    near[further] = _gallop(
-        values,
-        place[further],
-        bound[further],
-        origin[further],
-        limits[further],
-        step,
+    place, bound, origin, limits = (
+        column[further] for column in (place, bound, origin, limits)
     )
+    near[further] = _gallop(values, place, bound, origin, limits, step)
     return near
 
 

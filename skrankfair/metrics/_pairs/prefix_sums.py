@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ..._inputs.validation import Array
@@ -37,42 +35,6 @@ def sum_between(low: Array, high: Array, values: Array | None) -> Array:
     total: Array = before[high]
     total -= before[low]
     return total
-
-
-class PrefixSums(NamedTuple):
-    """Sums over all rows before each row, and the rounding errors of these sums.
-
-    Sums of ranges of rows are then as exact as if there were no other rows.
-    """
-
-    sums: Array
-    lost: Array | None
-
-    @classmethod
-    def of(cls, values: Array, *, apart: bool) -> PrefixSums:
-        """Return the prefix sums of the values of rows.
-
-        `apart`: rows of several queries, which must not depend on each other.
-        """
-        sums, lost = np.zeros(values.size + 1), None
-        np.cumsum(values, out=sums[1:])
-        if apart:
-            lost = np.zeros(values.size + 1)
-            # The errors of `two_sum`, whose totals are known, in few arrays.
-            before, error = sums[:-1], lost[1:]
-            added = sums[1:] - before
-            np.subtract(sums[1:], added, out=error)
-            np.subtract(before, error, out=error)
-            error += np.subtract(values, added, out=added)
-            np.cumsum(error, out=error)
-        return cls(sums, lost)
-
-    def between(self, low: Array, high: Array) -> Array:
-        """Return the sums of rows [low, high)."""
-        total: Array = self.sums[high] - self.sums[low]
-        if self.lost is not None:
-            total += self.lost[high] - self.lost[low]
-        return total
 
 
 def times(values: Array, item_weight: Array | None) -> Array:

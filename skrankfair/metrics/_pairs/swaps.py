@@ -18,7 +18,7 @@ from ..._inputs.groups import Groups
 from ..._inputs.ranking import Memberships, Ranking, stable_order
 from ..._inputs.validation import Array
 from .cluster_rows import QuerySums
-from .levels import Level, outcome_codes, outcome_levels
+from .pairwise import Level, outcome_codes, outcome_levels
 from .prefix_sums import exclusive_cumsum
 
 
