@@ -41,7 +41,7 @@ def _conditions(
     """Return pairs of positions, from 0, of classes of items, and of their labels.
 
     Each pair of positions, adjacent or not, has a moment with each pair of classes,
-    which are columns of `_membership`.
+    which are columns of the membership.
     """
     longest = int(data.ranking.lengths.max())
     depth, groups = longest if k is None else min(int(k), longest), data.groups
@@ -194,9 +194,14 @@ def _positions(
     needed = ranking.tie_bounds(start + np.minimum(lengths, depth) - 1)[1] - start
     offset = np.cumsum(needed) - needed
     rows = np.arange(int(needed.sum())) + np.repeat(start - offset, needed)
-    member = _membership(data, rows)
+    member = data.groups.values[rows]
+    if data.groups.overlapping:
+        member = np.stack([member, ~member], axis=2).reshape(rows.size, -1)
+    else:
+        member = member[:, None] == np.arange(len(data.groups))
     y = data.y_true[rows]
     y = y - np.repeat(np.add.reduceat(y, offset) / needed, needed)
+    member = member.astype(float)
     outcome = member * y[:, None]
     place = np.arange(depth)
     there = place < lengths[:, None]
@@ -209,17 +214,6 @@ def _positions(
     size = sizes[block]
     share, value = member[block], outcome[block]
     return share, value, np.where(there, block, -1), size
-
-
-def _membership(data: RankedData, rows: Array) -> Array:
-    """Return which class each row is of, shape (n, C), as numbers."""
-    groups = data.groups
-    if groups.overlapping:
-        inside = groups.values[rows]
-        both = np.stack([inside, ~inside], axis=2)
-        return both.reshape(len(rows), -1).astype(float)
-    codes = groups.values[rows]
-    return (codes[:, None] == np.arange(len(groups))).astype(float)
 
 
 _DRAWS = 1 << 22  # random numbers at once

@@ -110,15 +110,9 @@ def _flat_top_table() -> Any:
     step = 2 * np.pi / period
     frequency = np.arange(step, 1, step)
     amplitude = _flat_top_transform(frequency) * (step / np.pi)
-    u = np.arange(0.0, _FLAT_TOP_REACH + 10 * _FLAT_TOP_STEP, _FLAT_TOP_STEP)
-    values = np.full(u.shape, step / (2 * np.pi))
-    for start in range(0, frequency.size, 64):
-        part = slice(start, start + 64)
-        values += amplitude[part] @ np.cos(np.outer(frequency[part], u))
-    # Mirrored, so that the spline has no end at 0.
-    mirror = 16
-    u = np.concatenate([-u[mirror:0:-1], u])
-    values = np.concatenate([values[mirror:0:-1], values])
+    # From below 0, so that the spline has no end there.
+    u = np.arange(-16, _FLAT_TOP_REACH / _FLAT_TOP_STEP + 10) * _FLAT_TOP_STEP
+    values = step / (2 * np.pi) + amplitude @ np.cos(np.outer(frequency, u))
     return make_interp_spline(u, values, k=7)
 
 

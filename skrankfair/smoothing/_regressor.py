@@ -316,10 +316,16 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         points = numeric_features(self, X, others, "features")
         kernel = get_kernel(self.kernel)
         fitted = self._X, self._columns, self.bandwidth_, kernel
-        if points.shape[1] == 1:
-            means = _line_means(points, *fitted, self.method)
-        else:
+        if points.shape[1] > 1:
             means = _product_means(points, *fitted)
+        else:
+            total, mass = kernel_sums(
+                *(points[:, 0], self._X[:, 0], self._columns),
+                *(float(self.bandwidth_[0]), kernel, self.method),
+            )
+            means = np.full(mass.shape, np.nan)
+            np.divide(total, mass, out=means, where=mass > 0)
+            _fill_far(means, [points[:, 0]], *fitted)
         if (missing := np.isnan(means)).any():
             warn_user(
                 f"{int(missing.sum())} of {means.size} predictions are undefined "
@@ -435,25 +441,22 @@ def _product_means(
     return means
 
 
-def _line_means(
-    points: Array,
+def _fill_far(
+    means: Array,
+    axes: Sequence[Array],
     X: Array,
     columns: Array,
     bandwidths: Array,
     kernel: Kernel,
-    method: str,
-) -> Array:
-    """Return the same on one column; far from all rows the mean of the nearest."""
-    total, mass = kernel_sums(
-        points[:, 0], X[:, 0], columns, float(bandwidths[0]), kernel, method
-    )
-    means = np.full(len(points), np.nan)
-    np.divide(total, mass, out=means, where=mass > 0)
-    far = np.flatnonzero(~(mass > 0))
+) -> None:
+    """Fill in the mean of the nearest rows where gaussian weights are too small.
+
+    It is their limit; other kernels have none.
+    """
+    far = np.argwhere(np.isnan(means)).T
     if far.size and kernel.name == "gaussian":
-        # The limit of the weights, which are too small for a float.
-        means[far] = _product_means(points[far], X, columns, bandwidths, kernel)
-    return means
+        points = np.stack([a[i] for a, i in zip(axes, far, strict=True)], axis=1)
+        means[tuple(far)] = _product_means(points, X, columns, bandwidths, kernel)
 
 
 def _grid_means(
@@ -494,10 +497,7 @@ def _grid_means(
     total, mass = sums
     means = np.full(mass.shape, np.nan)
     np.divide(total, mass, out=means, where=mass > _THIN * columns[1].sum())
-    if kernel.name == "gaussian" and (far := np.argwhere(np.isnan(means))).size:
-        # What is left of the weights there is rounded; the nearest rows decide.
-        points = np.stack([a[i] for a, i in zip(axes, far.T, strict=True)], axis=1)
-        means[tuple(far.T)] = _product_means(points, X, columns, bandwidths, kernel)
+    _fill_far(means, axes, X, columns, bandwidths, kernel)
     return means
 
 
