@@ -77,8 +77,25 @@ class ContrastTest(ReadOnlyArrays, ABC):
 
     @property
     @abstractmethod
+    def _differences(self) -> Values:
+        """The differences of the contrasts."""
+
+    @property
     def difference(self) -> Array:
-        """First minus second curve of each contrast; NaN where it is not compared."""
+        """First minus second curve of each contrast; NaN where it is not compared.
+
+        Of shape (C, J) for a grid of J scores, (C,) at a threshold.
+        """
+        return self._differences.estimate
+
+    @property
+    def df(self) -> Array:
+        """Degrees of freedom of the differences, of the same shape.
+
+        Welch's, from the effective numbers of clusters; infinite for the score test of
+        ``curve="local_quadratic"``.
+        """
+        return self._differences.df
 
     @property
     @abstractmethod

@@ -137,42 +137,38 @@ class MarginalOutcomeTest(ContrastTest):
         return float((common - low) * (high - common))
 
     @cached_read_only
-    def difference(self) -> Array:
-        """First minus second marginal outcome of each contrast, shape (C,)."""
+    def _differences(self) -> Values:
         first, second = self._pairs.T
-        return self.outcomes[first] - self.outcomes[second]
-
-    @cached_read_only
-    def standard_error(self) -> Array:
-        """Standard errors of the differences, shape (C,).
-
-        NaN where the outcomes of a group are too few to be compared.
-        """
-        first, second = self._pairs.T
-        own = self.standard_errors**2
+        own, df = self.standard_errors**2, self.effective_clusters - 1
         spread = own[first] + own[second] - 2 * self.covariance[first, second]
         error = np.sqrt(np.maximum(spread, 0))
         if self.binary:
             low, high = self.range
             few = self.effective_clusters * self._variance < (high - low) ** 2
             error[few[first] | few[second]] = np.nan
-        return error
+        return Values(
+            self.outcomes[first] - self.outcomes[second],
+            error,
+            welch_df(own[first], own[second], df[first], df[second]),
+        )
 
-    @cached_read_only
-    def df(self) -> Array:
-        """Welch's degrees of freedom of the differences, shape (C,)."""
-        first, second = self._pairs.T
-        own, variance = self.effective_clusters - 1, self.standard_errors**2
-        return welch_df(variance[first], variance[second], own[first], own[second])
+    @property
+    def standard_error(self) -> Array:
+        """Standard errors of the differences, shape (C,).
+
+        NaN where the outcomes of a group are too few to be compared.
+        """
+        return self._differences.standard_error
 
     @cached_read_only
     def _tests(self) -> Simultaneous:
         first, second = self._pairs.T
         variance = np.diag(self.covariance)
         spread = variance[first] + variance[second] - 2 * self.covariance[first, second]
-        values = Values(self.difference, self.standard_error, self.df)
         spread = np.sqrt(np.maximum(spread, 0))
-        return self._together(values, (self.covariance,), self._pairs, spread)
+        return self._together(
+            self._differences, (self.covariance,), self._pairs, spread
+        )
 
     @cached_read_only
     def pvalues(self) -> Array:

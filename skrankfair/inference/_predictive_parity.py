@@ -98,26 +98,9 @@ class PredictiveParityTest(ContrastTest):
         return Values(*(np.where(known, v, np.nan) for v in values))
 
     @property
-    def difference(self) -> Array:
-        """First minus second curve of each contrast, shape (C, J).
-
-        NaN where it is not compared.
-        """
-        return self._differences.estimate
-
-    @property
     def difference_standard_error(self) -> Array:
         """Standard errors of the differences, shape (C, J)."""
         return self._differences.standard_error
-
-    @property
-    def df(self) -> Array:
-        """Degrees of freedom of the differences, shape (C, J).
-
-        Infinite for the score test of ``curve="local_quadratic"``. For
-        "nadaraya_watson" Welch's, from the effective number of clusters at each point.
-        """
-        return self._differences.df
 
     @property
     def compared(self) -> Array:
