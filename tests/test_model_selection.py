@@ -383,10 +383,8 @@ class TestRules:
 
     @pytest.mark.parametrize("key", ["quality", "gap"])
     def test_nothing_to_choose_by(self, key):
-        nothing = [[NAN, NAN], [NAN, NAN]]
-        results = make_results([NAN, NAN], [[-0.1, -0.1], [-0.2, -0.2]])
-        if key == "gap":
-            results = make_results([1, 9], nothing)
+        results = make_results([1, 9], [[-0.1, -0.1], [-0.2, -0.2]])
+        results |= {k: [NAN, NAN] for k in results if k.endswith(key)}
         with pytest.raises(ValueError, match=f"^{key} is undefined .* every fold"):
             constrain(0.1)(results)
 
@@ -404,11 +402,8 @@ class TestRules:
         ("arguments", "message"),
         [
             ({}, "at_most or at_least must name a metric; got none"),
-            ({"at_most": {}}, "at_most or at_least must name a metric; got none"),
             ({"at_most": "gap"}, "at_most must be a dict of metric and bound"),
-            ({"at_least": ["gap"]}, "at_least must be a dict of metric and bound"),
             ({"at_most": {"gap": -0.1}}, r"at_most\['gap'\] must be a number in \[0"),
-            ({"at_most": {"gap": "0.1"}}, r"at_most\['gap'\] must be a number"),
             ({"at_least": {"gap": NAN}}, r"at_least\['gap'\] must be a number"),
             (
                 {"at_most": {"a": 1, "gap": 0.1}, "at_least": {"gap": 0.1}},

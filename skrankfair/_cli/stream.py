@@ -62,8 +62,8 @@ def streamed(
     memory, jobs, folder = (getattr(arguments, name, None) for name in _PARTS)
     plan = make_plan({metric.name: metric.on_columns for metric in chosen}, columns)
     with duckdb_source(path, plan, memory, folder) as source, reading():
-        plan.check_columns(source.columns)
-        counts, lowest, binary = _counted(source.relation, columns)
+        plan.check_columns(source.data.columns)
+        counts, lowest, binary = _counted(source.data, columns)
     if may_leave_out:
         reasons = {metric.title: metric.undefined(lowest, binary) for metric in chosen}
         chosen = tuple(metric for metric in chosen if not reasons[metric.title])

@@ -14,7 +14,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from ._plan import MeasurePlan, Results, cut
+from ._plan import MeasurePlan, Results, Source, cut
 
 _ROWS_OF_A_PART, _ROWS_OF_A_BATCH = 2_000_000, 100_000
 _CSV = (".csv", ".csv.gz", ".tsv")
@@ -22,41 +22,26 @@ _MISSING = 'DuckDB is missing; pip install "skrankfair[duckdb]" brings it.'
 
 
 @dataclass
-class DuckdbSource:
-    """Rows that DuckDB reads.
+class DuckdbSource(Source):
+    """A relation of DuckDB, whose sorted rows are written to a file.
 
-    Attributes
-    ----------
-    relation : duckdb.DuckDBPyRelation
-    plan : MeasurePlan
-    file : str
-        Where the sorted rows are written.
-    n_partitions, n_jobs, progress
-        As `measure` takes them.
+    `n_jobs` and `progress` are as `measure` takes them.
     """
 
-    relation: Any
-    plan: MeasurePlan
     file: str
-    n_partitions: int | None
     n_jobs: int | None
     progress: Callable[[str], object] | None
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns."""
-        return list(self.relation.columns)
 
     @cached_property
     def n_rows(self) -> int:
         """The number of rows."""
-        return int(self.relation.count("*").fetchall()[0][0])
+        return int(self.data.count("*").fetchall()[0][0])
 
     def query_of_several(self, qid: str, cluster: str) -> Any:
         """Return a query with rows of several clusters, or None."""
         query, unit = sql_name(qid), sql_name(cluster)
         several = f"{query}, min({unit}) <> max({unit}) AS several"
-        queries = self.relation.aggregate(several, query).filter("several")
+        queries = self.data.aggregate(several, query).filter("several")
         with reading():
             split = queries.limit(1).fetchall()
         return split[0][0] if split else None
@@ -69,7 +54,7 @@ class DuckdbSource:
         """
         import pyarrow as pa
 
-        rows = self.relation.project(", ".join(map(sql_name, self.plan.names)))
+        rows = self.data.project(", ".join(map(sql_name, self.plan.names)))
         by = self.plan.partition_by
         if by is not None:
             rows = rows.order(sql_name(by))
@@ -158,7 +143,7 @@ def duckdb_source(
                 connection.execute(f"SET {name} = '{value}'")
             relation = _read(connection, data, Path(folder), plan)
         file = str(Path(folder) / "rows.arrow")
-        yield DuckdbSource(relation, plan, file, n_partitions, n_jobs, progress)
+        yield DuckdbSource(relation, plan, n_partitions, file, n_jobs, progress)
 
 
 @contextmanager
@@ -209,9 +194,6 @@ def _read(connection: Any, data: Any, folder: Path, plan: MeasurePlan) -> Any:
 def _of_files(connection: Any, paths: Sequence[Any], plan: MeasurePlan) -> Any:
     """Return the rows of Parquet or CSV files of this computer, columns by name."""
     names = [os.fspath(path) for path in paths]
-    for name in names:
-        if "://" in name:
-            raise ValueError(f"data must be files of this computer; got {name!r}.")
     is_csv = any(name.lower().endswith(_CSV) for name in names)
     read = connection.read_csv if is_csv else connection.read_parquet
     # Otherwise columns are those of the first file: its types, and in CSV its order.

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 from ..metrics import GroupEstimates
-from ._plan import MeasurePlan, Results, added, cut
+from ._plan import MeasurePlan, Results, Source, added, cut
 
 # Results that one task of Dask adds up.
 _AT_A_TIME = 8
@@ -18,26 +17,8 @@ _AT_A_TIME = 8
 _ROWS_AT_A_TIME = 500_000
 
 
-@dataclass
-class DaskSource:
-    """A Dask DataFrame.
-
-    Attributes
-    ----------
-    data : dask.dataframe.DataFrame
-    plan : MeasurePlan
-    n_partitions : int or None
-        Of the shuffled rows; None is that of the data.
-    """
-
-    data: Any
-    plan: MeasurePlan
-    n_partitions: int | None
-
-    @property
-    def columns(self) -> Iterable[Any]:
-        """The names of the columns."""
-        return self.data.columns
+class DaskSource(Source):
+    """A Dask DataFrame; `n_partitions` of the shuffled rows are those of the data."""
 
     @cached_property
     def n_rows(self) -> int:
@@ -46,11 +27,17 @@ class DaskSource:
 
     def query_of_several(self, qid: str, cluster: str) -> Any:
         """Return a query with rows of several clusters, or None."""
-        n_partitions = self.data.npartitions
-        pairs = self.data[[qid, cluster]].drop_duplicates(split_out=n_partitions)
-        sizes = pairs.groupby(qid).size(split_out=n_partitions)
-        split = sizes[sizes > 1].compute()
-        return split.index[0] if len(split) else None
+        from dask.utils import M
+
+        def several(pairs: Any) -> Any:
+            pairs = pairs.drop_duplicates()
+            return pairs[pairs[qid].duplicated()].head(1)
+
+        pairs = self.data[[qid, cluster]]
+        meta = pairs._meta
+        pairs = pairs.map_partitions(M.drop_duplicates, meta=meta).shuffle(on=qid)
+        split = pairs.map_partitions(several, meta=meta).compute()
+        return split[qid].iloc[0] if len(split) else None
 
     def rows(self, choose: Callable[[Any], Any]) -> Any:
         """Return a frame of the rows that a function takes of each partition."""
@@ -79,26 +66,8 @@ def _measured(plan: MeasurePlan, frame: Any) -> Results:
     return plan.measure(frame) if len(frame) else {}
 
 
-@dataclass
-class SparkSource:
-    """A Spark DataFrame, classic or Connect.
-
-    Attributes
-    ----------
-    data : pyspark.sql.DataFrame
-    plan : MeasurePlan
-    n_partitions : int or None
-        None is the number of the session.
-    """
-
-    data: Any
-    plan: MeasurePlan
-    n_partitions: int | None
-
-    @property
-    def columns(self) -> Iterable[Any]:
-        """The names of the columns."""
-        return self.data.columns
+class SparkSource(Source):
+    """A Spark DataFrame, classic or Connect; `n_partitions` are the session's."""
 
     @cached_property
     def n_rows(self) -> int:

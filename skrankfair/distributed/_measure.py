@@ -213,7 +213,7 @@ def measure(
 
 def _total(plan: MeasurePlan, source: Source) -> Results:
     """Return the sums of the results of all parts of a source."""
-    plan.check_columns(source.columns)
+    plan.check_columns(source.data.columns)
     qid, cluster = plan.columns.get("qid"), plan.columns.get("cluster")
     if qid is not None and cluster not in (None, qid):
         query = source.query_of_several(qid, cluster)
@@ -253,7 +253,7 @@ def _first_pass(plan: MeasurePlan, source: Source) -> tuple[MeasurePlan, Results
             share = sample["rows"] / n_rows
             metric = partial(metric, n_pairs=max(1, round(n_pairs.default * share)))
         with collected_warnings():  # those of all parts are given once, at the end
-            result = plan.result(name, metric, values)
+            result = replace(plan, metrics={name: metric}).result(name, values)
         if number == _ESTIMATES:
             results[name] = result.compact(plan.n_replicates, plan.random_state)
         elif number == "epsilon":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Protocol, TypeAlias
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -101,18 +102,14 @@ class MeasurePlan:
         """
         values, results = self.values(frame), {}
         with collected_warnings():  # a group may well be missing in one part
-            for name, metric in self.metrics.items():
-                result = self.result(name, metric, values)
+            for name in self.metrics:
+                result = self.result(name, values)
                 results[name] = result.compact(self.n_replicates, self.random_state)
         return results
 
-    def result(
-        self,
-        name: str,
-        metric: Callable[..., GroupEstimates],
-        values: Mapping[str, Any],
-    ) -> GroupEstimates:
+    def result(self, name: str, values: Mapping[str, Any]) -> GroupEstimates:
         """Return the result of a metric for the columns of some rows."""
+        metric = self.metrics[name]
         arguments = parameters_of(metric)
         given = {key: values[key] for key in arguments & values.keys()}
         if "qid" not in arguments and "cluster" in arguments and "qid" in values:
@@ -124,23 +121,36 @@ class MeasurePlan:
         return result
 
 
-class Source(Protocol):
-    """Data of an engine, the rows of each cluster of a plan in one part."""
+@dataclass
+class Source(ABC):
+    """Data of an engine, the rows of each cluster of a plan in one part.
 
-    @property
-    def columns(self) -> Iterable[Any]:
-        """The names of the columns."""
+    Attributes
+    ----------
+    data : frame or relation of the engine
+    plan : MeasurePlan
+    n_partitions : int or None
+        None is the choice of the engine.
+    """
 
-    @property
+    data: Any
+    plan: MeasurePlan
+    n_partitions: int | None
+
+    @cached_property
+    @abstractmethod
     def n_rows(self) -> int:
         """The number of rows."""
 
+    @abstractmethod
     def query_of_several(self, qid: str, cluster: str) -> Any:
         """Return a query with rows of several clusters, or None."""
 
+    @abstractmethod
     def rows(self, choose: Callable[[Any], Any]) -> Any:
         """Return a frame of the rows that a function takes of each part."""
 
+    @abstractmethod
     def results(self, plan: MeasurePlan) -> Iterable[Results]:
         """Return the results of parts, which add up to those of all rows."""
 

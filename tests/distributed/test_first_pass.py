@@ -171,12 +171,3 @@ class TestSample:
         )
         with pytest.raises(ValueError, match="first pass differs"):
             sum(result["matched_pair_calibration"] for result in (one, other))
-
-    def test_replicates_are_independent_of_it(self, frame):
-        data, drawn = dd.from_pandas(frame, npartitions=3), {"n_replicates": 30}
-        results = measure(data, {"rank": rank_shift}, **drawn, **WHO)
-        rows = _measure._rows_of_clusters(frame, "u", 0.25, 0)
-        expected = measure(rows, {"rank": rank_shift}, **drawn, **WHO)
-        assert_same(results, expected)
-        resampled = [result["rank"].resampled() for result in (results, expected)]
-        np.testing.assert_allclose(*resampled, rtol=1e-12, atol=1e-14)
