@@ -28,6 +28,7 @@ class DuckdbSource(Source):
     `n_jobs` and `progress` are as `measure` takes them.
     """
 
+    connection: Any
     file: str
     n_jobs: int | None
     progress: Callable[[str], object] | None
@@ -58,14 +59,14 @@ class DuckdbSource(Source):
         by = self.plan.partition_by
         if by is not None:
             rows = rows.order(sql_name(by))
-        size = _ROWS_OF_A_PART
-        if self.n_partitions is not None:
-            size = max(1, -(-self.n_rows // self.n_partitions))
+        n_partitions = self.n_partitions or -(-self.n_rows // _ROWS_OF_A_PART)
+        size = max(1, -(-self.n_rows // max(1, n_partitions)))
         with reading():
             batches = rows.to_arrow_reader(min(_ROWS_OF_A_BATCH, size))
             with pa.ipc.new_file(self.file, batches.schema) as file:
-                tables = cut(_written(file, batches), by, size)
-                sizes = [table.num_rows for table in tables]
+                columns = _written(file, batches, by)
+                sizes = [table.num_rows for table in cut(columns, by, size)]
+        self.connection.close()  # its memory is wanted by the parts
         return list(zip(accumulate(sizes, initial=0), sizes, strict=False))
 
     def rows(self, choose: Callable[[Any], Any]) -> Any:
@@ -84,11 +85,11 @@ class DuckdbSource(Source):
                 self.progress(f"{start + n_rows:,} of {self.n_rows:,} rows")
 
 
-def _written(file: Any, batches: Any) -> Iterator[Any]:
-    """Write batches to a file, and yield them."""
+def _written(file: Any, batches: Any, by: str | None) -> Iterator[Any]:
+    """Write batches to a file, and yield the column that they are cut by."""
     for batch in batches:
         file.write_batch(batch)
-        yield batch
+        yield batch if by is None else batch.select([by])
 
 
 def _part(file: str, start: int, n_rows: int) -> Any:
@@ -143,7 +144,9 @@ def duckdb_source(
                 connection.execute(f"SET {name} = '{value}'")
             relation = _read(connection, data, Path(folder), plan)
         file = str(Path(folder) / "rows.arrow")
-        yield DuckdbSource(relation, plan, n_partitions, file, n_jobs, progress)
+        yield DuckdbSource(
+            relation, plan, n_partitions, connection, file, n_jobs, progress
+        )
 
 
 @contextmanager
