@@ -291,7 +291,7 @@ def _contrasts(design: Design, result: Any) -> dict[str, Any]:
         contrasts = contrasts_of(result, first, first + 1, kind)
         low, high = contrasts.ends(t_quantile(0.95, contrasts.df))
         wrong = missed(low, high, fair)
-        cells = (wrong, result.n_effective[::2], contrasts.estimate, high - low)
+        cells = (wrong, result.n_effective[::2], contrasts.scale.estimate, high - low)
         out[f"cover inter, a {name} b"] = list(zip(*cells, strict=True))
     return out
 

@@ -69,16 +69,6 @@ class Estimates(ReadOnlyArrays):
     kind: str
     resampler: Resampler
 
-    @property
-    def estimate(self) -> Array:
-        """The estimates, shape (m,)."""
-        return self.scale.estimate
-
-    @property
-    def standard_error(self) -> Array:
-        """Their standard errors, shape (m,)."""
-        return self.scale.standard_error
-
     def ends(self, reach: Array) -> tuple[Array, Array]:
         """Return intervals of a number of standard errors each way."""
         return self.scale.ends(reach, self.df)
@@ -116,7 +106,7 @@ class Estimates(ReadOnlyArrays):
         pvalue = special.stdtr(self.df, np.where(np.abs(t) > LEAST_T, -t, 0.0))
         pvalue = np.where(np.isnan(low) | np.isnan(high), np.nan, pvalue)
         return EquivalenceTest(
-            *(self.names, self.estimate - fair, bounds, pvalue),
+            *(self.names, self.scale.estimate - fair, bounds, pvalue),
             *(low - fair, high - fair, alpha),
         )
 
@@ -145,10 +135,11 @@ class Estimates(ReadOnlyArrays):
             promised = keeps_promise(name or str(self.names[0]), sums, finalize)
             if self.kind != "value":
                 promised = np.array([promised.all()])
-        ratio = self.kind == "ratio" and bool((self.estimate > 0).all())
+        estimate, error = self.scale.estimate, self.scale.standard_error
+        ratio = self.kind == "ratio" and bool((estimate > 0).all())
         return Pilot(
             names=self.names,
-            standard_error=self.standard_error / (self.estimate if ratio else 1.0),
+            standard_error=error / (estimate if ratio else 1.0),
             df=self.df,
             n_effective=self.df + 1 if n_effective is None else n_effective,
             promised=promised,
@@ -162,8 +153,8 @@ class Estimates(ReadOnlyArrays):
         """Return the only one of the numbers, as an `Estimate`."""
         return Estimate(
             str(self.names[0]),
-            float(self.estimate[0]),
-            float(self.standard_error[0]),
+            float(self.scale.estimate[0]),
+            float(self.scale.standard_error[0]),
             float(self.df[0]),
             self.null_value,
             self.kind,

@@ -22,6 +22,7 @@ from .estimates import (
     contrasts_of,
     correct,
     estimates_of,
+    one_test,
     permutation_test,
 )
 from .finalize import of_one_length
@@ -33,7 +34,7 @@ from .metric import (
     warn_small,
     warn_undefined,
 )
-from .power import Pilot, RequiredSize, n_tests
+from .power import Pilot, RequiredSize
 from .read_only import ReadOnlyArrays, cached_read_only
 from .resampled import Replicates
 from .rows import table_of_sums
@@ -647,9 +648,9 @@ class GroupEstimates(ReadOnlyArrays):
                 f"{self.name} is tested by permutation, which has no power formula."
             )
         gap = self.as_gap()
-        return gap.as_estimates.pilot(
-            pilot_error, self.name, gap.n_effective, n_tests(gap)
-        )
+        known = int((gap.standard_error > 0).sum())
+        n_tests = 1 if one_test(gap.pvalue) else max(1, known)
+        return gap.as_estimates.pilot(pilot_error, self.name, gap.n_effective, n_tests)
 
     def _check_compared(self) -> None:
         """Raise a ValueError where noise makes the estimates of groups differ."""
@@ -737,8 +738,8 @@ class GroupEstimates(ReadOnlyArrays):
             {
                 "a": labels[first],
                 "b": labels[second],
-                "estimate": values.estimate,
-                "standard_error": values.standard_error,
+                "estimate": values.scale.estimate,
+                "standard_error": values.scale.standard_error,
                 "df": values.df,
                 "ci_low": low,
                 "ci_high": high,

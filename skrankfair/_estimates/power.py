@@ -373,13 +373,3 @@ def largest_distance(result: GroupEstimates) -> float:
         return float("inf")
     fair = 0.0 if result.fair_value is None else result.fair_value
     return max(fair, 1 - fair)
-
-
-def n_tests(result: GroupEstimates) -> int:
-    """Return the number of groups with a test; two that mirror each other are one."""
-    known = np.flatnonzero(result.standard_error > 0)
-    if known.size == len(result.groups) == 2:
-        a, b = result.estimate - (result.fair_value or 0.0)
-        if np.isclose(a, -b, rtol=1e-6, atol=0):
-            return 1
-    return max(1, known.size)
