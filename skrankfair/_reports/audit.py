@@ -188,11 +188,6 @@ class AuditReport:
         return level, correction, dict(self.margin), self.task, self.favorable
 
     @property
-    def overview(self) -> str:
-        """What the table of all groups and metrics shows, in the HTML report."""
-        return str(table()["texts"][self.texts]["overview"])
-
-    @property
     def headlines(self) -> tuple[str, str]:
         """The sentence to remember, and a second one to add ("" if there is none)."""
         return headline(self.findings, self.task)
@@ -702,12 +697,14 @@ class AuditRows:
     data: RankedData
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], data: RankedData) -> AuditRows:
-        """Return the rows of columns that are validated and ordered in `data`.
+    def of(cls, given: Mapping[str, Any], lists: Any = None) -> AuditRows:
+        """Return the rows of columns, ordered within their queries or these lists.
 
         Rows of a query depend on each other. Weights of items say how much a row
         counts, and not how often it is there, which takes clusters.
         """
+        others = {n: v for n, v in given.items() if n not in ("qid", "engagement")}
+        data = ranked_data(**others, qid=given["qid"] if lists is None else lists)
         names = ("y_true", "y_score", "sensitive_features", "cluster", "sample_weight")
         columns = {name: given.get(name) for name in names}
         if columns["cluster"] is None:
@@ -1042,8 +1039,7 @@ def audit(
     }
     check_given(y_true=y_true, sensitive_features=sensitive_features)
     columns, notes, lacking = without_missing(columns, missing)
-    ordered = {name: column for name, column in columns.items() if name != "engagement"}
-    rows = AuditRows.of(columns, ranked_data(**ordered))
+    rows = AuditRows.of(columns)
     options = with_task(options, rows.qid, rows.data.ranking.score)
     return audit_of_rows(rows, options, notes, lacking)
 
@@ -1127,8 +1123,10 @@ def audit_of_rows(
         with collected_warnings() as collected:
             result = rows.measured(metric)
         results[metric.name] = replace(result, missing=lacking) if lacking else result
+        # Where these are undefined, notes of a whole report say so.
+        in_notes = metric.on_request or not metric.by_group
         said = [metric.name + text.removeprefix(result.name) for _, text in collected]
-        if said and not (may_leave_out and metric.is_in_notes):
+        if said and not (may_leave_out and in_notes):
             warn_user(" ".join(said))
     sections, left_out = further_sections(rows, options)
     rates, counts = None, rows.counts()

@@ -78,11 +78,6 @@ class AuditMetric:
         return str(table()["topics"][self.topic])
 
     @property
-    def is_in_notes(self) -> bool:
-        """Whether notes of a whole report say where it is undefined, and no warning."""
-        return self.on_request or not self.by_group
-
-    @property
     def on_columns(self) -> Callable[..., GroupEstimates]:
         """The function with its options, as `skrankfair.distributed.measure` takes it.
 

@@ -14,7 +14,6 @@ from sklearn.utils.parallel import Parallel, delayed
 from .._inputs.by_name import resolved_columns
 from .._inputs.columns import may_lack, without_missing
 from .._inputs.groups import encode
-from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.sklearn_private import (
     call_once,
     consumed_metadata,
@@ -300,12 +299,12 @@ def _rows_of_models(columns: Mapping[str, Any]) -> tuple[AuditRows, list[str]]:
     if "qid" not in columns:
         clustered = "cluster" in columns
         columns = {"cluster": row, **columns, "qid": None}
-        lists = _ordered(columns, model)
-        if clustered and lists.cluster_of_query is not None:
+        rows = AuditRows.of(columns, model)
+        if clustered and rows.data.cluster_of_query is not None:
             # Each list is of one cluster as a whole, as a query is.
-            return AuditRows.of({**columns, "qid": model}, lists), notes
+            return replace(rows, qid=model), notes
         # Pairs are in the rows of both their items, which lists may share.
-        return AuditRows.of(columns, replace(lists, has_queries=False)), notes
+        return replace(rows, data=replace(rows.data, has_queries=False)), notes
     queries = encode(columns["qid"], "qid").dense()
     # A query that several models scored is several queries of one cluster.
     scored = model * queries.size + queries.codes
@@ -317,11 +316,4 @@ def _rows_of_models(columns: Mapping[str, Any]) -> tuple[AuditRows, list[str]]:
             "groups=qid keeps queries whole."
         )
     columns.setdefault("cluster", queries.decode(queries.codes))
-    columns["qid"] = scored
-    return AuditRows.of(columns, _ordered(columns, scored)), notes
-
-
-def _ordered(columns: Mapping[str, Any], qid: Any) -> RankedData:
-    """Return the rows of an audit, validated and ordered within these queries."""
-    others = {n: v for n, v in columns.items() if n not in ("qid", "engagement")}
-    return ranked_data(**others, qid=qid)
+    return AuditRows.of({**columns, "qid": scored}), notes

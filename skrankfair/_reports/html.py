@@ -25,6 +25,7 @@ from .._estimates import formatting as fmt
 from .._estimates.storage import stored
 from .._inputs.validation import Array
 from ..display import _style as look
+from .catalog import table
 from .findings import MANY_GROUPS, GroupFinding, MetricFinding
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def html_report(report: AuditReport) -> str:
         alpha=f"{1 - report.confidence_level:.3g}",
         tested=tested,
         compared=compared,
+        what=table()["texts"][report.texts]["overview"],
         overview=_overview(compared),
         version=sys.modules[__name__.partition(".")[0]].__version__,
     )

@@ -7,7 +7,6 @@ Law 144 of 2021, and § 5-300 of the rules of its department of consumer protect
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,7 +90,8 @@ def _table(
     The highest rate comes first. Which category has it is an accident of the data too:
     the intervals of the ratios hold for all pairs of which one could be it.
     """
-    known = np.array([not _is_unknown(group) for group in rates.groups])
+    labels = [group if isinstance(group, tuple) else (group,) for group in rates.groups]
+    known = np.array([LABEL not in label for label in labels])
     share = rates.support / max(size, 1)
     if rates.support.sum() <= size:  # groups that do not overlap
         share = rates.support / rates.support.sum()
@@ -148,11 +148,6 @@ def _table(
         f"Below four fifths: {fmt.some(below)}. Beyond chance: {beyond}.",
         cells,
     )
-
-
-def _is_unknown(group: Hashable) -> bool:
-    """Return whether a category is that of rows without a label."""
-    return LABEL in group if isinstance(group, tuple) else group == LABEL
 
 
 def crossed_columns(groups: Any) -> dict[str, Array]:
