@@ -257,7 +257,14 @@ def read_columns(
         others["sensitive_features"], unlabelled = _with_labels(features, missing)
     lengths = {name: column.size for name, column in columns.items()}
     groups, codes, weight, n_input = read_labels(lengths, **others)
-    left, counts = _rows_with_weight(weight), dict[str, int]()
+    left, counts = None, dict[str, int]()
+    if not all(values.all() for values in weight.values()):
+        left = np.all([values != 0 for values in weight.values()], axis=0)
+        if not left.any():
+            raise ValueError(
+                "sample_weight and item_weight must both be positive in some row; one "
+                "of them is 0 in each."
+            )
     if lenient:
         lacking = {name: np.isnan(column) for name, column in columns.items()}
         lacking_or_not = {**lacking, "sensitive_features": unlabelled}
@@ -296,16 +303,3 @@ def read_labels(
         **{name: column.size for name, column in weight.items()},
     )
     return groups, codes, weight, n_rows
-
-
-def _rows_with_weight(weights: Mapping[str, Array]) -> Array | None:
-    """Return which rows have no weight of 0, or None if these are all rows."""
-    if all(weight.all() for weight in weights.values()):
-        return None
-    kept: Array = np.all([weight != 0 for weight in weights.values()], axis=0)
-    if not kept.any():
-        raise ValueError(
-            "sample_weight and item_weight must both be positive in some row; one of "
-            "them is 0 in each."
-        )
-    return kept

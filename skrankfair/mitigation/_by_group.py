@@ -85,6 +85,7 @@ class CalibratesByGroup(
 ):
     """A calibration of score columns for each group, and one of all rows."""
 
+    calibrator: Any
     sensitive_features: Any
     cluster: Any
     cluster_weight: str
@@ -214,8 +215,16 @@ class CalibratesByGroup(
         check_number(self.min_group_size, "min_group_size", 1, np.inf, integer=True)
 
     @abstractmethod
-    def _fit_rows(self, rows: ScoreRows, names: list[str] | None) -> None:
+    def _fitted(self, rows: ScoreRows, log_odds: list[bool]) -> Any:
+        """Return the calibration of rows; which scores may be probabilities."""
+
+    def _fit_rows(self, rows: ScoreRows, names: list[str] | None = None) -> None:
         """Fit to validated rows, whose outcomes have names if they are a frame."""
+        if self.calibrator == "platt":
+            check_shares(rows.y)
+        odds = within_unit(rows.x)
+        by_group = rows_by_group(rows)
+        self._fit_groups(rows, by_group, lambda part: self._fitted(part, odds))
 
     def _calibrated(self, X: Any, sensitive_features: Any) -> Array:
         return self._mapped(X, sensitive_features, lambda fit, s: fit.predict(s))

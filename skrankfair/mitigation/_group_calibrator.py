@@ -372,26 +372,16 @@ class GroupCalibrator(CalibratesByGroup):
         check_number(self.n_bins, "n_bins", 1, np.inf, integer=True)
 
     def _fit_rows(self, rows: ScoreRows, names: list[str] | None = None) -> None:
-        outcome = rows.y[:, 0]
-        if self.calibrator == "platt":
-            check_shares(outcome)
-        odds = within_unit(rows.x)
-
-        def fitted(of_group: ScoreRows) -> ScoreCurves:
-            curves = [
-                self._curve(
-                    score,
-                    of_group.y[:, 0],
-                    log_odds,
-                    of_group.weight,
-                    of_group.cluster_codes,
-                )
-                for score, log_odds in zip(of_group.x.T, odds, strict=True)
-            ]
-            return ScoreCurves(tuple(curves), len(of_group.x))
-
-        self._fit_groups(rows, rows_by_group(rows), fitted)
+        super()._fit_rows(rows)
         self._sums = None
+
+    def _fitted(self, rows: ScoreRows, log_odds: list[bool]) -> ScoreCurves:
+        y, weight, cluster = rows.y[:, 0], rows.weight, rows.cluster_codes
+        curves = [
+            self._curve(score, y, odds, weight, cluster)
+            for score, odds in zip(rows.x.T, log_odds, strict=True)
+        ]
+        return ScoreCurves(tuple(curves), len(rows.x))
 
     def _curve(
         self,

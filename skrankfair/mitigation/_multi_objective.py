@@ -25,10 +25,7 @@ from ..metrics import GroupEstimates, mean_squared_error
 from ..smoothing import NadarayaWatsonRegressor
 from ._by_group import (
     CalibratesByGroup,
-    check_shares,
     outcome_matrix,
-    rows_by_group,
-    within_unit,
 )
 from ._curves import (
     check_calibrator,
@@ -406,25 +403,21 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         check_calibrator(self.calibrator, _CALIBRATORS)
         super()._check_options()
 
-    def _fit_rows(self, rows: ScoreRows, names: list[str] | None) -> None:
+    def _fit_rows(self, rows: ScoreRows, names: list[str] | None = None) -> None:
         self.objectives_ = self._names(names, rows)
         self._weights()
-        if self.calibrator == "platt":
-            check_shares(rows.y)
-        odds = within_unit(rows.x)
+        super()._fit_rows(rows)
 
-        def fitted(of_group: ScoreRows) -> Surface:
-            return fit_surface(
-                self.calibrator,
-                of_group.x,
-                of_group.y,
-                weight=of_group.weight,
-                cluster=of_group.cluster_codes,
-                cluster_weight=self.cluster_weight,
-                log_odds=odds,
-            )
-
-        self._fit_groups(rows, rows_by_group(rows), fitted)
+    def _fitted(self, rows: ScoreRows, log_odds: list[bool]) -> Surface:
+        return fit_surface(
+            self.calibrator,
+            rows.x,
+            rows.y,
+            weight=rows.weight,
+            cluster=rows.cluster_codes,
+            cluster_weight=self.cluster_weight,
+            log_odds=log_odds,
+        )
 
     def _names(self, names: list[str] | None, rows: ScoreRows) -> list[str]:
         """Return the names of the objectives."""

@@ -220,10 +220,6 @@ class LinearCorrelation:
             square += difference.T @ difference
         return cls(cross, square - np.outer(mean, mean))
 
-    def spread(self, coef: Array) -> float:
-        """Return the variance of A."""
-        return max(0.0, float(coef @ self.variance @ coef))
-
     def __call__(self, coef: Array, floor: float = 0.0) -> tuple[float, Array]:
         """Return the correlation and its gradient with respect to the coefficients."""
         slope = self.variance @ coef
@@ -237,7 +233,7 @@ def _term(X: Any, pairs: PreferencePairs, start: Array) -> Term | None:
     """Return the correlation by the coefficients; None if scores are equal."""
     if start.size <= _FEW_FEATURES:
         linear = LinearCorrelation.of_pairs(X, pairs)
-        floor = _FLOOR * linear.spread(start)
+        floor = _FLOOR * float(start @ linear.variance @ start)
         return partial(linear, floor=floor) if floor > 0 else None
     floor = _FLOOR * pairs.spread(np.asarray(X @ start))
 

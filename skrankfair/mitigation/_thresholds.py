@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import isotonic_regression
+from scipy.stats import rankdata
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -135,8 +136,8 @@ def common_level(sides: Sequence[Side], positive: float) -> tuple[float, list[Ar
     weight = np.concatenate([side.weight for side in sides])
     ranks = []
     for side in sides:
-        values, place = np.unique(side.score, return_inverse=True)
-        ranks.append((place + 1) / (values.size + 1))
+        place = rankdata(side.score, "dense")
+        ranks.append(place / (place.max() + 1))
     rank = np.concatenate(ranks)
     order = np.lexsort((-rank, -expected))
     reached = np.concatenate(([0.0], np.cumsum(weight[order])))
