@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.by_name import (
@@ -52,6 +53,25 @@ def columns_of_rows(
     clusters = codes.get("cluster")
     clusters = None if clusters is None else clusters.dense()
     return groups, clusters, weights.get("sample_weight")
+
+
+def two_classes(y: Array) -> Array:
+    """Return the two classes of the rows that count, in order."""
+    if not y.size:
+        raise ValueError("Input y contains NaN in all rows of positive weight.")
+    check_classification_targets(y)
+    classes, kind = np.unique(y), type_of_target(y, input_name="y")
+    if kind != "binary":
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"{kind}; regressors take graded outcomes."
+        )
+    if classes.size < 2:
+        raise ValueError(
+            "y must have two classes in rows of positive weight; there is only one "
+            f"class, {classes.tolist()[0]!r}."
+        )
+    return classes
 
 
 def quoted(labels: list[Hashable]) -> str:

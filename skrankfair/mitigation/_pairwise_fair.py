@@ -16,7 +16,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._inputs.by_name import (
@@ -35,7 +34,7 @@ from .._inputs.validation import (
     generator,
     warn_user,
 )
-from ._by_group import quoted
+from ._by_group import quoted, two_classes
 from ._pairwise_penalty import (
     COMPARISONS,
     LogisticRows,
@@ -675,19 +674,8 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
     """
 
     def _unpenalised(self, X: Any, y: Any) -> tuple[LogisticRows, Any]:
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if self.classes_.size > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y)}, y has {self.classes_.size} classes; use "
-                "PairwiseFairRegressor for graded relevance."
-            )
-        if self.classes_.size == 1:
-            raise ValueError(
-                "y must have two classes, one of them better; it has one class, "
-                f"{self.classes_.tolist()[0]!r}."
-            )
+        self.classes_ = two_classes(y)
+        codes = np.searchsorted(self.classes_, y)
         few = X.shape[1] <= _FEW_FEATURES
         model = LogisticRegression(
             C=1 / self.alpha if self.alpha else np.inf,

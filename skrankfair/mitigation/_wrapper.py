@@ -16,7 +16,6 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import assert_all_finite, column_or_1d, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
@@ -46,7 +45,7 @@ from .._inputs.validation import (
     collected_warnings,
     warn_user,
 )
-from ._by_group import check_given_alike, columns_of_rows
+from ._by_group import check_given_alike, columns_of_rows, two_classes
 
 
 @dataclass(frozen=True)
@@ -250,7 +249,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         groups, clusters, weight = columns_of_rows(len(y), labels, units, sample_weight)
         if classifier:
             counted = _is_known(y) if weight is None else _is_known(y) & (weight > 0)
-            self._set_classes(y[counted])
+            self.classes_ = two_classes(y[counted])
         metadata = {
             "sample_weight": weight,
             "sensitive_features": labels,
@@ -260,25 +259,6 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         self._warn_of_weights(given)
         self._grouped = labels is not None
         return FitRows(self._for_model(X), y, groups, clusters, weight, given)
-
-    def _set_classes(self, y: Array) -> None:
-        """Keep the two classes, in order."""
-        if not y.size:
-            raise ValueError("Input y contains NaN in all rows of positive weight.")
-        check_classification_targets(y)
-        kind = type_of_target(y, input_name="y")
-        classes = np.unique(y)
-        if kind != "binary":
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{kind}."
-            )
-        if classes.size < 2:
-            raise ValueError(
-                "y must have two classes in rows of positive weight; there is only one "
-                f"class, {classes.tolist()[0]!r}."
-            )
-        self.classes_ = classes
 
     def _warn_of_weights(self, given: dict[str, Any]) -> None:
         if "sample_weight" not in given or isinstance(self.estimator, FrozenEstimator):
