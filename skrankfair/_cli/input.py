@@ -40,13 +40,7 @@ _COMMA_NUMBER = r"\s*[-+]?\d*,?\d+(?:[eE][-+]?\d+)?\s*"
 _THOUSANDS = r"\s*[-+]?[1-9]\d{0,2}(?:,\d{3})+\s*"
 
 #: By the end of a name; pandas guesses only from a path.
-_COMPRESSIONS = {
-    ".gz": "gzip",
-    ".bz2": "bz2",
-    ".zip": "zip",
-    ".xz": "xz",
-    ".zst": "zstd",
-}
+_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zip": "zip", ".xz": "xz"}
 
 # These are raised underneath by damaged or mistyped files.
 _UNREADABLE = (

@@ -257,7 +257,9 @@ def _first_pass(plan: MeasurePlan, source: Source) -> tuple[MeasurePlan, Results
         if number == _ESTIMATES:
             results[name] = result.compact(plan.n_replicates, plan.random_state)
         elif number == "epsilon":
-            epsilon = _with_default(result.first_pass[number], sample)
+            epsilon = result.first_pass[number]
+            if sample:
+                epsilon = _with_median(epsilon)
             given = {"epsilon": epsilon, "quantile": None, "n_pairs": None}
             metrics[name] = partial(metric, **given)
         else:
@@ -326,12 +328,8 @@ def _chosen_from_data(plan: MeasurePlan) -> dict[str, str]:
     return chosen
 
 
-def _with_default(
-    epsilon: Mapping[Any, float], sample: Mapping[str, int]
-) -> Mapping[Any, float]:
+def _with_median(epsilon: Mapping[Any, float]) -> Mapping[Any, float]:
     """Return calipers by group, the median for groups without pairs in the sample."""
-    if not sample:
-        return epsilon
     known = {group: value for group, value in epsilon.items() if not np.isnan(value)}
-    median = float(np.median(list(known.values()))) if known else float("nan")
+    median = float(np.median([*known.values()] or [np.nan]))
     return defaultdict(partial(float, median), known)

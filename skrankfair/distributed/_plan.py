@@ -19,18 +19,6 @@ from ..metrics import GroupEstimates
 #: Metrics by name, and what they give.
 Metrics: TypeAlias = Mapping[str, Callable[..., GroupEstimates]]
 Results: TypeAlias = Mapping[str, GroupEstimates]
-#: The arguments of a metric that are columns.
-COLUMNS = (
-    "y_true",
-    "y_score",
-    "sensitive_features",
-    "qid",
-    "cluster",
-    "engagement",
-    "sample_weight",
-    "item_weight",
-    "values",
-)
 # Kinds of parameters that are given by their names.
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -165,12 +153,9 @@ def added(parts: Iterable[Results]) -> dict[str, GroupEstimates]:
 
 
 def parameters_of(metric: Callable[..., Any]) -> set[str]:
-    """Return the names of the parameters of a metric that are columns.
-
-    Without those that a partial has set.
-    """
+    """Return the names of the parameters of a metric that no partial has set."""
     fixed = metric.keywords if isinstance(metric, partial) else {}
-    return (set(COLUMNS) & set(inspect.signature(metric).parameters)) - set(fixed)
+    return set(inspect.signature(metric).parameters) - set(fixed)
 
 
 def named_metrics(metrics: Any) -> dict[str, Callable[..., GroupEstimates]]:
