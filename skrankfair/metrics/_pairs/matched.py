@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from ..._inputs.groups import Groups
-from ..._inputs.ranking import Memberships, Ranking, stable_order
+from ..._inputs.ranking import Memberships, Ranking
 from ..._inputs.validation import Array
 from .cluster_rows import Pairs
-from .near import ROUNDED, Matching, PairWeight, Ranges, weighted_rank
+from .near import Matching, PairWeight, Ranges, smallest_of_groups, wanted_rank
 from .prefix_sums import exclusive_cumsum, sum_between, times
 
 
@@ -205,23 +205,20 @@ class MatchedPairs(NearPairs):
         return out.transpose(1, 0, 2)
 
     @cached_property
-    def _members(self) -> tuple[Memberships, Ranges, Array, Array, Array]:
-        """Memberships, ranges and columns; their order by group, and its begin."""
+    def _members(self) -> tuple[Memberships, Ranges, Array, Array]:
+        """Memberships, and their ranges, columns and groups."""
         members = Memberships.of(self.ranking, self.groups)
         matching = Matching(self.ranking, members, self.direction)
         ranges = matching.windows(self._epsilons)
         some, columns = self._focal_columns(matching, ranges)
         full = np.zeros((self.n_columns, members.rows.size))
         full[:, some] = columns
-        order = stable_order(matching.group)
-        size = np.bincount(matching.group, minlength=len(self.groups))
-        ends = np.append(0, np.cumsum(size))
-        return members, ranges, full, order, ends
+        return members, ranges, full, matching.group
 
     def item_sums(self, group: int) -> Array:
         """Return each item's sums over the group's pairs, shape (n_columns, 1, n)."""
-        members, ranges, columns, order, ends = self._members
-        some, n_rows = order[ends[group] : ends[group + 1]], self.ranking.n_rows
+        members, ranges, columns, group_of = self._members
+        some, n_rows = np.flatnonzero(group_of == group), self.ranking.n_rows
         rows, every = members.rows[some], np.arange(n_rows)
         # Members that have a row in their range are next to each other.
         low, high = (
@@ -262,7 +259,7 @@ class AdjacentPairs(NearPairs):
         """Return cell, focal row, partner and columns of each pair."""
         cell, i, j = across_groups(self.neighbours, members)
         limit = self._epsilons[members.cells.group[cell]]
-        difference = _differences(self.ranking, i, j)
+        difference = self.ranking.score[j] - self.ranking.score[i]
         near = np.flatnonzero(np.abs(difference) <= limit)
         cell, i, j = cell[near], i[near], j[near]
         columns = self.columns(self.y[i] - self.y[j], difference[near], limit[near])
@@ -297,10 +294,6 @@ class AdjacentPairs(NearPairs):
             for row in rows:
                 total[0] += np.bincount(row[some], column, n_rows)
         return out
-
-
-def _differences(ranking: Ranking, i: Array, j: Array) -> Array:
-    return ranking.score[j] - ranking.score[i]
 
 
 def neighbours(ranking: Ranking, outer: Ranking) -> tuple[Array, Array]:
@@ -348,20 +341,9 @@ def kth_smallest_adjacent(
 ) -> Array:
     """Return the K-th smallest score difference of neighbours of every group."""
     cell, i, j = across_groups(neighbours(ranking, ranking), members)
-    differences = np.abs(_differences(ranking, i, j))
+    differences = np.abs(ranking.score[j] - ranking.score[i])
     group, of_pairs = members.cells.group[cell], weight.of_pairs(i, j)
-    order = stable_order(group)
-    ends = np.searchsorted(group[order], np.arange(members.cells.n_groups + 1))
-    smallest = np.full(ends.size - 1, math.nan)
-    for number in np.flatnonzero(np.diff(ends)):
-        some = order[ends[number] : ends[number + 1]]
-        mass = None if of_pairs is None else of_pairs[some]
-        total = float(some.size if mass is None else mass.sum())
-        if total == 0:
-            continue
-        rank = total if n_pairs is None else min(n_pairs, total)
-        if quantile is not None:
-            rank = min(quantile * total, total)
-        rank *= 1 if mass is None else ROUNDED
-        smallest[number] = weighted_rank(differences[some], mass, rank)
-    return smallest
+    total = np.bincount(group, of_pairs, members.cells.n_groups)
+    rank = wanted_rank(total, n_pairs, quantile, weight)
+    nothing = np.full(total.size, math.nan)
+    return smallest_of_groups(group, differences, of_pairs, rank, nothing)

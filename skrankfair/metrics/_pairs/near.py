@@ -24,7 +24,7 @@ from .prefix_sums import sum_between, times
 #: Average length of a query from which guesses by `np.searchsorted` are worth a loop.
 _LONG = 1000
 #: Of a rank in a sum of weights, which rounding must not raise above a pair.
-ROUNDED = 1 - 1e-12
+_ROUNDED = 1 - 1e-12
 #: Multiples of the golden ratio fill the unit interval evenly.
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _SAMPLE = 1 << 16
@@ -54,7 +54,7 @@ def reach(
     place = start + step
     inside = place <= bound if step > 0 else place >= bound
     np.clip(place, 0, values.size - 1, out=place)
-    inside &= _near(values[place], origin, limits)
+    inside &= np.abs(values[place] - origin) <= limits
     near = start.copy()
     # Most ranges end here when the threshold is small; the others go on alone.
     further = np.flatnonzero(inside)
@@ -63,10 +63,6 @@ def reach(
     )
     near[further] = _gallop(values, place, bound, origin, limits, step)
     return near
-
-
-def _near(values: Array, origin: Array, limits: Array) -> Array:
-    return np.abs(values - origin) <= limits
 
 
 def _gallop(
@@ -82,7 +78,7 @@ def _gallop(
             np.minimum(place, bound[room], out=place)
         else:
             np.maximum(place, bound[room], out=place)
-        inside = _near(values[place], origin[room], limits[room])
+        inside = np.abs(values[place] - origin[room]) <= limits[room]
         stop[room[~inside]] = place[~inside]
         room, place = room[inside], place[inside]
         near[room] = place
@@ -91,7 +87,7 @@ def _gallop(
     room = np.flatnonzero(np.abs(stop - near) > 1)
     while room.size:
         place = (near[room] + stop[room]) >> 1
-        inside = _near(values[place], origin[room], limits[room])
+        inside = np.abs(values[place] - origin[room]) <= limits[room]
         near[room[inside]] = place[inside]
         stop[room[~inside]] = place[~inside]
         room = room[np.abs(stop[room] - near[room]) > 1]
@@ -363,11 +359,8 @@ class _Selection:
         total = self._weigh(self.outer)
         self.inner = matching.itself
         self.outer = self.outer.where((total > 0)[self.group], self.inner)
-        rank = total if n_pairs is None else np.minimum(n_pairs, total)
-        if quantile is not None:
-            rank = np.minimum(quantile * total, total)
         self.total = total
-        self.rank = rank * ROUNDED if weight.given else rank
+        self.rank = wanted_rank(total, n_pairs, quantile, weight)
         # No difference is negative.
         self.below = np.full(self.n_groups, np.nextafter(0.0, -1.0))
         self.above = np.where(total > 0, np.inf, np.nan)
@@ -529,19 +522,38 @@ class _Selection:
             rows.append(row[other])
             places.append(place[other])
         row, place = np.concatenate(rows), np.concatenate(places)
-        group = self.group[row]
-        order = stable_order(group)
-        ends = np.searchsorted(group[order], np.arange(self.n_groups + 1))
-        row, place = row[order], place[order]
-        differences = self._differences(row, place)
         weight = self.weight.of_pairs(members.rows[row], place)
-        thresholds = self.above.copy()
-        for g in np.flatnonzero(ends[1:] > ends[:-1]):
-            some = slice(*ends[g : g + 2])
-            mass = None if weight is None else weight[some]
-            rank = self.rank[g] - self.passed[g]
-            thresholds[g] = weighted_rank(differences[some], mass, rank)
-        return thresholds
+        rank, differences = self.rank - self.passed, self._differences(row, place)
+        return smallest_of_groups(
+            self.group[row], differences, weight, rank, self.above
+        )
+
+
+def smallest_of_groups(
+    group: Array, differences: Array, weight: Array | None, rank: Array, others: Array
+) -> Array:
+    """Return the smallest difference of each group whose cumulated weight is enough.
+
+    `rank` is the weight that is wanted, and `others` are for groups without pairs.
+    """
+    smallest, order = others.copy(), stable_order(group)
+    ends = np.searchsorted(group[order], np.arange(rank.size + 1))
+    for number in np.flatnonzero(np.diff(ends)):
+        some = order[ends[number] : ends[number + 1]]
+        mass = None if weight is None else weight[some]
+        smallest[number] = weighted_rank(differences[some], mass, rank[number])
+    return smallest
+
+
+def wanted_rank(
+    total: Array, n_pairs: Any, quantile: float | None, weight: PairWeight
+) -> Array:
+    """Return how many of the pairs of groups, or how much of their weight, is wanted.
+
+    `n_pairs`, or else the share `quantile`, and at most all of them.
+    """
+    rank: Array = np.minimum(n_pairs if quantile is None else quantile * total, total)
+    return rank * _ROUNDED if weight.given else rank
 
 
 def weighted_rank(values: Array, weight: Array | None, rank: float) -> float:
