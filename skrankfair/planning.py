@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._estimates import formatting as fmt
+from ._estimates.arrays import ReadOnlyArrays
 from ._estimates.estimates import Estimate
 from ._estimates.group_estimates import GroupEstimates
 from ._estimates.power import (
@@ -24,7 +25,6 @@ from ._estimates.power import (
     detectable,
     smallest,
 )
-from ._estimates.read_only import ReadOnlyArrays
 from ._inputs.validation import (
     Array,
     as_numbers,

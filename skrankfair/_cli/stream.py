@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .._estimates.allocation import memory_limit
+from .._estimates.arrays import memory_limit
 from .._reports.audit import AuditReport, without_query_metrics
 from .._reports.catalog import chosen_metrics, not_named
 from .input import option

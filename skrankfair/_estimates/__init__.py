@@ -11,5 +11,6 @@ large rows and folds the others into the power sums of a `remainder.Remainder`; 
 `resampled` draws rows again, for the bootstrap and for metrics that fit a curve.
 `group_estimates.GroupEstimates` is the result that users see, made of `estimates` with
 their `scales` and tests; `simultaneous` has intervals of all groups at once, `power`
-plans, `formatting` words, and `storage` JSON.
+plans, `formatting` words, and `storage` JSON; `arrays` keeps the arrays of results from
+being written to, and from being larger than memory.
 """

@@ -17,9 +17,9 @@ from scipy import special
 
 from .._inputs.validation import Array, check_choice, check_number, generator
 from . import formatting as fmt
+from .arrays import ReadOnlyArrays, cached_read_only
 from .leverage import contrast_degrees, degrees_of_freedom
 from .power import PILOT_ERRORS, Pilot, RequiredSize, keeps_promise
-from .read_only import ReadOnlyArrays, cached_read_only
 from .resampled import Resampler
 from .scales import (
     LEAST_T,

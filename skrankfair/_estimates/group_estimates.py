@@ -13,7 +13,7 @@ from .._inputs.columns import added_counts
 from .._inputs.validation import Array, check_choice, check_number, generator, warn_user
 from . import formatting as fmt
 from . import storage
-from .allocation import check_memory
+from .arrays import ReadOnlyArrays, cached_read_only, check_memory
 from .estimates import (
     EquivalenceTest,
     Estimate,
@@ -35,7 +35,6 @@ from .metric import (
     warn_undefined,
 )
 from .power import Pilot, RequiredSize
-from .read_only import ReadOnlyArrays, cached_read_only
 from .resampled import Replicates
 from .rows import table_of_sums
 from .scales import ConfidenceInterval, check_level, t_quantile

@@ -31,8 +31,8 @@ from scipy import special
 from .._inputs.validation import Array, check_number, warn_user
 from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
+from .arrays import ReadOnlyArrays
 from .leverage import degrees_of_freedom
-from .read_only import ReadOnlyArrays
 from .scales import crossing, quantile_of
 
 if TYPE_CHECKING:

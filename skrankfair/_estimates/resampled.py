@@ -23,9 +23,9 @@ import numpy as np
 from scipy import special
 
 from .._inputs.validation import Array, check_number, generator
+from .arrays import ReadOnlyArrays
 from .entries import Entries
 from .finalize import Beside, Finalize, slopes_at
-from .read_only import ReadOnlyArrays
 from .remainder import Gram
 from .rows import Layout
 from .storage import stored

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import special
 
 from .._inputs.validation import Array, check_number
-from .read_only import ReadOnlyArrays
+from .arrays import ReadOnlyArrays
 
 # Sizes of |t| between which a p-value is searched, and how.
 _SMALLEST_T, _LARGEST_T, _HALVINGS, _LINES = 1e-6, 1e6, 12, 4

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import special
 
 from .._inputs.validation import Array, check_choice, generator
+from .arrays import cached_read_only
 from .estimates import contrasts_of, correct
-from .read_only import cached_read_only
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates

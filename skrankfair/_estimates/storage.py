@@ -68,10 +68,8 @@ def from_text(
     document = read_json(text)
     check_schema(document)
     with understood():
-        parts = {name: decoded(document[name]) for name in names}
-        for name, absent in (later or {}).items():
-            parts[name] = decoded(document[name]) if name in document else absent
-        return parts
+        given = [*names, *(name for name in later or {} if name in document)]
+        return {**(later or {}), **{name: decoded(document[name]) for name in given}}
 
 
 def read_json(text: Any) -> Any:

@@ -308,20 +308,16 @@ class ClusterSums:
 
     def covariance(self, finalize: Finalize) -> Array:
         """Return the covariance whose diagonal is `variance`, shape (G, G)."""
-        self.check_covariances()
-        covariance = self._moments(finalize, Entries.gram, Gram.form_of_all)
-        unknown = ~np.isfinite(np.diag(covariance)) | self.undefined(finalize)
-        covariance[unknown] = covariance[:, unknown] = np.nan
-        return covariance
-
-    def check_covariances(self) -> None:
-        """Raise a ValueError where there are too many groups for their covariances."""
         if len(self.groups) > MOST_COVARIANCES:
             raise ValueError(
                 f"The covariance of {len(self.groups)} groups with each other is "
                 f"refused, of more than {MOST_COVARIANCES}: ask for standard_error, or "
                 "for the contrasts that matter."
             )
+        covariance = self._moments(finalize, Entries.gram, Gram.form_of_all)
+        unknown = ~np.isfinite(np.diag(covariance)) | self.undefined(finalize)
+        covariance[unknown] = covariance[:, unknown] = np.nan
+        return covariance
 
     def covariances(
         self, finalize: Finalize, first: Array, second: Array

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._estimates import formatting as fmt
+from .._estimates.arrays import read_only
 from .._estimates.estimates import (
     correct,
     corrected_pvalues,
     margin_bounds,
     one_test,
 )
-from .._estimates.read_only import read_only
 from .._estimates.scales import PlainScale, t_quantile
 from .._inputs.validation import Array
 from ..metrics import GroupEstimates

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from .._estimates.read_only import ReadOnlyArrays, cached_read_only
+from .._estimates.arrays import ReadOnlyArrays, cached_read_only
 from .._estimates.scales import ConfidenceInterval, check_level
 from .._estimates.simultaneous import CORRECTIONS, Simultaneous
 from .._inputs.validation import Array, check_choice, check_number, generator

@@ -10,9 +10,9 @@ import numpy as np
 from scipy import special
 
 from .._estimates import formatting as fmt
+from .._estimates.arrays import cached_read_only
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.metric import Metric, warn_undefined
-from .._estimates.read_only import cached_read_only
 from .._estimates.rows import cluster_table, weights_of_rows
 from .._estimates.scales import ConfidenceInterval, welch_df
 from .._estimates.simultaneous import Simultaneous

@@ -12,8 +12,8 @@ from scipy import stats
 from scipy.optimize import isotonic_regression
 
 from .._estimates import formatting as fmt
+from .._estimates.arrays import ReadOnlyArrays
 from .._estimates.finalize import ColumnSum, MeanOfRatios
-from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.scales import check_level, t_quantile
 from .._estimates.sums import ClusterSums
 from .._inputs.ranking import RankedData, ranked_data

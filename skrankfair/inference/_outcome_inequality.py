@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from .._estimates import formatting as fmt
-from .._estimates.read_only import ReadOnlyArrays
+from .._estimates.arrays import ReadOnlyArrays
 from .._estimates.scales import check_level
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import (

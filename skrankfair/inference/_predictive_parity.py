@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.read_only import cached_read_only
+from .._estimates.arrays import cached_read_only
 from .._estimates.scales import ConfidenceInterval, welch_df
 from .._estimates.simultaneous import MOST_TOGETHER, Simultaneous
 from .._inputs.score_rows import ScoreRows, score_rows

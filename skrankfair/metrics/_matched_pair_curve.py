@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates import formatting as fmt
+from .._estimates.arrays import ReadOnlyArrays
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.read_only import ReadOnlyArrays
 from .._estimates.scales import ConfidenceInterval
 from .._inputs.ranking import RankedData, measured
 from .._inputs.validation import Array, as_numbers, collected_warnings, warn_user

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from .._estimates.read_only import ReadOnlyArrays, cached_read_only
+from .._estimates.arrays import ReadOnlyArrays, cached_read_only
 from .._estimates.scales import ConfidenceInterval, PlainScale, t_quantile
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import Array, as_numbers, check_choice

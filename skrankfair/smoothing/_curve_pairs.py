@@ -15,8 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from .._estimates.allocation import check_memory
-from .._estimates.read_only import ReadOnlyArrays, cached_read_only, read_only
+from .._estimates.arrays import (
+    ReadOnlyArrays,
+    cached_read_only,
+    check_memory,
+    read_only,
+)
 from .._estimates.simultaneous import MOST_TOGETHER
 from .._inputs.groups import Groups, sort_labels
 from .._inputs.score_rows import Sample, ScoreRows

@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 from statsmodels.stats.multitest import multipletests
 
-from skrankfair._estimates import allocation
+from skrankfair._estimates import arrays
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import predictive_parity_test
 from skrankfair.smoothing import _curve_pairs
@@ -474,7 +474,7 @@ def test_memory_grows_with_groups_and_not_with_their_pairs():
 
 
 def test_more_curves_than_memory_allows_are_refused(monkeypatch):
-    monkeypatch.setattr(allocation, "memory_limit", lambda: 1e4)
+    monkeypatch.setattr(arrays, "memory_limit", lambda: 1e4)
     y, s, group, _ = rows()
     with pytest.raises(ValueError, match="covariance of 3 curves.*compare fewer"):
         compared(y, s, group, **FIXED, **PAPER)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..._estimates.allocation import check_memory
+from ..._estimates.arrays import check_memory
 from ..._estimates.finalize import NOTHING, Finalize
 from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import warn_undefined

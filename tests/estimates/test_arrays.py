@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import special
 
-from skrankfair._estimates import allocation
+from skrankfair._estimates import arrays
 from skrankfair.metrics import (
     mean_squared_error,
     pairwise_exposure,
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
 def test_one_list_of_too_many_groups_is_refused(monkeypatch):
-    monkeypatch.setattr(allocation, "memory_limit", lambda: 1e4)
+    monkeypatch.setattr(arrays, "memory_limit", lambda: 1e4)
     score, group = np.arange(100.0), np.arange(100) % 20
     message = r"pairs of each of 100 items of one list with 20 groups would take.*qid="
     with pytest.raises(ValueError, match=message):
@@ -27,16 +27,16 @@ def test_one_list_of_too_many_groups_is_refused(monkeypatch):
 
 
 def test_the_limit_is_half_of_the_memory(monkeypatch, tmp_path):
-    allocation.memory_limit.cache_clear()
+    arrays.memory_limit.cache_clear()
     allowed = tmp_path / "memory.max"
-    monkeypatch.setattr(allocation, "_CONTAINER", (str(allowed),))
-    whole = allocation.memory_limit()
+    monkeypatch.setattr(arrays, "_CONTAINER", (str(allowed),))
+    whole = arrays.memory_limit()
     assert 1e8 < whole < 1e15
     for text, expected in (("max\n", whole), ("2000000\n", 1e6)):
         allowed.write_text(text)
-        allocation.memory_limit.cache_clear()
-        assert allocation.memory_limit() == expected
-    allocation.memory_limit.cache_clear()
+        arrays.memory_limit.cache_clear()
+        assert arrays.memory_limit() == expected
+    arrays.memory_limit.cache_clear()
 
 
 def result_of_many(n_groups=1200, n_rows=5000):
@@ -56,7 +56,7 @@ def test_results_of_many_groups_make_no_table_of_all_pairs(monkeypatch):
     other = np.concatenate([np.arange(1200), np.arange(1200), [1]])
     *_, between = result.sums.covariances(finalize, some, other)
     variances, with_seven = np.split(between[:-1], 2)
-    monkeypatch.setattr(allocation, "memory_limit", lambda: 2e7)
+    monkeypatch.setattr(arrays, "memory_limit", lambda: 2e7)
     contrast = result.contrast(0, 1)
     variance = variances[0] + variances[1] - 2 * between[-1]
     assert_allclose(contrast.standard_error, np.sqrt(variance), rtol=1e-10)
@@ -79,6 +79,6 @@ def test_results_of_many_groups_make_no_table_of_all_pairs(monkeypatch):
 
 
 def test_contrasts_of_too_many_pairs_are_refused(monkeypatch):
-    monkeypatch.setattr(allocation, "memory_limit", lambda: 1e8)
+    monkeypatch.setattr(arrays, "memory_limit", lambda: 1e8)
     with pytest.raises(ValueError, match="all pairs of 1200 groups would take.*pass a"):
         result_of_many().contrasts()
